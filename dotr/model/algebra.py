@@ -1,0 +1,229 @@
+"""SPARQL as data: expressions, graph patterns and SELECT queries (SPARQL 1.1, section 18).
+
+Expressions serve every room: query filters, Datalog filters, temporal constraints, `if` and `with`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from dotr.model.terms import Label, Term, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A variable; a blank node of a query is a variable whose name starts with `_:` (it cannot be projected)."""
+
+    name: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """`M.?v`: the attribute of the event bound to a label of the same rule."""
+
+    label: Label
+    name: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOf:
+    """`time(L)`: the time of the event bound to a label."""
+
+    label: Label
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator or a function applied to arguments.
+
+    `function` is an operator (`=`, `!=`, `<`, `<=`, `>`, `>=`, `&&`, `||`, `!`, `+`, `-`, `*`, `/`, `UNARY-`, `UNARY+`), a SPARQL
+    keyword in capitals (`BOUND`, `IF`, `COALESCE`, `IN`, `NOT IN`, `REGEX`, `STRDT`, …), or an IRI in angle brackets (a cast).
+    `IN` and `NOT IN` have the tested value as their first argument; `BOUND` has a Var or an Attribute as its only one.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    pattern: Pattern
+    negated: bool
+
+
+Expression: TypeAlias = Var | Const | Attribute | TimeOf | Call | Exists
+
+Slot: TypeAlias = Var | Const
+"""A place of a triple pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriplePattern:
+    subject: Slot
+    predicate: Slot
+    object: Slot
+
+
+# --- property paths (SPARQL 1.1, section 9) ---
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    predicate: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    left: Path
+    right: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    left: Path
+    right: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`path*` (least 0, many), `path+` (least 1, many) and `path?` (least 0, not many)."""
+
+    path: Path
+    least: int
+    many: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """`!(a|^b)`: any predicate but `forward`, or the inverse of any but `backward` (None where no inverse was written)."""
+
+    forward: tuple[Term, ...] | None
+    backward: tuple[Term, ...] | None
+
+
+Path: TypeAlias = Link | Inverse | Sequence | Alternative | Repeat | Negated
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    subject: Slot
+    path: Path
+    object: Slot
+
+
+# --- graph patterns ---
+
+
+@dataclass(frozen=True, slots=True)
+class Bgp:
+    """A basic graph pattern: all of its patterns hold. No patterns: one empty solution."""
+
+    patterns: tuple[TriplePattern | PathPattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    left: Pattern
+    right: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class LeftJoin:
+    """OPTIONAL; the condition (`None`: true) sees the variables of both sides."""
+
+    left: Pattern
+    right: Pattern
+    condition: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    left: Pattern
+    right: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    left: Pattern
+    right: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The conditions are conjuncts: each alone decides (SPARQL's `&&` of them has the same solutions)."""
+
+    pattern: Pattern
+    conditions: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """BIND and computed SELECT columns; an error leaves the variable unbound."""
+
+    pattern: Pattern
+    variable: Variable
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    variables: tuple[Variable, ...]
+    rows: tuple[tuple[Term | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """COUNT, SUM, AVG, MIN, MAX, SAMPLE or GROUP_CONCAT of a group; `argument` is None for `COUNT(*)`."""
+
+    function: str
+    distinct: bool
+    argument: Expression | None
+    separator: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """GROUP BY: one solution a group, with the key variables and one variable for each aggregate."""
+
+    pattern: Pattern
+    keys: tuple[tuple[Variable, Expression], ...]
+    aggregates: tuple[tuple[Variable, AggregateCall], ...]
+
+
+class Direction(Enum):
+    ASCENDING = "ASC"
+    DESCENDING = "DESC"
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    expression: Expression
+    direction: Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A SELECT query or a sub-query: the pattern (HAVING is a Filter over its Group, computed columns are Extends), then the
+    solution modifiers in SPARQL's order: ORDER BY, projection, DISTINCT, OFFSET, LIMIT."""
+
+    projection: tuple[Variable, ...]
+    pattern: Pattern
+    distinct: bool = False
+    order: tuple[OrderKey, ...] = ()
+    offset: int = 0
+    limit: int | None = None
+
+
+Pattern: TypeAlias = Bgp | Join | LeftJoin | Union | Minus | Filter | Extend | Values | Group | Select

@@ -1,0 +1,36 @@
+"""Where something stands in a file: kept from the parser to the last error message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text that was read and the name it goes by in messages (a path as the user wrote it)."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a document: offsets into its text, `start <= end`.
+
+    >>> Span(Document("fire.dotr", "rule R\\ndefine"), 7, 13).line_column
+    (2, 1)
+    """
+
+    document: Document
+    start: int
+    end: int
+
+    @property
+    def line_column(self) -> tuple[int, int]:
+        """Line and column of the start, both counted from 1."""
+        before = self.document.text[: self.start]
+        return before.count("\n") + 1, self.start - (before.rfind("\n") + 1) + 1
+
+    @property
+    def text(self) -> str:
+        return self.document.text[self.start : self.end]

@@ -1,0 +1,77 @@
+"""What flows: elements, instants, events and what could not flow (semantics.md, sections 1, 3 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from dotr.model.terms import Label, Term, Triple, Variable
+from dotr.model.time import Micros
+
+
+class Element(NamedTuple):
+    """A time-stamped RDF graph as read: its blank nodes are `_:0`, `_:1`, … in order of appearance in the triples, local to it."""
+
+    time: Micros
+    triples: tuple[Triple, ...]
+
+
+class Instant(NamedTuple):
+    """The RDF merge of all elements of one time; its blank nodes have their final names. May be empty: it is an instant all the same."""
+
+    time: Micros
+    triples: tuple[Triple, ...]
+
+
+class Fact(NamedTuple):
+    """One solution of a query at an instant, on its way to stage two. `stream` numbers the program's fact streams; `values`
+    follow that stream's attributes (sorted by name), None where the solution leaves one unbound."""
+
+    stream: int
+    values: tuple[Term | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that held at one instant: a fact of interest, or the result of a rule."""
+
+    type: Label
+    time: Micros
+    attributes: Mapping[Variable, Term]
+
+
+class Firing(NamedTuple):
+    """One match of a rule, as it leaves the engine. `attributes` are (name, term) pairs sorted by name; `graph` the output graph's triples,
+    in the template's order, each once; `dropped` counts the triples that could not be written (semantics.md, section 5)."""
+
+    time: Micros
+    rule: str
+    event: Label
+    attributes: tuple[tuple[Variable, Term], ...]
+    graph: tuple[Triple, ...]
+    dropped: int
+
+
+class Reason(Enum):
+    """Why an element became a dead letter."""
+
+    LATE = "late"
+    UNREADABLE = "unreadable"
+    INCONSISTENT = "inconsistent"
+    LIMIT = "limit"
+    FAILED = "failed"
+
+
+class DeadLetter(NamedTuple):
+    """What was not processed: nothing is lost. `line` counts from 1; `time` is None where none could be read; `text` is the
+    element's own text; `why` says in a sentence what was wrong."""
+
+    reason: Reason
+    input: str
+    file: str
+    line: int
+    time: Micros | None
+    text: str
+    why: str

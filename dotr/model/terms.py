@@ -1,0 +1,132 @@
+"""RDF terms as their canonical N-Triples text.
+
+A term is a `str`: `<http://example.org/a>`, `"25"^^<http://www.w3.org/2001/XMLSchema#integer>`, `"warm"@en`, `_:b0`. Two terms are
+the same RDF term exactly if their texts are equal, so joins are dictionary look-ups, the tie order (semantics.md, section 4) is
+the order of `str`, and a state, a checkpoint and an output graph hold terms as they are. Canonical means: the escapes of
+`escaped` and no others, no `^^xsd:string`, language tags in lower case. Values (numbers, times) live in `dotr.expressions`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+Term: TypeAlias = str
+"""An RDF term as canonical N-Triples text."""
+
+Variable: TypeAlias = str
+"""A variable's name without its question mark."""
+
+Label: TypeAlias = str
+"""The name of a query, of an event type, or of an event's place in a rule."""
+
+Triple: TypeAlias = tuple[Term, Term, Term]
+
+Prefixes: TypeAlias = Mapping[str, str]
+"""Prefix without its colon, to namespace IRI (without angle brackets)."""
+
+XSD: Final = "http://www.w3.org/2001/XMLSchema#"
+RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"
+OWL: Final = "http://www.w3.org/2002/07/owl#"
+PROV: Final = "http://www.w3.org/ns/prov#"
+
+_ESCAPES: Final = {
+    **{code: f"\\u{code:04X}" for code in (*range(0x20), 0x7F)},
+    **str.maketrans({"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}),
+}
+_NEEDS_ESCAPE: Final = re.compile(r'[\x00-\x1f\x7f"\\]')
+_UNESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_UNESCAPED: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+
+
+def escaped(text: str) -> str:
+    r"""The text as it stands between the quotes of a canonical literal.
+
+    >>> print(escaped('say "hi"\n'))
+    say \"hi\"\n
+    """
+    return text.translate(_ESCAPES) if _NEEDS_ESCAPE.search(text) else text
+
+
+def unescaped(text: str) -> str:
+    r"""The inverse of `escaped`; reads every escape of N-Triples and Turtle.
+
+    >>> unescaped(r'say \"hi\" \u00E9') == 'say "hi" é'
+    True
+    """
+    if "\\" not in text:
+        return text
+    return _UNESCAPE.sub(lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else _UNESCAPED[m[3]], text)
+
+
+def iri(text: str) -> Term:
+    """The IRI term of an absolute IRI.
+
+    >>> iri("http://example.org/a")
+    '<http://example.org/a>'
+    """
+    return f"<{text}>"
+
+
+def blank(label: str) -> Term:
+    """The blank node term of a label: `_:label`."""
+    return f"_:{label}"
+
+
+def literal(lexical: str, datatype: str = XSD + "string", language: str = "") -> Term:
+    """The literal term of a lexical form, a datatype IRI (without brackets) or a language tag.
+
+    >>> literal("25", XSD + "integer")
+    '"25"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    >>> literal("warm", language="EN")
+    '"warm"@en'
+    """
+    if language:
+        return f'"{escaped(lexical)}"@{language.lower()}'
+    if datatype == XSD + "string":
+        return f'"{escaped(lexical)}"'
+    return f'"{escaped(lexical)}"^^<{datatype}>'
+
+
+def is_iri(term: Term) -> bool:
+    return term[0] == "<" and not term.startswith("<<")
+
+
+def is_blank(term: Term) -> bool:
+    return term[0] == "_"
+
+
+def is_literal(term: Term) -> bool:
+    return term[0] == '"'
+
+
+def iri_text(term: Term) -> str:
+    """The IRI of an IRI term, without its brackets."""
+    return term[1:-1]
+
+
+def literal_parts(term: Term) -> tuple[str, str, str]:
+    """The lexical form, the datatype IRI and the language tag (or `""`) of a literal term.
+
+    >>> literal_parts('"25"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    ('25', 'http://www.w3.org/2001/XMLSchema#integer', '')
+    >>> literal_parts('"warm"@en')
+    ('warm', 'http://www.w3.org/1999/02/22-rdf-syntax-ns#langString', 'en')
+    """
+    end = term.rindex('"')
+    lexical, rest = unescaped(term[1:end]), term[end + 1 :]
+    if not rest:
+        return lexical, XSD + "string", ""
+    if rest[0] == "@":
+        return lexical, RDF + "langString", rest[1:]
+    return lexical, rest[3:-1], ""
+
+
+RDF_TYPE: Final = iri(RDF + "type")
+RDF_FIRST: Final = iri(RDF + "first")
+RDF_REST: Final = iri(RDF + "rest")
+RDF_NIL: Final = iri(RDF + "nil")
+TRUE: Final = literal("true", XSD + "boolean")
+FALSE: Final = literal("false", XSD + "boolean")

@@ -1,0 +1,64 @@
+"""Time: whole microseconds since 1970-01-01T00:00:00Z, and intervals that look back (semantics.md, sections 1 and 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeAlias
+
+Micros: TypeAlias = int
+"""A time, or a length of time, in microseconds."""
+
+
+class Unit(Enum):
+    """What an integer time stamp counts: its length in microseconds."""
+
+    MICROSECOND = 1
+    MILLISECOND = 1_000
+    SECOND = 1_000_000
+    MINUTE = 60_000_000
+    HOUR = 3_600_000_000
+    DAY = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How a pipeline writes time: integers of a unit, or (dated) ISO 8601 date-times in UTC."""
+
+    unit: Unit = Unit.SECOND
+    dated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """How far back a clause looks: the distances `reference - candidate` that it accepts.
+
+    >>> within = Interval(0, 5_000_000, low_closed=False, high_closed=True)       # within 5 s: (0, 5 s]
+    >>> within.holds(reference=12_000_000, candidate=7_000_000)
+    True
+    >>> within.holds(reference=12_000_000, candidate=12_000_000)
+    False
+    """
+
+    low: Micros
+    high: Micros
+    low_closed: bool
+    high_closed: bool
+
+    def holds(self, *, reference: Micros, candidate: Micros) -> bool:
+        distance = reference - candidate
+        above = self.low <= distance if self.low_closed else self.low < distance
+        return above and (distance <= self.high if self.high_closed else distance < self.high)
+
+    @property
+    def bounds(self) -> tuple[Micros, Micros]:
+        """The least and the greatest distance accepted, both closed (time is whole microseconds).
+
+        >>> Interval(0, 5, low_closed=False, high_closed=True).bounds
+        (1, 5)
+        """
+        return self.low if self.low_closed else self.low + 1, self.high if self.high_closed else self.high - 1
+
+
+LAST_MICRO: Final[Micros] = 1 << 62
+"""Later than any instant: the end of a bounded stream."""
