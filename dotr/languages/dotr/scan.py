@@ -1,0 +1,159 @@
+r"""Where an embedded text ends: queries, templates and expressions are skipped token by token, not understood.
+
+Invariant: the tokens of SPARQL and Turtle that may hold a bracket, a `#` or a word of ours (strings, IRIs, comments, prefixed names,
+variables) are skipped whole; brackets outside them nest. As in SPARQL, `<…>` without a space in it is an IRI.
+
+>>> text = "[ ?x :p 'a ] in a string' # and ] in a comment\n ] within"
+>>> text[bracketed(Document("", text), 0):]
+' within'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from dotr.diagnostics import Diagnostic, Refused
+from dotr.languages.dotr.codes import Code
+from dotr.model.places import Document, Span
+
+RESERVED: Final = frozenset(
+    "rule define query prefix from and within between if with consuming of as not each last first".split()  # noqa: SIM905
+)
+"""Words of the language that cannot be labels, in any case of letters."""
+
+SKIP: Final = re.compile(r"(?:\s+|#[^\n]*)*")
+
+TOKEN: Final = re.compile(
+    r"""
+      (?P<blank>  \s+ | \#[^\n]* )
+    | (?P<string> \"{3} (?: [^"\\] | \\. | "{1,2}(?!") )* \"{3} | '{3} (?: [^'\\] | \\. | '{1,2}(?!') )* '{3}
+                | " (?: [^"\\\r\n] | \\. )* " | ' (?: [^'\\\r\n] | \\. )* ' )
+    | (?P<iri>    < (?: [^<>"{}|^`\\\x00-\x20] | \\u[0-9A-Fa-f]{4} | \\U[0-9A-Fa-f]{8} )* > )
+    | (?P<variable> [?$]\w+ )
+    | (?P<prefixed> (?: [^\W\d][\w.-]* )? : (?: [\w:%-] | \\. | \.+(?=[\w:%\\-]) )* )
+    | (?P<language> @[A-Za-z]+(?:-[A-Za-z0-9]+)* )
+    | (?P<word>   [^\W\d]\w* )
+    | (?P<number> \d+(?:\.\d+)?(?:[eE][+-]?\d+)? )
+    | (?P<open>   [\[({] )
+    | (?P<close>  [\])}] )
+    | (?P<quote>  ["'] )
+    | (?P<mark>   \\. | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+_CLOSING: Final = {"[": "]", "(": ")", "{": "}"}
+_EXPRESSION_ENDS: Final = frozenset({"rule", "define", "query", "prefix", "from", "and", "within", "between", "of", "with", "consuming"})
+
+
+def tokens(span: Span) -> Iterator[re.Match[str]]:
+    """The tokens of a span, without blanks and comments."""
+    for token in TOKEN.finditer(span.document.text, span.start, span.end):
+        if token.lastgroup != "blank":
+            yield token
+
+
+def bracketed(document: Document, start: int) -> int:
+    """The offset behind the bracket that closes the one at `start`; raises `Refused`."""
+    text, open_ = document.text, [start]
+    position = start + 1
+    while token := TOKEN.match(text, position):
+        match token.lastgroup:
+            case "open":
+                open_.append(position)
+            case "close":
+                _check_pair(document, open_[-1], position)
+                open_.pop()
+                if not open_:
+                    return token.end()
+            case "quote":
+                raise _unclosed_string(document, position)
+            case _:
+                pass
+        position = token.end()
+    raise _unclosed(document, open_[-1])
+
+
+def expression(document: Document, start: int) -> int:
+    """The offset behind an expression that starts at `start`: it ends before a `,`, a `;` or a word that goes on with the rule.
+
+    >>> text = "Smoke.?room1, Fire.?n = IF(?n > 2, 1, 0) consuming Smoke"
+    >>> text[:expression(Document("", text), 0)]
+    'Smoke.?room1'
+    """
+    text, position, end = document.text, start, start
+    while token := TOKEN.match(text, position):
+        kind = token.lastgroup
+        position = token.end()
+        if kind == "blank":
+            continue
+        if kind == "open":
+            position = bracketed(document, token.start())
+        elif kind == "quote":
+            raise _unclosed_string(document, token.start())
+        elif kind == "close" or token[0] in ",;" or (kind == "word" and token[0].lower() in _EXPRESSION_ENDS):
+            break
+        end = position
+    return end
+
+
+def filters(block: Span) -> tuple[Span, ...]:
+    """The conditions of `FILTER(…) FILTER …`, the text between the brackets of an event by label; raises `Refused`.
+
+    >>> block = "FILTER(?room = Smoke.?room1) . FILTER regex(?name, 'a')"
+    >>> [part.text for part in filters(Span(Document("", block), 0, len(block)))]
+    ['(?room = Smoke.?room1)', "regex(?name, 'a')"]
+    """
+    document, text = block.document, block.document.text
+    found: list[Span] = []
+    position = block.start
+    while (token := _next(text, position, block.end)) is not None:
+        if token[0] == "." and found:
+            position = token.end()
+            continue
+        if token[0].upper() != "FILTER":
+            hint = "A label with brackets behind it reads a shared query or an event; write FILTER(…) there, or `=` before a query."
+            raise Refused([Diagnostic(Code.NOT_A_FILTER, f"expected FILTER, found {token[0]!r}", _place(document, token), hint)])
+        token = _next(text, token.end(), block.end)
+        start = token.start() if token else block.end
+        if token is not None and token.lastgroup in ("word", "prefixed", "iri"):
+            token = _next(text, token.end(), block.end)
+        if token is None or token[0] != "(":
+            place = Span(document, start, token.end() if token else start + 1)
+            raise Refused([Diagnostic(Code.NOT_A_FILTER, "expected a condition in parentheses after FILTER", place, "Write FILTER(…).")])
+        position = bracketed(document, token.start())
+        found.append(Span(document, start, position))
+    return tuple(found)
+
+
+def _next(text: str, position: int, end: int) -> re.Match[str] | None:
+    position = SKIP.match(text, position, end).end()  # type: ignore[union-attr]  # SKIP matches everywhere
+    return TOKEN.match(text, position, end) if position < end else None
+
+
+def _place(document: Document, token: re.Match[str]) -> Span:
+    return Span(document, token.start(), token.end())
+
+
+def _check_pair(document: Document, opened: int, closed: int) -> None:
+    text = document.text
+    wanted = _CLOSING[text[opened]]
+    if text[closed] != wanted:
+        line, column = Span(document, opened, opened).line_column
+        hint = f"The {text[opened]!r} of line {line}, column {column} is not closed yet."
+        place = Span(document, closed, closed + 1)
+        raise Refused([Diagnostic(Code.UNCLOSED_BRACKET, f"expected {wanted!r}, found {text[closed]!r}", place, hint)])
+
+
+def _unclosed(document: Document, opened: int) -> Refused:
+    bracket = document.text[opened]
+    hint = f"Add the {_CLOSING[bracket]!r} that belongs to it."
+    return Refused([Diagnostic(Code.UNCLOSED_BRACKET, f"{bracket!r} is never closed", Span(document, opened, opened + 1), hint)])
+
+
+def _unclosed_string(document: Document, opened: int) -> Refused:
+    quote = document.text[opened]
+    hint = f"End the string with {quote} on the same line, or write it between {quote * 3} and {quote * 3}."
+    return Refused([Diagnostic(Code.UNCLOSED_STRING, "the string is never closed", Span(document, opened, opened + 1), hint)])

@@ -1,0 +1,161 @@
+"""A file of rules as it was written: every word with its place, embedded texts (queries, templates, expressions) not yet read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dotr.model.places import Document, Span
+from dotr.model.rules import Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of the text; a variable's `text` is without its question mark, an IRI's and a string's without their quotes."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixSyntax:
+    name: Word
+    iri: Word
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySyntax:
+    """`query LABEL = [ SELECT … ]`; `text` is what stands between the brackets."""
+
+    label: Word
+    text: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """`LABEL = [ SELECT … ]`: a query of the rule's own."""
+
+    label: Word
+    text: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ByLabel:
+    """`ORIGIN as LABEL [ FILTER … ]`: a shared query or another rule's event; `label` is `origin` where no other was given."""
+
+    origin: Word
+    label: Word
+    filters: Span | None
+
+
+EventSyntax: TypeAlias = Inline | ByLabel
+
+
+@dataclass(frozen=True, slots=True)
+class Quantities:
+    """`1 h 30 min`: numbers with their units; `0` is one number without a unit."""
+
+    parts: tuple[tuple[Word, Word | None], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Lexical:
+    """`"PT5M"^^xsd:duration`."""
+
+    value: Word
+    datatype: Word
+    span: Span
+
+
+DurationSyntax: TypeAlias = Quantities | Lexical
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalSyntax:
+    low: DurationSyntax
+    high: DurationSyntax
+    low_closed: bool
+    high_closed: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSyntax:
+    """`within EXTENT from REFERENCE`."""
+
+    extent: DurationSyntax | IntervalSyntax
+    reference: Word
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenSyntax:
+    first: Word
+    second: Word
+
+
+ScopeSyntax: TypeAlias = WindowSyntax | BetweenSyntax
+
+
+@dataclass(frozen=True, slots=True)
+class ChooseSyntax:
+    """`and last 3 E within …`; a missing window is `None`, and reported later."""
+
+    keyword: Word
+    mode: Mode
+    count: Word | None
+    event: EventSyntax
+    scope: WindowSyntax | None
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentSyntax:
+    keyword: Word
+    event: EventSyntax
+    scope: ScopeSyntax | None
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateSyntax:
+    """`and ?x = avg(E.?v) of E within …`; `argument` is None for `*`."""
+
+    variable: Word
+    function: Word
+    distinct: bool
+    argument: tuple[Word, Word] | None
+    event: EventSyntax
+    scope: ScopeSyntax | None
+
+
+ClauseSyntax: TypeAlias = ChooseSyntax | AbsentSyntax | AggregateSyntax
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentSyntax:
+    """`LABEL.?variable = expression`."""
+
+    label: Word
+    variable: Word
+    expression: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSyntax:
+    name: Word | None
+    documentation: str
+    event: Word
+    template: Span
+    anchor: EventSyntax
+    clauses: tuple[ClauseSyntax, ...]
+    condition: Span | None
+    assignments: tuple[AssignmentSyntax, ...]
+    consuming: tuple[Word, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSyntax:
+    document: Document
+    prefixes: tuple[PrefixSyntax, ...]
+    queries: tuple[QuerySyntax, ...]
+    rules: tuple[RuleSyntax, ...]
