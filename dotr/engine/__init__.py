@@ -1,0 +1,1 @@
+"""The compiled program and the pure step that composes the rooms."""

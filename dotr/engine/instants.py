@@ -1,0 +1,45 @@
+"""The instant: the RDF merge of all elements of one time (semantics.md, section 1).
+
+Blank nodes are local to an element. The name that one gets is a function of the time, the element's text, a count among equal elements,
+and its place in the element: so it does not depend on the order in which the elements come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from dotr.model.stream import Instant
+from dotr.model.terms import Triple
+from dotr.model.time import Micros
+
+
+def merge(time: Micros, elements: Iterable[tuple[Triple, ...]]) -> Instant:
+    """The instant of a time's elements, whose blank nodes are `_:0`, `_:1`, … in order of appearance.
+
+    >>> one = (("_:0", "<http://e/p>", '"1"'),)
+    >>> instant = merge(7, [one, one])
+    >>> len(set(instant.triples))
+    2
+    >>> merge(7, [one, one]) == instant
+    True
+    """
+    merged: list[Triple] = []
+    seen: dict[bytes, int] = {}
+    for triples in elements:
+        for subject, _, object_ in triples:
+            if subject[0] == "_" or object_[0] == "_":
+                merged += _named(time, triples, seen)
+                break
+        else:
+            merged += triples
+    return Instant(time, tuple(merged))
+
+
+def _named(time: Micros, triples: tuple[Triple, ...], seen: dict[bytes, int]) -> list[Triple]:
+    text = "\n".join(map(" ".join, triples))
+    digest = blake2b(f"{time} {text}".encode(), digest_size=12)
+    key = digest.digest()
+    count = seen[key] = seen.get(key, -1) + 1
+    prefix = f"_:e{digest.hexdigest()}x{count}x"
+    return [(prefix + s[2:] if s[0] == "_" else s, p, prefix + o[2:] if o[0] == "_" else o) for s, p, o in triples]

@@ -1,0 +1,85 @@
+"""What a program is made from, as data: it can be written as JSON, sent to another process, and compiled there to the same program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from hashlib import blake2b
+
+from dotr.model.places import Document
+from dotr.model.time import Unit
+
+
+class Entailment(Enum):
+    """The entailment rule sets of semantics.md, section 2."""
+
+    NONE = "none"
+    RDFS = "rdfs"
+    OWL2RL = "owl2rl"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramSpec:
+    """The texts of rules and Datalog, the paths of graphs, and what applies to all of them. Graph paths are read where the program
+    is compiled."""
+
+    rules: tuple[Document, ...] = ()
+    datalog: tuple[Document, ...] = ()
+    graphs: tuple[str, ...] = ()
+    entailment: Entailment = Entailment.NONE
+    axiomatic: bool = False
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    unit: Unit = Unit.SECOND
+
+    def to_json(self) -> str:
+        r"""The specification as JSON.
+
+        >>> spec = ProgramSpec(rules=(Document("a.dotr", "rule R"),), prefixes={"": "http://e/"})
+        >>> ProgramSpec.from_json(spec.to_json()) == spec
+        True
+        """
+        return json.dumps(
+            {
+                "rules": [[document.name, document.text] for document in self.rules],
+                "datalog": [[document.name, document.text] for document in self.datalog],
+                "graphs": list(self.graphs),
+                "entailment": self.entailment.value,
+                "axiomatic": self.axiomatic,
+                "prefixes": dict(self.prefixes),
+                "unit": self.unit.name,
+            },
+            sort_keys=True,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> ProgramSpec:
+        """The inverse of `to_json`."""
+        data = json.loads(text)
+        return cls(
+            tuple(Document(name, text) for name, text in data["rules"]),
+            tuple(Document(name, text) for name, text in data["datalog"]),
+            tuple(data["graphs"]),
+            Entailment(data["entailment"]),
+            data["axiomatic"],
+            data["prefixes"],
+            Unit[data["unit"]],
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits that change with every text of the program and with the bytes of its graphs, not with their places."""
+        digest = blake2b(digest_size=16)
+        for documents in (self.rules, self.datalog):
+            for text in sorted(document.text for document in documents):
+                digest.update(text.encode() + b"\0")
+            digest.update(b"\1")
+        for path in self.graphs:
+            with open(path, "rb") as file:
+                for block in iter(lambda: file.read(1 << 20), b""):
+                    digest.update(block)
+            digest.update(b"\0")
+        settings = [self.entailment.value, self.axiomatic, sorted(self.prefixes.items()), self.unit.name]
+        digest.update(json.dumps(settings).encode())
+        return digest.hexdigest()

@@ -1,0 +1,106 @@
+"""How a rule's events split: by the attribute that its own constraints tie every label's to (semantics.md, 4; SPARQL `=`).
+
+A rule `from A and last B within 1 min from A` with `FILTER(?roomB = A.?roomA)` can be run room by room: whatever B it binds has
+the anchor's room. Then the events of one room never meet those of another, and a bucket of rooms is a partition of its state.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
+
+from dotr.expressions import equality_key
+from dotr.model.algebra import Attribute
+from dotr.model.rules import Role, Rule
+from dotr.model.terms import Label, Term, Variable
+from dotr.patterns.ties import Node, Values, equalities
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """Each label's events are keyed by one attribute of theirs."""
+
+    attribute: Mapping[Label, Variable]
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """All events meet in one partition; `why` says what ties them to no key."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Anywhere:
+    """The rule has no clause: each anchor is on its own, in whatever partition it comes to be."""
+
+
+Partitioning: TypeAlias = Keyed | Single | Anywhere
+
+
+def partitioning(rule: Rule, preferred: Sequence[Variable] = ()) -> Partitioning:
+    """The finest split that the rule's equalities allow; of several keys the first in `preferred`, else in the order of names."""
+    roles = [clause.role for clause in rule.clauses]
+    if not roles:
+        return Keyed(MappingProxyType({rule.anchor.label: preferred[0]})) if preferred else Anywhere()
+    group: dict[Node, Node] = {}
+
+    def root(node: Node) -> Node:
+        while node in group:
+            node = group[node]
+        return node
+
+    for role in roles:
+        for name, other in equalities(role.constraints):
+            here, there = root((role.label, name)), root((other.label, other.name))
+            if here != there:
+                group[here] = there
+    tied: dict[Variable, Keyed] = {}
+    for name in rule.anchor.source.attributes:
+        key = root((rule.anchor.label, name))
+        chosen = {rule.anchor.label: name}
+        for role in roles:
+            mates = [own for own in role.source.attributes if root((role.label, own)) == key]
+            if mates:
+                chosen[role.label] = mates[0]
+        if len(chosen) == len(roles) + 1:
+            tied[name] = Keyed(MappingProxyType(chosen))
+    if tied:
+        return next((tied[name] for name in preferred if name in tied), tied[min(tied)])
+    loose = next((r.label for r in roles if not equalities(r.constraints)), "")
+    return Single(
+        f"no constraint equates an attribute of {loose} with one of a label bound before"
+        if loose
+        else f"no attribute of {rule.anchor.label} is equated with one of every other label"
+    )
+
+
+def carried(rule: Rule, split: Keyed) -> frozenset[Variable]:
+    """The attributes of the rule's composite event that hold its partition key: `with E.?x = A.?room`, with A keyed by ?room."""
+    return frozenset(
+        assignment.variable
+        for assignment in rule.assignments
+        if isinstance(assignment.expression, Attribute) and split.attribute.get(assignment.expression.label) == assignment.expression.name
+    )
+
+
+def key_of(split: Partitioning, role: Role) -> Variable | None:
+    """The attribute that keys a role's events, or None where the split is not by a key."""
+    return split.attribute[role.label] if isinstance(split, Keyed) else None
+
+
+def bucket(value: Term | None, buckets: int) -> int:
+    """The bucket of a partition key: a hash, the same on every machine, of its value. Unbound keys share bucket 0.
+
+    >>> bucket('"70"^^<http://www.w3.org/2001/XMLSchema#integer>', 64) == bucket('"70.0"^^<http://www.w3.org/2001/XMLSchema#decimal>', 64)
+    True
+    """
+    return 0 if value is None else zlib.crc32(equality_key(value).encode()) % buckets
+
+
+def bucket_of_all(values: Values, buckets: int) -> int:
+    """The bucket of an event that may be anywhere, the same for equal ones."""
+    return zlib.crc32(repr(values).encode()) % buckets

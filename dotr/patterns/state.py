@@ -1,0 +1,81 @@
+"""The state of one partition of a layer: remembered events and consumed ones, as data that can be written and read back.
+
+The written form is JSON text in UTF-8, versioned, holding terms as they are: nothing in it is code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from dotr.model.time import Micros
+from dotr.patterns.matcher import Consumed
+from dotr.patterns.store import Happened, PortStore
+
+STATE_VERSION: Final = 1
+
+
+class StateError(ValueError):
+    """A written state that this release cannot read; says why."""
+
+
+class State:
+    """The stores of a layer's ports and, for each rule and consumed label, what was consumed. `step` changes it in place."""
+
+    __slots__ = ("_sweep", "consumed", "retention", "stores")
+
+    def __init__(self, stores: Sequence[PortStore], consumed: Sequence[Consumed]) -> None:
+        self.stores = tuple(stores)
+        self.consumed = tuple(consumed)
+        self.retention = max((store.retention for store in stores), default=0)
+        self._sweep = 1024
+
+    def expire(self, now: Micros) -> None:
+        """Forget, in every store, what no instant from `now` on can look back to."""
+        for store in self.stores:
+            store.expire(now)
+        horizon = now - self.retention
+        for used in self.consumed:
+            if any(time < horizon for time, _ in used):
+                used -= {event for event in used if event[0] < horizon}
+
+    def sweep(self, now: Micros) -> None:
+        """`expire` every so often: so that stores that nothing comes to any more do not stay."""
+        self._sweep -= 1
+        if not self._sweep:
+            self._sweep = 1024
+            self.expire(now)
+
+    def __len__(self) -> int:
+        """How many events are remembered."""
+        return sum(map(len, self.stores))
+
+    def encode(self) -> bytes:
+        """The state as versioned JSON."""
+        return json.dumps(
+            {
+                "version": STATE_VERSION,
+                "events": [[list(event) for event in store] for store in self.stores],
+                "consumed": [sorted(used) for used in self.consumed],
+            },
+            ensure_ascii=False,
+            separators=(",", ":"),
+        ).encode()
+
+    def restore(self, written: bytes) -> State:
+        """Fill this fresh state with what `encode` wrote; raises StateError where it is of another version or shape."""
+        try:
+            data = json.loads(written)
+            if data["version"] != STATE_VERSION:
+                raise StateError(f"its version is {data['version']}, this release reads {STATE_VERSION}")
+            if len(data["events"]) != len(self.stores) or len(data["consumed"]) != len(self.consumed):
+                raise StateError("it belongs to another program")
+            for store, events in zip(self.stores, data["events"], strict=True):
+                for time, ordinal, values in events:
+                    store.add(Happened(time, ordinal, tuple(values)))
+            for used, pairs in zip(self.consumed, data["consumed"], strict=True):
+                used.update((time, ordinal) for time, ordinal in pairs)
+        except (KeyError, TypeError, json.JSONDecodeError) as error:
+            raise StateError(f"it cannot be read ({error})") from error
+        return self

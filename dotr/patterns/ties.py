@@ -1,0 +1,57 @@
+"""The order of events of one type at one instant, and what equality ties together (semantics.md, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from dotr.model.algebra import Attribute, Call, Expression, Var
+from dotr.model.terms import Label, Term, Variable
+
+Values: TypeAlias = tuple[Term | None, ...]
+"""The attributes of an event, in the order of its stream's sorted attribute names; None where unbound."""
+
+TieKey: TypeAlias = tuple[tuple[tuple[Variable, Term], ...], tuple[tuple[Variable, Term], ...]]
+
+
+def tie_key(names: Sequence[Variable], values: Values) -> TieKey:
+    """What orders simultaneous events: their (name, value) pairs with all blank nodes equal, then with their names.
+
+    >>> tie_key(("a", "b"), (None, '"1"')) < tie_key(("a", "b"), ('"5"', '"1"'))
+    False
+    >>> tie_key(("a",), ("_:z",))[0] == tie_key(("a",), ("_:b",))[0]
+    True
+    """
+    pairs = tuple([(name, value) for name, value in zip(names, values, strict=True) if value is not None])
+    return tuple([(name, "_:" if value[0] == "_" else value) for name, value in pairs]), pairs
+
+
+def in_tie_order(names: Sequence[Variable], events: list[Values]) -> list[Values]:
+    """Simultaneous events of one type, least first."""
+    return events if len(events) < 2 else sorted(events, key=lambda values: tie_key(names, values))
+
+
+def equality(constraint: Expression) -> tuple[Variable, Attribute] | None:
+    """The candidate's attribute and the earlier one that a constraint `?x = M.?y` (either way round) equates.
+
+    >>> equality(Call("=", (Attribute("Smoke", "room1"), Var("room2"))))
+    ('room2', Attribute(label='Smoke', name='room1'))
+    """
+    match constraint:
+        case Call("=", (Var(name), Attribute() as other)) | Call("=", (Attribute() as other, Var(name))):
+            return name, other
+        case _:
+            return None
+
+
+def equalities(constraints: Sequence[Expression]) -> tuple[tuple[Variable, Attribute], ...]:
+    """All of them, ordered by the candidate's attribute, the first one written for each."""
+    found: dict[Variable, Attribute] = {}
+    for constraint in constraints:
+        pair = equality(constraint)
+        if pair is not None:
+            found.setdefault(*pair)
+    return tuple(sorted(found.items(), key=lambda item: item[0]))
+
+
+Node: TypeAlias = tuple[Label, Variable]
