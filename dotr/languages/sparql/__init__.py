@@ -1,0 +1,166 @@
+"""SPARQL 1.1 SELECT queries and expressions, with `M.?v` and `time(M)` for the events of a rule: text to `dotr.model.algebra`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pyparsing import ParserElement
+
+from dotr.diagnostics import Diagnostic, Refused, refuse
+from dotr.languages.sparql import grammar
+from dotr.languages.sparql.patterns import Patterns
+from dotr.languages.sparql.scope import in_scope, variables
+from dotr.languages.sparql.scope import references as references_of
+from dotr.languages.sparql.tokens import Scan, scan, stand_ins
+from dotr.languages.sparql.words import REFUSED
+from dotr.model.algebra import Attribute, Expression, Extend, Filter, Group, Join, Pattern, Select, TimeOf, Values
+from dotr.model.places import Span
+from dotr.model.terms import Label, Prefixes, Variable
+
+__all__ = [
+    "Reference",
+    "in_scope",
+    "parse_expression",
+    "parse_filters",
+    "parse_select",
+    "references",
+    "references_of",
+    "split_constraints",
+    "variables",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """`M.?v`, or `time(M)` where `variable` is None, and where it stands."""
+
+    label: Label
+    variable: Variable | None
+    span: Span
+
+
+def parse_select(span: Span, prefixes: Prefixes) -> Select:
+    """The SELECT query of a text; its temporal constraints stay conditions of the WHERE group (see `split_constraints`)."""
+    tokens = scan(span, prefixes)
+    if not tokens.tokens:
+        raise Refused(tokens.problems) if tokens.problems else refuse("Q106", "there is no query here", span, "Write SELECT … WHERE { … }.")
+    return _read(tokens, grammar.QUERY, lambda reading, node: reading.select(node, top=True), forbidden="")
+
+
+def parse_expression(span: Span, prefixes: Prefixes) -> Expression:
+    """An expression of a rule's `if` or `with`, or of a Datalog body; EXISTS and aggregates are refused.
+
+    >>> from dotr.model.places import Document
+    >>> text = "?speed < 0.6 * Last.?speed"
+    >>> parse_expression(Span(Document("", text), 0, len(text)), {}).function
+    '<'
+    """
+    tokens = scan(span, prefixes)
+    if not tokens.tokens:
+        raise Refused(tokens.problems) if tokens.problems else refuse("Q101", "an expression is missing", span)
+
+    def read(reading: Patterns, node: grammar.Node) -> Expression:
+        reading.no_exists = "in an expression outside a query"
+        reading.no_aggregates = "An aggregate of events is a clause of its own: and ?x = avg(E.?v) of E … within …"
+        return reading.expression(node)
+
+    return _read(tokens, grammar.EXPRESSION, read, forbidden="")
+
+
+def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
+    """The conditions of `FILTER(…) FILTER(…)`, as behind an event's label; none where the text is empty."""
+    tokens = scan(span, prefixes)
+    if not tokens.tokens and not tokens.problems:
+        return ()
+
+    def read(reading: Patterns, node: grammar.Node) -> tuple[Expression, ...]:
+        reading.no_exists = "in a condition on an event"
+        parts = node.part or [] if node.name == "GroupGraphPatternSub" else [node]
+        for part in parts:
+            if part.name != "Filter":
+                reading.problem("Q101", "only FILTERs may stand here", reading.span(part))
+        return tuple(reading.expression(c) for part in parts if part.name == "Filter" for c in reading.conjuncts(part.expr))
+
+    return _read(tokens, grammar.GROUP, read, forbidden="", around=("{ ", " }"))
+
+
+def references(span: Span) -> tuple[Reference, ...]:
+    """Every `M.?v` and `time(M)` of a text, in the order of the text; never raises."""
+    found: list[Reference] = []
+    for token in scan(span, {}).tokens:
+        match token.noun:
+            case Attribute(label, name):
+                found.append(Reference(label, name, token.span))
+            case TimeOf(label):
+                found.append(Reference(label, None, token.span))
+    return tuple(found)
+
+
+def split_constraints(query: Select) -> tuple[Select, tuple[Expression, ...]]:
+    """The query without its temporal constraints, and the constraints (semantics.md, section 3)."""
+    pattern, constraints = _without(query.pattern)
+    return Select(query.projection, pattern, query.distinct, query.order, query.offset, query.limit), constraints
+
+
+def _without(pattern: Pattern) -> tuple[Pattern, tuple[Expression, ...]]:
+    """Go down through what the solution modifiers put around the WHERE group."""
+    match pattern:
+        case Filter(inner, conditions) if any(map(references_of, conditions)):
+            kept = tuple(c for c in conditions if not references_of(c))
+            return Filter(inner, kept) if kept else inner, tuple(c for c in conditions if references_of(c))
+        case Filter(inner, conditions):
+            inner, constraints = _without(inner)
+            return Filter(inner, conditions), constraints
+        case Extend(inner, variable, expression):
+            inner, constraints = _without(inner)
+            return Extend(inner, variable, expression), constraints
+        case Group(inner, keys, aggregates):
+            inner, constraints = _without(inner)
+            return Group(inner, keys, aggregates), constraints
+        case Join(inner, Values() as values):
+            inner, constraints = _without(inner)
+            return Join(inner, values), constraints
+        case _:
+            return pattern, ()
+
+
+_Result = TypeVar("_Result")
+
+
+def _read(
+    tokens: Scan,
+    element: ParserElement,
+    read: Callable[[Patterns, grammar.Node], _Result],
+    *,
+    forbidden: str,
+    around: tuple[str, str] = ("", ""),
+) -> _Result:
+    if tokens.problems:
+        raise Refused(tokens.problems)
+    text, starts = stand_ins(tokens.tokens)
+    before, after = around
+    try:
+        tree = grammar.parse(element, f"{before}{text}{after}")
+    except grammar.Unparsed as stopped:
+        raise Refused([_unexpected(tokens, starts, stopped, len(before))]) from None
+    reading = Patterns(tokens, forbidden)
+    result = read(reading, tree)
+    if reading.problems:
+        raise Refused(reading.problems)
+    return result
+
+
+def _unexpected(tokens: Scan, starts: list[int], stopped: grammar.Unparsed, shift: int) -> Diagnostic:
+    if stopped.offset is None:
+        return Diagnostic("Q117", "this is nested too deeply", tokens.span, "Split it into several conditions or sub-queries.")
+    offset = stopped.offset - shift
+    index = next((i for i, start in enumerate(starts) if start >= offset), None)
+    expected = [word for word in stopped.expected if word not in REFUSED and word not in ("?", "$", "#")]
+    hint = f"Expected here: {' '.join(expected)}" if 0 < len(expected) <= 8 else ""
+    if index is None:
+        end = tokens.tokens[-1].span.end
+        return Diagnostic("Q101", "the text ends too early", Span(tokens.span.document, max(end - 1, tokens.span.start), end), hint)
+    token = tokens.tokens[index]
+    return Diagnostic("Q101", f"unexpected {token.text}", token.span, hint)

@@ -1,0 +1,243 @@
+"""From rdflib's tree to expressions: the leaves by their token numbers, operators and functions to calls (SPARQL 1.1, section 17)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from rdflib import RDF as RDFLIB_RDF
+from rdflib.plugins.sparql.parserutils import CompValue
+from rdflib.term import BNode, Literal, URIRef, Variable
+
+from dotr.diagnostics import Diagnostic, did_you_mean
+from dotr.languages.sparql.grammar import Node
+from dotr.languages.sparql.tokens import Kind, Scan, Token
+from dotr.languages.sparql.words import AGGREGATES
+from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, TimeOf, Var
+from dotr.model.places import Span
+from dotr.model.terms import RDF, XSD, Term, iri, literal_parts
+
+_CASTS: Final = (
+    "boolean double float decimal integer dateTime string date time duration dayTimeDuration yearMonthDuration long int short byte "
+    "nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger unsignedLong unsignedInt unsignedShort unsignedByte"
+)
+CASTS: Final = tuple(f"<{XSD}{name}>" for name in _CASTS.split())
+"""The functions with an IRI that there are: the casts to the data types that have values."""
+
+_LEAVES: Final = {URIRef(RDF + name): iri(RDF + name) for name in ("type", "first", "rest", "nil")}
+_STAND_IN: Final = re.compile(r"t([0-9]+)")
+_RENAMED: Final = {"URI": "IRI", "ISURI": "ISIRI"}
+_PASSED_THROUGH: Final = {"ConditionalOrExpression", "ConditionalAndExpression", "AdditiveExpression", "MultiplicativeExpression"}
+
+
+class Reading:
+    """One text being read. `forbidden` says where we are when `M.?v` may not stand here (`""`: it may)."""
+
+    def __init__(self, scan: Scan, forbidden: str) -> None:
+        self.scan = scan
+        self.problems: list[Diagnostic] = []
+        self.forbidden = forbidden
+        self.no_exists = ""
+        self.aggregates: dict[AggregateCall, str] | None = None
+        self.no_aggregates = "An aggregate may stand in the SELECT line, HAVING and ORDER BY of a query."
+        self._anonymous: dict[BNode, Var] = {}
+        self._fresh = 0
+
+    # --- leaves ---
+
+    def token(self, node: Node) -> Token | None:
+        """The token that a leaf stands for; None for what the grammar made up (`[]`, `a`, lists)."""
+        if isinstance(node, CompValue) and node.name == "literal":
+            node = node.string
+        if isinstance(node, Literal):
+            return self.scan.tokens[abs(int(str(node)))]
+        if isinstance(node, URIRef | Variable | BNode):
+            found = _STAND_IN.fullmatch(str(node))
+            return self.scan.tokens[int(found[1])] if found else None
+        return None
+
+    def leaf(self, node: Node) -> Var | Const | Attribute | TimeOf:
+        token = self.token(node)
+        if token is not None:
+            assert token.noun is not None
+            if token.kind is Kind.REFERENCE and self.forbidden:
+                hint = "Write it in a FILTER of its own, straight in the WHERE group; each condition joined by && counts as one."
+                self.problem("Q109", f"{token.text} may not stand {self.forbidden}", token.span, hint)
+            return token.noun
+        if isinstance(node, BNode):
+            if node not in self._anonymous:
+                self._anonymous[node] = self.fresh_blank()
+            return self._anonymous[node]
+        return Const(_LEAVES[node])
+
+    def fresh(self) -> str:
+        """The name of a variable that no query can write."""
+        self._fresh += 1
+        return f".{self._fresh - 1}"
+
+    def fresh_blank(self) -> Var:
+        return Var(f"_:{self.fresh()}")
+
+    def number(self, node: Node) -> Const:
+        """A number of a triple or of VALUES: its sign belongs to it."""
+        token = self.token(node)
+        assert token is not None
+        return _signed(token)
+
+    def span(self, node: Node) -> Span:
+        """The stretch of text that a part of the tree comes from."""
+        places = [t.span for t in self.tokens_of(node)]
+        if not places:
+            return self.scan.span
+        return Span(self.scan.span.document, min(p.start for p in places), max(p.end for p in places))
+
+    def tokens_of(self, node: Node) -> Iterator[Token]:
+        if (token := self.token(node)) is not None:
+            yield token
+        elif isinstance(node, CompValue):
+            for key in node:
+                yield from self.tokens_of(node[key])
+        elif isinstance(node, Iterable) and not isinstance(node, str):
+            for part in node:
+                yield from self.tokens_of(part)
+
+    def problem(self, code: str, message: str, span: Span, hint: str = "") -> None:
+        diagnostic = Diagnostic(code, message, span, hint)
+        if diagnostic not in self.problems:
+            self.problems.append(diagnostic)
+
+    # --- expressions ---
+
+    def group(self, node: Node) -> Pattern:
+        """A group graph pattern (for EXISTS); the reader of patterns knows how."""
+        raise NotImplementedError
+
+    def variable(self, node: Node) -> str:
+        """A variable that gets or has a value: no `M.?v`."""
+        noun = self.leaf(node)
+        if isinstance(noun, Var):
+            return noun.name
+        token = self.token(node)
+        assert token is not None
+        self.problem("Q110", f"{token.text} cannot stand for a variable of the query", token.span, "Name a variable of its own.")
+        return token.text
+
+    def expression(self, node: Node) -> Expression:
+        if not isinstance(node, CompValue):
+            return self.leaf(node)
+        name: str = node.name
+        match name:
+            case "literal":
+                return self.leaf(node)
+            case "RelationalExpression":
+                left = self.expression(node.expr)
+                if node.op is None:
+                    return left
+                operator = " ".join(str(node.op).upper().split())
+                if operator in ("IN", "NOT IN"):
+                    return Call(operator, (left, *map(self.expression, self.listed(node.other))))
+                return Call(operator, (left, self.expression(node.other)))
+            case _ if name in _PASSED_THROUGH:
+                return self._chain(node)
+            case "UnaryNot":
+                return Call("!", (self.expression(node.expr),))
+            case "UnaryMinus" | "UnaryPlus":
+                token = self.token(node.expr)
+                if token is not None and token.kind is Kind.NUMBER and token.sign:
+                    return _signed(token)
+                return Call("UNARY-" if name == "UnaryMinus" else "UNARY+", (self.expression(node.expr),))
+            case "Function":
+                return self._function(node)
+            case "Builtin_EXISTS" | "Builtin_NOTEXISTS":
+                return self._exists(node)
+            case _ if name.startswith("Aggregate_"):
+                return self._aggregate(node)
+            case _:
+                word = name.removeprefix("Builtin_").upper()
+                arguments = [self.expression(a) for key in node for a in self.listed(node[key])]
+                return Call(_RENAMED.get(word, word), tuple(arguments))
+
+    def conjuncts(self, node: Node) -> Iterator[Node]:
+        """The parts of a condition between its outermost `&&`."""
+        if isinstance(node, CompValue):
+            if node.name == "ConditionalAndExpression" and node.other:
+                for part in (node.expr, *node.other):
+                    yield from self.conjuncts(part)
+                return
+            if node.name in _PASSED_THROUGH or node.name == "RelationalExpression":
+                inner = node.expr
+                if not node.other and isinstance(inner, CompValue):
+                    yield from self.conjuncts(inner)
+                    return
+        yield node
+
+    @staticmethod
+    def listed(node: Node) -> list[Node]:
+        """The elements of an argument list: `()`, one expression, or several."""
+        if node == RDFLIB_RDF.nil:
+            return []
+        if isinstance(node, CompValue | str):
+            return [node]
+        return list(node)
+
+    def _chain(self, node: Node) -> Expression:
+        """`a + b - c`, `a && b && c`: from the left."""
+        result = self.expression(node.expr)
+        others: list[Node] = node.other or []
+        default = "||" if node.name == "ConditionalOrExpression" else "&&"
+        for operator, other in zip(node.op or [default] * len(others), others, strict=True):
+            result = Call(str(operator), (result, self.expression(other)))
+        return result
+
+    def _function(self, node: Node) -> Expression:
+        function = self.leaf(node.iri)
+        arguments = tuple(self.expression(a) for a in node.expr or [])
+        token = self.token(node.iri)
+        assert token is not None
+        name = function.term if isinstance(function, Const) else ""
+        if name not in CASTS:
+            hint = did_you_mean(name, CASTS) or "Functions with an IRI are the casts, such as xsd:integer(?x)."
+            self.problem("Q115", f"there is no function {token.text}", token.span, hint)
+        elif len(arguments) != 1 or node.distinct:
+            self.problem("Q115", f"{token.text} takes one argument, and no DISTINCT", token.span)
+        return Call(name, arguments)
+
+    def _exists(self, node: Node) -> Expression:
+        if self.no_exists:
+            self.problem("Q118", f"EXISTS may not stand {self.no_exists}", self.span(node), "It is asked of a query's graph.")
+        before, self.forbidden = self.forbidden, self.forbidden or "inside EXISTS"
+        aggregates, self.aggregates = self.aggregates, None
+        pattern = self.group(node.graph)
+        self.forbidden, self.aggregates = before, aggregates
+        return Exists(pattern, node.name == "Builtin_NOTEXISTS")
+
+    def _aggregate(self, node: Node) -> Expression:
+        function = node.name.removeprefix("Aggregate_").upper()
+        function = "GROUP_CONCAT" if function == "GROUPCONCAT" else function
+        assert function in AGGREGATES
+        aggregates, self.aggregates = self.aggregates, None
+        why, self.no_aggregates = self.no_aggregates, "An aggregate may not stand inside another."
+        argument = None if node.vars == "*" else self.expression(node.vars)
+        self.aggregates, self.no_aggregates = aggregates, why
+        separator = None
+        if node.separator is not None:
+            token = self.token(node.separator)
+            assert token is not None
+            assert isinstance(token.noun, Const)
+            separator, datatype, _ = literal_parts(token.noun.term)
+            if datatype != XSD + "string":
+                self.problem("Q101", "a separator is a plain string", token.span)
+        call = AggregateCall(function, bool(node.distinct), argument, separator)
+        if aggregates is None:
+            self.problem("Q113", f"{function} may not stand here", self.span(node), self.no_aggregates)
+            return Var(self.fresh())
+        if call not in aggregates:
+            aggregates[call] = self.fresh()
+        return Var(aggregates[call])
+
+
+def _signed(token: Token) -> Const:
+    assert isinstance(token.noun, Const)
+    term: Term = token.noun.term
+    return Const(f'"{token.sign}{term[1:]}')

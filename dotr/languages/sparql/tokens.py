@@ -1,0 +1,322 @@
+"""The tokens of a SPARQL text, with their places, and the text that rdflib's grammar is given in their stead.
+
+Idea: rdflib's parser knows the grammar but loses places, rewrites literals (`"025"` becomes `25`) and has never heard of `M.?v`. So every
+terminal (IRI, prefixed name, literal, number, variable, blank node label, `M.?v`, `time(L)`) is read here and replaced by a stand-in of
+the same syntactic kind that carries the token's number: `<t12>`, `"12"`, `12`, `?t12`, `_:t12`. The tree that comes back is a tree of token
+numbers: exact terms, exact places, and one tree for all queries of one shape.
+Source: SPARQL 1.1, section 19.8 (terminals).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+from urllib.parse import urljoin
+
+from dotr.diagnostics import Diagnostic, did_you_mean
+from dotr.languages.sparql.words import KEYWORDS, REFUSED
+from dotr.model.algebra import Attribute, Const, TimeOf, Var
+from dotr.model.places import Span
+from dotr.model.terms import XSD, iri, literal, unescaped
+
+
+class Kind(Enum):
+    WORD = auto()
+    MARK = auto()
+    IRI = auto()
+    INVERSE = auto()  # `^iri` inside a negated property set, where rdflib forgets the IRI
+    LITERAL = auto()
+    NUMBER = auto()
+    BLANK = auto()
+    VARIABLE = auto()
+    REFERENCE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`noun` is what the token stands for (None for words and marks); `sign` is `+` or `-` where one belongs to a number."""
+
+    kind: Kind
+    text: str
+    span: Span
+    noun: Const | Var | Attribute | TimeOf | None = None
+    sign: str = ""
+
+
+_BASE: Final = (
+    "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff"
+    "\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_CHARS: Final = rf"{_BASE}_0-9\-\u00b7\u0300-\u036f\u203f-\u2040"
+_NAME: Final = rf"[{_BASE}_0-9][{_BASE}_0-9\u00b7\u0300-\u036f\u203f-\u2040]*"
+_PREFIX: Final = rf"(?:[{_BASE}](?:[{_CHARS}.]*[{_CHARS}])?)?"
+_ESCAPED: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
+_LOCAL: Final = rf"(?:(?:[{_BASE}_:0-9]|{_ESCAPED})(?:(?:[{_CHARS}.:]|{_ESCAPED})*(?:[{_CHARS}:]|{_ESCAPED}))?)?"
+_IRIREF: Final = r"<(?:[^<>\"{}|^`\\\x00-\x20]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*>"
+_ESCAPE: Final = r"\\(?:[tbnrf\\\"']|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})"
+_LEXER: Final = re.compile(
+    rf"""(?P<skip>[\ \t\r\n]+|\#[^\r\n]*)
+    |(?P<string>\"\"\"(?:\"{{0,2}}(?:[^\"\\]|{_ESCAPE}))*\"\"\"|'''(?:'{{0,2}}(?:[^'\\]|{_ESCAPE}))*'''
+        |\"(?:[^\"\\\r\n]|{_ESCAPE})*\"|'(?:[^'\\\r\n]|{_ESCAPE})*')
+    |(?P<iri>{_IRIREF})
+    |(?P<blank>_:[{_BASE}_0-9](?:[{_CHARS}.]*[{_CHARS}])?)
+    |(?P<pname>{_PREFIX}:{_LOCAL})
+    |(?P<variable>[?$]{_NAME})
+    |(?P<number>(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)[eE][+-]?[0-9]+|[0-9]*\.[0-9]+|[0-9]+)
+    |(?P<word>[{_BASE}_][{_BASE}_0-9]*)
+    |(?P<tag>@[a-zA-Z]+(?:-[a-zA-Z0-9]+)*)
+    |(?P<mark>\^\^|&&|\|\||!=|<=|>=|[{{}}()\[\];,.=<>!|/^*+?\-])""",
+    re.VERBOSE,
+)
+_LOCAL_ESCAPE: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_OPENS: Final = {"(": ")", "[": "]", "{": "}"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    group: str
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Scan:
+    """The tokens of one text after its prologue, and every problem met on the way."""
+
+    span: Span
+    prefixes: dict[str, str]
+    base: str
+    tokens: list[Token]
+    problems: list[Diagnostic]
+
+    def at(self, start: int, end: int) -> Span:
+        return Span(self.span.document, start, end)
+
+    def report(self, code: str, message: str, start: int, end: int, hint: str = "") -> None:
+        self.problems.append(Diagnostic(code, message, self.at(start, end), hint))
+
+
+def scan(span: Span, prefixes: Mapping[str, str]) -> Scan:
+    """Read the tokens of a text; its own PREFIX and BASE declarations come first and win over `prefixes`."""
+    result = Scan(span, dict(prefixes), "", [], [])
+    raw = list(_lex(result))
+    position = _prologue(result, raw)
+    while position < len(raw):
+        position = _token(result, raw, position)
+    _brackets(result)
+    return result
+
+
+def _lex(result: Scan) -> Iterator[_Raw]:
+    text, position, end = result.span.document.text, result.span.start, result.span.end
+    while position < end:
+        found = _LEXER.match(text, position, end)
+        if found is None:
+            if text[position] in "\"'":
+                result.report("Q102", "a string that is never closed", position, min(_line_end(text, position), end), _STRING_HINT)
+                return
+            result.report("Q101", f"unexpected character {text[position]}", position, position + 1)
+            position += 1
+            continue
+        if found.lastgroup != "skip":
+            yield _Raw(found.lastgroup or "", found[0], found.start(), found.end())
+        position = found.end()
+
+
+_STRING_HINT: Final = (
+    'Close it with the quote it began with; a string over several lines needs three quotes; escapes are \\t \\n \\" \\\\ \\uXXXX.'
+)
+
+
+def _line_end(text: str, position: int) -> int:
+    newline = text.find("\n", position)
+    return len(text) if newline < 0 else newline
+
+
+def _prologue(result: Scan, raw: list[_Raw]) -> int:
+    position = 0
+    while position < len(raw) and raw[position].group == "word":
+        word, rest = raw[position].text.upper(), raw[position + 1 : position + 3]
+        if word == "PREFIX" and [r.group for r in rest] == ["pname", "iri"] and rest[0].text.endswith(":"):
+            result.prefixes[rest[0].text[:-1]] = _resolve(result, rest[1])
+            position += 3
+        elif word == "BASE" and rest and rest[0].group == "iri":
+            result.base = _resolve(result, rest[0])
+            position += 2
+        else:
+            break
+    return position
+
+
+def _token(result: Scan, raw: list[_Raw], position: int) -> int:
+    """Read the token that begins at a raw token; the position after it."""
+    this = raw[position]
+    following = raw[position + 1] if position + 1 < len(raw) else _Raw("", "", this.end, this.end)
+    third = raw[position + 2] if position + 2 < len(raw) else _Raw("", "", this.end, this.end)
+    append = result.tokens.append
+    span = result.at(this.start, this.end)
+    match this.group:
+        case "word":
+            return position + _word(result, raw, position)
+        case "string":
+            width = 3 if this.text[:3] in ('"""', "'''") and len(this.text) >= 6 else 1
+            lexical, datatype, language, taken = unescaped(this.text[width:-width]), XSD + "string", "", 1
+            if following.group == "tag":
+                language, taken = following.text[1:], 2
+            elif following.text == "^^" and third.group in ("iri", "pname"):
+                datatype, taken = _resolve(result, third), 3
+            whole = result.at(this.start, raw[position + taken - 1].end)
+            append(Token(Kind.LITERAL, whole.text, whole, Const(literal(lexical, datatype, language))))
+            return position + taken
+        case "number":
+            append(Token(Kind.NUMBER, this.text, span, Const(_number(this.text))))
+        case "mark" if this.text in "+-" and following.group == "number" and following.start == this.end:
+            whole = result.at(this.start, following.end)
+            append(Token(Kind.NUMBER, following.text, whole, Const(_number(following.text)), sign=this.text))
+            return position + 2
+        case "mark" if this.text == "^" and _in_negated_set(result.tokens):
+            if following.group in ("iri", "pname") or following.text == "a":
+                name = XSD if following.text == "a" else _resolve(result, following)
+                name = _RDF_TYPE if following.text == "a" else name
+                append(Token(Kind.INVERSE, following.text, result.at(this.start, following.end), Const(iri(name))))
+                return position + 2
+            append(Token(Kind.MARK, this.text, span))
+        case "iri" | "pname":
+            append(Token(Kind.IRI, this.text, span, Const(iri(_resolve(result, this)))))
+        case "blank":
+            append(Token(Kind.BLANK, this.text, span, Var(this.text)))
+        case "variable":
+            append(Token(Kind.VARIABLE, this.text, span, Var(this.text[1:])))
+        case "tag":
+            result.report("Q101", f"{this.text} without a string before it", this.start, this.end)
+        case _:
+            append(Token(Kind.MARK, this.text, span))
+    return position + 1
+
+
+_RDF_TYPE: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+
+
+def _word(result: Scan, raw: list[_Raw], position: int) -> int:
+    """A keyword, `true`, `M.?v` or `time(L)`; how many raw tokens it took."""
+    this = raw[position]
+    texts = [r.text for r in raw[position + 1 : position + 4]]
+    groups = [r.group for r in raw[position + 1 : position + 4]]
+    lower = this.text.lower()
+    if lower in ("true", "false"):
+        token = Token(Kind.LITERAL, this.text, result.at(this.start, this.end), Const(literal(lower, XSD + "boolean")))
+        result.tokens.append(token)
+        return 1
+    if texts[:1] == ["."] and groups[1:2] == ["variable"]:
+        whole = result.at(this.start, raw[position + 2].end)
+        result.tokens.append(Token(Kind.REFERENCE, whole.text, whole, Attribute(this.text, texts[1][1:])))
+        return 3
+    if lower == "time" and texts[::2] == ["(", ")"] and groups[1] == "word":
+        whole = result.at(this.start, raw[position + 3].end)
+        result.tokens.append(Token(Kind.REFERENCE, whole.text, whole, TimeOf(texts[1])))
+        return 4
+    upper = this.text.upper()
+    if upper in REFUSED:
+        code, reason, hint = REFUSED[upper]
+        result.report(code, reason, this.start, this.end, hint)
+    elif upper not in KEYWORDS and this.text != "a":
+        hint = (
+            did_you_mean(upper, sorted(KEYWORDS))
+            or "Variables begin with ?, names need a prefix (:name) or angle brackets, text needs quotes."
+        )
+        result.report("Q103", f"unknown word {this.text}", this.start, this.end, hint)
+    result.tokens.append(Token(Kind.WORD, this.text, result.at(this.start, this.end)))
+    return 1
+
+
+def _number(text: str) -> str:
+    name = "double" if "e" in text.lower() else "decimal" if "." in text else "integer"
+    return literal(text, XSD + name)
+
+
+def _in_negated_set(tokens: list[Token]) -> bool:
+    """Whether what comes next is an element of `!x` or `!(x|y)`."""
+    for token in reversed(tokens):
+        if token.text == "!":
+            return True
+        if token.kind not in (Kind.IRI, Kind.INVERSE) and token.text not in ("a", "|", "("):
+            return False
+        if token.kind in (Kind.IRI, Kind.INVERSE) and token is tokens[-1]:
+            return False
+    return False
+
+
+def _resolve(result: Scan, raw: _Raw) -> str:
+    """The absolute IRI of an IRI reference or a prefixed name."""
+    if raw.group == "iri":
+        name = unescaped(raw.text[1:-1])
+        if _ABSOLUTE.match(name):
+            return name
+        if result.base:
+            return urljoin(result.base, name)
+        result.report("Q105", f"{raw.text} is a relative IRI", raw.start, raw.end, "Write it in full, or declare a BASE in the query.")
+        return "relative:" + name
+    prefix, local = raw.text.split(":", 1)
+    if prefix not in result.prefixes:
+        known = ", ".join(sorted(f"{p}:" for p in result.prefixes)) or "none"
+        hint = did_you_mean(prefix, sorted(result.prefixes)) or f"Declare it with PREFIX. Declared: {known}."
+        result.report("Q104", f"unknown prefix {prefix}:", raw.start, raw.start + len(prefix) + 1, hint)
+        return f"unknown:{raw.text}"
+    return result.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)
+
+
+def _brackets(result: Scan) -> None:
+    """Report the first bracket without its partner."""
+    open_: list[Token] = []
+    for token in result.tokens:
+        if token.kind is not Kind.MARK:
+            continue
+        if token.text in _OPENS:
+            open_.append(token)
+        elif token.text in _OPENS.values():
+            if not open_ or _OPENS[open_[-1].text] != token.text:
+                opened = f"; the {open_[-1].text} of line {open_[-1].span.line_column[0]} is open" if open_ else ""
+                result.problems.append(Diagnostic("Q102", f"{token.text} closes nothing{opened}", token.span))
+                return
+            open_.pop()
+    if open_:
+        result.problems.append(Diagnostic("Q102", f"{open_[-1].text} is never closed", open_[-1].span, f"Add a {_OPENS[open_[-1].text]}."))
+
+
+def stand_ins(tokens: list[Token]) -> tuple[str, list[int]]:
+    """The text for rdflib's grammar, and the offset in it at which each token starts.
+
+    >>> from dotr.model.places import Document
+    >>> text = 'SELECT ?x { ?x :p "025"^^:t, -4 FILTER(?x = Smoke.?y) }'
+    >>> stand_ins(scan(Span(Document("", text), 0, len(text)), {"": "http://e/"}).tokens)[0]
+    ' SELECT ?t1 { ?t3 <t4> "5" , -7 FILTER ( ?t10 = ?t12 ) }'
+    """
+    parts: list[str] = []
+    starts: list[int] = []
+    length = 0
+    for number, token in enumerate(tokens):
+        match token.kind:
+            case Kind.WORD:
+                text = f" {token.text}"
+            case Kind.MARK:
+                # A path's `*`, `+` and `?` must touch what they repeat.
+                text = token.text if token.text in ("*", "+", "?") else f" {token.text}"
+            case Kind.IRI | Kind.INVERSE:
+                text = f" <t{number}>"
+            case Kind.LITERAL:
+                text = f' "{number}"'
+            case Kind.NUMBER:
+                text = f" {token.sign}{number}"
+            case Kind.BLANK:
+                text = f" _:t{number}"
+            case Kind.VARIABLE | Kind.REFERENCE:
+                text = f" ?t{number}"
+        starts.append(length + (text[0] == " "))
+        parts.append(text)
+        length += len(text)
+    return "".join(parts), starts
