@@ -1,0 +1,249 @@
+"""SPARQL queries by the letter (SPARQL 1.1, section 18): every operator scans, every solution is a dictionary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+from dotr.model.algebra import (
+    AggregateCall,
+    Alternative,
+    Bgp,
+    Const,
+    Direction,
+    Exists,
+    Extend,
+    Filter,
+    Group,
+    Inverse,
+    Join,
+    LeftJoin,
+    Link,
+    Minus,
+    Negated,
+    Path,
+    PathPattern,
+    Pattern,
+    Repeat,
+    Select,
+    Sequence,
+    Slot,
+    TriplePattern,
+    Union,
+    Values,
+)
+from dotr.model.terms import Term, Triple, Variable, literal, literal_parts
+from tests.oracle.expressions import Scope, computed, holds
+from tests.oracle.values import Err, Number, as_float, order_key, promoted, quotient, single, term_of, value_of
+
+Solution = dict[Variable, Term]
+
+
+def select(query: Select, graph: frozenset[Triple]) -> list[Solution]:
+    """The solutions of a query, in one order that depends on the graph alone."""
+    return solutions(query, sorted(graph), {})
+
+
+def solutions(pattern: Pattern, graph: list[Triple], outer: Mapping[Variable, Term]) -> list[Solution]:
+    """`outer` holds what EXISTS substitutes."""
+    match pattern:
+        case Bgp(patterns):
+            found: list[Solution] = [{}]
+            for item in patterns:
+                found = [extended for solution in found for extended in matches(item, graph, solution, outer)]
+            return found
+        case Join(left, right):
+            return [{**a, **b} for a in solutions(left, graph, outer) for b in solutions(right, graph, outer) if agree(a, b)]
+        case LeftJoin(left, right, condition):
+            result = []
+            others = solutions(right, graph, outer)
+            for a in solutions(left, graph, outer):
+                joined = [{**a, **b} for b in others if agree(a, b)]
+                joined = [s for s in joined if condition is None or holds(condition, scope(s, graph, outer))]
+                result += joined or [a]
+            return result
+        case Union(left, right):
+            return solutions(left, graph, outer) + solutions(right, graph, outer)
+        case Minus(left, right):
+            others = solutions(right, graph, outer)
+            return [a for a in solutions(left, graph, outer) if not any(a.keys() & b.keys() and agree(a, b) for b in others)]
+        case Filter(inner, conditions):
+            return [s for s in solutions(inner, graph, outer) if all(holds(c, scope(s, graph, outer)) for c in conditions)]
+        case Extend(inner, variable, expression):
+            result = []
+            for s in solutions(inner, graph, outer):
+                term = computed(expression, scope(s, graph, outer))
+                result.append(s if term is None else {**s, variable: term})
+            return result
+        case Values(variables, rows):
+            return [{v: t for v, t in zip(variables, row, strict=True) if t is not None} for row in rows]
+        case Group():
+            return grouped(pattern, graph, outer)
+        case Select():
+            return selected(pattern, graph, outer)
+
+
+def scope(solution: Solution, graph: list[Triple], outer: Mapping[Variable, Term]) -> Scope:
+    merged = {**outer, **solution}
+
+    def exists(expression: Exists) -> bool:
+        return any(agree(merged, s) for s in solutions(expression.pattern, graph, merged))
+
+    return Scope(merged, exists=exists)
+
+
+def agree(a: Mapping[Variable, Term], b: Mapping[Variable, Term]) -> bool:
+    return all(a[v] == b[v] for v in a.keys() & b.keys())
+
+
+def matches(item: TriplePattern | PathPattern, graph: list[Triple], solution: Solution, outer: Mapping[Variable, Term]) -> list[Solution]:
+    if isinstance(item, TriplePattern):
+        pairs: Iterable[tuple[tuple[Slot, Term], ...]] = (((item.subject, s), (item.predicate, p), (item.object, o)) for s, p, o in graph)
+    else:
+        ends = [fixed(item.subject, solution, outer), fixed(item.object, solution, outer)]
+        nodes = {n for s, _, o in graph for n in (s, o)} | {e for e in ends if e is not None}
+        pairs = (((item.subject, s), (item.object, o)) for s, o in walk(item.path, graph, sorted(nodes)))
+    result = []
+    for pair in pairs:
+        extended = dict(solution)
+        if all(put(slot, term, extended, outer) for slot, term in pair):
+            result.append(extended)
+    return result
+
+
+def fixed(slot: Slot, solution: Solution, outer: Mapping[Variable, Term]) -> Term | None:
+    return slot.term if isinstance(slot, Const) else solution.get(slot.name, outer.get(slot.name))
+
+
+def put(slot: Slot, term: Term, solution: Solution, outer: Mapping[Variable, Term]) -> bool:
+    """Binds the slot to the term, or says that it cannot be."""
+    expected = fixed(slot, solution, outer)
+    if expected is not None and expected != term:
+        return False
+    if not isinstance(slot, Const):
+        solution[slot.name] = term
+    return True
+
+
+def walk(path: Path, graph: list[Triple], nodes: list[Term]) -> list[tuple[Term, Term]]:
+    """All pairs that a path connects, with their multiplicity."""
+    match path:
+        case Link(predicate):
+            return [(s, o) for s, p, o in graph if p == predicate]
+        case Inverse(inner):
+            return [(o, s) for s, o in walk(inner, graph, nodes)]
+        case Sequence(left, right):
+            return [(a, d) for a, b in walk(left, graph, nodes) for c, d in walk(right, graph, nodes) if b == c]
+        case Alternative(left, right):
+            return walk(left, graph, nodes) + walk(right, graph, nodes)
+        case Negated(forward, backward):
+            ahead = [(s, o) for s, p, o in graph if forward is not None and p not in forward]
+            return ahead + [(o, s) for s, p, o in graph if backward is not None and p not in backward]
+        case Repeat(inner, least, many):
+            step = set(walk(inner, graph, nodes))
+            reached = {(n, n) for n in nodes} if least == 0 else set()
+            reached |= step
+            while many:
+                more = reached | {(a, d) for a, b in reached for c, d in step if b == c}
+                if more == reached:
+                    break
+                reached = more
+            return sorted(reached)
+
+
+def solution_order(solution: Mapping[Variable, Term]) -> tuple[object, ...]:
+    """The tie order of section 4: (name, value) pairs sorted by name, first with all blank nodes equal, then by their names."""
+    pairs = sorted(solution.items())
+    return [(v, "_:" if t.startswith("_:") else t) for v, t in pairs], pairs
+
+
+def selected(query: Select, graph: list[Triple], outer: Mapping[Variable, Term]) -> list[Solution]:
+    inner = {v: t for v, t in outer.items() if v in query.projection}
+    found = solutions(query.pattern, graph, inner)
+    if query.order or query.offset or query.limit is not None:
+        found.sort(key=lambda s: solution_order({v: t for v, t in s.items() if v in query.projection}))
+        for key in reversed(query.order):
+            found.sort(
+                key=lambda s: order_key(computed(key.expression, scope(s, graph, inner))), reverse=key.direction is Direction.DESCENDING
+            )
+    projected = [{v: s[v] for v in query.projection if v in s} for s in found]
+    if query.distinct:
+        projected = [s for i, s in enumerate(projected) if s not in projected[:i]]
+    end = None if query.limit is None else query.offset + query.limit
+    return projected[query.offset : end]
+
+
+def grouped(group: Group, graph: list[Triple], outer: Mapping[Variable, Term]) -> list[Solution]:
+    groups: dict[tuple[Term | None, ...], list[Solution]] = {} if group.keys else {(): []}
+    for s in solutions(group.pattern, graph, outer):
+        key = tuple(computed(expression, scope(s, graph, outer)) for _, expression in group.keys)
+        groups.setdefault(key, []).append(s)
+    result = []
+    for key, members in groups.items():
+        row = {v: t for (v, _), t in zip(group.keys, key, strict=True) if t is not None}
+        for variable, aggregate in group.aggregates:
+            term = aggregated(aggregate, members, graph, outer)
+            if term is not None:
+                row[variable] = term
+        result.append(row)
+    return result
+
+
+def aggregated(call: AggregateCall, members: list[Solution], graph: list[Triple], outer: Mapping[Variable, Term]) -> Term | None:
+    name = call.function.upper()
+    if call.argument is None:
+        return term_of(Number("integer", Fraction(len({tuple(sorted(m.items())) for m in members}) if call.distinct else len(members))))
+    computed_terms = [computed(call.argument, scope(m, graph, outer)) for m in members]
+    terms = [t for t in computed_terms if t is not None]
+    if name in ("SUM", "AVG", "GROUP_CONCAT") and None in computed_terms:
+        return None
+    if call.distinct:
+        terms = sorted(set(terms))
+    if name == "GROUP_CONCAT":
+        if any(not t.startswith('"') for t in terms):
+            terms = [t if t.startswith('"') else literal(t[1:-1]) for t in terms]
+        return literal((" " if call.separator is None else call.separator).join(literal_parts(t)[0] for t in sorted(terms)))
+    if name == "SAMPLE":
+        return min(terms, default=None)
+    return aggregate_terms(name, terms)
+
+
+def aggregate_terms(name: str, terms: list[Term]) -> Term | None:
+    """COUNT, SUM, AVG, MIN and MAX of terms; None where there is no value."""
+    if name == "COUNT":
+        return term_of(Number("integer", Fraction(len(terms))))
+    if name in ("MIN", "MAX"):
+        return (min if name == "MIN" else max)(terms, key=order_key, default=None)
+    try:
+        total = summed(terms)
+    except Err:
+        return None
+    if name == "SUM":
+        return term_of(total)
+    # SPARQL makes the average of nothing 0; a rule's aggregate of no events is unbound (its caller sees to that).
+    if not terms:
+        return term_of(Number("integer", Fraction(0)))
+    if isinstance(total.value, Fraction):
+        return term_of(Number("decimal", quotient(total.value / len(terms))))
+    average = total.value / len(terms)
+    return term_of(Number(total.kind, single(average) if total.kind == "float" else average))
+
+
+def summed(terms: list[Term]) -> Number:
+    """The exact sum, rounded once where a double or a float takes part."""
+    total = Number("integer", Fraction(0))
+    exact, special = Fraction(0), 0.0
+    for term in terms:
+        value = value_of(term)
+        if not isinstance(value, Number):
+            raise Err
+        total = Number(promoted(total, value)[0], Fraction(0))
+        if isinstance(value.value, float) and not math.isfinite(value.value):
+            special += value.value
+        else:
+            exact += Fraction(value.value)
+    if total.kind in ("integer", "decimal"):
+        return Number(total.kind, exact)
+    rounded = special if special != 0 else as_float(exact)
+    return Number(total.kind, single(rounded) if total.kind == "float" else rounded)

@@ -1,0 +1,99 @@
+"""The perfect model of a Datalog program and a rule set, by naive fix-point, stratum after stratum (semantics.md, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dotr.model.algebra import Bgp, Const, Expression, TriplePattern, Var
+from dotr.model.datalog import Bind, DatalogRule, Not, Test
+from dotr.model.terms import Term, Triple, Variable, is_iri, is_literal
+from tests.oracle.algebra import Solution, scope, solutions
+from tests.oracle.entailment import entailed
+from tests.oracle.expressions import computed, holds
+
+
+def close(triples: Iterable[Triple], rules: Sequence[DatalogRule], entailment: str) -> frozenset[Triple]:
+    """K(t) of B ∪ I(t)."""
+    known = frozenset(triples)
+    strata = stratified(rules)
+    for level in range(max(strata, default=0) + 1):
+        active = [rule for rule, stratum in zip(rules, strata, strict=True) if stratum <= level]
+        while True:
+            derived = {t for rule in active for t in consequences(rule, known)} | entailed(entailment, known)
+            if derived <= known:
+                break
+            known |= derived
+    return known
+
+
+def consequences(rule: DatalogRule, known: frozenset[Triple]) -> set[Triple]:
+    graph = sorted(known)
+    found = set()
+    for solution in body_solutions(rule, graph):
+        for head in rule.head:
+            s, p, o = (
+                slot.term if isinstance(slot, Const) else solution[slot.name] for slot in (head.subject, head.predicate, head.object)
+            )
+            if is_rdf((s, p, o)):
+                found.add((s, p, o))
+    return found
+
+
+def is_rdf(triple: Triple) -> bool:
+    return not is_literal(triple[0]) and is_iri(triple[1])
+
+
+def body_solutions(rule: DatalogRule, graph: list[Triple]) -> list[Solution]:
+    """The order of a body has no meaning: triples first, then what can be computed, then tests, then negations."""
+    found = solutions(Bgp(tuple(item for item in rule.body if isinstance(item, TriplePattern))), graph, {})
+    binds = [item for item in rule.body if isinstance(item, Bind)]
+    produced = {bind.variable for bind in binds}
+    while binds:
+        waiting = {b.variable for b in binds}
+        ready = [b for b in binds if not variables(b.expression) & waiting or not variables(b.expression) & produced]
+        assert ready, "circular BIND"
+        for bind in ready:
+            found = [
+                bound for s in found if (bound := with_value(s, bind.variable, computed(bind.expression, scope(s, graph, {})))) is not None
+            ]
+            binds.remove(bind)
+    for item in rule.body:
+        if isinstance(item, Test):
+            found = [s for s in found if holds(item.condition, scope(s, graph, {}))]
+    for item in rule.body:
+        if isinstance(item, Not):
+            found = [s for s in found if not solutions(Bgp(item.body), graph, s)]
+    return found
+
+
+def with_value(solution: Solution, variable: Variable, term: Term | None) -> Solution | None:
+    if term is None or solution.get(variable, term) != term:
+        return None
+    return {**solution, variable: term}
+
+
+def variables(expression: Expression) -> set[Variable]:
+    if isinstance(expression, Var):
+        return {expression.name}
+    return {v for a in getattr(expression, "arguments", ()) for v in variables(a)}
+
+
+def stratified(rules: Sequence[DatalogRule]) -> list[int]:
+    """The least stratum of every rule; a rule with NOT comes after the closure of what was given."""
+    strata = [0] * len(rules)
+    for _ in range(len(rules) + 2):
+        before = list(strata)
+        for i, rule in enumerate(rules):
+            for item in rule.body:
+                atoms = item.body if isinstance(item, Not) else (item,) if isinstance(item, TriplePattern) else ()
+                negative = isinstance(item, Not)
+                feeders = [strata[j] for j, other in enumerate(rules) for head in other.head if any(unify(head, a) for a in atoms)]
+                strata[i] = max([strata[i], *(f + negative for f in feeders), int(negative)])
+        if strata == before:
+            return strata
+    raise ValueError("recursion through NOT")
+
+
+def unify(a: TriplePattern, b: TriplePattern) -> bool:
+    pairs = ((a.subject, b.subject), (a.predicate, b.predicate), (a.object, b.object))
+    return all(not (isinstance(x, Const) and isinstance(y, Const)) or x == y for x, y in pairs)

@@ -1,0 +1,171 @@
+"""RDFS and OWL 2 RL as tables (RDF Semantics 1.1, section 9.2.1; OWL 2 Profiles, section 4.3, tables 4 to 9), naively.
+
+Without axiomatic and reflexive triples (semantics.md, section 2): eq-ref, the dt- rules, prp-ap, cls-thing and cls-nothing1 are left
+out, and so are the heads of scm-cls, scm-op and scm-dp that say `x ⊑ x` or `x ≡ x`. Rules that conclude `false` derive nothing.
+"""
+
+from __future__ import annotations
+
+from dotr.model.algebra import Bgp, Const, Slot, TriplePattern, Var
+from dotr.model.terms import OWL, RDF, RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, RDFS, Term, Triple, iri, is_iri, is_literal
+from tests.oracle.algebra import solutions
+
+RDFS_RULES = """
+rdfs2:  ?p rdfs:domain ?c . ?x ?p ?y => ?x a ?c
+rdfs3:  ?p rdfs:range ?c . ?x ?p ?y => ?y a ?c
+rdfs5:  ?p rdfs:subPropertyOf ?q . ?q rdfs:subPropertyOf ?r => ?p rdfs:subPropertyOf ?r
+rdfs7:  ?p rdfs:subPropertyOf ?q . ?x ?p ?y => ?x ?q ?y
+rdfs9:  ?c rdfs:subClassOf ?d . ?x a ?c => ?x a ?d
+rdfs11: ?c rdfs:subClassOf ?d . ?d rdfs:subClassOf ?e => ?c rdfs:subClassOf ?e
+"""
+
+OWL2RL_RULES = """
+eq-sym: ?x owl:sameAs ?y => ?y owl:sameAs ?x
+eq-trans: ?x owl:sameAs ?y . ?y owl:sameAs ?z => ?x owl:sameAs ?z
+eq-rep-s: ?s owl:sameAs ?t . ?s ?p ?o => ?t ?p ?o
+eq-rep-p: ?p owl:sameAs ?q . ?s ?p ?o => ?s ?q ?o
+eq-rep-o: ?o owl:sameAs ?t . ?s ?p ?o => ?s ?p ?t
+prp-dom: ?p rdfs:domain ?c . ?x ?p ?y => ?x a ?c
+prp-rng: ?p rdfs:range ?c . ?x ?p ?y => ?y a ?c
+prp-fp: ?p a owl:FunctionalProperty . ?x ?p ?y . ?x ?p ?z => ?y owl:sameAs ?z
+prp-ifp: ?p a owl:InverseFunctionalProperty . ?x ?p ?z . ?y ?p ?z => ?x owl:sameAs ?y
+prp-symp: ?p a owl:SymmetricProperty . ?x ?p ?y => ?y ?p ?x
+prp-trp: ?p a owl:TransitiveProperty . ?x ?p ?y . ?y ?p ?z => ?x ?p ?z
+prp-spo1: ?p rdfs:subPropertyOf ?q . ?x ?p ?y => ?x ?q ?y
+prp-eqp1: ?p owl:equivalentProperty ?q . ?x ?p ?y => ?x ?q ?y
+prp-eqp2: ?p owl:equivalentProperty ?q . ?x ?q ?y => ?x ?p ?y
+prp-inv1: ?p owl:inverseOf ?q . ?x ?p ?y => ?y ?q ?x
+prp-inv2: ?p owl:inverseOf ?q . ?x ?q ?y => ?y ?p ?x
+cls-svf1: ?x owl:someValuesFrom ?y . ?x owl:onProperty ?p . ?u ?p ?v . ?v a ?y => ?u a ?x
+cls-svf2: ?x owl:someValuesFrom owl:Thing . ?x owl:onProperty ?p . ?u ?p ?v => ?u a ?x
+cls-avf: ?x owl:allValuesFrom ?y . ?x owl:onProperty ?p . ?u a ?x . ?u ?p ?v => ?v a ?y
+cls-hv1: ?x owl:hasValue ?y . ?x owl:onProperty ?p . ?u a ?x => ?u ?p ?y
+cls-hv2: ?x owl:hasValue ?y . ?x owl:onProperty ?p . ?u ?p ?y => ?u a ?x
+cls-maxc2: ?x owl:maxCardinality =1 . ?x owl:onProperty ?p . ?u a ?x . ?u ?p ?y . ?u ?p ?z => ?y owl:sameAs ?z
+cls-maxqc3: ?x owl:maxQualifiedCardinality =1 . ?x owl:onProperty ?p . ?x owl:onClass ?c . ?u a ?x . ?u ?p ?y .
+    ?y a ?c . ?u ?p ?z . ?z a ?c
+    => ?y owl:sameAs ?z
+cls-maxqc4: ?x owl:maxQualifiedCardinality =1 . ?x owl:onProperty ?p . ?x owl:onClass owl:Thing . ?u a ?x .
+    ?u ?p ?y . ?u ?p ?z
+    => ?y owl:sameAs ?z
+cax-sco: ?c rdfs:subClassOf ?d . ?x a ?c => ?x a ?d
+cax-eqc1: ?c owl:equivalentClass ?d . ?x a ?c => ?x a ?d
+cax-eqc2: ?c owl:equivalentClass ?d . ?x a ?d => ?x a ?c
+scm-cls: ?c a owl:Class => ?c rdfs:subClassOf owl:Thing . owl:Nothing rdfs:subClassOf ?c
+scm-sco: ?c rdfs:subClassOf ?d . ?d rdfs:subClassOf ?e => ?c rdfs:subClassOf ?e
+scm-eqc1: ?c owl:equivalentClass ?d => ?c rdfs:subClassOf ?d . ?d rdfs:subClassOf ?c
+scm-eqc2: ?c rdfs:subClassOf ?d . ?d rdfs:subClassOf ?c => ?c owl:equivalentClass ?d
+scm-spo: ?p rdfs:subPropertyOf ?q . ?q rdfs:subPropertyOf ?r => ?p rdfs:subPropertyOf ?r
+scm-eqp1: ?p owl:equivalentProperty ?q => ?p rdfs:subPropertyOf ?q . ?q rdfs:subPropertyOf ?p
+scm-eqp2: ?p rdfs:subPropertyOf ?q . ?q rdfs:subPropertyOf ?p => ?p owl:equivalentProperty ?q
+scm-dom1: ?p rdfs:domain ?c . ?c rdfs:subClassOf ?d => ?p rdfs:domain ?d
+scm-dom2: ?q rdfs:domain ?c . ?p rdfs:subPropertyOf ?q => ?p rdfs:domain ?c
+scm-rng1: ?p rdfs:range ?c . ?c rdfs:subClassOf ?d => ?p rdfs:range ?d
+scm-rng2: ?q rdfs:range ?c . ?p rdfs:subPropertyOf ?q => ?p rdfs:range ?c
+scm-hv: ?c owl:hasValue ?i . ?c owl:onProperty ?p . ?d owl:hasValue ?i .
+    ?d owl:onProperty ?q . ?p rdfs:subPropertyOf ?q
+    => ?c rdfs:subClassOf ?d
+scm-svf1: ?c owl:someValuesFrom ?x . ?c owl:onProperty ?p . ?d owl:someValuesFrom ?y .
+    ?d owl:onProperty ?p . ?x rdfs:subClassOf ?y
+    => ?c rdfs:subClassOf ?d
+scm-svf2: ?c owl:someValuesFrom ?y . ?c owl:onProperty ?p . ?d owl:someValuesFrom ?y .
+    ?d owl:onProperty ?q . ?p rdfs:subPropertyOf ?q
+    => ?c rdfs:subClassOf ?d
+scm-avf1: ?c owl:allValuesFrom ?x . ?c owl:onProperty ?p . ?d owl:allValuesFrom ?y .
+    ?d owl:onProperty ?p . ?x rdfs:subClassOf ?y
+    => ?c rdfs:subClassOf ?d
+scm-avf2: ?c owl:allValuesFrom ?y . ?c owl:onProperty ?p . ?d owl:allValuesFrom ?y .
+    ?d owl:onProperty ?q . ?p rdfs:subPropertyOf ?q
+    => ?d rdfs:subClassOf ?c
+"""
+
+
+def slot(word: str) -> Slot:
+    if word.startswith("?"):
+        return Var(word[1:])
+    if word == "=1":
+        return Const('"1"^^<http://www.w3.org/2001/XMLSchema#nonNegativeInteger>')
+    prefix, _, name = "rdf:type".partition(":") if word == "a" else word.partition(":")
+    return Const(iri({"rdf": RDF, "rdfs": RDFS, "owl": OWL}[prefix] + name))
+
+
+def patterns(text: str) -> tuple[TriplePattern, ...]:
+    return tuple(TriplePattern(slot(s), slot(p), slot(o)) for s, p, o in (part.split() for part in text.split(" . ")))
+
+
+def table(text: str) -> list[tuple[Bgp, tuple[TriplePattern, ...]]]:
+    rows = []
+    for row in text.strip().replace("\n    ", " ").splitlines():
+        body, _, head = row.partition(": ")[2].strip().partition(" => ")
+        rows.append((Bgp(patterns(body)), patterns(head)))
+    return rows
+
+
+TABLES = {"none": [], "rdfs": table(RDFS_RULES), "owl2rl": table(OWL2RL_RULES)}
+
+
+def entailed(rule_set: str, known: frozenset[Triple]) -> set[Triple]:
+    """What one application of the rule set derives."""
+    graph = sorted(known)
+    found: set[Triple] = set()
+    for body, heads in TABLES[rule_set]:
+        for s in solutions(body, graph, {}):
+            for h in heads:
+                a, b, c = (x.term if isinstance(x, Const) else s[x.name] for x in (h.subject, h.predicate, h.object))
+                found.add((a, b, c))
+    if rule_set == "owl2rl":
+        found |= with_lists(known)
+    return {t for t in found if not is_literal(t[0]) and is_iri(t[1])}
+
+
+def members(node: Term, known: frozenset[Triple]) -> list[Term] | None:
+    """The members of an RDF list, None where it is no proper list."""
+    result: list[Term] = []
+    seen: set[Term] = set()
+    while node != RDF_NIL:
+        firsts = sorted(o for s, p, o in known if s == node and p == RDF_FIRST)
+        rests = sorted(o for s, p, o in known if s == node and p == RDF_REST)
+        if node in seen or not firsts or not rests:
+            return None
+        seen.add(node)
+        result.append(firsts[0])
+        node = rests[0]
+    return result
+
+
+def with_lists(known: frozenset[Triple]) -> set[Triple]:
+    """The rows whose bodies hold `LIST[…]`."""
+    found: set[Triple] = set()
+
+    def lists(predicate: str) -> list[tuple[Term, list[Term]]]:
+        pairs = [(s, members(o, known)) for s, p, o in sorted(known) if p == iri(OWL + predicate)]
+        return [(s, m) for s, m in pairs if m]
+
+    def instances(of: Term) -> set[Term]:
+        return {s for s, p, o in known if p == RDF_TYPE and o == of}
+
+    def values(subject: Term, predicate: Term) -> set[Term]:
+        return {o for s, p, o in known if s == subject and p == predicate}
+
+    same, sub = iri(OWL + "sameAs"), iri(RDFS + "subClassOf")
+    # prp-spo2: ?p owl:propertyChainAxiom ?x . LIST[?x, ?p1 … ?pn] . ?u1 ?p1 ?u2 … => ?u1 ?p ?un+1
+    for p, chain in lists("propertyChainAxiom"):
+        pairs = {(s, o) for s, q, o in known if q == chain[0]}
+        for link in chain[1:]:
+            pairs = {(a, o) for a, b in pairs for s, q, o in known if q == link and s == b}
+        found |= {(a, p, b) for a, b in pairs}
+    # prp-key: ?c owl:hasKey ?u . LIST[?u, ?p1 … ?pn], equal values of all => ?x owl:sameAs ?y
+    for c, keys in lists("hasKey"):
+        of = instances(c)
+        found |= {(x, same, y) for x in of for y in of if x != y and all(values(x, k) & values(y, k) for k in keys)}
+    for c, parts in lists("intersectionOf"):
+        for y in set.intersection(*(instances(part) for part in parts)):
+            found.add((y, RDF_TYPE, c))  # cls-int1
+        found |= {(y, RDF_TYPE, part) for y in instances(c) for part in parts}  # cls-int2
+        found |= {(c, sub, part) for part in parts}  # scm-int
+    for c, parts in lists("unionOf"):
+        found |= {(y, RDF_TYPE, c) for part in parts for y in instances(part)}  # cls-uni
+        found |= {(part, sub, c) for part in parts}  # scm-uni
+    for c, parts in lists("oneOf"):
+        found |= {(part, RDF_TYPE, c) for part in parts}  # cls-oo
+    return found

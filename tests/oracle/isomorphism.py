@@ -1,0 +1,40 @@
+"""Graphs and events up to the names of blank nodes and of generated (`urn:dotr:`) names, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, NamedNode, Quad
+
+from dotr.model.terms import Term, Triple, Variable
+
+ROW = "urn:row:"
+
+
+def canonical(graph: Iterable[Triple], attributes: Mapping[Variable, Term] | None = None) -> str:
+    """A text that two events share exactly if a renaming of blank and generated names makes them equal.
+
+    A triple becomes a node with three places, so that a generated name may stand anywhere; an attribute a node with two.
+
+    >>> ring = canonical([("_:a", "<p>", "_:b"), ("_:b", "<p>", "_:a")])
+    >>> ring == canonical([("_:x", "<p>", "<urn:dotr:1>"), ("<urn:dotr:1>", "<p>", "_:x")])
+    True
+    >>> canonical([("_:a", "<p>", "_:a")]) == canonical([("_:a", "<p>", "_:b")])
+    False
+    """
+    dataset = Dataset()
+    rows = [*sorted(set(graph)), *((f'"{name}"', term) for name, term in sorted((attributes or {}).items()))]
+    for number, row in enumerate(rows):
+        for place, term in enumerate(row):
+            dataset.add(Quad(BlankNode(f"row{number}"), NamedNode(f"{ROW}{len(row)}-{place}"), encoded(term)))
+    dataset.canonicalize(CanonicalizationAlgorithm.RDFC_1_0)
+    return "\n".join(sorted(map(str, dataset)))
+
+
+def encoded(term: Term) -> BlankNode | Literal:
+    """A name that may be renamed is a blank node; any other term stands as text."""
+    if term.startswith("_:"):
+        return BlankNode("b" + term[2:].encode().hex())
+    if term.startswith("<urn:dotr:"):
+        return BlankNode("g" + term[10:-1].encode().hex())
+    return Literal(term)

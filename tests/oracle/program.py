@@ -1,0 +1,129 @@
+"""A whole program, by brute force: elements to instants, closure, facts of interest, firings."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from dotr.model.algebra import Attribute, Expression, Filter, Select, TimeOf
+from dotr.model.datalog import DatalogRule
+from dotr.model.rules import FactSource, Rule, SharedQuery
+from dotr.model.stream import Element
+from dotr.model.terms import Label, Term, Triple, Variable, blank, is_blank
+from dotr.model.time import Clock, Micros
+from tests.oracle.algebra import select
+from tests.oracle.closure import close
+from tests.oracle.temporal import History, Output, fire, in_order
+
+
+@dataclass(frozen=True)
+class World:
+    """A program as the languages read it."""
+
+    rules: tuple[Rule, ...] = ()
+    shared: tuple[SharedQuery, ...] = ()
+    datalog: tuple[DatalogRule, ...] = ()
+    background: frozenset[Triple] = frozenset()
+    entailment: str = "none"
+    clock: Clock = field(default_factory=Clock)
+
+
+@dataclass(frozen=True)
+class ReportedFact:
+    time: Micros
+    label: Label
+    attributes: Mapping[Variable, Term]
+
+
+@dataclass(frozen=True)
+class Result:
+    """`decided_by_names`: a tie was broken by nothing but the names of blank nodes, which this oracle chooses in its own way."""
+
+    facts: tuple[ReportedFact, ...]
+    outputs: tuple[Output, ...]
+    decided_by_names: bool
+
+
+def run(world: World, elements: Iterable[Element]) -> Result:
+    history = History(world.clock)
+    facts: list[ReportedFact] = []
+    outputs: list[Output] = []
+    ordered = in_order(world.rules)
+    for now, triples in instants(elements):
+        known = close(world.background | triples, world.datalog, world.entailment)
+        facts += reported(world, now, known)
+        for source in {role_source for rule in world.rules for role_source in fact_sources(rule)}:
+            for solution in select(source.query, known):
+                history.record(source, now, solution)
+        for rule in ordered:
+            fired = fire(rule, now, history)
+            outputs += fired
+            for output in fired:
+                history.record(rule.event, now, output.attributes)
+    outputs.sort(key=lambda o: (o.time, o.rule, sorted(o.attributes.items())))
+    return Result(tuple(facts), tuple(outputs), history.decided_by_names)
+
+
+def fact_sources(rule: Rule) -> list[FactSource]:
+    sources = [rule.anchor.source, *(clause.role.source for clause in rule.clauses)]
+    return [source for source in sources if isinstance(source, FactSource)]
+
+
+def instants(elements: Iterable[Element]) -> list[tuple[Micros, frozenset[Triple]]]:
+    """The merge of all elements of one time, in order of time. Blank nodes are local to an element."""
+    merged: dict[Micros, frozenset[Triple]] = {}
+    copies: Counter[Element] = Counter()
+    for element in elements:
+        numbered = Element(element.time, by_appearance(element.triples))
+        copies[numbered] += 1
+        text = "\n".join(" ".join(t) for t in numbered.triples)
+        name = hashlib.sha256(f"{element.time}\n{copies[numbered]}\n{text}".encode()).hexdigest()
+        named = {(renamed(s, name), p, renamed(o, name)) for s, p, o in numbered.triples}
+        merged[element.time] = merged.get(element.time, frozenset()) | named
+    return sorted(merged.items())
+
+
+def by_appearance(triples: Iterable[Triple]) -> tuple[Triple, ...]:
+    numbers: dict[Term, Term] = {}
+    result = []
+    for s, p, o in triples:
+        a, c = (numbers.setdefault(t, blank(str(len(numbers)))) if is_blank(t) else t for t in (s, o))
+        result.append((a, p, c))
+    return tuple(result)
+
+
+def renamed(term: Term, element: str) -> Term:
+    return blank(f"{element}-{term[2:]}") if is_blank(term) else term
+
+
+def reported(world: World, now: Micros, known: frozenset[Triple]) -> list[ReportedFact]:
+    """The facts of all labels: those of shared queries, and of labels that a rule defines itself; before temporal constraints."""
+    queries = [(shared.label, untimed(shared.query), shared.query.projection) for shared in world.shared]
+    labels = {shared.label for shared in world.shared}
+    for rule in world.rules:
+        roles = (rule.anchor, *(clause.role for clause in rule.clauses))
+        own = [(role.origin, role.source) for role in roles if isinstance(role.source, FactSource) and role.origin not in labels]
+        queries += [(origin, source.query, source.reported) for origin, source in own]
+    facts = [
+        ReportedFact(now, label, {v: t for v, t in solution.items() if v in columns})
+        for label, query, columns in queries
+        for solution in select(query, known)
+    ]
+    return sorted(facts, key=lambda f: (f.label, sorted(f.attributes.items())))
+
+
+def untimed(query: Select) -> Select:
+    """A shared query without its temporal constraints."""
+    pattern = query.pattern
+    if isinstance(pattern, Filter):
+        kept = tuple(c for c in pattern.conditions if not temporal(c))
+        pattern = Filter(pattern.pattern, kept) if kept else pattern.pattern
+    return replace(query, pattern=pattern)
+
+
+def temporal(expression: Expression) -> bool:
+    if isinstance(expression, Attribute | TimeOf):
+        return True
+    return any(temporal(a) for a in getattr(expression, "arguments", ()))

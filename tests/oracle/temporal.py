@@ -1,0 +1,223 @@
+"""Rules over facts and events, by enumeration (semantics.md, section 4): for each rule and instant, every anchor, every binding."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from dotr.model.algebra import Const, Var
+from dotr.model.rules import Absent, Aggregate, Between, Choose, EventSource, Mode, Role, Rule, Source, Window
+from dotr.model.templates import Blank, Fresh, TemplateSlot
+from dotr.model.terms import Label, Term, Triple, Variable, is_iri, is_literal
+from dotr.model.time import Clock, Micros
+from tests.oracle.algebra import aggregate_terms
+from tests.oracle.expressions import Scope, computed, holds
+from tests.oracle.values import Number, term_of
+
+
+@dataclass(frozen=True)
+class Happening:
+    """A fact or a composite event. `identity` tells equal ones apart: what it is of, its time, and its number there."""
+
+    identity: tuple[object, Micros, int]
+    time: Micros
+    attributes: Mapping[Variable, Term]
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a firing writes."""
+
+    time: Micros
+    rule: str
+    event: Label
+    attributes: Mapping[Variable, Term]
+    graph: frozenset[Triple]
+    dropped: int
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A match on its way: the events bound to labels, the aggregates, and the events that each label would consume."""
+
+    events: Mapping[Label, Happening]
+    aggregates: Mapping[Variable, Term]
+    used: Mapping[Label, tuple[Happening, ...]]
+
+
+@dataclass
+class History:
+    """All that has happened so far. `decided_by_names`: blank node names alone decided something, so that there are many right answers."""
+
+    clock: Clock
+    happened: dict[Source | Label, list[Happening]] = field(default_factory=dict)
+    consumed: set[tuple[str, Label, tuple[object, Micros, int]]] = field(default_factory=set)
+    decided_by_names: bool = False
+    fired: int = 0
+
+    def record(self, key: Source | Label, time: Micros, attributes: Mapping[Variable, Term]) -> None:
+        known = self.happened.setdefault(key, [])
+        number = sum(1 for h in known if h.time == time)
+        known.append(Happening((None, time, number), time, attributes))
+
+    def of(self, role: Role) -> list[Happening]:
+        """The events that a role can see. Two roles of one rule see the same event where they read the same shared query or event."""
+        key = role.source.event if isinstance(role.source, EventSource) else role.source
+        return [replace(h, identity=(role.origin, *h.identity[1:])) for h in self.happened.get(key, [])]
+
+
+def tie_key(happening: Happening, names: bool) -> list[tuple[Variable, Term]]:
+    """(name, value) pairs sorted by name, with all blank nodes equal, or with their names."""
+    return [(v, "_:" if t.startswith("_:") and not names else t) for v, t in sorted(happening.attributes.items())]
+
+
+def position(happening: Happening) -> tuple[object, ...]:
+    return happening.time, tie_key(happening, False), tie_key(happening, True)
+
+
+def same_but_for_names(a: Happening, b: Happening) -> bool:
+    return a.time == b.time and tie_key(a, False) == tie_key(b, False) and tie_key(a, True) != tie_key(b, True)
+
+
+def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
+    """All firings of a rule at an instant."""
+    outputs = []
+    anchors = sorted((h for h in history.of(rule.anchor) if h.time == now), key=position)
+    if rule.consuming and any(same_but_for_names(a, b) for a in anchors for b in anchors):
+        history.decided_by_names = True
+    for anchor in anchors:
+        start = Binding({}, {}, {})
+        if not constrained(rule.anchor, anchor, start, history):
+            continue
+        bindings = [Binding({rule.anchor.label: anchor}, {}, {rule.anchor.label: (anchor,)})]
+        for clause in rule.clauses:
+            bindings = [extended for binding in bindings for extended in extend(rule, clause, binding, history)]
+        complete = [b for b in bindings if rule.condition is None or holds(rule.condition, scope(b, history))]
+        outputs += [output(rule, now, b, history) for b in complete]
+        # Consumption takes effect only now. Consuming the anchor has no effect: each anchor is seen once.
+        for binding in complete:
+            for label in rule.consuming:
+                history.consumed |= {(rule.name, label, h.identity) for h in binding.used.get(label, ())}
+    return outputs
+
+
+def scope(binding: Binding, history: History) -> Scope:
+    """What `if` and `with` see: bound labels, and aggregates as variables."""
+    return Scope(binding.aggregates, {label: (h.time, h.attributes) for label, h in binding.events.items()}, history.clock)
+
+
+def constrained(role: Role, candidate: Happening, binding: Binding, history: History) -> bool:
+    """The candidate satisfies its constraints, which see its own attributes as variables and the labels bound before."""
+    events = {**binding.events, role.label: candidate}
+    inner = Scope(candidate.attributes, {label: (h.time, h.attributes) for label, h in events.items()}, history.clock)
+    return all(holds(constraint, inner) for constraint in role.constraints)
+
+
+def candidates(rule: Rule, role: Role, where: Window | Between, binding: Binding, history: History) -> list[Happening]:
+    """The events in the interval that satisfy the constraints and are not consumed, in order of time and ties."""
+    found = []
+    for event in history.of(role):
+        if isinstance(where, Window):
+            inside = where.interval.holds(reference=binding.events[where.reference].time, candidate=event.time)
+        else:
+            low, high = sorted((binding.events[where.first].time, binding.events[where.second].time))
+            inside = low < event.time < high
+        if inside and (rule.name, role.label, event.identity) not in history.consumed and constrained(role, event, binding, history):
+            found.append(event)
+    return sorted(found, key=position)
+
+
+def extend(rule: Rule, clause: Choose | Absent | Aggregate, binding: Binding, history: History) -> Iterator[Binding]:
+    if isinstance(clause, Choose):
+        role = clause.role
+        taken = {h.identity for h in binding.events.values()}
+        found = [h for h in candidates(rule, role, clause.window, binding, history) if h.identity not in taken]
+        for event in chosen(clause, found, history):
+            yield Binding({**binding.events, role.label: event}, binding.aggregates, {**binding.used, role.label: (event,)})
+    elif isinstance(clause, Absent):
+        if not candidates(rule, clause.role, clause.scope, binding, history):
+            yield binding
+    else:
+        found = candidates(rule, clause.role, clause.scope, binding, history)
+        if clause.attribute is not None:
+            found = [h for h in found if clause.attribute in h.attributes]
+        term = aggregate(clause, found)
+        aggregates = binding.aggregates if term is None else {**binding.aggregates, clause.variable: term}
+        yield Binding(binding.events, aggregates, {**binding.used, clause.role.label: tuple(found)})
+
+
+def chosen(clause: Choose, found: list[Happening], history: History) -> list[Happening]:
+    if clause.mode is Mode.EACH:
+        return found
+    count = 1 if clause.count is None else clause.count
+    taken = found[-count:] if clause.mode is Mode.LAST else found[:count]
+    if any(same_but_for_names(a, b) for a in taken for b in found if b not in taken):
+        history.decided_by_names = True
+    return taken
+
+
+def aggregate(clause: Aggregate, found: list[Happening]) -> Term | None:
+    """F over the events that have the attribute; of no events, count and sum are 0 and the others unbound."""
+    if clause.attribute is None:
+        return term_of(Number("integer", Fraction(len(found))))
+    name = clause.function.upper()
+    terms = [h.attributes[clause.attribute] for h in found]
+    if clause.distinct:
+        terms = sorted(set(terms))
+    if not terms and name == "AVG":
+        return None
+    return aggregate_terms(name, terms)
+
+
+def output(rule: Rule, now: Micros, binding: Binding, history: History) -> Output:
+    inner = scope(binding, history)
+    values = {a.variable: computed(a.expression, inner) for a in rule.assignments}
+    attributes = {v: t for v, t in values.items() if t is not None}
+    history.fired += 1
+    graph, dropped = set(), 0
+    for triple in rule.template.triples:
+        s, p, o = (instance(slot, attributes, history.fired) for slot in triple)
+        if s is None or p is None or o is None or is_literal(s) or not is_iri(p):
+            dropped += 1
+        else:
+            graph.add((s, p, o))
+    return Output(now, rule.name, rule.event, attributes, frozenset(graph), dropped)
+
+
+def instance(slot: TemplateSlot, attributes: Mapping[Variable, Term], firing: int) -> Term | None:
+    """A place of the template; names are fresh for every firing (here by its number: compare up to names)."""
+    if isinstance(slot, Const):
+        return slot.term
+    if isinstance(slot, Var):
+        return attributes.get(slot.name)
+    assert isinstance(slot, Fresh | Blank)
+    digest = hashlib.sha256(f"{firing} {slot}".encode()).hexdigest()[:32]
+    return f"<urn:dotr:{digest}>" if isinstance(slot, Fresh) else f"_:fresh{digest}"
+
+
+def waits_for(rule: Rule) -> set[Label]:
+    """The events of the same instant that a rule may read: of its anchor, and of clauses whose interval reaches back by nothing."""
+    least: dict[Label, Micros] = {rule.anchor.label: 0}
+    labels = {rule.anchor.source.event} if isinstance(rule.anchor.source, EventSource) else set()
+    for clause in rule.clauses:
+        where = clause.window if isinstance(clause, Choose) else clause.scope
+        # Strictly between two bound events is never the present.
+        distance = least[where.reference] + where.interval.bounds[0] if isinstance(where, Window) else 1
+        least[clause.role.label] = distance
+        if distance == 0 and isinstance(clause.role.source, EventSource):
+            labels.add(clause.role.source.event)
+    return labels
+
+
+def in_order(rules: tuple[Rule, ...]) -> list[Rule]:
+    """Every rule after those that define the events of the same instant that it reads."""
+    waiting, ordered = sorted(rules, key=lambda rule: rule.name), []
+    while waiting:
+        ready = [r for r in waiting if not any(other.event in waits_for(r) for other in waiting)]
+        if not ready:
+            raise ValueError("a same-instant cycle")
+        ordered += ready
+        waiting = [r for r in waiting if r not in ready]
+    return ordered
