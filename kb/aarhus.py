@@ -1,0 +1,118 @@
+"""Make the background of the Aarhus job: road sections and car parks as RDF, from CityBench's section table and sensor repository.
+
+    python kb/aarhus.py [--data FOLDER] [--output FILE]
+
+Written are, for each road section, its two end points, its length and usual speed, and the sensor that watches it; the car parks with their
+places on the map; and `city:near` between a section and a car park at most 500 m from one of its end points (great-circle distance).
+The data folder is `DOTR_DATA`, or `../shared/data` seen from this repository.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from math import asin, cos, radians, sin, sqrt
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+NEAR_METRES = 500.0
+
+PREFIXES = """\
+@prefix city: <http://example.org/city#> .
+@prefix section: <http://example.org/city/section/> .
+@prefix node: <http://example.org/city/node/> .
+@prefix park: <http://example.org/city/park/> .
+@prefix sensor: <http://www.insight-centre.org/dataset/SampleEventService#> .
+@prefix ct: <http://www.insight-centre.org/citytraffic#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+"""
+
+_LATITUDE = re.compile(r':FoI-parking-(\d+)\b.*?hasStartLatitude\s+"([^"]+)".*?hasStartLongitude\s+"([^"]+)"', re.DOTALL)
+_PROPERTY = re.compile(r":parkingproperty-(\d+)\s.*?isPropertyOf\s+:FoI-parking-(\d+)", re.DOTALL)
+_OBSERVES = re.compile(r":AarhusParkingData(\w+)\s+a\s+ces:PrimitiveEventService\s*;\s*ssn:observes\s+:parkingproperty-(\d+)")
+
+
+def metres(latitude: float, longitude: float, other_latitude: float, other_longitude: float) -> float:
+    """The great-circle distance of two points given in degrees (haversine; a sphere of 6,371 km).
+
+    >>> round(metres(56.0, 10.0, 57.0, 10.0))
+    111195
+    """
+    a, b = radians(latitude), radians(other_latitude)
+    h = sin((b - a) / 2) ** 2 + cos(a) * cos(b) * sin(radians(other_longitude - longitude) / 2) ** 2
+    return 2 * 6_371_000 * asin(sqrt(h))
+
+
+def car_parks(repository: str) -> Iterator[tuple[str, float, float]]:
+    """The name, latitude and longitude of each car park of the sensor repository's text (N3), in the order of their names."""
+    places = {number: (float(latitude), float(longitude)) for number, latitude, longitude in _LATITUDE.findall(repository)}
+    features = dict(_PROPERTY.findall(repository))
+    for name, observed in sorted(_OBSERVES.findall(repository)):
+        yield (name, *places[features[observed]])
+
+
+def turtle_name(text: str) -> str:
+    """Text as a Turtle string literal."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def section(row: Mapping[str, str], parks: list[tuple[str, float, float]]) -> str:
+    """The Turtle of one row of the section table."""
+    ends = [(float(row[f"POINT_{end}_LAT"]), float(row[f"POINT_{end}_LNG"])) for end in (1, 2)]
+    near = [name for name, *place in parks if min(metres(*end, *place) for end in ends) <= NEAR_METRES]
+    name = f"{row['POINT_1_STREET']}, {row['POINT_1_CITY']} to {row['POINT_2_STREET']}, {row['POINT_2_CITY']}"
+    lines = [
+        f"section:{row['REPORT_ID']} a city:RoadSection ; rdfs:label {turtle_name(name)} ;",
+        f"  ct:hasFirstNode node:{row['POINT_1_NAME']} ; ct:hasSecondNode node:{row['POINT_2_NAME']} ;",
+        *(f"  city:near park:{park} ;" for park in near),
+        f"  city:length {row['DISTANCE_IN_METERS']} ; city:usualSpeed {row['NDT_IN_KMH']} .",
+        f"sensor:AarhusTrafficData{row['REPORT_ID']} city:watches section:{row['REPORT_ID']} .",
+    ]
+    for end, (latitude, longitude) in enumerate(ends, 1):
+        node = row[f"POINT_{end}_NAME"]
+        lines.append(f'node:{node} ct:hasLat "{latitude}"^^xsd:double ; ct:hasLon "{longitude}"^^xsd:double .')
+    return "\n".join(lines)
+
+
+def background(data: Path) -> Iterator[str]:
+    """The Turtle of the whole background, a block a subject."""
+    with gzip.open(data / "citybench" / "SensorRepository.n3.gz", "rt", encoding="utf-8") as file:
+        parks = list(car_parks(file.read()))
+    yield PREFIXES
+    for name, latitude, longitude in parks:
+        yield f'park:{name} a city:CarPark ; ct:hasLat "{latitude}"^^xsd:double ; ct:hasLon "{longitude}"^^xsd:double .'
+    with gzip.open(data / "citybench" / "trafficMetaData.csv.gz", "rt", encoding="utf-8", newline="") as file:
+        rows = sorted(csv.DictReader(file), key=lambda row: int(row["REPORT_ID"]))
+    watched = {
+        path.name.removeprefix("AarhusTrafficData").split(".")[0] for path in (data / "citybench" / "streams").glob("AarhusTrafficData*")
+    }
+    for row in rows:
+        if row["REPORT_ID"] in watched:
+            yield section(row, parks)
+
+
+def main() -> int:
+    """Write the background; 2 where the data are not to be found."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DOTR_DATA") or REPOSITORY.parent / "shared" / "data"))
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "out" / "aarhus" / "background.ttl")
+    options = parser.parse_args()
+    try:
+        text = "\n".join(background(options.data)) + "\n"
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}. DOTR_DATA or --data names the folder that holds citybench/.", file=sys.stderr)  # noqa: T201
+        return 2
+    print(f"{options.output}: {text.count('a city:RoadSection')} road sections, {text.count('a city:CarPark')} car parks", file=sys.stderr)  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
