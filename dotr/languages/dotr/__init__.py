@@ -1,0 +1,89 @@
+"""The rule language: text of rule files to the rules of `dotr.model.rules`, by an ordered tuple of passes, one a file.
+
+Every pass takes a `Program` and gives one; problems are collected on the way, and none of them stops the passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dotr.diagnostics import Diagnostic, Refused, Severity
+from dotr.languages.dotr.attributes import check_attributes
+from dotr.languages.dotr.clauses import check_clauses
+from dotr.languages.dotr.codes import Code
+from dotr.languages.dotr.cycles import check_cycles
+from dotr.languages.dotr.emit import emit
+from dotr.languages.dotr.fragments import read_fragments
+from dotr.languages.dotr.labels import check_labels
+from dotr.languages.dotr.names import resolve_names
+from dotr.languages.dotr.parse import parse
+from dotr.languages.dotr.prefixes import resolve_prefixes
+from dotr.languages.dotr.program import Pass, Program
+from dotr.languages.dotr.unevaluated import refuse_unevaluated
+from dotr.languages.dotr.windows import resolve_windows
+from dotr.model.places import Document
+from dotr.model.rules import Rule, SharedQuery
+from dotr.model.terms import Prefixes
+
+__all__ = ["PASSES", "Code", "RuleSet", "compile_rules"]
+
+PASSES: Final[tuple[Pass, ...]] = (
+    parse,
+    resolve_prefixes,
+    resolve_names,
+    check_labels,
+    read_fragments,
+    check_attributes,
+    resolve_windows,
+    check_clauses,
+    check_cycles,
+    emit,
+    refuse_unevaluated,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """The rules of some files. `diagnostics` are all errors and warnings, by file and place; with an error there may be no rules."""
+
+    rules: tuple[Rule, ...]
+    queries: tuple[SharedQuery, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return tuple(d for d in self.diagnostics if d.severity is Severity.ERROR)
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        return tuple(d for d in self.diagnostics if d.severity is Severity.WARNING)
+
+    def sound(self) -> RuleSet:
+        """Itself; raises `Refused` with all errors if there are any."""
+        if self.errors:
+            raise Refused(self.errors)
+        return self
+
+
+def compile_rules(documents: Sequence[Document], prefixes: Prefixes) -> RuleSet:
+    """Read rule files together. A file without any PREFIX uses `prefixes`, one with a PREFIX its own only.
+
+    >>> compile_rules([Document("empty.dotr", "# nothing yet")], {})
+    RuleSet(rules=(), queries=(), diagnostics=())
+    """
+    program = Program(tuple(documents), prefixes)
+    for step in PASSES:
+        program = step(program)
+    return RuleSet(program.emitted_rules, program.emitted_queries, _by_place(program))
+
+
+def _by_place(program: Program) -> tuple[Diagnostic, ...]:
+    order = {id(document): i for i, document in enumerate(program.documents)}
+
+    def place(diagnostic: Diagnostic) -> tuple[int, int]:
+        span = diagnostic.span
+        return (order.get(id(span.document), len(order)), span.start) if span else (-1, 0)
+
+    return tuple(sorted(dict.fromkeys(program.diagnostics), key=place))

@@ -99,42 +99,19 @@ def expression(document: Document, start: int) -> int:
     return end
 
 
-def filters(block: Span) -> tuple[Span, ...]:
-    """The conditions of `FILTER(…) FILTER …`, the text between the brackets of an event by label; raises `Refused`.
+def plain_variable(span: Span, name: str) -> Span:
+    """Where a variable first stands in a text, not counting `M.?v`; the whole text if it does not.
 
-    >>> block = "FILTER(?room = Smoke.?room1) . FILTER regex(?name, 'a')"
-    >>> [part.text for part in filters(Span(Document("", block), 0, len(block)))]
-    ['(?room = Smoke.?room1)', "regex(?name, 'a')"]
+    >>> text = "Smoke.?room = ?room"
+    >>> plain_variable(Span(Document("", text), 0, len(text)), "room").start
+    14
     """
-    document, text = block.document, block.document.text
-    found: list[Span] = []
-    position = block.start
-    while (token := _next(text, position, block.end)) is not None:
-        if token[0] == "." and found:
-            position = token.end()
-            continue
-        if token[0].upper() != "FILTER":
-            hint = "A label with brackets behind it reads a shared query or an event; write FILTER(…) there, or `=` before a query."
-            raise Refused([Diagnostic(Code.NOT_A_FILTER, f"expected FILTER, found {token[0]!r}", _place(document, token), hint)])
-        token = _next(text, token.end(), block.end)
-        start = token.start() if token else block.end
-        if token is not None and token.lastgroup in ("word", "prefixed", "iri"):
-            token = _next(text, token.end(), block.end)
-        if token is None or token[0] != "(":
-            place = Span(document, start, token.end() if token else start + 1)
-            raise Refused([Diagnostic(Code.NOT_A_FILTER, "expected a condition in parentheses after FILTER", place, "Write FILTER(…).")])
-        position = bracketed(document, token.start())
-        found.append(Span(document, start, position))
-    return tuple(found)
-
-
-def _next(text: str, position: int, end: int) -> re.Match[str] | None:
-    position = SKIP.match(text, position, end).end()  # type: ignore[union-attr]  # SKIP matches everywhere
-    return TOKEN.match(text, position, end) if position < end else None
-
-
-def _place(document: Document, token: re.Match[str]) -> Span:
-    return Span(document, token.start(), token.end())
+    before = ("", 0)
+    for token in tokens(span):
+        if token.lastgroup == "variable" and token[0][1:] == name and before != (".", token.start()):
+            return Span(span.document, token.start(), token.end())
+        before = (token[0], token.end())
+    return span
 
 
 def _check_pair(document: Document, opened: int, closed: int) -> None:

@@ -1,0 +1,126 @@
+"""Pass 10: the rules and shared queries as `dotr.model.rules` has them; nothing, if there was an error.
+
+A role's facts carry, beside the variables that the query projects, those that its temporal constraints need (hidden ones).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar, assert_never
+
+from dotr.languages.dotr.program import Origin, Program, Question, RoleDraft, RuleDraft
+from dotr.languages.dotr.syntax import AbsentSyntax, AggregateSyntax, BetweenSyntax, ChooseSyntax, ClauseSyntax, WindowSyntax
+from dotr.languages.sparql import variables
+from dotr.model.algebra import Expression
+from dotr.model.rules import (
+    Absent,
+    Aggregate,
+    Assignment,
+    Between,
+    Choose,
+    Clause,
+    EventSource,
+    FactSource,
+    Role,
+    Rule,
+    SharedQuery,
+    Source,
+    Window,
+)
+from dotr.model.terms import Label, Variable
+
+_Known = TypeVar("_Known")
+_Events = Mapping[Label, tuple[Variable, ...]]
+
+
+def emit(program: Program) -> Program:
+    if not program.sound:
+        return program
+    events = program.events
+    return replace(
+        program,
+        emitted_rules=tuple(_rule(rule, events) for rule in program.rules),
+        emitted_queries=tuple(SharedQuery(q.syntax.label.text, _known(q.question).select, q.syntax.label.span) for q in program.queries),
+    )
+
+
+def _known(part: _Known | None) -> _Known:
+    """A part that can only be missing in a program with errors."""
+    assert part is not None
+    return part
+
+
+def _rule(rule: RuleDraft, events: _Events) -> Rule:
+    syntax = rule.syntax
+    anchor, *roles = rule.roles
+    return Rule(
+        name=rule.name.text,
+        documentation=syntax.documentation,
+        event=syntax.event.text,
+        template=_known(rule.template),
+        anchor=_role(anchor, events),
+        clauses=tuple(_clause(clause, role, events) for clause, role in zip(syntax.clauses, roles, strict=True)),
+        condition=rule.condition,
+        assignments=tuple(_assignments(rule)),
+        consuming=tuple(dict.fromkeys(word.text for word in syntax.consuming)),
+        span=syntax.span,
+    )
+
+
+def _assignments(rule: RuleDraft) -> Iterator[Assignment]:
+    for assignment, expression in zip(rule.syntax.assignments, rule.expressions, strict=True):
+        assert expression is not None
+        yield Assignment(assignment.variable.text, expression)
+
+
+def _role(role: RoleDraft, events: _Events) -> Role:
+    constraints = (role.question.constraints if role.question else ()) + role.filters
+    return Role(role.label.text, role.read.text, _source(role, constraints, events), constraints, role.label.span)
+
+
+def _source(role: RoleDraft, constraints: tuple[Expression, ...], events: _Events) -> Source:
+    match role.origin:
+        case Origin.OWN | Origin.SHARED:
+            return _facts(_known(role.question), constraints)
+        case Origin.EVENT:
+            return EventSource(role.read.text, events[role.read.text])
+        case Origin.UNKNOWN:
+            raise AssertionError(role.read)
+        case _:
+            assert_never(role.origin)
+
+
+def _facts(question: Question, constraints: tuple[Expression, ...]) -> FactSource:
+    reported = tuple(sorted(question.select.projection))
+    hidden = {name for constraint in constraints for name in variables(constraint)}
+    attributes = tuple(sorted({*reported, *hidden}))
+    return FactSource(replace(question.select, projection=attributes), attributes, reported)
+
+
+def _clause(clause: ClauseSyntax, role: RoleDraft, events: _Events) -> Clause:
+    emitted = _role(role, events)
+    match clause:
+        case ChooseSyntax():
+            scope = _scope(role)
+            assert isinstance(scope, Window)
+            return Choose(emitted, clause.mode, scope, int(clause.count.text) if clause.count is not None else None)
+        case AbsentSyntax():
+            return Absent(emitted, _scope(role))
+        case AggregateSyntax(variable, function, distinct, argument):
+            attribute = argument[1].text if argument is not None else None
+            return Aggregate(variable.text, function.text.lower(), distinct, attribute, emitted, _scope(role))
+        case _:
+            assert_never(clause)
+
+
+def _scope(role: RoleDraft) -> Window | Between:
+    match role.scope:
+        case WindowSyntax(_, reference):
+            return Window(_known(role.interval), reference.text)
+        case BetweenSyntax(first, second):
+            return Between(first.text, second.text)
+        case None:
+            raise AssertionError(role.label)
+        case _:
+            assert_never(role.scope)

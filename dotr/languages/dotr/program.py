@@ -1,0 +1,191 @@
+"""What the passes hand on: the rules of all files, more and more understood, and every problem found so far.
+
+A part that could not be understood stays `None` (or UNKNOWN); later passes leave it alone, so that one mistake is reported once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import TypeAlias
+
+from dotr.diagnostics import Diagnostic, Severity
+from dotr.languages.dotr.syntax import (
+    AbsentSyntax,
+    AggregateSyntax,
+    ChooseSyntax,
+    DocumentSyntax,
+    EventSyntax,
+    Inline,
+    QuerySyntax,
+    RuleSyntax,
+    ScopeSyntax,
+    Word,
+)
+from dotr.languages.sparql import Reference, references
+from dotr.model.algebra import Expression, Select
+from dotr.model.places import Document, Span
+from dotr.model.rules import Rule, SharedQuery
+from dotr.model.templates import Template
+from dotr.model.terms import Label, Prefixes, Variable
+from dotr.model.time import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A SELECT query taken apart: without its temporal constraints, the constraints, and every `M.?v` and `time(M)` of its text."""
+
+    text: Span
+    select: Select
+    constraints: tuple[Expression, ...]
+    references: tuple[Reference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDraft:
+    """A shared query."""
+
+    syntax: QuerySyntax
+    prefixes: Prefixes = field(default_factory=dict)
+    question: Question | None = None
+
+
+class Origin(Enum):
+    OWN = auto()
+    SHARED = auto()
+    EVENT = auto()
+    UNKNOWN = auto()
+
+
+class Part(Enum):
+    """What a role's events are for; those of the anchor and the chosen ones are bound to its label."""
+
+    ANCHOR = auto()
+    CHOSEN = auto()
+    ABSENT = auto()
+    AGGREGATED = auto()
+
+    @property
+    def bound(self) -> bool:
+        return self in (Part.ANCHOR, Part.CHOSEN)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleDraft:
+    """`scope` and `interval` say where a clause looks; the anchor has neither, `between` has no interval."""
+
+    part: Part
+    syntax: EventSyntax
+    scope: ScopeSyntax | None = None
+    origin: Origin = Origin.UNKNOWN
+    question: Question | None = None
+    filters: tuple[Expression, ...] = ()
+    filter_references: tuple[Reference, ...] = ()
+    interval: Interval | None = None
+
+    @property
+    def label(self) -> Word:
+        return self.syntax.label
+
+    @property
+    def read(self) -> Word:
+        """The label of what the role reads."""
+        return self.syntax.label if isinstance(self.syntax, Inline) else self.syntax.origin
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        return (self.question.references if self.question else ()) + self.filter_references
+
+
+@dataclass(frozen=True, slots=True)
+class RuleDraft:
+    """`roles` are the anchor's and then one for each clause, in the order written."""
+
+    syntax: RuleSyntax
+    roles: tuple[RoleDraft, ...]
+    prefixes: Prefixes = field(default_factory=dict)
+    template: Template | None = None
+    condition: Expression | None = None
+    expressions: tuple[Expression | None, ...] = ()
+
+    @property
+    def name(self) -> Word:
+        return self.syntax.name or self.syntax.event
+
+    @property
+    def positions(self) -> Mapping[Label, int]:
+        """Each label's place among the roles (the first, should there be two)."""
+        return {role.label.text: i for i, role in reversed(list(enumerate(self.roles)))}
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """Every `M.?v` and `time(M)` of the rule."""
+        texts = [*filter(None, [self.syntax.condition]), *(a.expression for a in self.syntax.assignments)]
+        return tuple(r for role in self.roles for r in role.references) + tuple(r for text in texts for r in references(text))
+
+    @property
+    def aggregates(self) -> frozenset[Variable]:
+        return frozenset(c.variable.text for c in self.syntax.clauses if isinstance(c, AggregateSyntax))
+
+
+def draft(syntax: RuleSyntax) -> RuleDraft:
+    roles = [RoleDraft(Part.ANCHOR, syntax.anchor)]
+    for clause in syntax.clauses:
+        match clause:
+            case ChooseSyntax():
+                roles.append(RoleDraft(Part.CHOSEN, clause.event, clause.scope))
+            case AbsentSyntax():
+                roles.append(RoleDraft(Part.ABSENT, clause.event, clause.scope))
+            case AggregateSyntax():
+                roles.append(RoleDraft(Part.AGGREGATED, clause.event, clause.scope))
+    return RuleDraft(syntax, tuple(roles))
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    documents: tuple[Document, ...]
+    defaults: Prefixes
+    files: tuple[DocumentSyntax, ...] = ()
+    queries: tuple[QueryDraft, ...] = ()
+    rules: tuple[RuleDraft, ...] = ()
+    emitted_rules: tuple[Rule, ...] = ()
+    emitted_queries: tuple[SharedQuery, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        return all(d.severity is Severity.WARNING for d in self.diagnostics)
+
+    @property
+    def events(self) -> Mapping[Label, tuple[Variable, ...]]:
+        """Each event's attributes, sorted by name: the `with` variables of all rules that define it."""
+        found: dict[Label, set[Variable]] = {}
+        for rule in self.rules:
+            found.setdefault(rule.syntax.event.text, set()).update(a.variable.text for a in rule.syntax.assignments)
+        return {label: tuple(sorted(names)) for label, names in found.items()}
+
+    @property
+    def shared(self) -> Mapping[Label, QueryDraft]:
+        return {query.syntax.label.text: query for query in reversed(self.queries)}
+
+    def reporting(self, diagnostics: Iterable[Diagnostic]) -> Program:
+        return replace(self, diagnostics=self.diagnostics + tuple(diagnostics))
+
+
+Pass: TypeAlias = Callable[[Program], Program]
+
+
+def warning(code: str, message: str, span: Span, hint: str = "") -> Diagnostic:
+    return Diagnostic(code, message, span, hint, Severity.WARNING)
+
+
+def attributes(role: RoleDraft, events: Mapping[Label, tuple[Variable, ...]]) -> tuple[Variable, ...] | None:
+    """What `M.?v` may ask of a role's events; None where that is not known."""
+    match role.origin:
+        case Origin.OWN | Origin.SHARED:
+            return role.question.select.projection if role.question else None
+        case Origin.EVENT:
+            return events[role.read.text]
+        case Origin.UNKNOWN:
+            return None
