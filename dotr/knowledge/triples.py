@@ -1,0 +1,183 @@
+"""A set of triples, indexed for joins: the shape of the background, and of what an instant adds to it.
+
+Idea: two nested dictionaries, predicate -> subject -> objects and predicate -> object -> subjects, and one set for membership. Almost
+every triple pattern has a constant predicate, so this answers each with one or two look-ups.
+Invariant: `by_subject`, `by_object` and `triples` hold the same triples, each once; none of their lists is empty.
+Cost: a look-up and a membership test cost the same whatever the size. Access by a variable predicate needs two further dictionaries
+(`edges_from`, `edges_to`), which are built at the first use and kept up to date from then on.
+
+Entailment keeps auxiliary relations under *hidden* predicates, IRIs that start with `urn:dotr:hidden:`. They are found where their
+predicate is named, and never through a variable predicate: `edges_from`, `edges_to`, `visible`, `predicates` and `match` with no
+predicate pass over them. Iteration, `len` and `in` count them.
+
+What the dictionaries hold is read directly by generated code (`dotr.knowledge.joins`); nobody but `add` changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
+
+from dotr.model.terms import Term, Triple
+
+HIDDEN: Final = "<urn:dotr:hidden:"
+"""How the term of every hidden predicate starts."""
+
+Ends: TypeAlias = dict[Term, list[Term]]
+"""The triples of one predicate: one end to the other ends."""
+
+Edges: TypeAlias = dict[Term, list[tuple[Term, Term]]]
+"""Subject to (predicate, object), or object to (subject, predicate)."""
+
+NO_ENDS: Final[Ends] = {}
+NO_TERMS: Final[list[Term]] = []
+NO_EDGES: Final[list[tuple[Term, Term]]] = []
+"""Shared empties for look-ups that miss; never written to."""
+
+
+def is_hidden(predicate: Term) -> bool:
+    """Whether a predicate is an auxiliary relation of entailment.
+
+    >>> is_hidden("<urn:dotr:hidden:member>"), is_hidden("<http://example.org/member>")
+    (True, False)
+    """
+    return predicate.startswith(HIDDEN)
+
+
+class TripleIndex:
+    """A set of triples that only grows.
+
+    >>> index = TripleIndex([("<s>", "<p>", "<o>")])
+    >>> index.add(("<s>", "<p>", "<o>")), index.add(("<s>", "<p>", "<o2>"))
+    (False, True)
+    >>> index.by_subject["<p>"]["<s>"], index.by_object["<p>"]["<o2>"]
+    (['<o>', '<o2>'], ['<s>'])
+    >>> list(index.match(None, "<p>", "<o>")), ("<s>", "<p>", "<x>") in index, len(index)
+    ([('<s>', '<p>', '<o>')], False, 2)
+    """
+
+    __slots__ = ("_from", "_to", "by_object", "by_subject", "triples")
+
+    by_subject: dict[Term, Ends]
+    """Predicate -> subject -> objects."""
+    by_object: dict[Term, Ends]
+    """Predicate -> object -> subjects."""
+    triples: set[Triple]
+    """For membership. Its order is none: iterate over the index instead, which goes by first appearance."""
+
+    def __init__(self, triples: Iterable[Triple] = ()) -> None:
+        self.by_subject = {}
+        self.by_object = {}
+        self.triples = set()
+        self._from: Edges | None = None
+        self._to: Edges | None = None
+        for triple in triples:
+            self.add(triple)
+
+    def add(self, triple: Triple) -> bool:
+        """Adds a triple; False if it was known."""
+        if triple in self.triples:
+            return False
+        self.triples.add(triple)
+        subject, predicate, object = triple
+        ends = self.by_subject.get(predicate)
+        if ends is None:
+            self.by_subject[predicate] = {subject: [object]}
+            self.by_object[predicate] = {object: [subject]}
+        else:
+            _append(ends, subject, object)
+            _append(self.by_object[predicate], object, subject)
+        if self._from is not None:
+            self.extend_edges(triple)
+        return True
+
+    def extend_edges(self, triple: Triple) -> None:
+        """Keeps the access by variable predicate up to date, where it has been built."""
+        subject, predicate, object = triple
+        if self._from is not None and self._to is not None and not predicate.startswith(HIDDEN):
+            self._from.setdefault(subject, []).append((predicate, object))
+            self._to.setdefault(object, []).append((subject, predicate))
+
+    @property
+    def edges_from(self) -> Edges:
+        """Subject -> (predicate, object), hidden predicates left out; built at the first use."""
+        if self._from is None:
+            self._build_edges()
+        return self._from  # type: ignore[return-value]
+
+    @property
+    def edges_to(self) -> Edges:
+        """Object -> (subject, predicate), hidden predicates left out; built at the first use."""
+        if self._to is None:
+            self._build_edges()
+        return self._to  # type: ignore[return-value]
+
+    def _build_edges(self) -> None:
+        self._from, self._to = {}, {}
+        for triple in self:
+            self.extend_edges(triple)
+
+    def predicates(self) -> Iterator[Term]:
+        """The predicates in use, hidden ones left out."""
+        return (predicate for predicate in self.by_subject if not predicate.startswith(HIDDEN))
+
+    def visible(self) -> Iterator[Triple]:
+        """All triples but those of hidden predicates."""
+        for predicate in self.predicates():
+            yield from self._of(predicate)
+
+    def match(self, subject: Term | None, predicate: Term | None, object: Term | None) -> Iterator[Triple]:
+        """The triples with these terms; None stands for any term. Costs what it finds, and no more.
+
+        >>> index = TripleIndex([("<s>", "<p>", "<o>"), ("<s>", "<urn:dotr:hidden:p>", "<o>")])
+        >>> len(list(index.match("<s>", None, None))), len(list(index.match("<s>", "<urn:dotr:hidden:p>", None)))
+        (1, 1)
+        """
+        if predicate is not None:
+            if subject is not None and object is not None:
+                triple = (subject, predicate, object)
+                return iter((triple,) if triple in self.triples else ())
+            if subject is not None:
+                return ((subject, predicate, o) for o in self.by_subject.get(predicate, NO_ENDS).get(subject, NO_TERMS))
+            if object is not None:
+                return ((s, predicate, object) for s in self.by_object.get(predicate, NO_ENDS).get(object, NO_TERMS))
+            return self._of(predicate)
+        if subject is not None and object is not None:
+            return ((subject, p, object) for p in self.links(subject, object))
+        if subject is not None:
+            return ((subject, p, o) for p, o in self.edges_from.get(subject, NO_EDGES))
+        if object is not None:
+            return ((s, p, object) for s, p in self.edges_to.get(object, NO_EDGES))
+        return self.visible()
+
+    def links(self, subject: Term, object: Term) -> list[Term]:
+        """The visible predicates from a subject to an object, found from the end that has fewer triples."""
+        outgoing = self.edges_from.get(subject, NO_EDGES)
+        incoming = self.edges_to.get(object, NO_EDGES)
+        if len(outgoing) <= len(incoming):
+            return [p for p, o in outgoing if o == object]
+        return [p for s, p in incoming if s == subject]
+
+    def _of(self, predicate: Term) -> Iterator[Triple]:
+        for subject, objects in self.by_subject.get(predicate, NO_ENDS).items():
+            for object in objects:
+                yield subject, predicate, object
+
+    def __contains__(self, triple: object) -> bool:
+        return triple in self.triples
+
+    def __len__(self) -> int:
+        return len(self.triples)
+
+    def __iter__(self) -> Iterator[Triple]:
+        """Every triple, by predicate, then subject, in order of first appearance."""
+        for predicate in self.by_subject:
+            yield from self._of(predicate)
+
+
+def _append(ends: Ends, end: Term, other: Term) -> None:
+    known = ends.get(end)
+    if known is None:
+        ends[end] = [other]
+    else:
+        known.append(other)
