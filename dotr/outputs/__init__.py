@@ -1,0 +1,14 @@
+"""From firings to graphs and text.
+
+`compile_template` makes a template into a function from values to triples; `match_digest` is where fresh names come from; `writer` makes
+firings into the text of an output stream, which is an input stream of the same format; `output_order` is the order of an instant's firings.
+"""
+
+from dotr.outputs.names import match_digest as match_digest
+from dotr.outputs.templates import CompiledTemplate as CompiledTemplate
+from dotr.outputs.templates import compile_template as compile_template
+from dotr.outputs.writing import StreamFormat as StreamFormat
+from dotr.outputs.writing import Writer as Writer
+from dotr.outputs.writing import ntriples as ntriples
+from dotr.outputs.writing import output_order as output_order
+from dotr.outputs.writing import writer as writer

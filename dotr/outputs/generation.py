@@ -1,0 +1,61 @@
+"""The Python that makes triples from what is known at run time: for `define` over variables, for `map` over a row's cells.
+
+Idea: where nothing is missing, one `return` of a tuple display; otherwise the triples are judged one by one. Invariant: the order is the
+template's, and a triple stands once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A place of a triple as code. `guards` are the conditions under which it can be written there; `fixed` is None where any term may
+    come, and otherwise tells it from other fixed pieces."""
+
+    code: str
+    guards: tuple[str, ...] = ()
+    fixed: str | None = None
+
+
+PieceTriple: TypeAlias = tuple[Piece, Piece, Piece]
+
+
+def may_coincide(triples: Sequence[PieceTriple]) -> bool:
+    """Whether two of the triples can turn out to be one."""
+    return any(
+        all(one.fixed is None or other.fixed is None or one.fixed == other.fixed for one, other in zip(left, right, strict=True))
+        for number, left in enumerate(triples)
+        for right in triples[:number]
+    )
+
+
+def body(triples: Sequence[PieceTriple], finish: str = "{}") -> list[str]:
+    """The lines of a function body that returns the tuple of triples and the number of those that cannot be written.
+
+    `finish` is applied to the tuple where triples had to be left out.
+    """
+    displays = [f"({', '.join(piece.code for piece in triple)})" for triple in triples]
+    guards = [list(dict.fromkeys(guard for piece in triple for guard in piece.guards)) for triple in triples]
+    every = list(dict.fromkeys(guard for of_triple in guards for guard in of_triple))
+    whole = f"({''.join(display + ', ' for display in displays)})"
+    once = "tuple(dict.fromkeys({}))" if may_coincide(triples) else "{}"
+    if not every:
+        return [f"return {once.format(whole)}, 0"]
+    lines = [f"if {' and '.join(every)}:", f"    return {once.format(whole)}, 0", "made = []", "dropped = 0"]
+    for display, conditions in zip(displays, guards, strict=True):
+        if conditions:
+            lines += [f"if {' and '.join(conditions)}:", f"    made.append({display})", "else:", "    dropped += 1"]
+        else:
+            lines.append(f"made.append({display})")
+    return [*lines, f"return {finish.format('tuple(dict.fromkeys(made))')}, dropped"]
+
+
+def function(signature: str, lines: Sequence[str], names: Mapping[str, object]) -> object:
+    """The function `make` with this signature and body."""
+    scope = dict(names)
+    exec(f"def make({signature}):\n" + "".join(f"    {line}\n" for line in lines), scope)
+    return scope["make"]

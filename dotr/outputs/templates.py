@@ -1,0 +1,73 @@
+"""`define` templates compiled to Python (semantics.md, section 5).
+
+Invariant: what a compiled template returns is a function of the values and the seed; its triples are RDF, in the template's order, each
+once. Cost: about half a microsecond for a one-triple template, and as much again for a fresh name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TypeAlias, assert_never, cast
+
+from dotr.model.algebra import Const, Var
+from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot
+from dotr.model.terms import Term, Triple, Variable
+from dotr.outputs.generation import Piece, PieceTriple, body, function
+
+Make: TypeAlias = Callable[[Sequence[Term | None], bytes], tuple[tuple[Triple, ...], int]]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledTemplate:
+    """`instance(values, seed)` gives a firing's triples and how many were dropped: those with an unbound variable, and those that would not
+    be RDF. `values` follow the variables that the template was compiled for. The seed is the `match_digest`; a template that
+    is not `named` ignores it."""
+
+    instance: Make
+    named: bool
+
+
+def compile_template(template: Template, variables: Sequence[Variable]) -> CompiledTemplate:
+    """Compile a `define` template; a variable of it that is not among `variables` is never bound.
+
+    >>> template = Template(((Fresh("dotr_id1"), Const("<http://e/at>"), Var("room")),))
+    >>> compiled = compile_template(template, ["room"])
+    >>> compiled.instance(["<http://e/A>"], b"seed")
+    ((('<urn:dotr:b1b8b5cc8d1a6ff3bfef2ff130054212>', '<http://e/at>', '<http://e/A>'),), 0)
+    >>> compiled.instance([None], b"seed")
+    ((), 1)
+    """
+    slots = [slot for triple in template.triples for slot in triple]
+    positions = {name: variables.index(name) for slot in slots if isinstance(slot, Var) and (name := slot.name) in variables}
+    fresh = list(dict.fromkeys(slot for slot in slots if isinstance(slot, Fresh | Blank)))
+    lines = [f"v{position} = values[{position}]" for position in sorted(set(positions.values()))]
+    # A fresh IRI and a blank node of one template may have the same text for a name: the kind is hashed too.
+    for number, slot in enumerate(fresh):
+        kind = "" if isinstance(slot, Fresh) else "_:"
+        start, end = ("<urn:dotr:", ">") if isinstance(slot, Fresh) else ("_:b", "")
+        lines.append(f"n{number} = {start!r} + blake2b({(kind + slot.name).encode()!r} + seed, digest_size=16).hexdigest() + {end!r}")
+
+    def piece(slot: TemplateSlot, place: int) -> Piece:
+        match slot:
+            case Const(term):
+                return Piece(repr(term), fixed=term)
+            case Fresh() | Blank():
+                number = fresh.index(slot)
+                return Piece(f"n{number}", fixed=f"n{number}")
+            case Var(name) if name not in positions:
+                return Piece("None", ("False",))
+            case Var(name):
+                code = f"v{positions[name]}"
+                # RDF 1.1 Concepts, section 3.1: a subject is no literal, a predicate is an IRI.
+                forms = (f"{code}[0] != '\"'", f"{code}[0] == '<'", "")
+                return Piece(code, (f"{code} is not None", *filter(None, [forms[place]])))
+            case Cell() | CellIri() | CellLiteral():
+                raise ValueError("cells belong to the map of a CSV input")
+            case _:
+                assert_never(slot)
+
+    triples: list[PieceTriple] = [(piece(s, 0), piece(p, 1), piece(o, 2)) for s, p, o in template.triples]
+    make = function("values, seed", [*lines, *body(triples)], {"blake2b": blake2b})
+    return CompiledTemplate(cast(Make, make), bool(fresh))

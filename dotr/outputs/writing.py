@@ -1,0 +1,94 @@
+"""The output stream as text: NDJSON lines, TriG and N-Quads, each of which reads back as an input stream (interface.md).
+
+Invariant: the text is a function of the firings in their order. In TriG and N-Quads a firing is a named graph whose name is a hash of
+what the NDJSON line says and of how many equal ones the instant had before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from hashlib import blake2b
+from json.encoder import encode_basestring
+from typing import Final, TypeAlias, assert_never
+
+from dotr.expressions.times import time_term, written
+from dotr.model.stream import Firing
+from dotr.model.terms import PROV, Triple, Variable
+from dotr.model.time import Clock, Micros
+
+Writer: TypeAlias = Callable[[Sequence[Firing]], list[str]]
+"""The texts of whole instants' firings, one each, with their line ends. All firings of an instant go into one call."""
+
+_TIME: Final = f"<{PROV}generatedAtTime>"
+
+
+class StreamFormat(Enum):
+    """How an output stream is written."""
+
+    NDJSON = "ndjson"
+    TRIG = "trig"
+    NQUADS = "nquads"
+
+
+def output_order(firing: Firing) -> tuple[Micros, str, tuple[tuple[Variable, str], ...], str, tuple[Triple, ...]]:
+    """What output is sorted by: time, then rule, then attributes (interface.md); event and graph where all those are equal."""
+    return firing.time, firing.rule, firing.attributes, firing.event, firing.graph
+
+
+def ntriples(graph: Iterable[Triple]) -> str:
+    r"""The graph as N-Triples, a line a triple.
+
+    >>> ntriples([("<http://e/a>", "<http://e/p>", '"1"'), ("_:b", "<http://e/p>", '"2"')])
+    '<http://e/a> <http://e/p> "1" .\n_:b <http://e/p> "2" .'
+    """
+    return "\n".join([f"{subject} {predicate} {value} ." for subject, predicate, value in graph])
+
+
+def ndjson_line(firing: Firing, clock: Clock) -> str:
+    r"""The firing as a line of JSON, without its line end.
+
+    >>> print(ndjson_line(Firing(12_000_000, "R", "Fire", (("room", '"A"'),), (("<http://e/f>", "<http://e/at>", '"A"'),), 0), Clock()))
+    {"time": 12, "rule": "R", "event": "Fire", "attributes": {"room": "\"A\""}, "graph": "<http://e/f> <http://e/at> \"A\" ."}
+    """
+    text = encode_basestring
+    time = written(firing.time, clock)
+    attributes = ", ".join([f"{text(name)}: {text(value)}" for name, value in firing.attributes])
+    return (
+        f'{{"time": {time if isinstance(time, int) else text(time)}, "rule": {text(firing.rule)}, "event": {text(firing.event)}, '
+        f'"attributes": {{{attributes}}}, "graph": {text(ntriples(firing.graph))}}}'
+    )
+
+
+def writer(form: StreamFormat, clock: Clock) -> Writer:
+    """What writes firings in a format."""
+    match form:
+        case StreamFormat.NDJSON:
+            return lambda firings: [ndjson_line(firing, clock) + "\n" for firing in firings]
+        case StreamFormat.TRIG:
+            return lambda firings: [
+                f"{name} {_TIME} {time_term(firing.time, clock)} .\n{name} {{\n{_lines('  ', firing.graph, '')}}}\n"
+                for name, firing in _named(firings, clock)
+            ]
+        case StreamFormat.NQUADS:
+            return lambda firings: [
+                f"{name} {_TIME} {time_term(firing.time, clock)} .\n{_lines('', firing.graph, ' ' + name)}"
+                for name, firing in _named(firings, clock)
+            ]
+        case _:
+            assert_never(form)
+
+
+def _lines(before: str, graph: Iterable[Triple], after: str) -> str:
+    return "".join([f"{before}{subject} {predicate} {value}{after} .\n" for subject, predicate, value in graph])
+
+
+def _named(firings: Sequence[Firing], clock: Clock) -> list[tuple[str, Firing]]:
+    """The firings with their graphs' names."""
+    named: list[tuple[str, Firing]] = []
+    seen: dict[str, int] = {}
+    for firing in firings:
+        line = ndjson_line(firing, clock)
+        ordinal = seen[line] = seen.get(line, -1) + 1
+        named.append((f"<urn:dotr:{blake2b(f'{ordinal} {line}'.encode(), digest_size=16).hexdigest()}>", firing))
+    return named
