@@ -1,0 +1,81 @@
+"""Background knowledge and what an instant adds to it, seen as one graph without copying either.
+
+Invariant: the two share no triple (a restated background triple is not new), so that their union is their concatenation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from dotr.knowledge.triples import NO_ENDS, NO_TERMS, TripleIndex
+from dotr.model.terms import Term, Triple
+
+
+class Graph:
+    """K(t): the closed background and the closed instant."""
+
+    __slots__ = ("background", "new", "parts")
+
+    def __init__(self, background: TripleIndex, new: TripleIndex) -> None:
+        self.background = background
+        self.new = new
+        self.parts = (background, new)
+
+    def match(self, subject: Term | None, predicate: Term | None, object: Term | None) -> Iterator[Triple]:
+        return chain(self.background.match(subject, predicate, object), self.new.match(subject, predicate, object))
+
+    def objects(self, subject: Term, predicate: Term) -> Iterable[Term]:
+        known = self.background.by_subject.get(predicate, NO_ENDS).get(subject, NO_TERMS)
+        added = self.new.by_subject.get(predicate, NO_ENDS).get(subject, NO_TERMS)
+        return known + added if known and added else known or added
+
+    def subjects(self, predicate: Term, object: Term) -> Iterable[Term]:
+        known = self.background.by_object.get(predicate, NO_ENDS).get(object, NO_TERMS)
+        added = self.new.by_object.get(predicate, NO_ENDS).get(object, NO_TERMS)
+        return known + added if known and added else known or added
+
+    def is_node(self, term: Term) -> bool:
+        """Whether the term is the subject or the object of a triple."""
+        return any(term in part.by_subject[p] or term in part.by_object[p] for part in self.parts for p in part.predicates())
+
+    def nodes(self) -> Iterator[Term]:
+        seen: set[Term] = set()
+        for part in self.parts:
+            for predicate in part.predicates():
+                for term in chain(part.by_subject[predicate], part.by_object[predicate]):
+                    if term not in seen:
+                        seen.add(term)
+                        yield term
+
+    def predicates(self) -> Iterator[Term]:
+        yield from self.background.predicates()
+        yield from (predicate for predicate in self.new.predicates() if predicate not in self.background.by_subject)
+
+    def size(self, subject: Term | None, predicate: Term | None, object: Term | None) -> float:
+        """About how many triples match; cheap, and exact where a predicate and one end are given."""
+        total = 0.0
+        for part in self.parts:
+            if predicate is None:
+                total += sum(_size(part, subject, each, object) for each in part.predicates())
+            else:
+                total += _size(part, subject, predicate, object)
+        return total
+
+    def spread(self, predicate: Term | None) -> tuple[float, float, float]:
+        """About how many triples have the predicate, how many of them one subject, and how many one object."""
+        if predicate is None:
+            sizes = [self.spread(each) for each in self.predicates()]
+            return sum(s[0] for s in sizes), sum(s[1] for s in sizes), sum(s[2] for s in sizes)
+        subjects = sum(len(part.by_subject.get(predicate, ())) for part in self.parts)
+        objects = sum(len(part.by_object.get(predicate, ())) for part in self.parts)
+        count = float(max(subjects, objects))
+        return count, count / max(1, subjects), count / max(1, objects)
+
+
+def _size(part: TripleIndex, subject: Term | None, predicate: Term, object: Term | None) -> float:
+    if subject is not None:
+        objects = part.by_subject.get(predicate, {}).get(subject, ())
+        return len(objects) if object is None else float((subject, predicate, object) in part)
+    found = part.by_object.get(predicate, {})
+    return float(max(len(found), len(part.by_subject.get(predicate, ())))) if object is None else len(found.get(object, ()))

@@ -1,0 +1,121 @@
+"""Basic graph patterns over a graph, by nested loops in a greedy order (SPARQL 1.1, section 18.3).
+
+Invariant: `matches` gives exactly the solutions of the patterns that agree with `bound` and, where `outer` binds a variable, with the
+substitution of it (EXISTS); each binds every variable of the patterns.
+Cost: the next pattern is the one with the fewest expected matches, given what is bound by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from dotr.model.algebra import Const, PathPattern, Slot, TriplePattern
+from dotr.model.terms import Term, Variable
+from dotr.queries.graph import Graph
+from dotr.queries.paths import pairs, reach
+from dotr.queries.scope import nullable, slots_of
+
+Solution: TypeAlias = dict[Variable, Term]
+Bindings: TypeAlias = Mapping[Variable, Term]
+
+
+def matches(graph: Graph, patterns: tuple[TriplePattern | PathPattern, ...], bound: Bindings, outer: Bindings) -> Iterator[Solution]:
+    known = {**outer, **bound}
+    start = {slot.name: known[slot.name] for p in patterns for slot in slots_of(p) if not isinstance(slot, Const) and slot.name in known}
+    for pattern in patterns:
+        if isinstance(pattern, PathPattern) and nullable(pattern.path):
+            for slot in (pattern.subject, pattern.object):
+                if not isinstance(slot, Const) and slot.name in start and slot.name not in outer and not graph.is_node(start[slot.name]):
+                    return  # a variable stands for a node of the graph
+    yield from _extend(graph, order(graph, patterns, frozenset(start)), 0, start)
+
+
+def order(
+    graph: Graph, patterns: tuple[TriplePattern | PathPattern, ...], bound: frozenset[Variable]
+) -> tuple[TriplePattern | PathPattern, ...]:
+    """The patterns, the most selective first, given the variables bound before."""
+    if len(patterns) < 2:
+        return patterns
+    left, chosen, known = list(patterns), [], set(bound)
+    while left:
+        best = min(left, key=lambda pattern: expected(graph, pattern, known))
+        left.remove(best)
+        chosen.append(best)
+        known.update(slot.name for slot in slots_of(best) if not isinstance(slot, Const))
+    return tuple(chosen)
+
+
+def expected(graph: Graph, pattern: TriplePattern | PathPattern, known: set[Variable]) -> float:
+    """About how many matches the pattern has for one solution that binds the known variables."""
+    subject, object = _constant(pattern.subject), _constant(pattern.object)
+    subject_known = subject is not None or (not isinstance(pattern.subject, Const) and pattern.subject.name in known)
+    object_known = object is not None or (not isinstance(pattern.object, Const) and pattern.object.name in known)
+    if isinstance(pattern, PathPattern):
+        return 2.0 if subject_known and object_known else 8.0 if subject_known or object_known else 1e9
+    predicate = _constant(pattern.predicate)
+    if subject_known and object_known:
+        return 0.5
+    if (subject is not None or not subject_known) and (object is not None or not object_known):
+        return graph.size(subject, predicate, object)
+    count, by_subject, by_object = graph.spread(predicate)
+    return min(count, by_subject if subject_known else by_object)
+
+
+def _constant(slot: Slot) -> Term | None:
+    return slot.term if isinstance(slot, Const) else None
+
+
+def _extend(graph: Graph, patterns: tuple[TriplePattern | PathPattern, ...], index: int, solution: Solution) -> Iterator[Solution]:
+    if index == len(patterns):
+        yield solution
+        return
+    pattern = patterns[index]
+    found = _triples(graph, pattern, solution) if isinstance(pattern, TriplePattern) else _ends(graph, pattern, solution)
+    for extended in found:
+        yield from _extend(graph, patterns, index + 1, extended)
+
+
+def _value(slot: Slot, solution: Solution) -> Term | None:
+    return slot.term if isinstance(slot, Const) else solution.get(slot.name)
+
+
+def _triples(graph: Graph, pattern: TriplePattern, solution: Solution) -> Iterator[Solution]:
+    slots = slots_of(pattern)
+    values = [_value(slot, solution) for slot in slots]
+    free = [(position, slot.name) for position, slot in enumerate(slots) if not isinstance(slot, Const) and values[position] is None]
+    repeated = len({name for _, name in free}) < len(free)
+    for triple in graph.match(*values):
+        if repeated and any(triple[i] != triple[j] for i, first in free for j, second in free if first == second):
+            continue
+        extended = solution.copy()
+        for position, name in free:
+            extended[name] = triple[position]
+        yield extended
+
+
+def _ends(graph: Graph, pattern: PathPattern, solution: Solution) -> Iterator[Solution]:
+    subject, object = pattern.subject, pattern.object
+    start, end = _value(subject, solution), _value(object, solution)
+    if start is not None:
+        for found in reach(graph, pattern.path, start, forward=True):
+            if isinstance(object, Const) or end is not None:
+                if found == end:
+                    yield solution
+            elif not isinstance(subject, Const) and subject.name == object.name:
+                if found == start:
+                    yield solution
+            else:
+                yield {**solution, object.name: found}
+    elif end is not None:
+        assert not isinstance(subject, Const)
+        for found in reach(graph, pattern.path, end, forward=False):
+            yield {**solution, subject.name: found}
+    else:
+        assert not isinstance(subject, Const)
+        assert not isinstance(object, Const)
+        for first, last in pairs(graph, pattern.path):
+            if subject.name != object.name:
+                yield {**solution, subject.name: first, object.name: last}
+            elif first == last:
+                yield {**solution, subject.name: first}

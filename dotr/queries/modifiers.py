@@ -1,0 +1,137 @@
+"""Grouping, and the solution modifiers of a SELECT (SPARQL 1.1, sections 11, 15 and 18.5).
+
+Where SPARQL leaves an order open, it is that of semantics.md, section 4: by (name, value) pairs, blank nodes equal at first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from dotr.expressions import aggregate, order_key
+from dotr.model.algebra import AggregateCall, Direction, Exists, Group, Select, Var
+from dotr.model.terms import TRUE, Term, Variable
+from dotr.queries.computing import Computed, Existence
+from dotr.queries.graph import Graph
+from dotr.queries.matching import Bindings, Solution
+from dotr.queries.operators import EMPTY, Operator
+from dotr.queries.scope import NOTHING, Variables, expressions_in, has_exists
+
+HIDDEN: Final = "_."
+"""What the names of variables begin with that no query can write."""
+
+TieKey: TypeAlias = tuple[tuple[tuple[Variable, Term], ...], tuple[tuple[Variable, Term], ...]]
+Compiler: TypeAlias = Callable[[Exists], Existence]
+
+
+def tie_key(solution: Solution) -> TieKey:
+    """What orders solutions that SPARQL does not order.
+
+    >>> tie_key({"x": "_:b9", "y": "<a>"}) < tie_key({"y": "<b>", "x": "_:b1"})
+    True
+    """
+    pairs = tuple(sorted((name, value) for name, value in solution.items() if name[0] not in HIDDEN))
+    return tuple([(name, "_:" if value[0] == "_" else value) for name, value in pairs]), pairs
+
+
+def distinct_of(solutions: Sequence[Solution]) -> list[Solution]:
+    """Each solution once, the first of its equals."""
+    kept: dict[frozenset[tuple[Variable, Term]], Solution] = {}
+    for solution in solutions:
+        kept.setdefault(frozenset(solution.items()), solution)
+    return list(kept.values())
+
+
+class _Summary:
+    """One aggregate of a group."""
+
+    __slots__ = ("_argument", "_combine", "_distinct", "_ordered")
+
+    def __init__(self, call: AggregateCall, compiled: Compiler) -> None:
+        self._argument = None if call.argument is None else Computed(call.argument, compiled)
+        self._distinct = call.distinct
+        self._ordered = call.function not in ("COUNT", "SUM", "AVG")
+        self._combine = aggregate(call)
+
+    def of(self, graph: Graph, group: list[Solution], outer: Bindings) -> Term | None:
+        if self._argument is None:
+            if self._distinct:
+                group = distinct_of([{name: value for name, value in s.items() if name[0] not in HIDDEN} for s in group])
+            return self._combine([TRUE] * len(group))
+        values = [self._argument.of(graph, solution, outer) for solution in group]
+        return self._combine(sorted(values, key=lambda value: value or "") if self._ordered else values)
+
+
+class GroupOperator(Operator):
+    __slots__ = ("_aliases", "_inner", "_keys", "_plain", "_summaries")
+
+    def __init__(self, pattern: Group, inner: Operator, compiled: Compiler) -> None:
+        super().__init__(pattern)
+        self._inner = inner
+        self.empty = inner.empty and bool(pattern.keys)
+        self._keys = tuple((name, Computed(key, compiled)) for name, key in pattern.keys)
+        self._plain = frozenset(name for name, key in pattern.keys if isinstance(key, Var) and key.name == name)
+        self._aliases = self.variables - self._plain
+        self._summaries = tuple((name, _Summary(call, compiled)) for name, call in pattern.aggregates)
+        if inner.empty or not any(map(has_exists, expressions_in(pattern))):
+            self.reads = inner.reads
+
+    def whole(self, bound: Variables) -> str:
+        return self._inner.whole(bound & self._plain)
+
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
+        inside = {name: value for name, value in outer.items() if name not in self._aliases}
+        pushed = {name: bound[name] for name in self._plain if name in bound}
+        groups: dict[tuple[Term | None, ...], list[Solution]] = {} if self._keys else {(): []}
+        for solution in self._inner.solutions(graph, pushed, inside):
+            groups.setdefault(tuple([key.of(graph, solution, inside) for _, key in self._keys]), []).append(solution)
+        result: list[Solution] = []
+        for key, members in groups.items():
+            found = [(name, value) for (name, _), value in zip(self._keys, key, strict=True)]
+            found += [(name, summary.of(graph, members, inside)) for name, summary in self._summaries]
+            result.append({name: value for name, value in found if value is not None})
+        return self.restricted(self.restricted(result, bound, self.variables), outer, self._aliases)
+
+    def size(self, graph: Graph) -> float:
+        return self._inner.size(graph) if self._keys else 1.0
+
+
+class SelectOperator(Operator):
+    __slots__ = ("_inner", "_order", "_select", "_sliced")
+
+    def __init__(self, pattern: Select, inner: Operator, compiled: Compiler) -> None:
+        super().__init__(pattern)
+        self._inner, self._select = inner, pattern
+        self.empty = inner.empty
+        if inner.empty or not any(map(has_exists, expressions_in(pattern))):
+            self.reads = inner.reads
+        self._sliced = bool(pattern.offset) or pattern.limit is not None
+        self._order = tuple((Computed(key.expression, compiled), key.direction) for key in pattern.order) if self._sliced else ()
+
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
+        select = self._select
+        inside = {name: outer[name] for name in select.projection if name in outer}
+        pushed = EMPTY if self._sliced else {name: bound[name] for name in select.projection if name in bound}
+        found = self._inner.solutions(graph, pushed, inside)
+        if self._sliced:
+            found = self._ordered(found, graph, inside)
+        rows: Sequence[Solution] = [{name: solution[name] for name in select.projection if name in solution} for solution in found]
+        if select.distinct:
+            rows = distinct_of(rows)
+        if not self._sliced:
+            return rows
+        return self.restricted(rows[select.offset :][: select.limit], bound, self.variables)
+
+    def whole(self, bound: Variables) -> str:
+        return self._inner.whole(NOTHING if self._sliced else bound & self.variables)
+
+    def _ordered(self, solutions: Sequence[Solution], graph: Graph, outer: Bindings) -> list[Solution]:
+        names = self._select.projection
+        ordered = sorted(solutions, key=lambda s: tie_key({name: s[name] for name in names if name in s}))
+        for computed, direction in reversed(self._order):
+            ordered.sort(key=lambda s, c=computed: order_key(c.of(graph, s, outer)), reverse=direction is Direction.DESCENDING)  # type: ignore[misc]
+        return ordered
+
+    def size(self, graph: Graph) -> float:
+        size = self._inner.size(graph)
+        return size if self._select.limit is None else min(size, float(self._select.limit))

@@ -1,0 +1,305 @@
+"""The operators of SPARQL's algebra over a graph, compiled once and evaluated per graph (SPARQL 1.1, section 18.5, bag semantics).
+
+Idea: an operator is asked for its solutions that agree with some bindings, so that a join looks its right side up for each left
+solution instead of computing it whole; where the left side has more solutions than the right one is expected to have, they are hashed.
+Invariant of `solutions(graph, bound, outer)`: exactly the solutions, with multiplicity, of the pattern with `outer` substituted into it
+(EXISTS, section 18.6; empty elsewhere) that are compatible with `bound`. `bound` restricts, it is not in scope: an expression
+inside sees the solutions of its own group and `outer`. A solution is never changed once it was handed out.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from dotr.model.algebra import Const, PathPattern, Pattern, TriplePattern, Values
+from dotr.model.terms import Term, Variable
+from dotr.queries.computing import Computed, Test
+from dotr.queries.graph import Graph
+from dotr.queries.matching import Bindings, Solution, expected, matches, order
+from dotr.queries.scope import NOTHING, Reads, Variables, certain, either, possible, reads, slots_of, variables_of
+
+EMPTY: Final[Solution] = {}
+_FEW: Final = 16
+"""Up to so many left solutions are always looked up one by one."""
+
+
+class Operator(ABC):
+    """A compiled pattern.
+
+    `empty`: known to have no solution over the background alone. `reads`: the solutions are those over the background alone where the
+    new triples hold none of these kinds (None: any). `whole(bound)`: why evaluation, given values of `bound`, can still cost the size of
+    the background; empty where it costs what the instant brought.
+    """
+
+    __slots__ = ("certain", "empty", "reads", "variables")
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.variables: frozenset[Variable] = possible(pattern)
+        self.certain: frozenset[Variable] = certain(pattern)
+        self.empty = False
+        self.reads: Reads | None = reads(pattern)
+
+    @abstractmethod
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]: ...
+
+    @abstractmethod
+    def size(self, graph: Graph) -> float:
+        """About how many solutions there are when nothing is bound."""
+
+    @abstractmethod
+    def whole(self, bound: Variables) -> str: ...
+
+    def any(self, graph: Graph, outer: Bindings) -> bool:
+        return bool(self.solutions(graph, EMPTY, outer))
+
+    def restricted(self, solutions: Sequence[Solution], bound: Bindings, names: frozenset[Variable]) -> Sequence[Solution]:
+        """The solutions that agree with the bindings, which they may disagree with in these variables only."""
+        tested = [name for name in names if name in bound]
+        if not tested:
+            return solutions
+        return [s for s in solutions if all(s.get(name, bound[name]) == bound[name] for name in tested)]
+
+
+def agree(left: Solution, right: Solution) -> bool:
+    """Compatible solution mappings (section 18.3).
+
+    >>> agree({"x": "<a>"}, {"y": "<b>"}), agree({"x": "<a>"}, {"x": "<b>"})
+    (True, False)
+    """
+    return all(left.get(name, value) == value for name, value in right.items())
+
+
+def partners(
+    operator: Operator, certain_left: frozenset[Variable], rows: Sequence[Solution], graph: Graph, bound: Bindings, outer: Bindings
+) -> Iterator[tuple[Solution, Sequence[Solution]]]:
+    """Each row with the operator's solutions that are compatible with it and with `bound`."""
+    if len(rows) > _FEW and operator.size(graph) <= len(rows):
+        yield from _hashed(operator, certain_left, rows, graph, bound, outer)
+        return
+    names = tuple(sorted(operator.variables))
+    seen: dict[tuple[Term | None, ...], Sequence[Solution]] = {}
+    for row in rows:
+        key = tuple([row.get(name) or bound.get(name) for name in names])
+        found = seen.get(key)
+        if found is None:
+            inner = {name: value for name, value in zip(names, key, strict=True) if value is not None}
+            found = seen[key] = operator.solutions(graph, inner, outer)
+        yield row, found
+
+
+def _hashed(
+    operator: Operator, certain_left: frozenset[Variable], rows: Sequence[Solution], graph: Graph, bound: Bindings, outer: Bindings
+) -> Iterator[tuple[Solution, Sequence[Solution]]]:
+    shared = tuple(sorted(operator.certain & certain_left))
+    table: dict[tuple[Term, ...], list[Solution]] = {}
+    for solution in operator.solutions(graph, bound, outer):
+        table.setdefault(tuple([solution[name] for name in shared]), []).append(solution)
+    for row in rows:
+        found = table.get(tuple([row[name] for name in shared]), ())
+        yield row, [solution for solution in found if agree(row, solution)]
+
+
+class BgpOperator(Operator):
+    __slots__ = ("patterns",)
+
+    def __init__(self, pattern: Pattern, patterns: tuple[TriplePattern | PathPattern, ...]) -> None:
+        super().__init__(pattern)
+        self.patterns = patterns
+
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
+        return list(matches(graph, self.patterns, bound, outer))
+
+    def any(self, graph: Graph, outer: Bindings) -> bool:
+        return next(matches(graph, self.patterns, EMPTY, outer), None) is not None
+
+    def size(self, graph: Graph) -> float:
+        known: set[Variable] = set()
+        total = largest = 1.0
+        for pattern in order(graph, self.patterns, NOTHING):
+            total *= expected(graph, pattern, known)
+            largest = max(largest, total)
+            known |= variables_of((pattern,))
+        return largest
+
+    def whole(self, bound: Variables) -> str:
+        known, left = set(bound), list(self.patterns)
+        while left:
+            linked = [p for p in left if any(not isinstance(s, Const) and s.name in known for s in slots_of(p))]
+            if not linked:
+                return "a graph pattern that shares no variable with what the instant brings"
+            left = [pattern for pattern in left if pattern not in linked]
+            known |= variables_of(linked)
+        return ""
+
+
+class JoinOperator(Operator):
+    __slots__ = ("left", "right")
+
+    def __init__(self, pattern: Pattern, left: Operator, right: Operator) -> None:
+        super().__init__(pattern)
+        self.left, self.right = left, right
+        self.empty = left.empty or right.empty
+        self.reads = left.reads if left.empty else right.reads if right.empty else either(left.reads, right.reads)
+
+    def whole(self, bound: Variables) -> str:
+        forward = self.left.whole(bound) or self.right.whole(bound | self.left.certain)
+        return forward and (self.right.whole(bound) or self.left.whole(bound | self.right.certain)) and forward
+
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
+        first, second = self.left, self.right
+        if first.size(graph) > second.size(graph):
+            first, second = second, first
+        rows = first.solutions(graph, bound, outer)
+        return [{**row, **found} for row, all_found in partners(second, first.certain, rows, graph, bound, outer) for found in all_found]
+
+    def size(self, graph: Graph) -> float:
+        return max(self.left.size(graph), self.right.size(graph)) if self.left.certain.isdisjoint(self.right.certain) else min(
+            self.left.size(graph), self.right.size(graph)
+        )
+
+
+class LeftJoinOperator(Operator):
+    __slots__ = ("left", "right", "test")
+
+    def __init__(self, pattern: Pattern, left: Operator, right: Operator, test: Test | None) -> None:
+        super().__init__(pattern)
+        self.left, self.right, self.test = left, right, test
+        self.empty = left.empty
+        if left.empty:
+            self.reads = left.reads
+
+    def whole(self, bound: Variables) -> str:
+        why = self.right.whole(self.left.certain)
+        existence = "" if self.test is None else self.test.whole(self.certain | self.right.certain)
+        return self.left.whole(bound) or (why and f"OPTIONAL: {why}") or existence
+
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
+        rows = self.left.solutions(graph, bound, outer)
+        result: list[Solution] = []
+        for row, found in partners(self.right, self.left.certain, rows, graph, EMPTY, outer):
+            merged = [{**row, **right} for right in found]
+            if self.test is not None:
+                merged = [solution for solution in merged if self.test.holds(graph, solution, outer)]
+            result += merged or [row]
+        return self.restricted(result, bound, self.right.variables)
+
+    def size(self, graph: Graph) -> float:
+        return self.left.size(graph)
+
+
+class UnionOperator(Operator):
+    __slots__ = ("left", "right")
+
+    def __init__(self, pattern: Pattern, left: Operator, right: Operator) -> None:
+        super().__init__(pattern)
+        self.left, self.right = left, right
+        self.empty = left.empty and right.empty
+        self.reads = either(left.reads, right.reads)
+
+    def whole(self, bound: Variables) -> str:
+        return self.left.whole(bound) or self.right.whole(bound)
+
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
+        return [*self.left.solutions(graph, bound, outer), *self.right.solutions(graph, bound, outer)]
+
+    def size(self, graph: Graph) -> float:
+        return self.left.size(graph) + self.right.size(graph)
+
+
+class MinusOperator(Operator):
+    """A left solution goes where a right one shares a variable with it and agrees with it."""
+
+    __slots__ = ("left", "right")
+
+    def __init__(self, pattern: Pattern, left: Operator, right: Operator) -> None:
+        super().__init__(pattern)
+        self.left, self.right = left, right
+        self.empty = left.empty
+        if left.empty or left.variables.isdisjoint(right.variables):
+            self.reads = left.reads
+
+    def whole(self, bound: Variables) -> str:
+        why = "" if self.left.variables.isdisjoint(self.right.variables) else self.right.whole(self.left.certain)
+        return self.left.whole(bound) or (why and f"MINUS: {why}")
+
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
+        rows = self.left.solutions(graph, bound, outer)
+        if self.left.variables.isdisjoint(self.right.variables):
+            return rows
+        kept = partners(self.right, self.left.certain, rows, graph, EMPTY, outer)
+        return [row for row, found in kept if not any(name in row for right in found for name in right)]
+
+    def size(self, graph: Graph) -> float:
+        return self.left.size(graph)
+
+
+class FilterOperator(Operator):
+    __slots__ = ("inner", "tests")
+
+    def __init__(self, pattern: Pattern, inner: Operator, tests: tuple[Test, ...]) -> None:
+        super().__init__(pattern)
+        self.inner, self.tests = inner, tests
+        self.empty = inner.empty
+        if inner.empty or not any(test.has_exists for test in tests):
+            self.reads = inner.reads
+
+    def whole(self, bound: Variables) -> str:
+        return self.inner.whole(bound) or next(filter(None, (test.whole(self.inner.certain) for test in self.tests)), "")
+
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
+        found = self.inner.solutions(graph, bound, outer)
+        for test in self.tests:
+            found = [solution for solution in found if test.holds(graph, solution, outer)]
+        return found
+
+    def size(self, graph: Graph) -> float:
+        return self.inner.size(graph)
+
+
+class ExtendOperator(Operator):
+    __slots__ = ("computed", "inner", "variable")
+
+    def __init__(self, pattern: Pattern, inner: Operator, variable: Variable, computed: Computed) -> None:
+        super().__init__(pattern)
+        self.inner, self.variable, self.computed = inner, variable, computed
+        self.empty = inner.empty
+        if inner.empty or not computed.has_exists:
+            self.reads = inner.reads
+
+    def whole(self, bound: Variables) -> str:
+        return self.inner.whole(bound - {self.variable}) or self.computed.whole(self.inner.certain)
+
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
+        name = self.variable
+        without = {other: value for other, value in outer.items() if other != name}
+        result: list[Solution] = []
+        for solution in self.inner.solutions(graph, {other: value for other, value in bound.items() if other != name}, without):
+            value = self.computed.of(graph, solution, without)
+            result.append(solution if value is None else {**solution, name: value})
+        own = frozenset((name,))
+        return self.restricted(self.restricted(result, bound, own), outer, own)
+
+    def size(self, graph: Graph) -> float:
+        return self.inner.size(graph)
+
+
+class ValuesOperator(Operator):
+    __slots__ = ("rows",)
+
+    def __init__(self, pattern: Values) -> None:
+        super().__init__(pattern)
+        self.rows: list[Solution] = [
+            {name: term for name, term in zip(pattern.variables, row, strict=True) if term is not None} for row in pattern.rows
+        ]
+        self.empty = not self.rows
+
+    def whole(self, bound: Variables) -> str:
+        return ""
+
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
+        return self.restricted(self.restricted(self.rows, bound, self.variables), outer, self.variables)
+
+    def size(self, graph: Graph) -> float:
+        return float(len(self.rows))

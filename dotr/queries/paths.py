@@ -1,0 +1,93 @@
+"""Property paths over a graph (SPARQL 1.1, sections 9 and 18.4).
+
+Sequence, alternative and negated sets keep multiplicity; `?`, `*` and `+` give each pair once.
+Idea: a path is walked forward from a known subject or backward from a known object; only where neither is known are all pairs made.
+Cost: of `*` and `+`, the edges reachable from the known end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from dotr.model.algebra import Alternative, Inverse, Link, Negated, Path, Repeat, Sequence
+from dotr.model.terms import Term
+from dotr.queries.graph import Graph
+from dotr.queries.scope import nullable
+
+
+def reach(graph: Graph, path: Path, start: Term, *, forward: bool) -> Iterable[Term]:
+    """The ends of the path that starts at a term, or (backward) the starts of the path that ends there."""
+    match path:
+        case Link(predicate):
+            return graph.objects(start, predicate) if forward else graph.subjects(predicate, start)
+        case Inverse(inner):
+            return reach(graph, inner, start, forward=not forward)
+        case Sequence(left, right):
+            return _sequence(graph, left, right, start, forward)
+        case Alternative(left, right):
+            return [*reach(graph, left, start, forward=forward), *reach(graph, right, start, forward=forward)]
+        case Repeat(inner, least, many):
+            return _repeat(graph, inner, least, many, start, forward)
+        case Negated():
+            return _negated(graph, path, start, forward)
+        case _:
+            assert_never(path)
+
+
+def _sequence(graph: Graph, left: Path, right: Path, start: Term, forward: bool) -> Iterator[Term]:
+    if nullable(left) and nullable(right) and not graph.is_node(start):
+        return  # the term in the middle is a variable's: a node of the graph
+    first, second = (left, right) if forward else (right, left)
+    for middle in reach(graph, first, start, forward=forward):
+        yield from reach(graph, second, middle, forward=forward)
+
+
+def _repeat(graph: Graph, inner: Path, least: int, many: bool, start: Term, forward: bool) -> Iterable[Term]:
+    found: dict[Term, None] = {start: None} if least == 0 else {}
+    fresh = dict.fromkeys(end for end in reach(graph, inner, start, forward=forward) if end not in found)
+    while fresh:
+        found.update(fresh)
+        if not many:
+            break
+        fresh = dict.fromkeys(end for middle in fresh for end in reach(graph, inner, middle, forward=forward) if end not in found)
+    return found
+
+
+def _negated(graph: Graph, path: Negated, start: Term, forward: bool) -> Iterator[Term]:
+    for excluded, along in ((path.forward, forward), (path.backward, not forward)):
+        if excluded is not None:
+            for predicate in graph.predicates():
+                if predicate not in excluded:
+                    yield from graph.objects(start, predicate) if along else graph.subjects(predicate, start)
+
+
+def pairs(graph: Graph, path: Path) -> Iterator[tuple[Term, Term]]:
+    """All (subject, object) pairs of the path; zero-length ones at every node of the graph."""
+    match path:
+        case Link(predicate):
+            for subject, _, object in graph.match(None, predicate, None):
+                yield subject, object
+        case Inverse(inner):
+            for subject, object in pairs(graph, inner):
+                yield object, subject
+        case Sequence(left, right):
+            for subject, middle in pairs(graph, left):
+                for object in reach(graph, right, middle, forward=True):
+                    yield subject, object
+        case Alternative(left, right):
+            yield from pairs(graph, left)
+            yield from pairs(graph, right)
+        case Repeat(inner, least, _):
+            starts = graph.nodes() if least == 0 else iter(dict.fromkeys(subject for subject, _ in pairs(graph, inner)))
+            for subject in starts:
+                for object in reach(graph, path, subject, forward=True):
+                    yield subject, object
+        case Negated(ahead, back):
+            for excluded, along in ((ahead, True), (back, False)):
+                if excluded is not None:
+                    for subject, predicate, object in graph.match(None, None, None):
+                        if predicate not in excluded:
+                            yield (subject, object) if along else (object, subject)
+        case _:
+            assert_never(path)
