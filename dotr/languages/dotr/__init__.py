@@ -60,7 +60,7 @@ class RuleSet:
     def warnings(self) -> tuple[Diagnostic, ...]:
         return tuple(d for d in self.diagnostics if d.severity is Severity.WARNING)
 
-    def sound(self) -> RuleSet:
+    def checked(self) -> RuleSet:
         """Itself; raises `Refused` with all errors if there are any."""
         if self.errors:
             raise Refused(self.errors)

@@ -7,6 +7,7 @@ and the variables of aggregates. In a shared query, `M` means the label of each 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.dotr import scan
@@ -38,7 +39,10 @@ def check_attributes(program: Program) -> Program:
 def _constraints(rule: RuleDraft, position: int, role: RoleDraft, events: _Events) -> Iterator[Diagnostic]:
     for reference in role.references:
         if reference.label != role.label.text:
-            yield from _reference(reference, rule.roles, position, events)
+            for problem in _reference(reference, rule.roles, position, events):
+                shared = role.origin is Origin.SHARED and reference not in role.filter_references
+                user = f"Rule {rule.name.text} uses this query as {role.label.text}. " if shared else ""
+                yield replace(problem, hint=user + problem.hint)
         elif reference.variable is not None:
             message = f"{reference.label} is the event being chosen here"
             yield Diagnostic(Code.UNBOUND_LABEL, message, reference.span, f"Its own attribute is ?{reference.variable}.")
@@ -69,11 +73,12 @@ def _unknown(label: Label, name: Variable, span: Span, known: Sequence[Variable]
     if question is not None and name in in_scope(question.select.pattern):
         hint = f"{has} Its query binds ?{name} without projecting it: add ?{name} to the SELECT line."
     else:
-        hint = f"{has} {_meant(name, known)}".rstrip()
+        hint = f"{has} {meant(name, known)}".rstrip()
     return Diagnostic(Code.UNKNOWN_ATTRIBUTE, f"{label} has no attribute ?{name}", span, hint)
 
 
-def _meant(name: Variable, known: Sequence[Variable]) -> str:
+def meant(name: Variable, known: Sequence[Variable]) -> str:
+    """`did_you_mean` for variables."""
     hint = did_you_mean(name, known)
     return hint.replace("mean ", "mean ?") if hint else ""
 
@@ -92,8 +97,8 @@ def _question(question: Question) -> Iterator[Diagnostic]:
     for conditions, known in (*_conditions(question.select.pattern), (question.constraints, in_scope(question.select.pattern))):
         for name in _names(conditions):
             if name not in known and name not in question.select.projection:
-                meant = _meant(name, [v for v in known if v[0] not in "_."])
-                hint = f"A comparison with it can only err, and is never true. {meant}".rstrip()
+                instead = meant(name, [v for v in known if v[0] not in "_."])
+                hint = f"A comparison with it can only err, and is never true. {instead}".rstrip()
                 yield warning(Code.NEVER_BOUND, f"?{name} is never bound in this query", scan.plain_variable(question.text, name), hint)
     for constraint in question.constraints:
         if _has_exists(constraint):
@@ -130,9 +135,9 @@ def _expressions(rule: RuleDraft, events: _Events) -> Iterator[Diagnostic]:
 
 def _plain(name: Variable, place: Span, rule: RuleDraft, events: _Events) -> Diagnostic:
     owners = [role.label.text for role in rule.roles if role.part.bound and name in (attributes(role, events) or ())]
-    meant = " or ".join(f"{label}.?{name}" for label in owners)
+    written = " or ".join(f"{label}.?{name}" for label in owners)
     aggregates = sorted(f"?{v}" for v in rule.aggregates)
-    hint = f"Write {meant}." if meant else "Write L.?v for an attribute of the event L."
+    hint = f"Write {written}." if written else "Write L.?v for an attribute of the event L."
     if aggregates:
         hint += f" The rule's aggregates are {', '.join(aggregates)}."
     return Diagnostic(Code.PLAIN_VARIABLE, f"?{name} is no aggregate of the rule", place, hint)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.dotr import scan
+from dotr.languages.dotr.attributes import meant
 from dotr.languages.dotr.codes import Code
 from dotr.languages.dotr.program import Origin, Program, RuleDraft, warning
 from dotr.languages.dotr.syntax import AggregateSyntax, ChooseSyntax
@@ -60,7 +61,7 @@ def _assignments(rule: RuleDraft, read: frozenset[Variable]) -> Iterator[Diagnos
     needed = _needed(rule.template)
     for missing in needed:
         if missing not in assigned:
-            hint = f"Add: with {event}.?{missing} = … {did_you_mean(missing, [v for v in assigned if v not in needed])}".rstrip()
+            hint = f"Add: with {event}.?{missing} = … {meant(missing, [v for v in assigned if v not in needed])}".rstrip()
             place = scan.plain_variable(rule.syntax.template, missing)
             yield Diagnostic(Code.UNBOUND_IN_TEMPLATE, f"with never binds ?{missing}", place, hint)
     for assignment in rule.syntax.assignments:

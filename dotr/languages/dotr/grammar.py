@@ -40,12 +40,11 @@ from dotr.model.terms import unescaped
 
 _NOT_RESERVED: Final = rf"(?!(?i:{'|'.join(sorted(scan.RESERVED))})(?!\w))"
 _STATEMENT: Final = re.compile(
-    r"(?:^|;)[^\S\n]*((?i:rule)\s+[\w-]+\s*(?:\"|'|(?i:define))|(?i:query)\s+\w+\s*=|(?i:define)\s+\w+\s*=|(?i:prefix)\s+[\w.-]*:)",
-    re.MULTILINE,
+    rf"(?:^|;)[^\S\n]*({scan.STATEMENT}|(?i:prefix)\s+[\w.-]*:|(?i:rule)\s+\w|(?i:query|define)\s+\w+\s*=)", re.MULTILINE
 )
 _STRING: Final = r"\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'"
 _LONG_STRING: Final = r"\"{3}(?:[^\"\\]|\\.|\"{1,2}(?!\"))*\"{3}|'{3}(?:[^'\\]|\\.|'{1,2}(?!'))*'{3}"
-_AGAIN: Final = "Did you forget a bracket, or a keyword before it?"
+_LABEL: Final = re.compile(r"\b(?i:query|define)\s+(\w+)")
 
 _Made: TypeAlias = Any
 """What a parse action makes: pyparsing hands it on untyped; the syntax nodes check it again."""
@@ -83,9 +82,7 @@ class _Furthest:
         found = scan.TOKEN.match(text, self.place)
         if found is None:
             end = len(text[: self.place].rstrip())
-            return Diagnostic(
-                Code.UNEXPECTED, f"expected {expected}, found the end of the file", Span(self.document, max(0, end - 1), end), _AGAIN
-            )
+            return Diagnostic(Code.UNEXPECTED, f"expected {expected}, found the end of the file", Span(self.document, max(0, end - 1), end))
         place = Span(self.document, found.start(), found.end())
         word = found[0].split("\n", 1)[0]
         return Diagnostic(Code.UNEXPECTED, f"expected {expected}, found {word!r}", place, self._way_out(word))
@@ -93,6 +90,8 @@ class _Furthest:
     def _way_out(self, word: str) -> str:
         if word.lower() in scan.RESERVED and any("label" in e or "name" in e for e in self.expected):
             return f"{word!r} is a word of the language and cannot be a label or a name."
+        if word.lower() == "and" and "'with'" in self.expected:
+            return "A clause `and …` stands before `if`; in an expression write &&."
         meant = did_you_mean(word.lower(), [e.strip("'") for e in self.expected if e.startswith("'")])
         return meant or _HINTS.get(self.expected[0] if self.expected else "", "")
 
@@ -186,7 +185,23 @@ class _Recovery(_Terminal):
         wanted = max(furthest.place, start + 1)
         furthest.clear()
         line = instring.rfind("\n", 0, wanted) + 1
-        return next((found.start(1) for found in _STATEMENT.finditer(instring, line) if found.start(1) >= wanted), len(instring)), []
+        end = next((found.start(1) for found in _STATEMENT.finditer(instring, line) if found.start(1) >= wanted), len(instring))
+        return end, [_Broken(tuple(_LABEL.findall(instring, start, end)))]
+
+
+class _Broken(tuple[str, ...]):
+    """The labels that a statement which could not be read seems to define."""
+
+    __slots__ = ()
+
+
+class _End(_Terminal):
+    """The end of the text."""
+
+    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
+        if _skip(instring, loc) < len(instring):
+            self.fail(instring, _skip(instring, loc))
+        return loc, []
 
 
 def _skip(text: str, place: int) -> int:
@@ -213,7 +228,8 @@ class Grammar:
         prefixes = tuple(m for m in made if isinstance(m, PrefixSyntax))
         queries = tuple(m for m in made if isinstance(m, QuerySyntax))
         rules = tuple(m for m in made if isinstance(m, RuleSyntax))
-        return DocumentSyntax(self.document, prefixes, queries, rules), tuple(self.furthest.problems)
+        broken = frozenset(label for m in made if isinstance(m, _Broken) for label in m)
+        return DocumentSyntax(self.document, prefixes, queries, rules, broken), tuple(self.furthest.problems)
 
     def _terminal(self, pattern: str, description: str) -> pp.ParserElement:
         return _Terminal(self.furthest, pattern, description)
@@ -240,6 +256,7 @@ class Grammar:
         condition = self._keyword("if") + _Expression(self.furthest, "", "an expression")
         assignments = self._keyword("with") + self._separated(self._assignment())
         consuming = self._keyword("consuming") + self._separated(self._label)
+        following = pp.MatchFirst([self._keyword(word) for word in ("prefix", "query", "rule", "define")])
         rule = (
             _made(pp.Opt(head), lambda t: [list(t) or [None, None, None]])
             + self._keyword("define", keep=True)
@@ -254,6 +271,7 @@ class Grammar:
             + _listed(pp.Opt(consuming))
             + pp.Opt(self._mark(";"))
             + _Mark(self.furthest, "", "an end")
+            + pp.FollowedBy(_End(self.furthest, "", "the end") | following)
         )
         return _made(rule, self._made_rule)
 

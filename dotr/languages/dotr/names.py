@@ -1,6 +1,7 @@
 """Pass 3: what the labels of queries, events and rules stand for in all files together.
 
 Before: `from Smoke = […] and last Fire as Old …`. After: Smoke's origin is the rule's own query, Old's is the event Fire.
+What a statement with a syntax error seems to define stays unknown, and is not reported again.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dotr.model.terms import Label
 def resolve_names(program: Program) -> Program:
     shared: dict[Label, Word] = {q.syntax.label.text: q.syntax.label for q in reversed(program.queries)}
     events: dict[Label, Word] = {r.syntax.event.text: r.syntax.event for r in reversed(program.rules)}
+    broken = frozenset(label for file in program.files for label in file.broken)
     problems: list[Diagnostic] = [*_twice(program), *_queries_and_events(shared, events)]
 
     def resolved(role: RoleDraft) -> RoleDraft:
@@ -29,6 +31,8 @@ def resolve_names(program: Program) -> Program:
                 hint = f"The {what} {label.text} stands at {place_of(hidden.span)}; here the label means this rule's own query. Rename one."
                 problems.append(warning(Code.HIDDEN_SHARED_LABEL, f"{label.text} hides the {what} of that label", label.span, hint))
             return replace(role, origin=Origin.OWN)
+        if label.text in broken:
+            return role
         if label.text in shared:
             return replace(role, origin=Origin.SHARED)
         if label.text in events:

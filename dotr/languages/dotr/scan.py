@@ -23,7 +23,10 @@ RESERVED: Final = frozenset(
 )
 """Words of the language that cannot be labels, in any case of letters."""
 
-SKIP: Final = re.compile(r"(?:\s+|#[^\n]*)*")
+SKIP: Final = re.compile(r"(?:[\s\ufeff]+|#[^\n]*)*")
+
+STATEMENT: Final = r"(?i:rule)\s+[\w-]+\s*(?:[\"']|(?i:define)\s)|(?i:query|define)\s+\w+\s*=\s*\["
+"""The start of a statement, which cannot stand inside an embedded text."""
 
 TOKEN: Final = re.compile(
     r"""
@@ -44,6 +47,7 @@ TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+_STATEMENT: Final = re.compile(STATEMENT)
 _CLOSING: Final = {"[": "]", "(": ")", "{": "}"}
 _EXPRESSION_ENDS: Final = frozenset({"rule", "define", "query", "prefix", "from", "and", "within", "between", "of", "with", "consuming"})
 
@@ -70,6 +74,8 @@ def bracketed(document: Document, start: int) -> int:
                     return token.end()
             case "quote":
                 raise _unclosed_string(document, position)
+            case "word" if _STATEMENT.match(text, position):
+                break
             case _:
                 pass
         position = token.end()

@@ -155,7 +155,10 @@ class RuleSyntax:
 
 @dataclass(frozen=True, slots=True)
 class DocumentSyntax:
+    """`broken` are the labels that statements which could not be read seem to define."""
+
     document: Document
     prefixes: tuple[PrefixSyntax, ...]
     queries: tuple[QuerySyntax, ...]
     rules: tuple[RuleSyntax, ...]
+    broken: frozenset[str]

@@ -34,6 +34,8 @@ def _clauses(program: Program) -> Iterator[Diagnostic]:
 
 
 def _recursion(program: Program) -> Iterator[Diagnostic]:
+    if any(problem.code in (Code.SAME_INSTANT_CYCLE, Code.SAME_INSTANT_RECURSION) for problem in program.diagnostics):
+        return
     edges = list(needs(program))
     of = components((need.event, need.needs) for need in edges)
     for need in edges:
