@@ -19,6 +19,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dotr.diagnostics import Diagnostic, Refused, did_you_mean
+from dotr.engine.spec import ProgramSpec
+from dotr.knowledge.entailment import Entailment
 from dotr.model.places import Document, Span
 from dotr.model.time import Unit
 
@@ -258,34 +260,81 @@ def _keys(model: type[BaseModel], location: Location) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
-    """A validated configuration: its settings, the places of their values, and where relative paths start."""
+class Files:
+    """The files that a YAML document names: its tree, and where its relative paths start; `outside` are the locations set by `--set`."""
 
-    settings: Settings
     tree: Tree
     folder: Path
-    set_from_outside: frozenset[Location]
+    outside: frozenset[Location] = frozenset()
 
     def path(self, text: str, location: Location) -> str:
-        """A path of the configuration, as it can be opened from the working directory."""
-        outside = any(location[: len(touched)] == touched for touched in self.set_from_outside)
-        return os.path.normpath(Path(text).expanduser() if outside else self.folder / Path(text).expanduser())
+        """A path of the document, as it can be opened from the working directory."""
+        outside = any(location[: len(touched)] == touched for touched in self.outside)
+        path = Path(text).expanduser()
+        return os.path.normpath(path if outside else self.folder / path)
 
-    def files(self, patterns: Sequence[str], location: Location) -> tuple[str, ...]:
-        """The files that paths and globs of a list name; raises `Refused` for every one that names none."""
+    def existing(self, patterns: Sequence[str], location: Location) -> tuple[str, ...]:
+        """The files that a list's paths and globs name; raises `Refused` for every one that names none."""
         found: list[str] = []
         problems: list[Diagnostic] = []
         for number, pattern in enumerate(patterns):
+            place = (*location, number)
             try:
-                found += existing(self.path(pattern, (*location, number)), self.tree.place((*location, number)))
+                found += existing(self.path(pattern, place), self.tree.place(place))
             except Refused as refused:
                 problems += refused.diagnostics
         if problems:
             raise Refused(problems)
         return tuple(dict.fromkeys(found))
 
+    def program(self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection) -> ProgramSpec:
+        """The program that a configuration or a rule test names; raises `Refused` with every file that cannot be read."""
+        problems: list[Diagnostic] = []
+
+        def documents(patterns: Sequence[str], location: Location) -> tuple[Document, ...]:
+            read = []
+            for path in paths(patterns, location):
+                try:
+                    read.append(read_document(path, self.tree.place(location)))
+                except Refused as refused:
+                    problems.extend(refused.diagnostics)
+            return tuple(read)
+
+        def paths(patterns: Sequence[str], location: Location) -> tuple[str, ...]:
+            try:
+                return self.existing(patterns, location)
+            except Refused as refused:
+                problems.extend(refused.diagnostics)
+                return ()
+
+        spec = ProgramSpec(
+            documents(rules, ("rules",)),
+            documents(knowledge.datalog, ("knowledge", "datalog")),
+            tuple(map(os.path.abspath, paths(knowledge.graphs, ("knowledge", "graphs")))),
+            Entailment(knowledge.entailment),
+            knowledge.axiomatic,
+            prefixes,
+            UNITS[time.unit],
+        )
+        if problems:
+            raise Refused(problems)
+        return spec
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A validated configuration and its files."""
+
+    settings: Settings
+    files: Files
+
     def place(self, *location: str | int) -> Span:
-        return self.tree.place(location)
+        return self.files.tree.place(location)
+
+    def program(self) -> ProgramSpec:
+        """The program that the configuration names; raises `Refused` with every file that cannot be read."""
+        settings = self.settings
+        return self.files.program(settings.rules, settings.knowledge, settings.prefixes, settings.time)
 
 
 def existing(path: str, span: Span | None) -> list[str]:
@@ -327,7 +376,7 @@ def read_config(path: str, options: Sequence[str] = ()) -> Config:
         settings = Settings.model_validate(tree.data)
     except ValidationError as error:
         raise Refused(schema_problems(error, tree, Settings)) from None
-    return Config(settings, tree, Path(path).parent, touched)
+    return Config(settings, Files(tree, Path(path).parent, touched))
 
 
 def schema() -> str:

@@ -5,19 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from hashlib import blake2b
 
+from dotr.knowledge.entailment import Entailment
 from dotr.model.places import Document
 from dotr.model.time import Unit
-
-
-class Entailment(Enum):
-    """The entailment rule sets of semantics.md, section 2."""
-
-    NONE = "none"
-    RDFS = "rdfs"
-    OWL2RL = "owl2rl"
 
 
 @dataclass(frozen=True, slots=True)

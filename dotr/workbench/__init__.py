@@ -1,0 +1,1 @@
+"""What an author of rules uses: check, test, progress."""

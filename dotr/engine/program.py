@@ -1,0 +1,179 @@
+"""A program: rules, queries and background knowledge, compiled once, immutable, the same wherever its specification is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dotr.diagnostics import Diagnostic, Refused, Severity
+from dotr.engine.routing import Router
+from dotr.engine.spec import ProgramSpec
+from dotr.engine.stage_one import StageOne
+from dotr.engine.stage_two import StageTwo
+from dotr.knowledge.entailment import Entailment, rule_set
+from dotr.knowledge.knowledge import Knowledge
+from dotr.knowledge.loading import load_graphs
+from dotr.languages.datalog import parse_datalog
+from dotr.languages.dotr import RuleSet, compile_rules
+from dotr.model.algebra import Select
+from dotr.model.datalog import DatalogRule
+from dotr.model.places import Document, Span
+from dotr.model.rules import FactSource
+from dotr.model.stream import Event, Instant
+from dotr.model.terms import Label, Variable
+from dotr.model.time import Clock, Unit
+from dotr.patterns.layout import Layout, lay_out, roles
+from dotr.patterns.partition import Single
+from dotr.queries import Plan, plan
+
+if TYPE_CHECKING:
+    from dotr.engine.session import Session
+
+
+@dataclass(frozen=True)
+class Program:
+    """What `compile_program` makes of a specification. `warnings` are those of its files."""
+
+    spec: ProgramSpec
+    rules: RuleSet
+    knowledge: Knowledge
+    layout: Layout
+    stage_one: StageOne
+    warnings: tuple[Diagnostic, ...]
+
+    @classmethod
+    def load(
+        cls,
+        rules: Sequence[str | Path],
+        graphs: Sequence[str | Path] = (),
+        datalog: Sequence[str | Path] = (),
+        *,
+        entailment: str | Entailment = Entailment.NONE,
+        axiomatic: bool = False,
+        prefixes: Mapping[str, str] | None = None,
+        unit: Unit = Unit.SECOND,
+    ) -> Program:
+        """Compile the program in these files; raises `Refused` with every problem found."""
+        problems: list[Diagnostic] = []
+
+        def read(paths: Iterable[str | Path]) -> tuple[Document, ...]:
+            documents = []
+            for path in paths:
+                try:
+                    documents.append(Document(str(path), Path(path).read_text(encoding="utf-8-sig")))
+                except (OSError, UnicodeDecodeError) as error:
+                    problems.append(Diagnostic("C302", f"cannot read {path}: {error}"))
+            return tuple(documents)
+
+        spec = ProgramSpec(
+            read(rules), read(datalog), tuple(map(str, graphs)), Entailment(entailment), axiomatic, dict(prefixes or {}), unit
+        )
+        if problems:
+            raise Refused(problems)
+        return compile_program(spec)
+
+    @cached_property
+    def attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
+        """For each composite event its attributes, sorted: the `with` variables of all rules that define it."""
+        found: dict[Label, set[Variable]] = {}
+        for rule in self.rules.rules:
+            found.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
+        return {label: tuple(sorted(names)) for label, names in found.items()}
+
+    def stage_two(self, clock: Clock) -> tuple[StageTwo, ...]:
+        """The layers of stage two, lowest first, for a pipeline that writes time like this."""
+        return tuple(StageTwo(layer, self.attributes, clock) for layer in self.layout.layers)
+
+    def session(self) -> Session:
+        """A run of the program in this process, advanced by its caller (interface.md, From Python)."""
+        from dotr.engine.session import Session
+
+        return Session(self)
+
+    def router(self, buckets: int = 1) -> Router:
+        return Router(self.layout, buckets)
+
+    @cached_property
+    def _reported(self) -> tuple[tuple[Label, tuple[Variable, ...], Plan], ...]:
+        """Each label's query, once, with what it projects: shared queries and the rules' own."""
+        questions: dict[tuple[Label, Select, tuple[Variable, ...]], None] = {}
+        for shared in self.rules.queries:
+            questions.setdefault((shared.label, shared.query, shared.query.projection))
+        shared_labels = {shared.label for shared in self.rules.queries}
+        for rule in self.rules.rules:
+            for role in roles(rule):
+                if isinstance(role.source, FactSource) and role.origin not in shared_labels:
+                    questions.setdefault((role.origin, role.source.query, role.source.reported))
+        return tuple((label, names, plan(query, self.knowledge.background)) for label, query, names in questions)
+
+    def facts_of_interest(self, instant: Instant) -> list[Event]:
+        """All facts of all labels at an instant: projected attributes only, before temporal constraints."""
+        closure = self.knowledge.close(instant.triples)
+        events: list[Event] = []
+        for label, names, asked in self._reported:
+            columns = asked.select.projection
+            for row in asked.answers(closure.new):
+                values = dict(zip(columns, row, strict=True))
+                events.append(Event(label, instant.time, {n: v for n in names if (v := values[n]) is not None}))
+        return events
+
+
+def compile_program(spec: ProgramSpec) -> Program:
+    """Compile a specification; raises `Refused` with every problem of every file."""
+    problems: list[Diagnostic] = []
+    ruleset = compile_rules(spec.rules, spec.prefixes)
+    problems += ruleset.diagnostics
+    datalog: list[DatalogRule] = []
+    for document in spec.datalog:
+        try:
+            datalog += parse_datalog(document, spec.prefixes)
+        except Refused as refused:
+            problems += refused.diagnostics
+    triples = []
+    try:
+        triples = load_graphs(spec.graphs)
+    except Refused as refused:
+        problems += refused.diagnostics
+    if any(problem.severity is Severity.ERROR for problem in problems):
+        raise Refused(problems)
+    knowledge = Knowledge.load(triples, [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog])
+    layout = lay_out(ruleset.rules)
+    stage_one = StageOne(knowledge, layout.streams)
+    warnings = [*problems, *_static_queries(ruleset, stage_one, layout), *_single_partitions(layout)]
+    return Program(spec, ruleset, knowledge, layout, stage_one, tuple(warnings))
+
+
+def _static_queries(rules: RuleSet, stage_one: StageOne, layout: Layout) -> list[Diagnostic]:
+    """A warning for each label whose query has answers of the background alone."""
+    static = {each.select for each in stage_one.plans if each.static}
+    found: dict[Span, Diagnostic] = {}
+    for rule in rules.rules:
+        for role in roles(rule):
+            if isinstance(role.source, FactSource) and role.source.query in static:
+                found[role.span] = Diagnostic(
+                    "D501",
+                    f"the query of {role.label} has answers that hold of the background alone: they are facts at every instant",
+                    role.span,
+                    "Add a pattern that only the stream can match.",
+                    Severity.WARNING,
+                )
+    return list(found.values())
+
+
+def _single_partitions(layout: Layout) -> list[Diagnostic]:
+    """A warning for each rule that runs on one core."""
+    return [
+        Diagnostic(
+            "D502",
+            f"rule {placed.rule.name} cannot be partitioned and runs on one core: {placed.split.why}",
+            placed.rule.span,
+            "It can where every clause has an equality with an attribute of a label bound before, all tied to one of the anchor's.",
+            Severity.WARNING,
+        )
+        for layer in layout.layers
+        for placed in layer.rules
+        if isinstance(placed.split, Single)
+    ]

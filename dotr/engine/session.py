@@ -1,0 +1,128 @@
+"""A program run in this process, instant by instant (interface.md, From Python)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+
+from dotr.engine.instants import merge
+from dotr.engine.program import Program
+from dotr.engine.stage_one import Asked
+from dotr.languages.turtle.graphs import read_graph
+from dotr.model.stream import Firing, Instant
+from dotr.model.terms import Label, Triple, Variable
+from dotr.model.time import Clock, Micros
+
+
+class Engine:
+    """Both stages over closed instants in time order: what the local runtime and a session drive."""
+
+    def __init__(self, program: Program, clock: Clock) -> None:
+        self.program = program
+        self._layers = program.stage_two(clock)
+        self._router = program.router()
+        self._states = [layer.start() for layer in self._layers]
+
+    def step(self, instant: Instant) -> tuple[list[Firing], Asked]:
+        """The firings of an instant later than all before, in order of rule name, then attributes; and what stage one found."""
+        asked = self.program.stage_one.facts(instant)
+        if not asked.facts:
+            return [], asked
+        firings: list[Firing] = []
+        deliveries = self._router.facts(asked.facts)
+        for number, layer in enumerate(self._layers):
+            arrivals = deliveries[number].get(0)
+            if not arrivals:
+                continue
+            step = layer.step(self._states[number], instant.time, arrivals)
+            firings += step.firings
+            if step.events and number + 1 < len(self._layers):
+                for above, further in enumerate(self._router.events(step.events, number)):
+                    for port, events in further.get(0, {}).items():
+                        deliveries[above].setdefault(0, {}).setdefault(port, []).extend(events)
+        if len(firings) > 1:
+            firings.sort(key=output_order)
+        return firings, asked
+
+    def reload(self) -> None:
+        """Write all state and read it back, as a runtime does between batches."""
+        self._states = [layer.restore(state.encode()) for layer, state in zip(self._layers, self._states, strict=True)]
+
+    @property
+    def remembered(self) -> int:
+        """How many events the state holds."""
+        return sum(map(len, self._states))
+
+
+def output_order(firing: Firing) -> tuple[Micros, str, Sequence[tuple[str, str]], Sequence[Triple]]:
+    """The order of output lines: time, rule name, attributes; then the graph, so that it is always the same."""
+    return firing.time, firing.rule, firing.attributes, firing.graph
+
+
+@dataclass(frozen=True, slots=True)
+class OutputEvent:
+    """A match: its time as the caller counts it, its rule and event type, its attributes and its graph as N-Triples text."""
+
+    time: int
+    rule: str
+    type: Label
+    attributes: dict[Variable, str]
+    graph: str
+
+
+class Session:
+    """A program with state, advanced by its caller. Times are integers in the program's unit."""
+
+    def __init__(self, program: Program) -> None:
+        self._unit = program.spec.unit
+        self._engine = Engine(program, Clock(self._unit))
+        self._prefixes = program.spec.prefixes
+        self._last: int | None = None
+        self._finished = False
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._finished = True
+
+    def advance(self, time: int, *graphs: str | Iterable[Triple]) -> list[OutputEvent]:
+        """The events of the instant at `time`, the merge of the graphs: Turtle text with the program's prefixes, or triples of terms.
+
+        Without a graph time passes and nothing held; an empty graph is an instant. Raises ValueError for a time not after the last, an
+        unreadable graph, or a finished session.
+        """
+        if self._finished:
+            raise ValueError("the session is finished")
+        if self._last is not None and time <= self._last:
+            raise ValueError(f"time {time} is not after {self._last}, the time of the last instant")
+        elements = [read_graph(graph, self._prefixes) if isinstance(graph, str) else local(graph) for graph in graphs]
+        self._last = time
+        if not elements:
+            return []
+        firings, _ = self._engine.step(merge(time * self._unit.value, elements))
+        return [self._event(firing) for firing in firings]
+
+    def finish(self) -> list[OutputEvent]:
+        """The end of the stream: the events that were waiting for it."""
+        self._finished = True
+        return []
+
+    def _event(self, firing: Firing) -> OutputEvent:
+        graph = "".join(f"{s} {p} {o} .\n" for s, p, o in firing.graph)
+        return OutputEvent(firing.time // self._unit.value, firing.rule, firing.event, dict(firing.attributes), graph)
+
+
+def local(triples: Iterable[Triple]) -> tuple[Triple, ...]:
+    """Triples with their blank nodes renamed `_:0`, `_:1`, … in order of appearance.
+
+    >>> local([("_:x", "<http://e/p>", "_:y"), ("_:y", "<http://e/p>", "_:x")])
+    (('_:0', '<http://e/p>', '_:1'), ('_:1', '<http://e/p>', '_:0'))
+    """
+    names: dict[str, str] = {}
+
+    def renamed(term: str) -> str:
+        return names.setdefault(term, f"_:{len(names)}") if term[0] == "_" else term
+
+    return tuple([(renamed(s), p, renamed(o)) for s, p, o in triples])
