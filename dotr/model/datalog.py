@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from dotr.model.algebra import Expression, TriplePattern
 from dotr.model.places import Span
@@ -21,6 +21,7 @@ class Not:
 class Test:
     """`FILTER(…)`: an error derives nothing."""
 
+    __test__: ClassVar[bool] = False
     condition: Expression
 
 

@@ -1,0 +1,130 @@
+"""In which order a join visits the items of its body.
+
+Idea: greedy, the pattern that is expected to match least comes next, given what is bound by then; a pattern that reads only what is new
+is always small. A condition stands as soon as its variables are bound, since what it discards need not be extended.
+Invariant: every item of the body stands exactly once in the order.
+Cost: quadratic in the length of the body, when a join is compiled. With an index of the background at hand, sizes are taken from it
+in constant time (the number of distinct ends of a predicate stands for the number of its triples).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from enum import Enum
+from typing import TypeAlias, assert_never
+
+from dotr.knowledge.triples import NO_ENDS, NO_TERMS, TripleIndex
+from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Slot, TimeOf, TriplePattern, Var
+from dotr.model.datalog import Bind, Test
+from dotr.model.terms import Term, Variable
+
+JoinItem: TypeAlias = TriplePattern | Test | Bind
+
+
+class Side(Enum):
+    """Which of the two indexes a triple pattern reads."""
+
+    BACKGROUND = "background"
+    NEW = "new"
+    BOTH = "both"
+
+
+Step: TypeAlias = tuple[TriplePattern, Side] | Test | Bind
+
+
+def variables(item: TriplePattern | Test | Bind | Expression) -> tuple[Variable, ...]:
+    """The variables that an item reads, in order of appearance, each once; not the variable that a BIND binds.
+
+    >>> variables(Call(">", (Var("b"), Call("+", (Var("a"), Var("b"))))))
+    ('b', 'a')
+    """
+    found: dict[Variable, None] = {}
+    _collect(item, found)
+    return tuple(found)
+
+
+def _collect(item: TriplePattern | Test | Bind | Expression, found: dict[Variable, None]) -> None:
+    match item:
+        case TriplePattern(subject, predicate, object):
+            for slot in (subject, predicate, object):
+                _collect(slot, found)
+        case Test(condition):
+            _collect(condition, found)
+        case Bind(expression, _):
+            _collect(expression, found)
+        case Var(name):
+            found.setdefault(name)
+        case Call(_, arguments):
+            for argument in arguments:
+                _collect(argument, found)
+        case Const() | Attribute() | TimeOf() | Exists():
+            pass
+        case _:
+            assert_never(item)
+
+
+def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequence[Side], background: TripleIndex | None) -> list[Step]:
+    """The body's items in the order in which to join them; `sides` has one entry for each triple pattern."""
+    bound = set(given)
+    patterns = list(zip((item for item in body if isinstance(item, TriplePattern)), sides, strict=True))
+    conditions = [item for item in body if not isinstance(item, TriplePattern)]
+    bindable = bound.union(*(variables(p) for p, _ in patterns), (c.variable for c in conditions if isinstance(c, Bind)))
+    steps: list[Step] = []
+
+    def place(condition: Test | Bind) -> None:
+        conditions.remove(condition)
+        steps.append(condition)
+        if isinstance(condition, Bind):
+            bound.add(condition.variable)
+
+    def place_ready() -> None:
+        while ready := [c for c in conditions if bindable.intersection(variables(c)) <= bound]:
+            place(next((c for c in ready if isinstance(c, Test)), ready[0]))
+
+    place_ready()
+    while patterns or conditions:
+        if patterns:
+            best = min(patterns, key=lambda each: _fanout(each[0], each[1], bound, background))
+            patterns.remove(best)
+            steps.append(best)
+            bound.update(variables(best[0]))
+        else:
+            place(conditions[0])
+        place_ready()
+    return steps
+
+
+def _fanout(pattern: TriplePattern, side: Side, bound: Collection[Variable], background: TripleIndex | None) -> float:
+    """About how many triples match one row."""
+    subject, predicate, object = (_is_bound(slot, bound) for slot in (pattern.subject, pattern.predicate, pattern.object))
+    known = subject + predicate + object
+    if known == 3:
+        return 0.0
+    if side is Side.NEW:
+        return (4.0, 3.0, 1.0)[known]
+    if predicate and background is not None and isinstance(pattern.predicate, Const):
+        return _measured(pattern, pattern.predicate.term, subject, object, background)
+    if predicate:
+        return 2.0 if subject else (8.0 if object else 1e4)
+    if subject and object:
+        return 2.0
+    return 8.0 if subject else (50.0 if object else 1e6)
+
+
+def _measured(pattern: TriplePattern, predicate: Term, subject: bool, object: bool, background: TripleIndex) -> float:
+    by_subject = background.by_subject.get(predicate, NO_ENDS)
+    by_object = background.by_object.get(predicate, NO_ENDS)
+    if subject and isinstance(pattern.subject, Const):
+        return 1.0 + len(by_subject.get(pattern.subject.term, NO_TERMS))
+    if object and isinstance(pattern.object, Const):
+        return 1.0 + len(by_object.get(pattern.object.term, NO_TERMS))
+    size = max(len(by_subject), len(by_object))
+    if subject:
+        return 1.0 + size / max(1, len(by_subject))
+    if object:
+        return 1.0 + size / max(1, len(by_object))
+    return 3.0 + size
+
+
+def _is_bound(slot: Slot, bound: Collection[Variable]) -> bool:
+    return isinstance(slot, Const) or slot.name in bound
