@@ -1,0 +1,58 @@
+"""Is there what Spark needs? Asked before anything else is done, so that the answer is one sentence."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+OLDEST_JAVA: Final = 17
+
+
+def java_problem() -> str | None:
+    """What is wrong with this machine's Java, in a sentence; None where Spark can start."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit has started one
+        return None
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None:
+        return "there is no java on the PATH, and JAVA_HOME is not set"
+    if not os.access(java, os.X_OK):
+        return f"JAVA_HOME is {home}, but there is no {java}"
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{java} does not run: {error}"
+    version = java_version(answer.stderr + answer.stdout)
+    if answer.returncode or version is None:
+        return f"{java} -version gives no version"
+    if version < OLDEST_JAVA:
+        return f"{java} is version {version}; Spark needs {OLDEST_JAVA} or later"
+    return None
+
+
+def java_version(text: str) -> int | None:
+    """The feature release in what `java -version` prints.
+
+    >>> java_version('openjdk version "17.0.15" 2025-04-15'), java_version('java version "1.8.0_292"')
+    (17, 8)
+    """
+    found = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(found[1]) if found else None
+
+
+def pyspark_problem() -> str | None:
+    """What is missing of the Python packages that the Spark runtime needs; None where nothing is."""
+    missing = [name for name in ("pyspark", "pyarrow", "pandas", "google.protobuf") if not _found(name)]
+    return f"{', '.join(missing)} cannot be imported" if missing else None
+
+
+def _found(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,0 +1,174 @@
+"""Where batches end: a merge by time over many inputs, of time stamps alone.
+
+Idea: every input is scanned in its own order, a little ahead. An input has *passed* t when its greatest time lies more than its
+delay beyond t, or when it has ended; what comes later with a time up to t is late, whatever it is (semantics.md, section 6). A cut
+at time T may be made when all inputs have passed T. It needs, for each input, only where reading goes on: the first record that is
+neither late nor up to T, and the greatest time before it. That is all an offset holds, so that a batch can be planned and judged
+again from its offsets alone.
+
+Invariant: `Cut` number n owns, of every input, the records from its start to its end place, each record being owned once; the elements of
+its time range lie between its start place and its stop.
+Cost: one scan of each record, and one sort of a nearly sorted list a cut. Memory: what is pending, a few cuts' worth.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from dotr.model.time import LAST_MICRO, Micros
+
+Scan: TypeAlias = Callable[[int, int, int], Iterator[tuple[int, int, Micros | None]]]
+"""`scan(input, offset, line)`: for each record from there on its offset, its line and its time (None: unreadable)."""
+
+END: Final = -1
+"""The offset behind the last record."""
+
+BEGINNING: Final[Micros] = -LAST_MICRO
+"""Earlier than any instant."""
+
+
+class Place(NamedTuple):
+    """Where the reading of one input goes on: the offset and line of a record, and the greatest time before it."""
+
+    offset: int
+    line: int
+    greatest: Micros
+
+
+START: Final = Place(0, 1, BEGINNING)
+
+
+class Cut(NamedTuple):
+    """All up to `time`: where each input goes on afterwards, where the reading for it may stop (END: at the end), and how many elements
+    it adds to the cut before it."""
+
+    time: Micros
+    places: tuple[Place, ...]
+    stops: tuple[int, ...]
+    elements: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """How far a query is: the time closed so far and a place for each input. As JSON it is what Spark keeps in its log."""
+
+    time: Micros
+    places: tuple[Place, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Numbers go as text where Spark's JSON might turn them into floats: nowhere, so they stay numbers.
+
+        >>> Offset(5, (START,)).to_json()
+        {'version': 1, 'time': 5, 'places': [[0, 1, -4611686018427387904]]}
+        """
+        return {"version": 1, "time": self.time, "places": [list(place) for place in self.places]}
+
+    @staticmethod
+    def of_json(value: dict[str, object]) -> Offset:
+        """The inverse of `to_json`.
+
+        >>> Offset.of_json(Offset(5, (START,)).to_json()) == Offset(5, (START,))
+        True
+        """
+        time, places = value["time"], value["places"]
+        assert value["version"] == 1
+        assert isinstance(time, int)
+        assert isinstance(places, list)
+        return Offset(time, tuple(Place(*place) for place in places))
+
+    @staticmethod
+    def start(inputs: int) -> Offset:
+        return Offset(BEGINNING, (START,) * inputs)
+
+    @property
+    def ended(self) -> bool:
+        return self.time == LAST_MICRO
+
+
+class _Ahead:
+    """The scan of one input: what is pending (neither late nor behind the last cut), in the input's own order."""
+
+    __slots__ = ("_scan", "delay", "ended", "greatest", "pending")
+
+    def __init__(self, scan: Iterator[tuple[int, int, Micros | None]], delay: Micros, greatest: Micros, ended: bool) -> None:
+        self._scan = scan
+        self.delay = delay
+        self.greatest = greatest
+        self.ended = ended
+        self.pending: list[tuple[Micros, int, int, Micros]] = []
+
+    @property
+    def passed(self) -> Micros:
+        """All times up to it are passed."""
+        return LAST_MICRO if self.ended else self.greatest - self.delay - 1
+
+    def advance(self, goal: Micros, after: Micros, most: int) -> None:
+        """Scans until `goal` is passed, or `most` records were seen."""
+        greatest, delay, add = self.greatest, self.delay, self.pending.append
+        for count, (offset, line, time) in enumerate(self._scan, 1):
+            if time is not None and time + delay >= greatest:
+                if time > after:
+                    add((time, offset, line, greatest))
+                if time > greatest:
+                    greatest = time
+            if count >= most or greatest - delay > goal:
+                break
+        else:
+            self.ended = True
+        self.greatest = greatest
+
+    def cut(self, time: Micros) -> tuple[Place, int]:
+        """Forgets what is up to `time`; the place where reading goes on, and where reading up to `time` may stop."""
+        pending = self.pending = [entry for entry in self.pending if entry[0] > time]
+        if not pending:
+            assert self.ended
+            return Place(END, 0, self.greatest), END
+        _, offset, line, before = pending[0]
+        beyond = time + self.delay
+        return Place(offset, line, before), next((entry[1] for entry in pending if entry[0] > beyond), END)
+
+
+def plan(scan: Scan, delays: Sequence[Micros], start: Offset, size: int, until: Micros = LAST_MICRO) -> Iterator[Cut]:
+    """Cuts of about `size` elements each, from an offset on; the last one is at `until`. A cut never divides an instant.
+
+    >>> times = [[1, 2, 9, 4], [1, 1, 3]]               # the 4 is late
+    >>> def scan(number, offset, line):
+    ...     return iter([(i, i + 1, time) for i, time in enumerate(times[number])][offset:])
+    >>> for cut in plan(scan, [0, 0], Offset.start(2), 3):
+    ...     print(cut.time, [place.offset for place in cut.places], cut.stops, cut.elements)
+    1 [1, 2] (1, 2) 3
+    4611686018427387904 [-1, -1] (-1, -1) 3
+    """
+    inputs = [
+        _Ahead(scan(number, place.offset, place.line) if place.offset != END else iter(()), delay, place.greatest, place.offset == END)
+        for number, (place, delay) in enumerate(zip(start.places, delays, strict=True))
+    ]
+    after = start.time
+    stretch = max(64, 2 * size // max(1, len(inputs)))
+    while after < until:
+        goal = after
+        while True:
+            passed = min([until, *(each.passed for each in inputs)])
+            times = [entry[0] for each in inputs for entry in each.pending if entry[0] <= passed]
+            if len(times) >= size or passed == until:
+                break
+            # As far again as it takes at the pace seen since the last cut; without a pace, one step of the slowest input.
+            goal = passed + 1
+            if times:
+                goal += (passed - (min(times) if after == BEGINNING else after)) * (size - len(times)) // len(times)
+            for each in inputs:
+                if each.passed < goal and not each.ended:
+                    each.advance(goal, after, stretch)
+        times.sort()
+        time = until if len(times) < size or (passed == until and len(times) == size) else times[size - 1]
+        count = bisect_right(times, time)
+        places, stops = [], []
+        for each in inputs:
+            place, stop = each.cut(time)
+            places.append(place)
+            stops.append(stop)
+        yield Cut(time, tuple(places), tuple(stops), count)
+        after = time
