@@ -2,10 +2,10 @@
 
     python data/city/generate.py
 
-Nothing in it was measured. The same seed makes the same files, byte for byte. Twelve roads with two directions each join eight junctions; every
-section reports every five minutes. There are two rush hours, a few incidents that slow a section down and then back up into those that lead to
-it, a storm in the afternoon, and car parks that fill towards noon. As in real data some reports counted no vehicle, some cells are empty, a
-few rows come late, and one is broken.
+Nothing in it was measured. The same seed makes the same data. Twelve roads with two directions each join eight junctions; every section
+reports every five minutes. There are two rush hours, a few incidents that slow a section down and then back up into those that
+lead to it, a storm in the afternoon, and car parks that fill towards noon. As in real data some reports counted no vehicle, some
+cells are empty, a few rows come late, and one is broken.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ ct:hasVehicleCount rdfs:domain ct:VehicleCount .
 
 def background() -> str:
     """The road network and its sensors, as Turtle."""
-    lines = [PREFIXES]
-    for park in PARKS:
-        lines.append(f"park:{park} a city:CarPark .")
+    lines = [PREFIXES, *(f"park:{park} a city:CarPark ." for park in PARKS)]
     for name in SECTIONS:
         near = f" ; city:near park:{NEAR[name]}" if name in NEAR else ""
         lines.append(
