@@ -92,6 +92,8 @@ class _Furthest:
             return f"{word!r} is a word of the language and cannot be a label or a name."
         if word.lower() == "and" and "'with'" in self.expected:
             return "A clause `and …` stands before `if`; in an expression write &&."
+        if word.lower() == "between" and "'within'" in self.expected:
+            return "Only `not` and aggregates look between two events; each, last and first take a window: within 5 min from …"
         meant = did_you_mean(word.lower(), [e.strip("'") for e in self.expected if e.startswith("'")])
         return meant or _HINTS.get(self.expected[0] if self.expected else "", "")
 
