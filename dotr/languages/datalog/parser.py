@@ -180,7 +180,7 @@ class _Parser:
         if kind == _WORD and text.upper() in ("NOT", "EXISTS"):
             self._fail(
                 "K209",
-                f"{text.upper()} is no condition of a rule",
+                "EXISTS is no condition of a rule",
                 self._tokens[self._at],
                 "Write atoms, or NOT(atom, …), in the body itself.",
             )

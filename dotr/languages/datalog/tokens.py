@@ -56,7 +56,7 @@ _TOKEN: Final = re.compile(
     | (@[A-Za-z]+(?:-[A-Za-z0-9]+)*)
     | (["'])
     | (\^\^|&&|\|\||[!<>]=|\S)
-    )""",
+    | \Z)""",
     re.VERBOSE,
 )
 
@@ -67,7 +67,9 @@ def statements(text: str) -> Iterator[list[Token]]:
     depth = 0
     mark = Kind.MARK.value
     for found in _TOKEN.finditer(text):
-        kind: int = found.lastindex  # type: ignore[assignment]  # every alternative is a group
+        kind = found.lastindex
+        if kind is None:
+            break
         word = found[kind]
         current.append((kind, word, found.start(kind)))
         if kind == mark:
