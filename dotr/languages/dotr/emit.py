@@ -1,15 +1,16 @@
 """Pass 10: the rules and shared queries as `dotr.model.rules` has them; nothing, if there was an error.
 
-A role's facts carry, beside the variables that the query projects, those that its temporal constraints need (hidden ones).
+A role's facts carry, beside the variables that the query projects, those that the rule's temporal constraints on that query need (hidden
+ones): the same for all roles that read one query, so that they read the same events.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar, assert_never
 
-from dotr.languages.dotr.program import Origin, Program, Question, RoleDraft, RuleDraft
+from dotr.languages.dotr.program import Origin, Program, RoleDraft, RuleDraft
 from dotr.languages.dotr.syntax import AbsentSyntax, AggregateSyntax, BetweenSyntax, ChooseSyntax, ClauseSyntax, WindowSyntax
 from dotr.languages.sparql import variables
 from dotr.model.algebra import Expression
@@ -54,13 +55,17 @@ def _known(part: _Known | None) -> _Known:
 def _rule(rule: RuleDraft, events: _Events) -> Rule:
     syntax = rule.syntax
     anchor, *roles = rule.roles
+    hidden: dict[Label, set[Variable]] = {}
+    for role in rule.roles:
+        hidden.setdefault(role.read.text, set()).update(name for c in _constraints(role) for name in variables(c))
+    reader = _Reader(events, hidden)
     return Rule(
         name=rule.name.text,
         documentation=syntax.documentation,
         event=syntax.event.text,
         template=_known(rule.template),
-        anchor=_role(anchor, events),
-        clauses=tuple(_clause(clause, role, events) for clause, role in zip(syntax.clauses, roles, strict=True)),
+        anchor=reader.role(anchor),
+        clauses=tuple(_clause(clause, role, reader) for clause, role in zip(syntax.clauses, roles, strict=True)),
         condition=rule.condition,
         assignments=tuple(_assignments(rule)),
         consuming=tuple(dict.fromkeys(word.text for word in syntax.consuming)),
@@ -74,32 +79,37 @@ def _assignments(rule: RuleDraft) -> Iterator[Assignment]:
         yield Assignment(assignment.variable.text, expression)
 
 
-def _role(role: RoleDraft, events: _Events) -> Role:
-    constraints = (role.question.constraints if role.question else ()) + role.filters
-    return Role(role.label.text, role.read.text, _source(role, constraints, events), constraints, role.label.span)
+def _constraints(role: RoleDraft) -> tuple[Expression, ...]:
+    return (role.question.constraints if role.question else ()) + role.filters
 
 
-def _source(role: RoleDraft, constraints: tuple[Expression, ...], events: _Events) -> Source:
-    match role.origin:
-        case Origin.OWN | Origin.SHARED:
-            return _facts(_known(role.question), constraints)
-        case Origin.EVENT:
-            return EventSource(role.read.text, events[role.read.text])
-        case Origin.UNKNOWN:
-            raise AssertionError(role.read)
-        case _:
-            assert_never(role.origin)
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Emits the roles of one rule: `events` are the program's, `hidden` the variables that the rule's constraints need, by what is read."""
+
+    events: _Events
+    hidden: Mapping[Label, set[Variable]]
+
+    def role(self, role: RoleDraft) -> Role:
+        return Role(role.label.text, role.read.text, self._source(role), _constraints(role), role.label.span)
+
+    def _source(self, role: RoleDraft) -> Source:
+        match role.origin:
+            case Origin.OWN | Origin.SHARED:
+                select = _known(role.question).select
+                reported = tuple(sorted(select.projection))
+                attributes = tuple(sorted({*reported, *self.hidden[role.read.text]}))
+                return FactSource(replace(select, projection=attributes), attributes, reported)
+            case Origin.EVENT:
+                return EventSource(role.read.text, self.events[role.read.text])
+            case Origin.UNKNOWN:
+                raise AssertionError(role.read)
+            case _:
+                assert_never(role.origin)
 
 
-def _facts(question: Question, constraints: tuple[Expression, ...]) -> FactSource:
-    reported = tuple(sorted(question.select.projection))
-    hidden = {name for constraint in constraints for name in variables(constraint)}
-    attributes = tuple(sorted({*reported, *hidden}))
-    return FactSource(replace(question.select, projection=attributes), attributes, reported)
-
-
-def _clause(clause: ClauseSyntax, role: RoleDraft, events: _Events) -> Clause:
-    emitted = _role(role, events)
+def _clause(clause: ClauseSyntax, role: RoleDraft, reader: _Reader) -> Clause:
+    emitted = reader.role(role)
     match clause:
         case ChooseSyntax():
             scope = _scope(role)
