@@ -324,7 +324,7 @@ class JoinWriter:
     def _triples(self, side: Side) -> str:
         if side is Side.BACKGROUND and self.index is not None:
             return self._given("triples", self.index.triples)
-        return self._fetch("t", f"{side.value}.triples")
+        return self._fetch("s", f"{side.value}.triples")
 
     def _new_table(self, access: str, predicate: str, *, needed: bool) -> str:
         return self._fetch("n", f"new.{access}.get({predicate})", needed=needed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from dotr.expressions import aggregate, order_key
+from dotr.expressions import AGGREGATES, order_key
 from dotr.model.algebra import AggregateCall, Direction, Exists, Group, Select, Var
 from dotr.model.terms import TRUE, Term, Variable
 from dotr.queries.computing import Computed, Existence
@@ -45,21 +45,21 @@ def distinct_of(solutions: Sequence[Solution]) -> list[Solution]:
 class _Summary:
     """One aggregate of a group."""
 
-    __slots__ = ("_argument", "_combine", "_distinct", "_ordered")
+    __slots__ = ("_argument", "_combine", "_distinct", "_separator")
 
     def __init__(self, call: AggregateCall, compiled: Compiler) -> None:
         self._argument = None if call.argument is None else Computed(call.argument, compiled)
+        self._combine = AGGREGATES[call.function]
         self._distinct = call.distinct
-        self._ordered = call.function not in ("COUNT", "SUM", "AVG")
-        self._combine = aggregate(call)
+        self._separator = {} if call.separator is None else {"separator": call.separator}
 
     def of(self, graph: Graph, group: list[Solution], outer: Bindings) -> Term | None:
-        if self._argument is None:
+        if self._argument is None:  # COUNT(*)
             if self._distinct:
                 group = distinct_of([{name: value for name, value in s.items() if name[0] not in HIDDEN} for s in group])
             return self._combine([TRUE] * len(group))
         values = [self._argument.of(graph, solution, outer) for solution in group]
-        return self._combine(sorted(values, key=lambda value: value or "") if self._ordered else values)
+        return self._combine(values, self._distinct, **self._separator)
 
 
 class GroupOperator(Operator):

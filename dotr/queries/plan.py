@@ -1,29 +1,40 @@
-"""How a query is answered at every instant."""
+"""How a query is answered at every instant.
+
+Three ways, each exact: a union of conjunctions by generated joins from the new triples; other queries by operators whose leading parts
+start from the new triples; and what is left by the same operators at the cost of the background.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Select
 from dotr.model.terms import Term
-from dotr.queries.evaluate import evaluate
-from dotr.queries.scope import Reads, reads
+from dotr.queries.branches import Unplannable
+from dotr.queries.conjunction import Conjunction, Row
+from dotr.queries.graph import Graph
+from dotr.queries.operators import EMPTY, Operator
+from dotr.queries.planning import Planner, conjunctions
+from dotr.queries.scope import NOTHING, Reads, either
 
-Row: TypeAlias = tuple[Term | None, ...]
+Answers = Callable[[TripleIndex], list[Row]]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A query over one background. `answers(new)` is the bag of solutions over background and new triples, which share none; `static` are
-    those over the background alone, and the answers at every instant that brings none of the `kinds` (predicate, object or any) of triples;
-    `triggers` are the kinds' predicates (None: any triple). `reason` says why a query is not `planned`."""
+    """A query over one background.
+
+    `answers(new)` is the bag of solutions over background and new triples, which share none, with values in the order of the projection.
+    `static` are those over the background alone: the answers wherever the new triples hold none of the `kinds` (a predicate, with
+    an object or with any; None: any triple may matter). `triggers` are the predicates of the kinds. A `planned` query costs what the
+    instant brought; where it is not, `reason` says why.
+    """
 
     select: Select
     static: tuple[Row, ...]
-    answers: Callable[[TripleIndex], list[Row]]
+    answers: Answers
     kinds: Reads | None
     triggers: frozenset[Term] | None
     planned: bool
@@ -31,16 +42,64 @@ class Plan:
 
 
 def plan(select: Select, background: TripleIndex) -> Plan:
-    kinds = reads(select)
-    return Plan(
-        select,
-        tuple(evaluate(select, background, TripleIndex())),
-        lambda new: evaluate(select, background, new),
-        kinds,
-        None if kinds is None else frozenset(predicate for predicate, _ in kinds),
-        False,
-        "every query is evaluated in full for now",
-    )
+    """The plan of a query over a closed background, which must not change while the plan is used.
+
+    >>> from dotr.model.algebra import Bgp, Const, TriplePattern, Var
+    >>> sensor = TriplePattern(Var("read"), Const("<from>"), Var("sensor"))
+    >>> room = TriplePattern(Var("sensor"), Const("<in>"), Var("room"))
+    >>> made = plan(Select(("room",), Bgp((sensor, room))), TripleIndex([("<s1>", "<in>", "<A>")]))
+    >>> made.answers(TripleIndex([("<r>", "<from>", "<s1>")])), made.static, made.triggers
+    ([('<A>',)], (), frozenset({'<from>'}))
+    """
+    try:
+        parts = conjunctions(select, background)
+    except Unplannable as stopped:
+        return _by_operators(select, background, str(stopped))
+    return _by_conjunctions(select, background, parts)
+
+
+def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjunction]) -> Plan:
+    static = [row for part in parts for row in part.static()]
+    if select.distinct:
+        static = list(dict.fromkeys(static))
+    deltas = tuple(delta for part in parts for delta in part.deltas)
+    kinds: Reads | None = frozenset()
+    for part in parts:
+        kinds = either(kinds, part.reads)
+
+    def distinct(new: TripleIndex) -> list[Row]:
+        return list(dict.fromkeys([*static, *(row for delta in deltas for row in delta(background, new))]))
+
+    def several(new: TripleIndex) -> list[Row]:
+        rows = static.copy()
+        for delta in deltas:
+            rows += delta(background, new)
+        return rows
+
+    only = deltas[0] if len(deltas) == 1 else None
+
+    def one(new: TripleIndex) -> list[Row]:
+        assert only is not None
+        return only(background, new)
+
+    answers = distinct if select.distinct else one if only is not None and not static else several
+    return _made(select, static, answers, kinds, "")
+
+
+def _by_operators(select: Select, background: TripleIndex, part: str) -> Plan:
+    operator: Operator = Planner(background).compiled(select)
+    names = select.projection
+
+    def answers(new: TripleIndex) -> list[Row]:
+        return [tuple([solution.get(name) for name in names]) for solution in operator.solutions(Graph(background, new), EMPTY, EMPTY)]
+
+    why = operator.whole(NOTHING)
+    return _made(select, answers(TripleIndex()), answers, operator.reads, why and f"{part}, with {why}")
+
+
+def _made(select: Select, static: list[Row], answers: Answers, kinds: Reads | None, reason: str) -> Plan:
+    triggers = None if kinds is None else frozenset(predicate for predicate, _ in kinds)
+    return Plan(select, tuple(static), answers, kinds, triggers, not reason, reason)
 
 
 def same_question(a: Select, b: Select) -> bool:

@@ -133,7 +133,7 @@ def call(expression: Call, scope: Scope) -> Term:
             found = decided(True if True in results else None if None in results else False)
             return found if name.upper() == "IN" else boolean(found == FALSE)
     terms = [evaluate(a, scope) for a in arguments]
-    return cast(iri_text(name), terms[0]) if name.startswith("<") else function(name.upper(), terms)
+    return cast(iri_text(name), terms[0]) if name.startswith("<") and name.endswith(">") else function(name.upper(), terms)
 
 
 def decided(value: bool | None) -> Term:

@@ -100,15 +100,15 @@ def renamed(term: Term, element: str) -> Term:
 
 def reported(world: World, now: Micros, known: frozenset[Triple]) -> list[ReportedFact]:
     """The facts of all labels: those of shared queries, and of labels that a rule defines itself; before temporal constraints."""
-    queries = [(shared.label, untimed(shared.query), shared.query.projection) for shared in world.shared]
-    labels = {shared.label for shared in world.shared}
+    queries = [(shared.label, untimed(shared.query)) for shared in world.shared]
     for rule in world.rules:
-        roles = (rule.anchor, *(clause.role for clause in rule.clauses))
-        own = [(role.origin, role.source) for role in roles if isinstance(role.source, FactSource) and role.origin not in labels]
-        queries += [(origin, source.query, source.reported) for origin, source in own]
+        for role in (rule.anchor, *(clause.role for clause in rule.clauses)):
+            if isinstance(role.source, FactSource):
+                queries += [(role.origin, replace(role.source.query, projection=role.source.reported))]
+    # One label and query is one set of facts, however many rules define or read it; an inline label that hides a shared one is another.
     facts = [
-        ReportedFact(now, label, {v: t for v, t in solution.items() if v in columns})
-        for label, query, columns in queries
+        ReportedFact(now, label, solution)
+        for label, query in dict.fromkeys((label, replace(query, projection=tuple(sorted(query.projection)))) for label, query in queries)
         for solution in select(query, known)
     ]
     return sorted(facts, key=lambda f: (f.label, sorted(f.attributes.items())))
