@@ -1,0 +1,142 @@
+"""SPARQL's aggregates of a group's terms (SPARQL 1.1, section 18.5.1), the same whatever the order of the terms.
+
+A None among the terms is an error of the aggregated expression: COUNT and SAMPLE pass it over, the others err. A sum of doubles is the
+exact sum rounded once; decimals are exact, and their average is a quotient of 18 places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal, DecimalException
+from fractions import Fraction
+from functools import reduce
+from math import fsum, isinf, isnan, nan
+from typing import Final
+
+from dotr.expressions.exact import EXACT
+from dotr.expressions.operators import divide, to_double
+from dotr.expressions.orders import order_key
+from dotr.expressions.values import NUMERIC, VALUES, Number, Single, single, write
+from dotr.model.algebra import AggregateCall
+from dotr.model.terms import Term, is_blank, is_literal, literal, literal_parts
+
+Terms = Sequence[Term | None]
+
+
+def _kept(terms: Terms, distinct: bool) -> Iterable[Term | None]:
+    return dict.fromkeys(terms) if distinct else terms
+
+
+def count(terms: Terms, distinct: bool = False) -> Term | None:
+    return write(sum(term is not None for term in _kept(terms, distinct)))
+
+
+def total(numbers: Sequence[Number]) -> Number | None:
+    """The sum in the widest of the numbers' types.
+
+    >>> total([]), total([1, Decimal("0.1")]), total([1e16, 1.0, -1e16]), total([1, 0.5])
+    (0, Decimal('1.1'), 1.0, 1.5)
+    """
+    kinds = set(map(type, numbers))
+    if kinds <= {int}:
+        return sum(numbers)
+    if float in kinds or Single in kinds:
+        result = _float_sum([to_double(n) for n in numbers] if float in kinds else [float(single(to_double(n))) for n in numbers])
+        return result if float in kinds else single(result)
+    try:
+        return reduce(EXACT.add, (Decimal(n) for n in numbers))
+    except DecimalException:
+        return None
+
+
+def _float_sum(numbers: Sequence[float]) -> float:
+    special = [n for n in numbers if isinf(n) or isnan(n)]
+    if special:
+        return special[0] if len(set(special)) == 1 else nan
+    try:
+        return fsum(numbers)
+    except OverflowError:
+        return to_double_fraction(sum(map(Fraction, numbers), Fraction(0)))
+
+
+def to_double_fraction(number: Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")
+
+
+def _numbers(terms: Terms, distinct: bool) -> list[Number] | None:
+    values = [VALUES[term] for term in _kept(terms, distinct)]
+    return None if any(type(v) not in NUMERIC for v in values) else values  # type: ignore[return-value]
+
+
+def sum_(terms: Terms, distinct: bool = False) -> Term | None:
+    """SUM: of nothing 0; an error where one is no number.
+
+    >>> print(sum_([]), sum_(['"a"']))
+    "0"^^<http://www.w3.org/2001/XMLSchema#integer> None
+    """
+    numbers = _numbers(terms, distinct)
+    return None if numbers is None else write(total(numbers))
+
+
+def average(terms: Terms, distinct: bool = False) -> Term | None:
+    """AVG: of nothing 0, as SPARQL has it (a clause of a rule leaves its variable unbound then)."""
+    numbers = _numbers(terms, distinct)
+    if numbers is None:
+        return None
+    whole = total(numbers)
+    return write(whole if not numbers or whole is None else divide(whole, len(numbers)))
+
+
+def least(terms: Terms, distinct: bool = False) -> Term | None:
+    """MIN, in the order of ORDER BY; of nothing an error."""
+    return None if not terms or None in terms else min(terms, key=order_key)
+
+
+def greatest(terms: Terms, distinct: bool = False) -> Term | None:
+    """MAX, in the order of ORDER BY; of nothing an error."""
+    return None if not terms or None in terms else max(terms, key=order_key)
+
+
+def sample(terms: Terms, distinct: bool = False) -> Term | None:
+    """SAMPLE: the least by code point."""
+    return min((term for term in terms if term is not None), default=None)
+
+
+def group_concat(terms: Terms, distinct: bool = False, separator: str = " ") -> Term | None:
+    """GROUP_CONCAT of the terms' texts, in the order of the terms by code point.
+
+    >>> group_concat(['"b"', '"a"@en', '"b"'], separator=","), group_concat([])
+    ('"a,b,b"', '""')
+    """
+    if any(term is None or is_blank(term) for term in terms):
+        return None
+    ordered = sorted(term for term in _kept(terms, distinct) if term is not None)
+    return literal(separator.join(literal_parts(t)[0] if is_literal(t) else t[1:-1] for t in ordered))
+
+
+_AGGREGATES: Final[dict[str, Callable[[Terms, bool], Term | None]]] = {
+    "COUNT": count,
+    "SUM": sum_,
+    "AVG": average,
+    "MIN": least,
+    "MAX": greatest,
+    "SAMPLE": sample,
+    "GROUP_CONCAT": group_concat,
+}
+
+
+def aggregate(call: AggregateCall) -> Callable[[Terms], Term | None]:
+    """What an aggregate makes of the terms of its argument; `COUNT(*)` takes any term a solution.
+
+    >>> aggregate(AggregateCall("COUNT", True, None))(['"a"', '"a"', None])
+    '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    """
+    distinct = call.distinct
+    if call.function == "GROUP_CONCAT" and call.separator is not None:
+        separator = call.separator
+        return lambda terms: group_concat(terms, distinct, separator)
+    function = _AGGREGATES[call.function]
+    return lambda terms: function(terms, distinct)

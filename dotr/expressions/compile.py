@@ -1,0 +1,335 @@
+"""Expressions compiled to Python functions of terms (SPARQL 1.1, section 17), for both stages and for Datalog.
+
+Idea: an expression becomes straight-line Python in which every sub-expression is a local variable, as a term, as a value (`values.py`) or
+as a truth value, whichever its user wants; None is "unbound" and "error", so that SPARQL's logic of errors is plain `is True`,
+`is False`, `is None`. Constants are read once; values of terms come from the cache; comparisons with a number are compared in place.
+Cost: `?v > 60` about 0.15 µs, `?speed < 0.6 * Last.?speed` about 0.5 µs, when the terms have been met; compiling 0.2 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any, Final, TypeAlias, assert_never
+
+from dotr.expressions import operators
+from dotr.expressions.functions import FUNCTIONS, Form, Function
+from dotr.expressions.operators import SAME, to_double
+from dotr.expressions.values import EXACT_TYPES, NUMERIC, VALUES, read, write
+from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.model.terms import FALSE, TRUE, XSD, Term, is_literal, literal
+
+Parameter: TypeAlias = Var | Attribute | TimeOf | Exists
+"""What an expression is a function of. The term of an `Exists` is TRUE or FALSE: whether it holds (`NOT EXISTS`: whether it does not)."""
+
+_COMPARISONS: Final = {
+    "=": operators.equal,
+    "!=": operators.unequal,
+    "<": operators.less,
+    ">": operators.greater,
+    "<=": operators.at_most,
+    ">=": operators.at_least,
+}
+_ARITHMETIC: Final = {
+    "+": operators.add,
+    "-": operators.subtract,
+    "*": operators.multiply,
+    "/": operators.divide,
+    "UNARY-": operators.negative,
+    "UNARY+": operators.positive,
+}
+_TRUTHS: Final = frozenset((*_COMPARISONS, "!", "&&", "||", "IN", "NOT IN", "BOUND"))
+_MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_PYTHON: Final = {"=": "==", "!=": "!=", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
+_NAN: Final = frozenset((literal("NaN", XSD + "double"), literal("NaN", XSD + "float")))
+
+
+def condition(expression: Expression, parameters: Sequence[Parameter]) -> Callable[..., bool]:
+    """Whether an expression holds, as a function of its parameters' terms (None: unbound); an error does not hold.
+
+    >>> hot = condition(Call(">", (Var("v"), Const('"60"^^<http://www.w3.org/2001/XMLSchema#integer>'))), [Var("v")])
+    >>> hot('"61.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'), hot('"61"'), hot(None)
+    (True, False, False)
+    """
+    return conjunction((expression,), parameters)
+
+
+def conjunction(expressions: Sequence[Expression], parameters: Sequence[Parameter]) -> Callable[..., bool]:
+    """Whether every one of the expressions holds; none of them: always."""
+    code = _Code(parameters)
+    for expression in _conjuncts(expressions):
+        code.line(f"if {code.truth(expression)} is not True: return False")
+    code.line("return True")
+    return code.function()
+
+
+def evaluator(expression: Expression, parameters: Sequence[Parameter]) -> Callable[..., Term | None]:
+    """The term of an expression, as a function of its parameters' terms; None for an error.
+
+    >>> double = evaluator(Call("*", (Var("v"), Const('"2"^^<http://www.w3.org/2001/XMLSchema#integer>'))), [Var("v")])
+    >>> double('"1.50"^^<http://www.w3.org/2001/XMLSchema#decimal>'), double(None)
+    ('"3"^^<http://www.w3.org/2001/XMLSchema#decimal>', None)
+    """
+    code = _Code(parameters)
+    code.line(f"return {code.term(expression)}")
+    return code.function()
+
+
+def _conjuncts(expressions: Sequence[Expression]) -> Iterator[Expression]:
+    for expression in expressions:
+        if isinstance(expression, Call) and expression.function == "&&":
+            yield from _conjuncts(expression.arguments)
+        else:
+            yield expression
+
+
+class _Code:
+    """The body of a function being written. `term`, `value` and `truth` write what computes an expression and give the name it has then."""
+
+    def __init__(self, parameters: Sequence[Parameter]) -> None:
+        self._parameters = {parameter: f"p{i}" for i, parameter in enumerate(parameters)}
+        for parameter in parameters:
+            if not isinstance(parameter, Var | Attribute | TimeOf | Exists):
+                raise TypeError(f"{parameter!r} is no parameter: a variable is Var(name)")
+        self._arguments = len(parameters)
+        self._lines: list[str] = []
+        self._depth = 1
+        self._names = 0
+        self._globals: dict[str, object] = {"V": VALUES, "W": write, "EBV": operators.truth, "SAME": SAME, "EXACT": EXACT_TYPES}
+        self._globals |= {"int": int, "Decimal": Decimal, "float": float, "type": type, "NAN": _NAN, "TRUE": TRUE, "FALSE": FALSE}
+        self._known: list[dict[str, str]] = [{}]  # values of parameters already looked up, by block
+
+    def line(self, text: str) -> None:
+        self._lines.append("    " * self._depth + text)
+
+    def function(self) -> Callable[..., Any]:
+        arguments = ", ".join(f"p{i}" for i in range(self._arguments))
+        source = "\n".join((f"def compiled({arguments}):", *self._lines))
+        space: dict[str, Any] = {"__builtins__": {}, **self._globals}
+        exec(compile(source, "<expression>", "exec"), space)
+        result: Callable[..., Any] = space["compiled"]
+        return result
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        self.line(head)
+        self._depth += 1
+        self._known.append({})
+        yield
+        self._known.pop()
+        self._depth -= 1
+
+    def new(self) -> str:
+        self._names += 1
+        return f"x{self._names}"
+
+    def bind(self, thing: object) -> str:
+        self._names += 1
+        name = f"K{self._names}"
+        self._globals[name] = thing
+        return name
+
+    def assign(self, text: str) -> str:
+        name = self.new()
+        self.line(f"{name} = {text}")
+        return name
+
+    # --- the three forms ---
+
+    def term(self, expression: Expression) -> str:
+        match expression:
+            case Const(term):
+                return self.bind(term)
+            case Var() | Attribute() | TimeOf() | Exists():
+                return self._parameter(expression)
+            case Call("IF", _):
+                return self._if(expression, self.term)
+            case Call("COALESCE", _):
+                return self._coalesce(expression, self.term)
+            case Call(function, _):
+                if self._gives_truth(function):
+                    name = self.truth(expression)
+                    return self.assign(f"TRUE if {name} is True else FALSE if {name} is False else None")
+                if function in FUNCTIONS and FUNCTIONS[function].result is Form.TERM:
+                    return self._apply(FUNCTIONS[function], expression)
+                return self.assign(f"W({self.value(expression)})")
+            case _:
+                assert_never(expression)
+
+    def value(self, expression: Expression) -> str:
+        match expression:
+            case Const(term):
+                return self.bind(read(term))
+            case Var() | Attribute() | TimeOf() | Exists():
+                return self._value_of(self._parameter(expression))
+            case Call("IF", _):
+                return self._if(expression, self.value)
+            case Call("COALESCE", _):
+                return self._coalesce(expression, self.value)
+            case Call(function, arguments):
+                if self._gives_truth(function):
+                    return self.truth(expression)
+                if function in _ARITHMETIC:
+                    names = ", ".join([self.value(a) for a in arguments])
+                    return self.assign(f"{self.bind(_ARITHMETIC[function])}({names})")
+                if FUNCTIONS[function].result is Form.TERM:
+                    return self.assign(f"V[{self._apply(FUNCTIONS[function], expression)}]")
+                return self._apply(FUNCTIONS[function], expression)
+            case _:
+                assert_never(expression)
+
+    def truth(self, expression: Expression) -> str:
+        match expression:
+            case Const(term):
+                return repr(operators.truth(read(term)))
+            case Call("!", (argument,)):
+                name = self.truth(argument)
+                return self.assign(f"None if {name} is None else not {name}")
+            case Call("&&", (left, right)):
+                return self._logical(left, right, decided="False")
+            case Call("||", (left, right)):
+                return self._logical(left, right, decided="True")
+            case Call("BOUND", (argument,)):
+                return self.assign(f"{self.term(argument)} is not None")
+            case Call("IN", arguments):
+                return self._in(arguments[0], arguments[1:])
+            case Call("NOT IN", arguments):
+                name = self._in(arguments[0], arguments[1:])
+                return self.assign(f"None if {name} is None else not {name}")
+            case Call(function, (left, right)) if function in _COMPARISONS:
+                return self._compare(function, left, right)
+            case Call("IF", _):
+                return self._if(expression, self.truth)
+            case Call(function, _) if self._gives_truth(function):
+                return self._apply(FUNCTIONS[function], expression)
+            case _:
+                return self.assign(f"EBV({self.value(expression)})")
+
+    # --- parts ---
+
+    @staticmethod
+    def _gives_truth(function: str) -> bool:
+        return function in _TRUTHS or (function in FUNCTIONS and FUNCTIONS[function].result is Form.TRUTH)
+
+    def _parameter(self, expression: Parameter) -> str:
+        """A variable that is no parameter is never bound."""
+        if expression in self._parameters:
+            return self._parameters[expression]
+        if isinstance(expression, Var):
+            return "None"
+        raise ValueError(f"{expression} is no parameter of the expression")
+
+    def _value_of(self, parameter: str) -> str:
+        for known in self._known:
+            if parameter in known:
+                return known[parameter]
+        self._known[-1][parameter] = name = self.assign(f"V[{parameter}]")
+        return name
+
+    def _apply(self, function: Function, call: Call) -> str:
+        forms = (*function.parameters, *[function.parameters[-1]] * (len(call.arguments) - len(function.parameters)))
+        if not function.least <= len(call.arguments) <= function.most:
+            raise ValueError(f"{call.function} does not take {len(call.arguments)} arguments")
+        names = [self.term(a) if form is Form.TERM else self.value(a) for a, form in zip(call.arguments, forms, strict=False)]
+        result = f"{self.bind(function.run)}({', '.join(names)})"
+        missing = " or ".join(f"{n} is None" for n in names)
+        return self.assign(f"None if {missing} else {result}" if names else result)
+
+    def _logical(self, left: Expression, right: Expression, *, decided: str) -> str:
+        """`&&` is decided by False, `||` by True, on either side; else an error on either side is an error."""
+        result = self.assign(self.truth(left))
+        other = "True" if decided == "False" else "False"
+        with self.block(f"if {result} is not {decided}:"):
+            name = self.truth(right)
+            self.line(f"if {result} is {other} or {name} is {decided}: {result} = {name}")
+        return result
+
+    def _if(self, call: Call, form: Callable[[Expression], str]) -> str:
+        test, then, otherwise = call.arguments
+        name = self.truth(test)
+        result = self.assign("None")
+        with self.block(f"if {name} is True:"):
+            self.line(f"{result} = {form(then)}")
+        with self.block(f"elif {name} is False:"):
+            self.line(f"{result} = {form(otherwise)}")
+        return result
+
+    def _coalesce(self, call: Call, form: Callable[[Expression], str]) -> str:
+        result = self.assign("None")
+        depth = len(call.arguments)
+        with self._nested(depth, result) as step:
+            for argument in call.arguments:
+                step()
+                self.line(f"{result} = {form(argument)}")
+        return result
+
+    @contextmanager
+    def _nested(self, most: int, result: str) -> Iterator[Callable[[], None]]:
+        """Each step but the first stands in a block of its own: only if there is no result yet."""
+        opened = 0
+
+        def step() -> None:
+            nonlocal opened
+            self.line(f"if {result} is None:")
+            self._depth += 1
+            self._known.append({})
+            opened += 1
+
+        yield step
+        for _ in range(opened):
+            self._depth -= 1
+            self._known.pop()
+
+    def _in(self, tested: Expression, members: tuple[Expression, ...]) -> str:
+        """`x IN (a, b)` is `x = a || x = b`."""
+        if not members:
+            return "False"
+        nodes = [m.term for m in members if isinstance(m, Const) and not is_literal(m.term)]
+        if len(nodes) == len(members):
+            name = self.term(tested)
+            return self.assign(f"None if {name} is None else {name} in {self.bind(frozenset(nodes))}")
+        expression: Expression = Call("=", (tested, members[0]))
+        for member in members[1:]:
+            expression = Call("||", (expression, Call("=", (tested, member))))
+        return self.truth(expression)
+
+    def _compare(self, function: str, left: Expression, right: Expression) -> str:
+        if isinstance(left, Const) and not isinstance(right, Const):
+            return self._compare(_MIRRORED[function], right, left)
+        if isinstance(right, Const):
+            return self._compare_constant(function, left, right.term)
+        slow, python = self.bind(_COMPARISONS[function]), _PYTHON[function]
+        result = self.new()
+        simple = isinstance(left, Var | Attribute) and isinstance(right, Var | Attribute)
+        if simple and function in ("=", "!="):
+            # The same term is equal to itself, NaN apart; of two terms that differ, one that is no literal differs from the other.
+            a, b = self._parameter(left), self._parameter(right)  # type: ignore[arg-type]
+            same = "not in" if function == "=" else "in"
+            self.line(f"if {a} is None or {b} is None: {result} = None")
+            self.line(f"elif {a} == {b}: {result} = {a} {same} NAN")
+            self.line(f"elif {a}[0] != '\"' or {b}[0] != '\"': {result} = {function == '!='}")
+            self.line(f"else: {result} = {slow}(V[{a}], V[{b}])")
+            return result
+        a, b = self.value(left), self.value(right)
+        ta, tb = self.assign(f"type({a})"), self.assign(f"type({b})")
+        fast = f"({ta} is {tb} and {ta} in SAME) or ({ta} in EXACT and {tb} in EXACT)"
+        self.line(f"{result} = {a} {python} {b} if {fast} else {slow}({a}, {b})")
+        return result
+
+    def _compare_constant(self, function: str, left: Expression, term: Term) -> str:
+        slow, python = self.bind(_COMPARISONS[function]), _PYTHON[function]
+        if not is_literal(term):
+            name = self.term(left)
+            if function in ("=", "!="):
+                return self.assign(f"None if {name} is None else {name} {python} {self.bind(term)}")
+            return "None"
+        constant = read(term)
+        k = self.bind(constant)
+        a = self.value(left)
+        if type(constant) not in NUMERIC:
+            return self.assign(f"{slow}({a}, {k})")
+        kind = self.assign(f"type({a})")
+        as_double = self.bind(to_double(constant))  # type: ignore[arg-type]
+        exact = f"{a} {python} {k} if {kind} is int or {kind} is Decimal else " if type(constant) in EXACT_TYPES else ""
+        return self.assign(f"{exact}{a} {python} {as_double} if {kind} is float else {slow}({a}, {k})")

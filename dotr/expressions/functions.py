@@ -1,0 +1,208 @@
+"""SPARQL's functions (SPARQL 1.1, section 17.4) as a table: how each takes its arguments, what it gives, what computes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from enum import Enum, auto
+from math import ceil, copysign, floor
+from typing import Any, Final
+from urllib.parse import urljoin
+
+from dotr.expressions import regexes, strings
+from dotr.expressions.casts import CASTS
+from dotr.expressions.dates import Date, DateTime, DayTime, Time, zone_name
+from dotr.expressions.exact import EXACT
+from dotr.expressions.values import NUMERIC, Iri, Lang, Number, Single, Value
+from dotr.model.terms import RDF, XSD, Term, iri, is_blank, is_iri, is_literal, literal, literal_parts
+
+
+class Form(Enum):
+    """How an argument or a result is handed over: as a term, as its value, or as a truth value (which is a value too)."""
+
+    TERM = auto()
+    VALUE = auto()
+    TRUTH = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """`run` gets no None, and gives None for an error. The last form of `parameters` stands for all further arguments."""
+
+    run: Callable[..., Any]
+    parameters: tuple[Form, ...]
+    result: Form
+    least: int
+    most: int
+
+
+# --- terms ---
+
+
+def _str(term: Term) -> str | None:
+    return literal_parts(term)[0] if is_literal(term) else None if is_blank(term) else term[1:-1]
+
+
+def _lang(term: Term) -> str | None:
+    return literal_parts(term)[2] if is_literal(term) else None
+
+
+def _datatype(term: Term) -> Term | None:
+    return iri(literal_parts(term)[1]) if is_literal(term) else None
+
+
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\x00-\x20<>\"{}|^`\\]*")
+
+
+def _iri(term: Term, base: Term = "") -> Term | None:
+    """IRI(): of an IRI, or of a string with an absolute IRI; one that is relative is resolved against the query's BASE."""
+    if is_iri(term):
+        return term
+    if is_blank(term):
+        return None
+    lexical, datatype, _ = literal_parts(term)
+    if datatype != XSD + "string":
+        return None
+    if base and not _ABSOLUTE.fullmatch(lexical):
+        lexical = urljoin(base[1:-1], lexical)
+    return iri(lexical) if _ABSOLUTE.fullmatch(lexical) else None
+
+
+def _strdt(lexical: Value, datatype: Value) -> Term | None:
+    if type(lexical) is not str or type(datatype) is not Iri or datatype.term == f"<{RDF}langString>":
+        return None
+    return literal(lexical, datatype.term[1:-1])
+
+
+_TAG: Final = re.compile("[a-zA-Z]+(-[a-zA-Z0-9]+)*")
+
+
+def _strlang(lexical: Value, tag: Value) -> Value | None:
+    if type(lexical) is not str or type(tag) is not str or not _TAG.fullmatch(tag):
+        return None
+    return Lang(lexical, tag.lower())
+
+
+def _same_term(a: Term, b: Term) -> bool:
+    return a == b
+
+
+def _is_numeric(value: Value) -> bool:
+    return type(value) in NUMERIC
+
+
+# --- numbers ---
+
+
+def _abs(a: Any) -> Number | None:
+    return None if type(a) not in NUMERIC else a.copy_abs() if type(a) is Decimal else type(a)(abs(a))
+
+
+def _ceil(a: Any) -> Number | None:
+    return _whole(a, ROUND_CEILING, ceil)
+
+
+def _floor(a: Any) -> Number | None:
+    return _whole(a, ROUND_FLOOR, floor)
+
+
+def _round(a: Any) -> Number | None:
+    """The nearest whole number, of two the greater (fn:round).
+
+    >>> _round(Decimal("2.5")), _round(-2.5), _round(Decimal("-2.5")), _round(0.49999999999999994), _round(3)
+    (Decimal('3'), -2.0, Decimal('-2'), 0.0, 3)
+    """
+    if type(a) is Decimal:
+        low = a.to_integral_value(ROUND_FLOOR, EXACT)
+        return low + 1 if EXACT.subtract(a, low) >= Decimal("0.5") else low
+    return _whole(a, ROUND_FLOOR, lambda x: floor(x) + (x - floor(x) >= 0.5))
+
+
+def _whole(a: Any, decimal: str, double: Callable[[float], int]) -> Number | None:
+    kind = type(a)
+    if kind is int:
+        return int(a)
+    if kind is Decimal:
+        return a.to_integral_value(decimal, EXACT)  # type: ignore[no-any-return]
+    if kind is float or kind is Single:
+        return a if a - a != 0 else kind(copysign(double(float(a)), a))  # type: ignore[no-any-return]
+    return None
+
+
+# --- dates ---
+
+
+def _field(name: str, *kinds: type) -> Callable[[Any], Value | None]:
+    def field(a: Any) -> Value | None:
+        return getattr(a, name) if type(a) in kinds else None
+
+    return field
+
+
+def _seconds(a: Any) -> Decimal | None:
+    return Decimal(a.second) if type(a) in (DateTime, Time) else None
+
+
+def _timezone(a: Any) -> DayTime | None:
+    return DayTime(0, a.zone * 60) if type(a) in (DateTime, Date, Time) and a.zone is not None else None
+
+
+def _tz(a: Any) -> str | None:
+    return zone_name(a) if type(a) in (DateTime, Date, Time) else None
+
+
+def _of(run: Callable[..., Any], parameters: tuple[Form, ...], result: Form, most: int | None = None) -> Function:
+    return Function(run, parameters, result, len(parameters), len(parameters) if most is None else most)
+
+
+_T, _V, _B = Form.TERM, Form.VALUE, Form.TRUTH
+_ANY_NUMBER: Final = 1 << 16
+
+FUNCTIONS: Final[dict[str, Function]] = {
+    "STR": _of(_str, (_T,), _V),
+    "LANG": _of(_lang, (_T,), _V),
+    "DATATYPE": _of(_datatype, (_T,), _T),
+    "IRI": _of(_iri, (_T,), _T, 2),
+    "STRDT": _of(_strdt, (_V, _V), _T),
+    "STRLANG": _of(_strlang, (_V, _V), _V),
+    "SAMETERM": _of(_same_term, (_T, _T), _B),
+    "ISIRI": _of(is_iri, (_T,), _B),
+    "ISBLANK": _of(is_blank, (_T,), _B),
+    "ISLITERAL": _of(is_literal, (_T,), _B),
+    "ISNUMERIC": _of(_is_numeric, (_V,), _B),
+    "LANGMATCHES": _of(strings.langmatches, (_V, _V), _B),
+    "STRLEN": _of(strings.strlen, (_V,), _V),
+    "SUBSTR": _of(strings.substr, (_V, _V), _V, 3),
+    "UCASE": _of(strings.ucase, (_V,), _V),
+    "LCASE": _of(strings.lcase, (_V,), _V),
+    "STRSTARTS": _of(strings.strstarts, (_V, _V), _B),
+    "STRENDS": _of(strings.strends, (_V, _V), _B),
+    "CONTAINS": _of(strings.contains, (_V, _V), _B),
+    "STRBEFORE": _of(strings.strbefore, (_V, _V), _V),
+    "STRAFTER": _of(strings.strafter, (_V, _V), _V),
+    "ENCODE_FOR_URI": _of(strings.encode_for_uri, (_V,), _V),
+    "CONCAT": Function(strings.concat, (_V,), _V, 0, _ANY_NUMBER),
+    "REGEX": _of(regexes.regex, (_V, _V), _B, 3),
+    "REPLACE": _of(regexes.replace, (_V, _V, _V), _V, 4),
+    "ABS": _of(_abs, (_V,), _V),
+    "CEIL": _of(_ceil, (_V,), _V),
+    "FLOOR": _of(_floor, (_V,), _V),
+    "ROUND": _of(_round, (_V,), _V),
+    "YEAR": _of(_field("year", DateTime, Date), (_V,), _V),
+    "MONTH": _of(_field("month", DateTime, Date), (_V,), _V),
+    "DAY": _of(_field("day", DateTime, Date), (_V,), _V),
+    "HOURS": _of(_field("hour", DateTime, Time), (_V,), _V),
+    "MINUTES": _of(_field("minute", DateTime, Time), (_V,), _V),
+    "SECONDS": _of(_seconds, (_V,), _V),
+    "TIMEZONE": _of(_timezone, (_V,), _V),
+    "TZ": _of(_tz, (_V,), _V),
+    "MD5": _of(strings.md5, (_V,), _V),
+    "SHA1": _of(strings.sha1, (_V,), _V),
+    "SHA256": _of(strings.sha256, (_V,), _V),
+    "SHA384": _of(strings.sha384, (_V,), _V),
+    "SHA512": _of(strings.sha512, (_V,), _V),
+    **{name: _of(cast, (_V,), _V) for name, cast in CASTS.items()},
+}
+"""All but what decides which of its arguments to look at: `&&`, `||`, `!`, IF, COALESCE, IN, BOUND (`compile.py` has these)."""

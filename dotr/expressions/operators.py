@@ -1,0 +1,248 @@
+"""The operators of SPARQL over values (SPARQL 1.1, section 17.3): `None` in is an error, `None` out is an error.
+
+Numbers are promoted integer → decimal → float → double. `=` and `!=` are those of section 17.4.1.7: two literals that are not known to be
+equal are an error, unless one has a language tag (the W3C tests of open worlds hold it to be different from every other), or both
+are a date, time or date-time. Beyond SPARQL's table, as XPath has them: order of dates, times and durations, their differences and sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal, DecimalException
+from math import copysign, inf, isnan, nan
+from typing import Any, Final
+
+from dotr.expressions.dates import Date, DateTime, DayTime, Duration, Moment, Time, YearMonth, moved, scaled, since
+from dotr.expressions.exact import EXACT, quotient
+from dotr.expressions.values import NUMERIC, Blank, Iri, Lang, Number, Single, Unknown, Value, single
+
+_NODES: Final = frozenset((Iri, Blank))
+_MOMENTS: Final = frozenset((DateTime, Date, Time))
+_DURATIONS: Final = frozenset((Duration, DayTime, YearMonth))
+SAME: Final = frozenset((int, Decimal, float, Single, str, bool))
+"""Types whose `=` and `<` are Python's, where both sides have one type."""
+
+
+def to_double(number: Number) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return copysign(inf, number)
+
+
+def to_single(number: Number) -> Single:
+    return number if type(number) is Single else single(to_double(number))
+
+
+def promoted(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two numbers in the wider of their types; integers and decimals compare and add exactly as they are."""
+    ta, tb = type(a), type(b)
+    if ta is float or tb is float:
+        return to_double(a), to_double(b)
+    if ta is Single or tb is Single:
+        return to_single(a), to_single(b)
+    return a, b
+
+
+def equal(a: Any, b: Any) -> bool | None:
+    """SPARQL's `=`.
+
+    >>> equal(25, Decimal("25.0")), equal("70", 70), equal(Lang("warm", "en"), "warm"), equal(0.1, Decimal("0.1"))
+    (True, None, False, True)
+    """
+    ta, tb = type(a), type(b)
+    if ta is tb and ta in SAME:
+        return bool(a == b)
+    if ta in NUMERIC and tb in NUMERIC:
+        a, b = promoted(a, b)
+        return bool(a == b)
+    if a is None or b is None:
+        return None
+    if ta in _NODES or tb in _NODES or ta is Lang or tb is Lang:
+        return bool(a == b)
+    if ta in _MOMENTS and tb in _MOMENTS:
+        return ta is tb and a.instant == b.instant
+    if ta in _DURATIONS and tb in _DURATIONS:
+        return bool(a.months == b.months and a.seconds == b.seconds)
+    return True if ta is Unknown and a == b else None
+
+
+def unequal(a: Any, b: Any) -> bool | None:
+    same = equal(a, b)
+    return None if same is None else not same
+
+
+def less(a: Any, b: Any) -> bool | None:
+    """SPARQL's `<`.
+
+    >>> less(Decimal("0.6"), 1), less("a", "b"), less("25", 20), less(float("nan"), 1)
+    (True, True, None, False)
+    """
+    ta, tb = type(a), type(b)
+    if ta is tb and ta in SAME:
+        return bool(a < b)
+    if ta in NUMERIC and tb in NUMERIC:
+        a, b = promoted(a, b)
+        return bool(a < b)
+    if ta is not tb:
+        return None
+    if ta in _MOMENTS:
+        return bool(a.instant < b.instant)
+    if ta is DayTime:
+        return bool(a.seconds < b.seconds)
+    return bool(a.months < b.months) if ta is YearMonth else None
+
+
+def greater(a: Any, b: Any) -> bool | None:
+    return less(b, a)
+
+
+def at_most(a: Any, b: Any) -> bool | None:
+    ta, tb = type(a), type(b)
+    if ta is tb and ta in SAME:
+        return bool(a <= b)
+    if ta in NUMERIC and tb in NUMERIC:
+        a, b = promoted(a, b)
+        return bool(a <= b)
+    beyond = less(b, a)
+    return None if beyond is None else not beyond
+
+
+def at_least(a: Any, b: Any) -> bool | None:
+    return at_most(b, a)
+
+
+def truth(value: Any) -> bool | None:
+    """The effective boolean value (section 17.2.2).
+
+    >>> truth(""), truth(0), truth(float("nan")), truth("false"), truth(Iri("<http://example.org/a>"))
+    (False, False, False, True, None)
+    """
+    kind = type(value)
+    if kind is bool:
+        return bool(value)
+    if kind in NUMERIC:
+        return bool(value == value and value != 0)
+    if kind is str:
+        return bool(value)
+    if kind is Lang:
+        return bool(value.text)
+    return False if kind is Unknown and value.broken else None
+
+
+# --- arithmetic ---
+
+
+def add(a: Any, b: Any) -> Value | None:
+    """
+    >>> add(1, Decimal("0.1")), add(1, 0.5), add("1", 1)
+    (Decimal('1.1'), 1.5, None)
+    """
+    ta, tb = type(a), type(b)
+    if ta is int and tb is int:
+        return a + b  # type: ignore[no-any-return]
+    if ta in NUMERIC and tb in NUMERIC:
+        return _number(EXACT.add, float.__add__, a, b)
+    if ta in _MOMENTS and tb in _DURATIONS:
+        return _moved(a, b)
+    if ta in _DURATIONS and tb in _MOMENTS:
+        return _moved(b, a)
+    if ta is tb and ta is DayTime:
+        return scaled(a, EXACT.add(Decimal(a.seconds), Decimal(b.seconds)))
+    return YearMonth(a.months + b.months, 0) if ta is tb and ta is YearMonth else None
+
+
+def subtract(a: Any, b: Any) -> Value | None:
+    ta, tb = type(a), type(b)
+    if ta is int and tb is int:
+        return a - b  # type: ignore[no-any-return]
+    if ta in NUMERIC and tb in NUMERIC:
+        return _number(EXACT.subtract, float.__sub__, a, b)
+    if ta in _MOMENTS and ta is tb:
+        return since(a, b)
+    if tb in _DURATIONS:
+        return add(a, type(b)(-b.months, -b.seconds))
+    return None
+
+
+def multiply(a: Any, b: Any) -> Value | None:
+    """
+    >>> multiply(Decimal("0.6"), 25), multiply(2.0, Decimal("0.5"))
+    (Decimal('15.0'), 1.0)
+    """
+    ta, tb = type(a), type(b)
+    if ta is int and tb is int:
+        return a * b  # type: ignore[no-any-return]
+    if ta in NUMERIC and tb in NUMERIC:
+        return _number(EXACT.multiply, float.__mul__, a, b)
+    if ta in NUMERIC and tb is DayTime:
+        return _scaled(b, a)
+    return _scaled(a, b) if ta is DayTime and tb in NUMERIC else None
+
+
+def divide(a: Any, b: Any) -> Value | None:
+    """
+    >>> divide(7, 2), divide(1, 0), divide(1.0, 0), divide(6, Decimal(3))
+    (Decimal('3.5'), None, inf, Decimal('2'))
+    """
+    ta, tb = type(a), type(b)
+    if ta in NUMERIC and tb in NUMERIC:
+        a, b = promoted(a, b)
+        if not isinstance(a, float):
+            return quotient(a, b)
+        result = _ratio(a, b)
+        return single(result) if type(a) is Single else result
+    if ta is DayTime and tb in NUMERIC:
+        exact = _exact(b)
+        parts = None if exact is None else quotient(a.seconds, exact)
+        return None if parts is None else scaled(a, parts)
+    return quotient(a.seconds, b.seconds) if ta is DayTime and tb is DayTime else None
+
+
+def _ratio(a: float, b: float) -> float:
+    """IEEE 754 division."""
+    if b:
+        return a / b
+    return nan if not a or isnan(a) else copysign(inf, a) * copysign(1.0, b)
+
+
+def _number(exact: Callable[[Any, Any], Decimal], inexact: Callable[[float, float], float], a: Any, b: Any) -> Number | None:
+    a, b = promoted(a, b)
+    ta = type(a)
+    if ta is float:
+        return inexact(a, b)
+    if ta is Single:
+        return single(inexact(a, b))
+    try:
+        return exact(a, b)
+    except DecimalException:
+        return None
+
+
+def _moved(moment: Moment, by: Duration) -> Value | None:
+    return moved(moment, by)
+
+
+def _exact(number: Number) -> int | Decimal | None:
+    if isinstance(number, float):
+        return Decimal(number) if number - number == 0 else None
+    return number
+
+
+def _scaled(duration: DayTime, factor: Number) -> Value | None:
+    exact = _exact(factor)
+    try:
+        return None if exact is None else scaled(duration, EXACT.multiply(Decimal(duration.seconds), Decimal(exact)))
+    except DecimalException:
+        return None
+
+
+def negative(a: Any) -> Value | None:
+    ta = type(a)
+    if ta in NUMERIC:
+        return -a if ta is int else a.copy_negate() if ta is Decimal else ta(-a)  # type: ignore[no-any-return]
+    return ta(-a.months, -a.seconds) if ta in _DURATIONS else None
+
+
+def positive(a: Any) -> Value | None:
+    return a if type(a) in NUMERIC else None

@@ -1,0 +1,184 @@
+r"""REGEX and REPLACE by RE2: time linear in the text, whatever the pattern (SPARQL 1.1, sections 17.4.3.14 and 15).
+
+XPath's patterns are rewritten into RE2's: `\d`, `\w`, `\s`, `\i`, `\c` mean what XPath says, in classes too, and the flags `s m i x q`
+are XPath's. Refused, each with a reason: back-references, look-around, class subtraction (`[a-z-[aeiou]]`), blocks (`\p{IsGreek}`).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, Final
+
+import re2
+
+from dotr.expressions.strings import Text, like, text_of
+from dotr.expressions.values import Value
+
+_WORD: Final = r"\p{L}\p{M}\p{N}\p{S}"
+_NOT_WORD: Final = r"\p{P}\p{Z}\p{C}"
+_NAME_START: Final = (
+    r":A-Z_a-z\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{2FF}\x{370}-\x{37D}\x{37F}-\x{1FFF}\x{200C}-\x{200D}\x{2070}-\x{218F}\x{2C00}-\x{2FEF}"
+    r"\x{3001}-\x{D7FF}\x{F900}-\x{FDCF}\x{FDF0}-\x{FFFD}\x{10000}-\x{EFFFF}"
+)
+_NAME: Final = _NAME_START + r"\-.0-9\x{B7}\x{300}-\x{36F}\x{203F}-\x{2040}"
+_CLASSES: Final = {"d": r"\p{Nd}", "D": r"\P{Nd}", "w": _WORD, "W": _NOT_WORD, "s": r" \t\n\r", "i": _NAME_START, "c": _NAME}
+_COMPLEMENTS: Final = {"S": r" \t\n\r", "I": _NAME_START, "C": _NAME}
+
+
+class Unsupported(ValueError):
+    """A pattern that is wrong, or that RE2 cannot match in linear time."""
+
+
+def problem(pattern: str, flags: str = "") -> str:
+    r"""Why a pattern cannot be used, or an empty string.
+
+    >>> problem("^a+$", "i"), problem(r"(a)\1")
+    ('', 'back-references (\\1) are not supported: they cannot be matched in linear time')
+    >>> problem("(?<=a)b")
+    'look-ahead and look-behind are not supported: they cannot be matched in linear time'
+    """
+    try:
+        compiled(pattern, flags)
+    except Unsupported as reason:
+        return str(reason)
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str, flags: str) -> Any:
+    """RE2's pattern for XPath's pattern and flags (raises `Unsupported`)."""
+    for flag in flags:
+        if flag not in "smixq":
+            raise Unsupported(f"the flag {flag} is not one of s, m, i, x, q")
+    options = re2.Options()
+    options.log_errors = False
+    options.case_sensitive = "i" not in flags
+    if "q" in flags:
+        text = re2.escape(pattern)
+    else:
+        text = _rewritten(pattern, "x" in flags)
+        inline = "".join(flag for flag in "sm" if flag in flags)
+        text = f"(?{inline}){text}" if inline else text
+    try:
+        return re2.compile(text, options)
+    except re2.error as reason:
+        cause = reason.args[0] if reason.args else ""
+        raise Unsupported(f"the pattern is not understood: {cause.decode() if isinstance(cause, bytes) else cause}") from None
+
+
+def _rewritten(pattern: str, spaced: bool) -> str:
+    parts: list[str] = []
+    position, depth = 0, 0
+    while position < len(pattern):
+        char = pattern[position]
+        position += 1
+        if char == "\\" and position < len(pattern):
+            escape = pattern[position]
+            position += 1
+            parts.append(_escape(escape, pattern[position:], inside=depth > 0))
+        elif depth:
+            if char == "[":
+                if parts[-1] == "-":
+                    raise Unsupported("class subtraction ([a-z-[aeiou]]) is not supported; list the characters that remain")
+                parts.append("\\[")
+                continue
+            depth -= char == "]"
+            parts.append(char)
+        elif char == "[":
+            depth = 1
+            parts.append(char)
+            if pattern[position : position + 1] == "^":
+                parts.append("^")
+                position += 1
+        elif char == "(" and (look := re.match(r"\?(<?[=!]|>)", pattern[position:])):
+            raise Unsupported(
+                "atomic groups are not supported"
+                if look[1] == ">"
+                else "look-ahead and look-behind are not supported: they cannot be matched in linear time"
+            )
+        elif not (spaced and char in " \t\n\r"):
+            parts.append(char)
+    return "".join(parts)
+
+
+def _escape(char: str, rest: str, *, inside: bool) -> str:
+    if char.isdigit():
+        raise Unsupported(f"back-references (\\{char}) are not supported: they cannot be matched in linear time")
+    if char in "pP" and rest.startswith("{Is"):
+        raise Unsupported("Unicode blocks (\\p{Is…}) are not supported; use a script such as \\p{Greek}")
+    if char in _CLASSES:
+        members = _CLASSES[char]
+        return members if inside else f"[{members}]"
+    if char in _COMPLEMENTS:
+        if inside:
+            raise Unsupported(f"\\{char} inside a class is not supported; write the class the other way round")
+        return f"[^{_COMPLEMENTS[char]}]"
+    return f"\\{char}"
+
+
+def regex(text: Value, pattern: Value, flags: Value = "") -> bool | None:
+    """REGEX: whether the pattern is found somewhere in the text."""
+    subject = text_of(text)
+    if subject is None or type(pattern) is not str or type(flags) is not str:
+        return None
+    try:
+        return compiled(pattern, flags).search(subject) is not None
+    except Unsupported:
+        return None
+
+
+def replace(text: Value, pattern: Value, replacement: Value, flags: Value = "") -> Text | None:
+    r"""REPLACE: every match replaced; `$1` is a group, `$0` the match, `\$` and `\\` are themselves.
+
+    >>> replace("abcd", "b", "Z"), replace("abcb", "(b)", "[$1]"), replace("a", "x*", "y"), replace("A", "a", "b", "i")
+    ('aZcd', 'a[b]c[b]', None, 'b')
+    """
+    subject = text_of(text)
+    if subject is None or type(pattern) is not str or type(replacement) is not str or type(flags) is not str:
+        return None
+    try:
+        matcher = compiled(pattern, flags)
+    except Unsupported:
+        return None
+    if matcher.search("") is not None:
+        return None
+    template = [replacement] if "q" in flags else _template(replacement, matcher.groups)
+    if template is None:
+        return None
+    parts: list[str] = []
+    end = 0
+    for match in matcher.finditer(subject):
+        start, stop = match.span()
+        if start == stop:
+            continue
+        parts.append(subject[end:start])
+        parts += [piece if isinstance(piece, str) else match.group(piece) or "" for piece in template]
+        end = stop
+    return like(text, "".join(parts) + subject[end:])
+
+
+def _template(replacement: str, groups: int) -> list[str | int] | None:
+    """The parts of a replacement: texts, and numbers of groups; None where it is not one (XPath FORX0004)."""
+    parts: list[str | int] = []
+    position = 0
+    while position < len(replacement):
+        char = replacement[position]
+        position += 1
+        if char == "\\":
+            if replacement[position : position + 1] not in ("\\", "$"):
+                return None
+            parts.append(replacement[position])
+            position += 1
+        elif char == "$":
+            digits = re.match("[0-9]+", replacement[position:])
+            if digits is None:
+                return None
+            taken = digits[0]
+            while len(taken) > 1 and int(taken) > groups:
+                taken = taken[:-1]
+            parts.append(int(taken) if int(taken) <= groups else "")
+            position += len(taken)
+        else:
+            parts.append(char)
+    return parts
