@@ -1,8 +1,8 @@
 """The values of SPARQL's terms, and the one evaluator of SPARQL's expressions."""
 
-from dotr.expressions.aggregates import aggregate
+from dotr.expressions.aggregates import AGGREGATES, aggregate
 from dotr.expressions.compile import Parameter, condition, conjunction, evaluator
 from dotr.expressions.orders import equality_key, order_key
 from dotr.expressions.values import VALUES, write
 
-__all__ = ["VALUES", "Parameter", "aggregate", "condition", "conjunction", "equality_key", "evaluator", "order_key", "write"]
+__all__ = ["AGGREGATES", "VALUES", "Parameter", "aggregate", "condition", "conjunction", "equality_key", "evaluator", "order_key", "write"]

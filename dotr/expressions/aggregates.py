@@ -117,7 +117,7 @@ def group_concat(terms: Terms, distinct: bool = False, separator: str = " ") -> 
     return literal(separator.join(literal_parts(t)[0] if is_literal(t) else t[1:-1] for t in ordered))
 
 
-_AGGREGATES: Final[dict[str, Callable[[Terms, bool], Term | None]]] = {
+AGGREGATES: Final[dict[str, Callable[..., Term | None]]] = {
     "COUNT": count,
     "SUM": sum_,
     "AVG": average,
@@ -126,6 +126,7 @@ _AGGREGATES: Final[dict[str, Callable[[Terms, bool], Term | None]]] = {
     "SAMPLE": sample,
     "GROUP_CONCAT": group_concat,
 }
+"""By the name in an `AggregateCall`; each takes the terms and `distinct`, GROUP_CONCAT a `separator` too."""
 
 
 def aggregate(call: AggregateCall) -> Callable[[Terms], Term | None]:
@@ -138,5 +139,5 @@ def aggregate(call: AggregateCall) -> Callable[[Terms], Term | None]:
     if call.function == "GROUP_CONCAT" and call.separator is not None:
         separator = call.separator
         return lambda terms: group_concat(terms, distinct, separator)
-    function = _AGGREGATES[call.function]
+    function = AGGREGATES[call.function]
     return lambda terms: function(terms, distinct)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from dotr.expressions.dates import Date, DateTime, DayTime, Duration, Moment, Time, YearMonth, moved, scaled, since
 from dotr.expressions.exact import EXACT, quotient
-from dotr.expressions.values import NUMERIC, Blank, Iri, Lang, Number, Single, Unknown, Value, single
+from dotr.expressions.values import EXACT_TYPES, NUMERIC, Blank, Iri, Lang, Number, Single, Unknown, Value, single
 
 _NODES: Final = frozenset((Iri, Blank))
 _MOMENTS: Final = frozenset((DateTime, Date, Time))
@@ -142,7 +142,7 @@ def add(a: Any, b: Any) -> Value | None:
     if ta is int and tb is int:
         return a + b  # type: ignore[no-any-return]
     if ta in NUMERIC and tb in NUMERIC:
-        return _number(EXACT.add, float.__add__, a, b)
+        return _exactly(EXACT.add, a, b) if ta in EXACT_TYPES and tb in EXACT_TYPES else _inexactly(float.__add__, a, b)
     if ta in _MOMENTS and tb in _DURATIONS:
         return _moved(a, b)
     if ta in _DURATIONS and tb in _MOMENTS:
@@ -157,7 +157,7 @@ def subtract(a: Any, b: Any) -> Value | None:
     if ta is int and tb is int:
         return a - b  # type: ignore[no-any-return]
     if ta in NUMERIC and tb in NUMERIC:
-        return _number(EXACT.subtract, float.__sub__, a, b)
+        return _exactly(EXACT.subtract, a, b) if ta in EXACT_TYPES and tb in EXACT_TYPES else _inexactly(float.__sub__, a, b)
     if ta in _MOMENTS and ta is tb:
         return since(a, b)
     if tb in _DURATIONS:
@@ -174,7 +174,7 @@ def multiply(a: Any, b: Any) -> Value | None:
     if ta is int and tb is int:
         return a * b  # type: ignore[no-any-return]
     if ta in NUMERIC and tb in NUMERIC:
-        return _number(EXACT.multiply, float.__mul__, a, b)
+        return _exactly(EXACT.multiply, a, b) if ta in EXACT_TYPES and tb in EXACT_TYPES else _inexactly(float.__mul__, a, b)
     if ta in NUMERIC and tb is DayTime:
         return _scaled(b, a)
     return _scaled(a, b) if ta is DayTime and tb in NUMERIC else None
@@ -206,17 +206,17 @@ def _ratio(a: float, b: float) -> float:
     return nan if not a or isnan(a) else copysign(inf, a) * copysign(1.0, b)
 
 
-def _number(exact: Callable[[Any, Any], Decimal], inexact: Callable[[float, float], float], a: Any, b: Any) -> Number | None:
-    a, b = promoted(a, b)
-    ta = type(a)
-    if ta is float:
-        return inexact(a, b)
-    if ta is Single:
-        return single(inexact(a, b))
+def _exactly(operation: Callable[[Any, Any], Decimal], a: Any, b: Any) -> Decimal | None:
     try:
-        return exact(a, b)
+        return operation(a, b)
     except DecimalException:
         return None
+
+
+def _inexactly(operation: Callable[[float, float], float], a: Any, b: Any) -> float:
+    a, b = promoted(a, b)
+    result = operation(a, b)
+    return result if type(a) is float else single(result)
 
 
 def _moved(moment: Moment, by: Duration) -> Value | None:
