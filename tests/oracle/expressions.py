@@ -273,8 +273,8 @@ def function(name: str, terms: list[Term]) -> Term:
             flags = re.IGNORECASE if len(terms) > 2 and "i" in plain(terms[2]) else 0
             return boolean(re.search(plain(terms[1]), text(a), flags) is not None)
         case "ABS":
-            size = number(a).value
-            return term_of(Number(number(a).kind, abs(size) if isinstance(size, float) else abs(size)))
+            size: Fraction | float = abs(number(a).value)
+            return term_of(Number(number(a).kind, size))
         case "ROUND" | "CEIL" | "FLOOR":
             return rounded(name, number(a))
     raise NotImplementedError(name)

@@ -1,0 +1,165 @@
+"""Every case of `tests/cases` by the engine in this process, and the index of what they show.
+
+`tests/cases_later` holds cases of what the engine does not evaluate yet; a file moves to `tests/cases` when it does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dotr import Program
+from dotr.diagnostics import Refused
+from tests.oracle.cases import Case, CaseFile, difference, read_folder
+from tests.running import run_engine
+
+FOLDER = Path(__file__).parent / "cases"
+LATER = Path(__file__).parent / "cases_later"
+INDEX: dict[str, dict[str, list[str]]] = yaml.safe_load((Path(__file__).parent / "constructs.yaml").read_text())
+FILES, FILES_LATER = read_folder(FOLDER), read_folder(LATER)
+
+CONSTRUCTS = (
+    # semantics.md, section 7
+    "the paper's Rule R",
+    "followed by",
+    "two rooms",
+    # section 1
+    "several elements in an instant",
+    "repeated element",
+    "blank nodes local to an element",
+    "empty graph",
+    "stream list in any order",
+    "date-times",
+    "unit of time",
+    # section 2
+    "instants do not mix",
+    "no entailment",
+    "RDFS",
+    "OWL 2 RL",
+    "Datalog, the paper's notation",
+    "Datalog, RDFox's notation",
+    "Datalog recursion",
+    "Datalog FILTER",
+    "Datalog BIND",
+    "Datalog with two heads",
+    "Datalog with a variable predicate",
+    "term equality in queries",
+    # section 3
+    "facts before constraints",
+    "multiplicity",
+    "DISTINCT",
+    "static facts",
+    "non-monotonic query",
+    "OPTIONAL",
+    "UNION",
+    "VALUES",
+    "BIND",
+    "FILTER",
+    "computed column",
+    "MINUS",
+    "EXISTS",
+    "property path",
+    "GROUP BY",
+    "ORDER BY and LIMIT",
+    "sub-query",
+    "shared query",
+    "shared query with M.?v",
+    "inline label hides a shared one",
+    "several rule files",
+    # section 4: clauses
+    "each",
+    "last",
+    "first",
+    "within D",
+    "closed interval",
+    "open interval",
+    "half-open interval",
+    "same instant",
+    "xsd:duration",
+    "window from a clause's label",
+    "two clauses from the anchor",
+    "constraint before selection",
+    "selection is not revisited",
+    "no event in two roles",
+    "ties",
+    "ties by hidden attributes",
+    "value equality between labels",
+    "constraint <",
+    "constraint !=",
+    "constraint ||",
+    "as, with further filters",
+    "hidden attribute",
+    # section 4: conditions, consumption, events
+    "if",
+    "error logic",
+    "exact decimals",
+    "time(L)",
+    "consuming",
+    "consuming, simultaneous anchors",
+    "consuming, all bindings of an anchor first",
+    "consuming two labels",
+    "consumption is a rule's own",
+    "rule without a key",
+    "rule over a rule",
+    "rule over a rule over a rule at one instant",
+    "event of two rules",
+    # section 5
+    "with",
+    "canonical computed values",
+    "unbound assignment",
+    "fresh names",
+    "blank nodes in a template",
+    "lists in a template",
+    "Turtle abbreviations in a template",
+    "dropped triples",
+    "event without triples",
+    "blank node of the stream in the output",
+)
+
+CONSTRUCTS_LATER = (
+    "last n",
+    "first n",
+    "not within",
+    "not between",
+    "aggregates",
+    "aggregate between",
+    "consuming an aggregate",
+    "recursion in the past",
+    "Datalog NOT",
+)
+
+
+def params(files: dict[str, CaseFile]) -> list[object]:
+    return [pytest.param(file, case, id=f"{name}: {case.name}") for name, file in files.items() for case in file.cases]
+
+
+def run_case(file: CaseFile, case: Case) -> None:
+    program = Program.load(file.rules, file.graphs, file.datalog, entailment=file.entailment, prefixes=file.prefixes, unit=file.unit)
+    result = run_engine(program, case.elements, case.clock)
+    assert case.expect is None or difference(case.expect, result.outputs) == ""
+    assert case.facts is None or difference(case.facts, result.facts) == ""
+
+
+@pytest.mark.parametrize(("file", "case"), params(FILES))
+def test_case(file: CaseFile, case: Case) -> None:
+    run_case(file, case)
+
+
+@pytest.mark.xfail(reason="not evaluated yet: last n, not, aggregates, recursion", raises=Refused, strict=True)
+@pytest.mark.parametrize(("file", "case"), params(FILES_LATER))
+def test_case_later(file: CaseFile, case: Case) -> None:
+    run_case(file, case)
+
+
+@pytest.mark.parametrize(("files", "constructs"), [(FILES, CONSTRUCTS), (FILES_LATER, CONSTRUCTS_LATER)], ids=["now", "later"])
+def test_every_construct_has_a_case(files: dict[str, CaseFile], constructs: tuple[str, ...]) -> None:
+    shown = {construct for name, cases in INDEX.items() if name in files for named in cases.values() for construct in named}
+    assert set(constructs) <= shown
+    assert shown <= {*CONSTRUCTS, *CONSTRUCTS_LATER}
+
+
+def test_every_case_shows_a_construct() -> None:
+    indexed = {(file, case) for file, cases in INDEX.items() for case, named in cases.items() if named}
+    assert indexed == {(name, case.name) for name, file in {**FILES, **FILES_LATER}.items() for case in file.cases}

@@ -1,0 +1,28 @@
+"""Every case of `tests/cases` and `tests/cases_later` by the oracle: what was derived by hand is what it says too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.oracle.cases import Case, CaseFile, difference, read_folder, read_world
+from tests.oracle.program import run
+
+FILES = {**read_folder(Path(__file__).parent / "cases"), **read_folder(Path(__file__).parent / "cases_later")}
+CASES = [pytest.param(file, case, id=f"{name}: {case.name}") for name, file in FILES.items() for case in file.cases]
+
+
+@pytest.mark.parametrize(("file", "case"), CASES)
+def test_case(file: CaseFile, case: Case) -> None:
+    world = read_world(
+        [(str(path), path.read_text()) for path in file.rules],
+        [path.read_text() for path in file.graphs],
+        [(str(path), path.read_text()) for path in file.datalog],
+        file.entailment,
+        file.prefixes,
+        case.clock,
+    )
+    result = run(world, case.elements)
+    assert case.expect is None or difference(case.expect, result.outputs) == ""
+    assert case.facts is None or difference(case.facts, result.facts) == ""
