@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -12,7 +12,8 @@ from dotr.engine.stage_one import Asked
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.stream import Firing, Instant
 from dotr.model.terms import Label, Triple, Variable
-from dotr.model.time import Clock, Micros
+from dotr.model.time import Clock
+from dotr.outputs.writing import ntriples, output_order
 
 
 class Engine:
@@ -53,11 +54,6 @@ class Engine:
     def remembered(self) -> int:
         """How many events the state holds."""
         return sum(map(len, self._states))
-
-
-def output_order(firing: Firing) -> tuple[Micros, str, Sequence[tuple[str, str]], Sequence[Triple]]:
-    """The order of output lines: time, rule name, attributes; then the graph, so that it is always the same."""
-    return firing.time, firing.rule, firing.attributes, firing.graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +106,8 @@ class Session:
         return []
 
     def _event(self, firing: Firing) -> OutputEvent:
-        graph = "".join(f"{s} {p} {o} .\n" for s, p, o in firing.graph)
-        return OutputEvent(firing.time // self._unit.value, firing.rule, firing.event, dict(firing.attributes), graph)
+        time = firing.time // self._unit.value
+        return OutputEvent(time, firing.rule, firing.event, dict(firing.attributes), ntriples(firing.graph))
 
 
 def local(triples: Iterable[Triple]) -> tuple[Triple, ...]:
