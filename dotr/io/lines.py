@@ -1,0 +1,47 @@
+"""Files as streams of lines of bytes, plain or compressed, from any position on."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from typing import BinaryIO, Final
+
+from dotr.diagnostics import refuse
+from dotr.io.records import Position, Record
+from dotr.model.places import Span
+
+DAMAGED: Final = (OSError, EOFError, zlib.error)
+"""What reading a file can raise once it is open."""
+
+_BUFFER: Final = 1 << 16
+_MAGIC: Final = b"\x1f\x8b"
+
+
+def open_lines(path: str, position: Position, place: Span | None = None) -> BinaryIO:
+    """The file's bytes from a position on, decompressed where they are gzip; raises `Refused` where it cannot be read.
+
+    A plain file is entered at its offset; a compressed one is read and skipped up to it.
+    """
+    try:
+        file: BinaryIO = open(path, "rb", _BUFFER)  # noqa: SIM115 (the reader closes it)
+        try:
+            compressed = file.read(2) == _MAGIC
+            file.seek(0 if compressed else position.offset)
+            if compressed:
+                file = io.BufferedReader(gzip.GzipFile(fileobj=file), _BUFFER)
+                left = position.offset
+                while left and (skipped := len(file.read(min(left, 1 << 20)))):
+                    left -= skipped
+        except BaseException:
+            file.close()
+            raise
+    except DAMAGED as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise refuse("I101", f"cannot read {path}: {reason}", place, "Is the input's path right, and may you read it?") from None
+    return file
+
+
+def damaged(offset: int, line: int, error: Exception) -> Record:
+    """The record of a file that cannot be read any further."""
+    return Record(offset, offset, line, None, None, b"", f"the file cannot be read from here on: {error}")

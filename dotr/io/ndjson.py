@@ -1,0 +1,77 @@
+"""NDJSON: a line is an element, `{"time": …, "graph": "<Turtle>"}`; other keys are none of ours (interface.md).
+
+Invariant: a line is unreadable in a scan exactly if it is when read. Cost: about 6 µs a line with a one-triple graph.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+from dotr.io.graphs import Header, check_turtle, read_turtle
+from dotr.io.lines import DAMAGED, damaged
+from dotr.io.records import InputFile, Position, Record
+from dotr.io.times import parse_date_time, parse_integer
+from dotr.model.stream import Element
+from dotr.model.time import Micros, Unit
+
+_BOM: Final = "\ufeff"
+
+
+def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
+    """The records from a position on; their elements too, if asked for."""
+    offset, line = position
+    before, unit = Header(dict(spec.prefixes)).before, spec.unit
+    decode = json.JSONDecoder().decode
+    line -= 1
+    end = offset
+    try:
+        for raw in lines:
+            offset, end = end, end + len(raw)
+            line += 1
+            time: Micros | None = None
+            try:
+                text = raw.decode()
+                data = decode(text if offset else text.removeprefix(_BOM))
+                time = _time(data, unit)
+                graph = data.get("graph")
+                if type(graph) is not str:
+                    raise ValueError("it has no graph" if graph is None else "its graph is no text")
+                if elements:
+                    yield Record(offset, end, line, time, Element(time, read_turtle(before(graph))), raw)
+                    continue
+                check_turtle(before(graph))
+            except (ValueError, RecursionError) as error:
+                if raw.strip():
+                    yield Record(offset, end, line, None, None, raw, _why(error), time)
+            else:
+                yield Record(offset, end, line, time, None, raw)
+    except DAMAGED as error:
+        yield damaged(end, line + 1, error)
+
+
+def _time(data: object, unit: Unit) -> Micros:
+    if not isinstance(data, dict):
+        raise ValueError("it is no JSON object")
+    time = data.get("time")
+    if type(time) is int:
+        return parse_integer(time, unit)
+    if type(time) is str:
+        try:
+            return parse_date_time(time)
+        except ValueError as error:
+            raise ValueError(f"its time cannot be read: {error}") from None
+    raise ValueError("it has no time" if time is None else "its time is neither an integer nor a date-time")
+
+
+def _why(error: Exception) -> str:
+    match error:
+        case json.JSONDecodeError():
+            return f"it is no JSON: {error.msg[:1].lower()}{error.msg[1:]} at column {error.colno}"
+        case UnicodeDecodeError():
+            return f"it is not UTF-8 (byte {error.start})"
+        case RecursionError():
+            return "it is nested too deeply"
+        case _:
+            return str(error)

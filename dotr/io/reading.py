@@ -1,0 +1,111 @@
+"""Reading one file of an input: as elements, or as times alone.
+
+Both give the same records at the same places with the same answer to "is it readable?"; a scan leaves out making the elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import BinaryIO, Final, TypeAlias
+
+from dotr.diagnostics import Diagnostic, Refused
+from dotr.io import csv_rows, ndjson, nquads, trig
+from dotr.io.csv_map import template_of
+from dotr.io.graphs import check_prefixes
+from dotr.io.lines import open_lines
+from dotr.io.records import START, Format, InputFile, Position, Record
+from dotr.model.places import Span
+from dotr.model.time import Clock, Unit
+
+_Records: TypeAlias = Callable[[BinaryIO, InputFile, Position, bool], Iterator[Record]]
+
+_READERS: Final[dict[Format, _Records]] = {
+    Format.NDJSON: ndjson.records,
+    Format.TRIG: trig.records,
+    Format.NQUADS: nquads.records,
+    Format.CSV: csv_rows.records,
+}
+
+
+class Reader:
+    """An open file, read forward from a position: the start, or the start of a record.
+
+    `elements=False` is a scan. A reader may be kept: each call of `records` goes on where the last one stopped.
+    """
+
+    __slots__ = ("_held", "_lines", "_records", "file")
+
+    def __init__(self, file: InputFile, position: Position = START, *, elements: bool = True) -> None:
+        self.file = file
+        self._lines = open_lines(file.path, position)
+        self._held: Record | None = None
+        try:
+            self._records = _READERS[file.format](self._lines, file, position, elements)
+        except BaseException:
+            self._lines.close()
+            raise
+
+    def records(self, stop: int | None = None) -> Iterator[Record]:
+        """The records up to the first one that starts at or behind the offset `stop`; None: to the end."""
+        held, self._held = self._held, None
+        if held is not None:
+            if stop is not None and held.offset >= stop:
+                self._held = held
+                return
+            yield held
+        if stop is None:
+            yield from self._records
+            return
+        for record in self._records:
+            if record.offset >= stop:
+                self._held = record
+                return
+            yield record
+
+    def close(self) -> None:
+        """Close the file; records that are left are not read."""
+        self._lines.close()
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()
+
+
+def check_input(file: InputFile, place: Span | None = None) -> None:
+    """Raises `Refused` with everything that can be known to be wrong before the first record is read."""
+    problems: list[Diagnostic] = []
+    checks: list[Callable[[], object]] = [lambda: check_prefixes(file.prefixes), lambda: open_lines(file.path, START, place).close()]
+    if file.format is Format.CSV:
+        checks += [lambda: template_of(file), lambda: csv_rows.header_of(file, place)]
+    for check in checks:
+        try:
+            check()
+        except Refused as refused:
+            problems += [problem for problem in refused.diagnostics if problem not in problems]
+    if problems:
+        raise Refused(problems)
+
+
+def clock_of(files: Sequence[InputFile], unit: Unit) -> Clock:
+    """How a pipeline over these files writes time: as date-times if any input has them, else as integers of the unit.
+
+    The first record of a file that can be read and is not at time 0 speaks for the file.
+    """
+    return Clock(unit, any(map(_dated, files)))
+
+
+def _dated(file: InputFile) -> bool:
+    # The unit of integers decides what an integer says, and nothing about a date-time: so two units tell them apart.
+    with (
+        Reader(replace(file, unit=Unit.MICROSECOND), elements=False) as fine,
+        Reader(replace(file, unit=Unit.DAY), elements=False) as coarse,
+    ):
+        for one, other in zip(fine.records(), coarse.records(), strict=True):
+            if one.time != other.time:
+                return False
+            if one.time:  # not midnight of 1970-01-01, which may be an integer too
+                return True
+    return False

@@ -1,0 +1,103 @@
+"""Where text goes: one file in process, one file a batch on Spark.
+
+Invariant: a file of a folder is there whole or not at all, and writing a batch again writes the same file again. A run never adds to
+what an older one has written.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from dotr.diagnostics import refuse
+from dotr.model.places import Span
+
+_DIGITS: Final = 12
+
+
+def check_new(path: str, place: Span | None = None) -> None:
+    """Raises `Refused` where an older run's output is at the path: a file, or a folder that is not empty."""
+    target = Path(path)
+    try:
+        taken = target.is_dir() and any(target.iterdir())
+        if taken or (target.exists() and not target.is_dir()):
+            hint = "A run does not mix its output with an older one's: use --fresh to remove it first, or another path."
+            raise refuse("I201", f"{path} is there already", place, hint)
+    except OSError as error:
+        raise _unwritable(path, error, place) from None
+
+
+def _unwritable(path: str, error: OSError, place: Span | None) -> Exception:
+    return refuse("I202", f"cannot write {path}: {error.strerror or error}", place, "Choose a path that can be written.")
+
+
+class FileSink:
+    """A text file, written from its beginning; compressed if its path ends in .gz. Folders above it are made.
+
+    Raises `Refused` where the file is there already, or cannot be written.
+    """
+
+    __slots__ = ("_file", "_text", "path")
+
+    def __init__(self, path: str, place: Span | None = None) -> None:
+        self.path = path
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            self._file = open(path, "xb")  # noqa: SIM115 (closed by close)
+        except OSError as error:
+            if Path(path).is_file():
+                check_new(path, place)
+            raise _unwritable(path, error, place) from None
+        # Neither time nor path goes into a compressed file: the same output is the same bytes.
+        raw = gzip.GzipFile("", "wb", fileobj=self._file, mtime=0) if path.endswith(".gz") else self._file
+        self._text = io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="\n")
+
+    def write(self, texts: Iterable[str]) -> None:
+        """Append texts, which bring their line ends with them."""
+        self._text.writelines(texts)
+
+    def flush(self) -> None:
+        """Hand on to the operating system what was written."""
+        self._text.flush()
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._text.close()
+        self._file.close()
+
+    def __enter__(self) -> FileSink:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()
+
+
+def write_batch(folder: str, batch: int, texts: Iterable[str], suffix: str) -> None:
+    """Write a batch's file into a folder, whole or not at all, in place of an earlier try of the same batch; no file for no text.
+
+    `suffix` is the format's, such as `.ndjson`. Raises `Refused` where the folder cannot be written.
+    """
+    target = Path(folder) / f"{batch:0{_DIGITS}}{suffix}"
+    waiting = target.with_name(f".{target.name}.tmp")
+    try:
+        text = "".join(texts)
+        if not text:
+            target.unlink(missing_ok=True)
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(waiting, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(waiting, target)
+        directory = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise _unwritable(folder, error, None) from None
