@@ -157,7 +157,7 @@ def test_not(text: str, body: tuple[TriplePattern, ...]) -> None:
 
 def test_expressions_end_where_their_bracket_closes() -> None:
     rule = one(
-        """:A(?x) :- :p(?x, ?v), FILTER((?v + 1) * 2 > 3 && ?v != ')' && ?v != ' # ('), FILTER regex(?v, "a)"), BIND((?v+(1)) AS ?w)."""
+        """:A(?x) :- :p(?x, ?v), FILTER((?v + 1) * 2 > 3 && ?v != ')' && ?v != ' # ('), FILTER regex(?v, "a[)]"), BIND((?v+(1)) AS ?w)."""
     )
     assert [type(item) for item in rule.body] == [TriplePattern, Test, Test, Bind]
 

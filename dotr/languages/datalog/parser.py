@@ -8,25 +8,20 @@ Cost: about 20 µs a rule of three atoms; a term's text is understood once a fil
 
 from __future__ import annotations
 
-import re
 from typing import Final, NoReturn, TypeAlias
-from urllib.parse import urljoin
 
 from dotr.diagnostics import Diagnostic, Refused, did_you_mean
+from dotr.languages.datalog.terms import TYPE, Reader, Unreadable
 from dotr.languages.datalog.tokens import Kind, Token, statements
 from dotr.languages.sparql import parse_expression
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Slot, TimeOf, TriplePattern, Var
 from dotr.model.datalog import Bind, BodyItem, DatalogRule, Not, Test
 from dotr.model.places import Document, Span
-from dotr.model.terms import FALSE, OWL, RDF, RDF_TYPE, RDFS, TRUE, XSD, Prefixes, iri, is_iri, is_literal, literal, unescaped
+from dotr.model.terms import Prefixes, is_iri, is_literal
 
-_VARIABLE, _ARROW, _NAME, _MARK, _IRI, _STRING, _NUMBER, _BLANK, _WORD, _TAG, _QUOTE, _OPERATOR = (kind.value for kind in Kind)
+_VARIABLE, _ARROW, _NAME, _MARK, _IRI, _WORD = (k.value for k in (Kind.VARIABLE, Kind.ARROW, Kind.NAME, Kind.MARK, Kind.IRI, Kind.WORD))
 
-_TYPE: Final = Const(RDF_TYPE)
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-_ESCAPED: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
 _CLOSING: Final = {"(": ")", "[": "]"}
-_WELL_KNOWN: Final = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
 _KEYWORDS: Final = ("FILTER", "BIND", "NOT", "PREFIX", "BASE", "AGGREGATE", "SKOLEM")
 _UNSUPPORTED: Final = {
     "AGGREGATE": (
@@ -40,10 +35,6 @@ _ATOMS: Final = "Atoms are :C(?x), :p(?x, ?y), :p[?x, ?y] and [?s, ?p, ?o]."
 
 Atom: TypeAlias = TriplePattern | None
 """None: an atom that was readable but wrong (it has been reported)."""
-
-
-class _Unreadable(Exception):
-    """The rest of a statement cannot be read."""
 
 
 def parse_datalog(document: Document, prefixes: Prefixes) -> tuple[DatalogRule, ...]:
@@ -67,17 +58,7 @@ def parse_datalog(document: Document, prefixes: Prefixes) -> tuple[DatalogRule, 
     return tuple(rules)
 
 
-class _Parser:
-    def __init__(self, document: Document, prefixes: Prefixes) -> None:
-        self.problems: list[Diagnostic] = []
-        self._document = document
-        self._prefixes: dict[str, str] = dict(prefixes)
-        self._declares = False
-        self._base = ""
-        self._slots: dict[str, Slot] = {}
-        self._tokens: list[Token] = []
-        self._at = 0
-
+class _Parser(Reader):
     # --- statements ---
 
     def statement(self, tokens: list[Token], line: int) -> DatalogRule | None:
@@ -88,15 +69,15 @@ class _Parser:
         last = tokens[-1]
         end = last[2] + len(last[1])
         # A sentinel, so that looking at a token needs no check of the end.
-        tokens.append((_OPERATOR, "", end))
+        tokens.append((Kind.OPERATOR, "", end))
         try:
             if text == ".":
                 return None
-            if (kind == _WORD and text.upper() in ("PREFIX", "BASE")) or kind == _TAG:
+            if (kind == _WORD and text.upper() in ("PREFIX", "BASE")) or kind == Kind.TAG:
                 self._declaration()
                 return None
             head, body = self._rule()
-        except _Unreadable:
+        except Unreadable:
             return None
         if len(self.problems) > known:
             return None
@@ -107,17 +88,15 @@ class _Parser:
         word = self._tokens[0][1].lstrip("@").upper()
         self._at = 1
         if word == "BASE":
+            self._slots.clear()
             self._base = self._resolved(self._expect(_IRI, "an IRI in angle brackets"))
         elif word == "PREFIX":
             name = self._expect(_NAME, "a prefix that ends in a colon")
             if not name[1].endswith(":") or name[1].count(":") > 1:
                 self._fail("K201", f"expected a prefix that ends in a colon, found {name[1]}", name)
-            if not self._declares:
-                self._declares, self._prefixes = True, {}
-            self._prefixes[name[1][:-1]] = self._resolved(self._expect(_IRI, "an IRI in angle brackets"))
+            self._declare(name[1][:-1], self._resolved(self._expect(_IRI, "an IRI in angle brackets")))
         else:
             self._fail("K201", f"unexpected {self._tokens[0][1]}", self._tokens[0], "Declarations are @prefix and @base.")
-        self._slots.clear()
         if self._tokens[self._at][1] not in ("", "."):
             self._unexpected("the end of the declaration")
 
@@ -260,7 +239,7 @@ class _Parser:
             kind, text, _ = token = self._tokens[self._at]
             if text == "" or (kind == _MARK and text == "." and self._at == len(self._tokens) - 2):
                 self._fail("K208", "( is never closed", opened, "Add the ) that belongs to it.")
-            if kind == _QUOTE:
+            if kind == Kind.QUOTE:
                 self._unclosed_string(token)
             depth += {"(": 1, ")": -1}.get(text, 0)
             self._at += 1
@@ -299,7 +278,7 @@ class _Parser:
             name = self._slot(token)
             place, predicate_place = tokens[at + 2], token
             if len(slots) == 1:
-                subject, predicate, object_ = slots[0], _TYPE, name
+                subject, predicate, object_ = slots[0], TYPE, name
             elif len(slots) == 2:
                 subject, predicate, object_ = slots[0], name, slots[1]
             else:
@@ -336,96 +315,16 @@ class _Parser:
                 self._at = at
                 return slots
             self._at = at - 1
-            hint = "Terms are separated by commas." if tokens[self._at][0] not in (_MARK, _OPERATOR, _ARROW) else ""
+            hint = "Terms are separated by commas." if tokens[self._at][0] not in (_MARK, Kind.OPERATOR, _ARROW) else ""
             self._unexpected(f"`,` or `{closing}`", hint)
 
-    def _slot(self, token: Token) -> Slot:
-        """The term or variable at a token (and behind it: a literal's datatype or language, where `_at` then stands at its last token)."""
-        kind, text, _ = token
-        slot: Slot
-        match kind:
-            case Kind.VARIABLE:
-                slot = Var(text[1:])
-            case Kind.NAME | Kind.IRI:
-                slot = Const(iri(self._resolved(token)))
-            case Kind.NUMBER:
-                name = "double" if "e" in text.lower() else "decimal" if "." in text else "integer"
-                slot = Const(literal(text, XSD + name))
-            case Kind.WORD if text == "a":
-                slot = _TYPE
-            case Kind.WORD if text in ("true", "false"):
-                slot = Const(TRUE if text == "true" else FALSE)
-            case Kind.STRING:
-                return self._literal(token)
-            case Kind.BLANK:
-                hint = "In a rule's body write a variable; a fact of the background needs a graph file (Turtle) for nodes without a name."
-                self._note("K205", "a blank node cannot be written in a rule", token, hint)
-                return _TYPE
-            case Kind.QUOTE:
-                self._unclosed_string(token)
-            case Kind.WORD:
-                hint = "Names need a prefix (:name) or angle brackets, variables a question mark, text quotes."
-                self._fail("K201", f"expected a term, found {text}", token, hint)
-            case _:
-                self._unexpected("a term")
-        self._slots[text] = slot
-        return slot
-
-    def _literal(self, token: Token) -> Slot:
-        text = token[1]
-        width = 3 if len(text) >= 6 and text[:3] in ('"""', "'''") else 1
-        lexical = unescaped(text[width:-width])
-        at = self._at
-        following = self._tokens[at + 1]
-        if following[0] == _TAG:
-            self._at = at + 1
-            return Const(literal(lexical, language=following[1][1:]))
-        if following[1] == "^^":
-            self._at = at + 2
-            datatype = self._tokens[at + 2]
-            if datatype[0] not in (_NAME, _IRI):
-                self._unexpected("a datatype")
-            return Const(literal(lexical, self._resolved(datatype)))
-        return Const(literal(lexical))
-
-    def _resolved(self, token: Token) -> str:
-        """The IRI of an IRI reference or a prefixed name, without angle brackets."""
-        kind, text, _ = token
-        if kind == _IRI:
-            name = unescaped(text[1:-1])
-            if _SCHEME.match(name):
-                return name
-            if self._base:
-                return urljoin(self._base, name)
-            self._note("K206", f"{text} is a relative IRI", token, "Write it in full, or declare a base (`@base <…> .`).")
-            return name
-        prefix, local = text.split(":", 1)
-        namespace = self._prefixes.get(prefix)
-        if namespace is None:
-            self._note("K202", f"unknown prefix {prefix}:", (_NAME, prefix + ":", token[2]), self._prefix_hint(prefix))
-            return text
-        return namespace + (_ESCAPED.sub(r"\1", local) if "\\" in local else local)
-
-    def _prefix_hint(self, prefix: str) -> str:
-        if prefix in _WELL_KNOWN:
-            return f"Add `PREFIX {prefix}: <{_WELL_KNOWN[prefix]}>` at the top of the file."
-        known = ", ".join(sorted(f"{p}:" for p in self._prefixes)) or "none"
-        return did_you_mean(prefix, sorted(self._prefixes)) or f"Declare it: `PREFIX {prefix}: <…>`. Known here: {known}."
-
     # --- problems ---
-
-    def _expect(self, kind: int, what: str, text: str = "") -> Token:
-        token = self._tokens[self._at]
-        if token[0] != kind or (text and token[1] != text):
-            self._unexpected(what)
-        self._at += 1
-        return token
 
     def _no_atom(self, token: Token, *, head: bool) -> NoReturn:
         kind, text, _ = token
         if kind == _VARIABLE:
             followed = self._tokens[self._at + 1]
-            if followed[0] == _OPERATOR and followed[1]:
+            if followed[0] == Kind.OPERATOR and followed[1]:
                 self._fail("K201", f"{text} {followed[1]} … is no atom", token, f"Write FILTER({text} {followed[1]} …).")
             self._fail("K201", f"{text} cannot be a class or a predicate here", token, f"Write [?x, {text}, ?y], or [?x, a, {text}].")
         if kind == _WORD and head and text.upper() in ("FILTER", "BIND", "NOT"):
@@ -435,29 +334,6 @@ class _Parser:
         if kind == _WORD:
             self._fail("K201", f"unknown word {text}", token, did_you_mean(text.upper(), _KEYWORDS) or f"Names need a prefix: :{text}.")
         self._unexpected("an atom", _ATOMS)
-
-    def _unexpected(self, wanted: str, hint: str = "") -> NoReturn:
-        token = self._tokens[self._at]
-        kind, text, _ = token
-        if kind == _QUOTE:
-            self._unclosed_string(token)
-        if kind == _ARROW and not hint:
-            hint = "A rule has one `:-`; the rule before ends with a dot."
-        elif wanted.endswith("`.`") and kind in (_NAME, _IRI, _WORD) and not hint:
-            hint = "Atoms are separated by commas, and a rule ends with a dot."
-        self._fail("K201", f"expected {wanted}, found {text or 'the end of the file'}", token, hint)
-
-    def _unclosed_string(self, token: Token) -> NoReturn:
-        hint = f"Close it with {token[1]} on the same line; several lines need {token[1] * 3}."
-        self._fail("K208", "a string that is never closed", token, hint)
-
-    def _fail(self, code: str, message: str, token: Token, hint: str = "") -> NoReturn:
-        self._note(code, message, token, hint)
-        raise _Unreadable
-
-    def _note(self, code: str, message: str, token: Token, hint: str = "", end: int = 0) -> None:
-        span = Span(self._document, token[2], end or token[2] + len(token[1]))
-        self.problems.append(Diagnostic(code, message, span, hint))
 
     def _behind(self) -> int:
         """The offset behind the last token that was read."""

@@ -1,0 +1,150 @@
+"""The terms of a Datalog file: what a token says under the prefixes declared so far, and how a problem is noted.
+
+Invariant: a term's text is understood once between two declarations (`_slots`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NoReturn
+from urllib.parse import urljoin
+
+from dotr.diagnostics import Diagnostic, did_you_mean
+from dotr.languages.datalog.tokens import Kind, Token
+from dotr.model.algebra import Const, Slot, Var
+from dotr.model.places import Document, Span
+from dotr.model.terms import FALSE, OWL, RDF, RDF_TYPE, RDFS, TRUE, XSD, Prefixes, iri, literal, unescaped
+
+TYPE: Final = Const(RDF_TYPE)
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_ESCAPED: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
+_WELL_KNOWN: Final = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
+
+
+class Unreadable(Exception):
+    """The rest of a statement cannot be read; the problem has been noted."""
+
+
+class Reader:
+    """A place in the tokens of a statement, and what the file has declared before it."""
+
+    def __init__(self, document: Document, prefixes: Prefixes) -> None:
+        self.problems: list[Diagnostic] = []
+        self._document = document
+        self._prefixes: dict[str, str] = dict(prefixes)
+        self._declares = False
+        self._base = ""
+        self._slots: dict[str, Slot] = {}
+        self._tokens: list[Token] = []
+        self._at = 0
+
+    def _declare(self, prefix: str, namespace: str) -> None:
+        """The file's first prefix hides all that were given."""
+        if not self._declares:
+            self._declares, self._prefixes = True, {}
+        self._prefixes[prefix] = namespace
+        self._slots.clear()
+
+    def _slot(self, token: Token) -> Slot:
+        """The term or variable at a token (and behind it: a literal's datatype or language, where `_at` then stands at its last token)."""
+        kind, text, _ = token
+        slot: Slot
+        match kind:
+            case Kind.VARIABLE:
+                slot = Var(text[1:])
+            case Kind.NAME | Kind.IRI:
+                slot = Const(iri(self._resolved(token)))
+            case Kind.NUMBER:
+                name = "double" if "e" in text.lower() else "decimal" if "." in text else "integer"
+                slot = Const(literal(text, XSD + name))
+            case Kind.WORD if text == "a":
+                slot = TYPE
+            case Kind.WORD if text in ("true", "false"):
+                slot = Const(TRUE if text == "true" else FALSE)
+            case Kind.STRING:
+                return self._literal(token)
+            case Kind.BLANK:
+                hint = "In a rule's body write a variable; a fact of the background needs a graph file (Turtle) for nodes without a name."
+                self._note("K205", "a blank node cannot be written in a rule", token, hint)
+                return TYPE
+            case Kind.QUOTE:
+                self._unclosed_string(token)
+            case Kind.WORD:
+                hint = "Names need a prefix (:name) or angle brackets, variables a question mark, text quotes."
+                self._fail("K201", f"expected a term, found {text}", token, hint)
+            case _:
+                self._unexpected("a term")
+        self._slots[text] = slot
+        return slot
+
+    def _literal(self, token: Token) -> Slot:
+        text = token[1]
+        width = 3 if len(text) >= 6 and text[:3] in ('"""', "'''") else 1
+        lexical = unescaped(text[width:-width])
+        at = self._at
+        following = self._tokens[at + 1]
+        if following[0] == Kind.TAG:
+            self._at = at + 1
+            return Const(literal(lexical, language=following[1][1:]))
+        if following[1] == "^^":
+            self._at = at + 2
+            datatype = self._tokens[at + 2]
+            if datatype[0] not in (Kind.NAME, Kind.IRI):
+                self._unexpected("a datatype")
+            return Const(literal(lexical, self._resolved(datatype)))
+        return Const(literal(lexical))
+
+    def _resolved(self, token: Token) -> str:
+        """The IRI of an IRI reference or a prefixed name, without angle brackets."""
+        kind, text, _ = token
+        if kind == Kind.IRI:
+            name = unescaped(text[1:-1])
+            if _SCHEME.match(name):
+                return name
+            if self._base:
+                return urljoin(self._base, name)
+            self._note("K206", f"{text} is a relative IRI", token, "Write it in full, or declare a base (`@base <…> .`).")
+            return name
+        prefix, local = text.split(":", 1)
+        namespace = self._prefixes.get(prefix)
+        if namespace is None:
+            self._note("K202", f"unknown prefix {prefix}:", (Kind.NAME, prefix + ":", token[2]), self._prefix_hint(prefix))
+            return text
+        return namespace + (_ESCAPED.sub(r"\1", local) if "\\" in local else local)
+
+    def _prefix_hint(self, prefix: str) -> str:
+        if prefix in _WELL_KNOWN:
+            return f"Add `PREFIX {prefix}: <{_WELL_KNOWN[prefix]}>` at the top of the file."
+        known = ", ".join(sorted(f"{p}:" for p in self._prefixes)) or "none"
+        return did_you_mean(prefix, sorted(self._prefixes)) or f"Declare it: `PREFIX {prefix}: <…>`. Known here: {known}."
+
+    def _expect(self, kind: int, what: str, text: str = "") -> Token:
+        token = self._tokens[self._at]
+        if token[0] != kind or (text and token[1] != text):
+            self._unexpected(what)
+        self._at += 1
+        return token
+
+    def _unexpected(self, wanted: str, hint: str = "") -> NoReturn:
+        token = self._tokens[self._at]
+        kind, text, _ = token
+        if kind == Kind.QUOTE:
+            self._unclosed_string(token)
+        if kind == Kind.ARROW and not hint:
+            hint = "A rule has one `:-`; the rule before ends with a dot."
+        elif wanted.endswith("`.`") and kind in (Kind.NAME, Kind.IRI, Kind.WORD) and not hint:
+            hint = "Atoms are separated by commas, and a rule ends with a dot."
+        self._fail("K201", f"expected {wanted}, found {text or 'the end of the file'}", token, hint)
+
+    def _unclosed_string(self, token: Token) -> NoReturn:
+        hint = f"Close it with {token[1]} on the same line; several lines need {token[1] * 3}."
+        self._fail("K208", "a string that is never closed", token, hint)
+
+    def _fail(self, code: str, message: str, token: Token, hint: str = "") -> NoReturn:
+        self._note(code, message, token, hint)
+        raise Unreadable
+
+    def _note(self, code: str, message: str, token: Token, hint: str = "", end: int = 0) -> None:
+        span = Span(self._document, token[2], end or token[2] + len(token[1]))
+        self.problems.append(Diagnostic(code, message, span, hint))
