@@ -11,19 +11,14 @@ from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.term import BNode, Literal, URIRef, Variable
 
 from dotr.diagnostics import Diagnostic, did_you_mean
+from dotr.expressions.casts import CASTS
+from dotr.expressions.regexes import problem
 from dotr.languages.sparql.grammar import Node
 from dotr.languages.sparql.tokens import Kind, Scan, Token
 from dotr.languages.sparql.words import AGGREGATES
 from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.terms import RDF, XSD, Term, iri, literal_parts
-
-_CASTS: Final = (
-    "boolean double float decimal integer dateTime string date time duration dayTimeDuration yearMonthDuration long int short byte "
-    "nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger unsignedLong unsignedInt unsignedShort unsignedByte"
-)
-CASTS: Final = tuple(f"<{XSD}{name}>" for name in _CASTS.split())
-"""The functions with an IRI that there are: the casts to the data types that have values."""
 
 _LEAVES: Final = {URIRef(RDF + name): iri(RDF + name) for name in ("type", "first", "rest", "nil")}
 _STAND_IN: Final = re.compile(r"t([0-9]+)")
@@ -155,8 +150,22 @@ class Reading:
                 return self._aggregate(node)
             case _:
                 word = name.removeprefix("Builtin_").upper()
+                word = _RENAMED.get(word, word)
                 arguments = [self.expression(a) for key in node for a in self.listed(node[key])]
-                return Call(_RENAMED.get(word, word), tuple(arguments))
+                if word == "IRI" and self.scan.base:
+                    arguments.append(Const(iri(self.scan.base)))
+                if word in ("REGEX", "REPLACE"):
+                    self._check_pattern(node, arguments)
+                return Call(word, tuple(arguments))
+
+    def _check_pattern(self, node: Node, arguments: list[Expression]) -> None:
+        """A pattern that stands in the text is tried now."""
+        flags = arguments[2 if node.name == "Builtin_REGEX" else 3 :] or [Const('""')]
+        pattern = arguments[1]
+        if isinstance(pattern, Const) and isinstance(flags[0], Const) and pattern.term[0] == flags[0].term[0] == '"':
+            reason = problem(literal_parts(pattern.term)[0], literal_parts(flags[0].term)[0])
+            if reason:
+                self.problem("Q120", f"this pattern cannot be used: {reason}", self.span(node.pattern))
 
     def conjuncts(self, node: Node) -> Iterator[Node]:
         """The parts of a condition between its outermost `&&`."""
@@ -197,7 +206,7 @@ class Reading:
         assert token is not None
         name = function.term if isinstance(function, Const) else ""
         if name not in CASTS:
-            hint = did_you_mean(name, CASTS) or "Functions with an IRI are the casts, such as xsd:integer(?x)."
+            hint = did_you_mean(name, list(CASTS)) or "Functions with an IRI are the casts, such as xsd:integer(?x)."
             self.problem("Q115", f"there is no function {token.text}", token.span, hint)
         elif len(arguments) != 1 or node.distinct:
             self.problem("Q115", f"{token.text} takes one argument, and no DISTINCT", token.span)
