@@ -25,7 +25,6 @@ from dotr.model.algebra import (
     Join,
     LeftJoin,
     Minus,
-    PathPattern,
     Pattern,
     Select,
     Slot,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from dotr.expressions import AGGREGATES, order_key
+from dotr.expressions import aggregate, order_key
 from dotr.model.algebra import AggregateCall, Direction, Exists, Group, Select, Var
-from dotr.model.terms import TRUE, Term, Variable
+from dotr.model.terms import Term, Variable
 from dotr.queries.computing import Computed, Existence
 from dotr.queries.graph import Graph
 from dotr.queries.matching import Bindings, Solution
@@ -45,21 +45,19 @@ def distinct_of(solutions: Sequence[Solution]) -> list[Solution]:
 class _Summary:
     """One aggregate of a group."""
 
-    __slots__ = ("_argument", "_combine", "_distinct", "_separator")
+    __slots__ = ("_argument", "_combine", "_distinct")
 
     def __init__(self, call: AggregateCall, compiled: Compiler) -> None:
         self._argument = None if call.argument is None else Computed(call.argument, compiled)
-        self._combine = AGGREGATES[call.function]
+        self._combine = aggregate(call)
         self._distinct = call.distinct
-        self._separator = {} if call.separator is None else {"separator": call.separator}
 
     def of(self, graph: Graph, group: list[Solution], outer: Bindings) -> Term | None:
-        if self._argument is None:  # COUNT(*)
-            if self._distinct:
-                group = distinct_of([{name: value for name, value in s.items() if name[0] not in HIDDEN} for s in group])
-            return self._combine([TRUE] * len(group))
-        values = [self._argument.of(graph, solution, outer) for solution in group]
-        return self._combine(values, self._distinct, **self._separator)
+        if self._argument is not None:
+            return self._combine([self._argument.of(graph, solution, outer) for solution in group])
+        if self._distinct:
+            group = distinct_of([{name: value for name, value in s.items() if name[0] not in HIDDEN} for s in group])
+        return self._combine([f"_:{i}" for i in range(len(group))])  # COUNT(*): a term a solution
 
 
 class GroupOperator(Operator):

@@ -155,8 +155,10 @@ class JoinOperator(Operator):
         return [{**row, **found} for row, all_found in partners(second, first.certain, rows, graph, bound, outer) for found in all_found]
 
     def size(self, graph: Graph) -> float:
-        return max(self.left.size(graph), self.right.size(graph)) if self.left.certain.isdisjoint(self.right.certain) else min(
-            self.left.size(graph), self.right.size(graph)
+        return (
+            max(self.left.size(graph), self.right.size(graph))
+            if self.left.certain.isdisjoint(self.right.certain)
+            else min(self.left.size(graph), self.right.size(graph))
         )
 
 

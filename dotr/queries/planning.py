@@ -1,0 +1,101 @@
+"""Operators that start from what the instant brought (architecture.md, decision 1).
+
+Idea: a part of the algebra that is a union of conjunctions has, at an instant, its answers over the background, found once and kept,
+and those that need a new triple. The operators above it take these as their input and look everything else up, so OPTIONAL, NOT EXISTS,
+MINUS and aggregates cost what their input costs.
+Invariant: exact whatever the data: what is kept is complete for its part, and nothing is assumed of the rest.
+Cost: that of the whole background where a part has more than `KEPT` answers over it, or shares no variable with what leads to it;
+`Operator.whole` then says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dotr.knowledge.triples import TripleIndex
+from dotr.model.algebra import Bgp, Pattern, Select, Values
+from dotr.model.terms import Variable
+from dotr.queries.branches import Unplannable, branches
+from dotr.queries.conjunction import Conjunction, Row
+from dotr.queries.evaluate import Compiler
+from dotr.queries.graph import Graph
+from dotr.queries.matching import Bindings, Solution
+from dotr.queries.operators import Operator
+from dotr.queries.scope import Variables, certain, either, possible
+
+KEPT: Final = 1_000
+"""A part with more answers over the background than this is not kept inside a larger query."""
+
+_WORTH_TRYING: Final = 50_000.0
+
+
+class Seeded(Operator):
+    """A union of conjunctions, answered from what is kept and from the new triples; looked up in `general` where something is bound."""
+
+    __slots__ = ("_background", "_deltas", "_general", "_kept", "_names")
+
+    def __init__(self, pattern: Pattern, names: tuple[Variable, ...], parts: list[Conjunction], kept: list[Row], general: Operator) -> None:
+        super().__init__(pattern)
+        self._names = names
+        self._general = general
+        self._kept = [self._solution(row) for row in kept]
+        self._deltas = tuple(delta for part in parts for delta in part.deltas)
+        self.empty = not kept
+        self.reads = frozenset()
+        for part in parts:
+            self.reads = either(self.reads, part.reads)
+
+    def _solution(self, row: Row) -> Solution:
+        return {name: term for name, term in zip(self._names, row, strict=True) if term is not None}
+
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
+        if outer or not self.variables.isdisjoint(bound):
+            return self._general.solutions(graph, bound, outer)
+        background, new = graph.parts
+        return [*self._kept, *(self._solution(row) for delta in self._deltas for row in delta(background, new))]
+
+    def size(self, graph: Graph) -> float:
+        return float(len(self._kept) + min(len(graph.new), 8))
+
+    def whole(self, bound: Variables) -> str:
+        return self._general.whole(bound) if bound & self.variables else ""
+
+
+class Planner(Compiler):
+    """Compiles a pattern with its monotone parts seeded by the new triples."""
+
+    def __init__(self, background: TripleIndex) -> None:
+        self._background = background
+
+    def compiled(self, pattern: Pattern) -> Operator:
+        return self._seeded(pattern) or super().compiled(pattern)
+
+    def looked_up(self, pattern: Pattern, given: Pattern) -> Operator:
+        if certain(given) & possible(pattern):
+            return Compiler().compiled(pattern)
+        return self.compiled(pattern)
+
+    def _seeded(self, pattern: Pattern) -> Operator | None:
+        if isinstance(pattern, Values) or pattern == Bgp(()):
+            return None
+        try:
+            found = branches(pattern)
+        except Unplannable:
+            return None
+        names = tuple(sorted(possible(pattern)))
+        general = Compiler().compiled(pattern)
+        parts = [Conjunction(branch, names, self._background) for branch in found]
+        if all(part.empty for part in parts):
+            return Seeded(pattern, names, parts, [], general)
+        if general.size(Graph(self._background, TripleIndex())) > _WORTH_TRYING:
+            return None
+        kept = [row for part in parts for row in part.static()]
+        return Seeded(pattern, names, parts, kept, general) if len(kept) <= KEPT else None
+
+
+def conjunctions(select: Select, background: TripleIndex) -> list[Conjunction]:
+    """The branches of a whole query, with rows in the order of its projection; raises `Unplannable`."""
+    if select.offset or select.limit is not None:
+        raise Unplannable("LIMIT or OFFSET")
+    return [Conjunction(branch, select.projection, background) for branch in branches(select.pattern)]

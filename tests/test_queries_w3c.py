@@ -1,0 +1,184 @@
+"""The W3C's SPARQL 1.1 evaluation tests that are a SELECT on one default graph, by full evaluation and by plans.
+
+Each runs with all data as background, all data as the instant's, and the data split between the two.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import pyoxigraph as ox
+import pytest
+
+from dotr.expressions import VALUES, write
+from dotr.knowledge.triples import TripleIndex
+from dotr.languages.sparql import parse_select
+from dotr.model.algebra import Select
+from dotr.model.places import Document, Span
+from dotr.model.terms import Term, Triple, blank, iri, literal
+from dotr.queries import evaluate, plan
+
+DATA = Path(os.environ.get("DOTR_DATA", Path(__file__).parents[2] / "shared" / "data")) / "w3c-sparql11"
+FOLDERS = (
+    "aggregates",
+    "bind",
+    "bindings",
+    "exists",
+    "functions",
+    "grouping",
+    "negation",
+    "project-expression",
+    "property-path",
+    "subquery",
+)
+MF = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"
+QT = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#"
+
+KNOWN_FAILURES = {
+    "aggregates/agg-empty-group2": "wants a solution for GROUP BY over no solutions; section 18.5.1 gives none, nor do other engines",
+    "functions/bnode01": "BNODE is refused (semantics.md, section 3)",
+    "functions/bnode02": "BNODE is refused (semantics.md, section 3)",
+    "functions/iri01": "IRI of a relative reference does not know the query's BASE",
+    "functions/struuid01": "STRUUID is refused (semantics.md, section 3)",
+    "functions/uuid01": "UUID is refused (semantics.md, section 3)",
+}
+"""Test to the reason why it fails."""
+
+Row = tuple[Term | None, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    query: Path
+    data: Path | None
+    result: Path
+
+
+def term_of(node: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
+    match node:
+        case ox.NamedNode():
+            return iri(node.value)
+        case ox.BlankNode():
+            return blank(node.value)
+        case ox.Literal():
+            return literal(node.value, node.datatype.value, node.language or "")
+        case _:
+            raise AssertionError(node)
+
+
+def triples_of(path: Path) -> list[Triple]:
+    quads = ox.parse(path=str(path), base_iri=path.absolute().as_uri())
+    return list(dict.fromkeys((term_of(q.subject), term_of(q.predicate), term_of(q.object)) for q in quads))
+
+
+def cases() -> Iterator[Case]:
+    """Entries of the manifests, by their RDF."""
+    for folder in FOLDERS:
+        manifest = DATA / folder / "manifest.ttl"
+        store = ox.Store()
+        store.load(path=str(manifest), base_iri=manifest.absolute().as_uri())
+        found = store.query(
+            f"""SELECT ?test ?query ?data ?result (EXISTS {{ ?action <{QT}graphData> ?g }} AS ?named) WHERE {{
+            ?test a <{MF}QueryEvaluationTest> ; <{MF}action> ?action ; <{MF}result> ?result . ?action <{QT}query> ?query
+            OPTIONAL {{ ?action <{QT}data> ?data }} }} ORDER BY ?test"""
+        )
+        assert isinstance(found, ox.QuerySolutions)
+        for row in found:
+            query, result, data = (
+                None if row[n] is None else Path(row[n].value.removeprefix("file://")) for n in ("query", "result", "data")
+            )
+            assert query is not None
+            assert result is not None
+            if row["named"].value == "false" and result.suffix == ".srx":
+                yield Case(f"{folder}/{row['test'].value.rsplit('#')[-1]}", query, data, result)
+
+
+CASES = {case.name: case for case in cases()} if DATA.is_dir() else {}
+
+
+def rows_of(path: Path) -> tuple[list[str], list[Row]] | None:
+    """Variables and solutions of a result file; None for ASK."""
+    results = ox.parse_query_results(path=str(path))
+    if not isinstance(results, ox.QuerySolutions):
+        return None
+    names = [variable.value for variable in results.variables]
+    return names, [tuple(None if row[n] is None else term_of(row[n]) for n in names) for row in results]
+
+
+def canonical(rows: list[Row]) -> list[Row]:
+    """Numbers in XSD 1.1's canonical form (`2`, not `2.0`): computed ones are written so here, and the W3C's results are not."""
+    return [tuple([t if t is None or type(VALUES[t]) not in (int, Decimal, float) else write(VALUES[t]) for t in row]) for row in rows]
+
+
+def isomorphic(left: list[Row], right: list[Row]) -> bool:
+    """Equal bags up to the names of blank nodes, which are matched greedily row by row with backtracking."""
+    if len(left) != len(right):
+        return False
+    without_blanks = [Counter(tuple("_:" if t and t[0] == "_" else t for t in row) for row in rows) for rows in (left, right)]
+    if without_blanks[0] != without_blanks[1]:
+        return False
+
+    def assign(position: int, free: list[Row], names: dict[Term, Term]) -> bool:
+        if position == len(left):
+            return True
+        for i, candidate in enumerate(free):
+            extended = dict(names)
+            if all(_same(a, b, extended) for a, b in zip(left[position], candidate, strict=True)) and assign(
+                position + 1, free[:i] + free[i + 1 :], extended
+            ):
+                return True
+        return False
+
+    return assign(0, right, {})
+
+
+def _same(a: Term | None, b: Term | None, names: dict[Term, Term]) -> bool:
+    if a is None or b is None or a[0] != "_" or b[0] != "_":
+        return a == b
+    if a not in names and b in names.values():
+        return False
+    return names.setdefault(a, b) == b
+
+
+def parsed(case: Case) -> Select:
+    text = case.query.read_text(encoding="utf-8")
+    return parse_select(Span(Document(case.query.name, text), 0, len(text)), {})
+
+
+@pytest.mark.skipif(bool(CASES), reason="the W3C tests are here")
+def test_w3c_sparql11() -> None:
+    pytest.skip(
+        "the W3C SPARQL 1.1 tests are not here: https://github.com/w3c/rdf-tests, sparql/sparql11; set DOTR_DATA to the folder above"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_w3c(name: str, request: pytest.FixtureRequest) -> None:
+    case = CASES[name]
+    expected = rows_of(case.result)
+    if expected is None:
+        pytest.skip("an ASK query")
+    if name in KNOWN_FAILURES:
+        request.applymarker(pytest.mark.xfail(reason=KNOWN_FAILURES[name], strict=True))
+    select = parsed(case)
+    names, rows = expected
+    triples = [] if case.data is None else triples_of(case.data)
+    chosen = random.Random(name)
+    halves: tuple[list[Triple], list[Triple]] = ([], [])
+    for triple in triples:
+        halves[chosen.random() < 0.5].append(triple)
+    order = [select.projection.index(n) for n in names]
+    for background, new in ((triples, []), ([], triples), halves):
+        for answers in (
+            evaluate(select, TripleIndex(background), TripleIndex(new)),
+            plan(select, TripleIndex(background)).answers(TripleIndex(new)),
+        ):
+            found = [tuple(row[i] for i in order) for row in answers]
+            assert isomorphic(canonical(found), canonical(rows)), (background, new, sorted(map(str, found)), sorted(map(str, rows)))
