@@ -8,11 +8,12 @@
 - `wanted`: the variables of a row. One that nothing binds is None in every row; no variables give `()` for every match.
 - `index`: the background, if it is known already and will not change: sizes and look-ups are then settled when the join is compiled.
   The join is still called with it.
+- `hidden`: whether variable predicates see hidden predicates (`dotr.knowledge.triples`); a query's do not.
 
 Bag semantics: the multiplicity of a row is the number of ways to match, provided the two indexes share no triple (BOTH reads one after
 the other). A `Test` that errs is false. A `Bind` that errs gives no row; SPARQL's `Extend` differs and is not compiled here. A `Bind` to a
 variable that is bound already compares terms. A variable that nothing binds is None for conditions (`BOUND`, `COALESCE`).
-Variable predicates do not see hidden predicates (`dotr.knowledge.triples`). To seed a query by each of its patterns: the seed NEW, those
+To seed a query by each of its patterns: the seed NEW, those
 before it BACKGROUND, those after it BOTH; each answer that needs the new triples is then found exactly once.
 
 Idea: nested loops, ordered by `dotr.knowledge.ordering`. The generated text holds names made here only: terms, tables and conditions come
@@ -25,11 +26,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Final, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 
+from dotr.expressions import condition, evaluator
 from dotr.knowledge.ordering import JoinItem, Side, Step, ordered, variables
 from dotr.knowledge.triples import NO_EDGES, NO_ENDS, NO_TERMS, Edges, Ends, TripleIndex
-from dotr.model.algebra import Const, Expression, Slot, TriplePattern
+from dotr.model.algebra import Const, Expression, Slot, TriplePattern, Var
 from dotr.model.datalog import Bind, Test
 from dotr.model.terms import Term, Triple, Variable
 
@@ -53,6 +55,7 @@ def compile_join(
     wanted: Sequence[Variable],
     *,
     index: TripleIndex | None = None,
+    hidden: bool = False,
 ) -> Join:
     """A join as a function.
 
@@ -63,7 +66,7 @@ def compile_join(
     >>> join(TripleIndex([("<s1>", "<in>", "<A>"), ("<s2>", "<in>", "<B>")]), TripleIndex([("<r>", "<from>", "<s1>")]))
     [('<r>', '<A>')]
     """
-    function: Join = write_join(body, given, sides, wanted, index=index).function()
+    function: Join = write_join(body, given, sides, wanted, index=index, hidden=hidden).function()
     return function
 
 
@@ -74,6 +77,7 @@ def write_join(
     wanted: Sequence[Variable],
     *,
     index: TripleIndex | None = None,
+    hidden: bool = False,
 ) -> JoinWriter:
     """A join as text and parameters.
 
@@ -99,7 +103,7 @@ def write_join(
     >>> writer.parameters
     {'k0': '<from>', 'k1': '<in>'}
     """
-    writer = JoinWriter("join", leave="return rows", index=index)
+    writer = JoinWriter("join", leave="return rows", index=index, hidden=hidden)
     writer.begin(["background", "new", *(writer.bind(variable) for variable in given)])
     writer.line("rows = []")
     writer.line("append = rows.append")
@@ -113,13 +117,15 @@ def write_join(
 class JoinWriter:
     """Writes one function of nested loops, step by step; what stands innermost is up to the caller.
 
-    `names` are the variables bound so far with the Python names that hold them. `leave` is what the function returns with.
+    `names` are the variables bound so far with the Python names that hold them. `leave` is what the function returns with. `hidden`:
+    whether variable predicates see hidden ones.
     """
 
-    def __init__(self, name: str, *, leave: str, index: TripleIndex | None = None) -> None:
+    def __init__(self, name: str, *, leave: str, index: TripleIndex | None = None, hidden: bool = False) -> None:
         self.name = name
         self.leave = leave
         self.index = index
+        self.hidden = hidden
         self.names: dict[Variable, str] = {}
         self.parameters: dict[str, Parameter] = {}
         self.source = ""
@@ -206,7 +212,8 @@ class JoinWriter:
             self._lines.append("  " + self.leave)
         self.source = "\n".join([f"def make({', '.join(self.parameters)}):", *self._lines, f" return {self.name}"])
 
-    def function(self) -> Callable[..., list[Row]]:
+    def function(self) -> Callable[..., Any]:
+        """The function; its type is for the caller to say, who chose its arguments and what it returns."""
         return _factory(self.source)(*self.parameters.values())
 
     def _fetch(self, kind: str, expression: str, *, needed: bool = False) -> str:
@@ -231,8 +238,8 @@ class JoinWriter:
     def steps(self, steps: Sequence[Step]) -> None:
         for step in steps:
             match step:
-                case Test(condition):
-                    self.require(f"{self.parameter('t', _condition(condition))}({self._arguments(condition)})")
+                case Test(test):
+                    self.require(f"{self.parameter('t', _condition(test))}({self._arguments(test)})")
                 case Bind(expression, variable):
                     value = f"{self.parameter('e', _evaluator(expression))}({self._arguments(expression)})"
                     if variable in self.names:
@@ -268,17 +275,18 @@ class JoinWriter:
         elif predicate:
             self._each_pair(predicate, pattern, side, fixed)
         elif subject and object:
-            self._each([pattern.predicate], self._either(side, f"{{}}.links({subject}, {object})"))
+            links = f"{{}}.all_links({subject}, {object})" if self.hidden else f"{{}}.links({subject}, {object})"
+            self._each([pattern.predicate], self._either(side, links))
         elif subject:
-            edges = self._either(side, f"{{}}.edges_from.get({subject}, NO_EDGES)")
-            self._each([pattern.predicate, pattern.object], edges)
+            edges = f"{{}}.all_from({subject})" if self.hidden else f"{{}}.edges_from.get({subject}, NO_EDGES)"
+            self._each([pattern.predicate, pattern.object], self._either(side, edges))
         elif object:
-            edges = self._either(side, f"{{}}.edges_to.get({object}, NO_EDGES)")
-            self._each([pattern.subject, pattern.predicate], edges)
+            edges = f"{{}}.all_to({object})" if self.hidden else f"{{}}.edges_to.get({object}, NO_EDGES)"
+            self._each([pattern.subject, pattern.predicate], self._either(side, edges))
         else:
-            both = side is Side.BOTH
-            triples = f"chain({self._source(Side.BACKGROUND)}.visible(), new.visible())" if both else f"{self._source(side)}.visible()"
-            self._each([pattern.subject, pattern.predicate, pattern.object], triples)
+            sides = [Side.BACKGROUND, Side.NEW] if side is Side.BOTH else [side]
+            triples = ", ".join(self._source(each) + ("" if self.hidden else ".visible()") for each in sides)
+            self._each([pattern.subject, pattern.predicate, pattern.object], f"chain({triples})")
 
     def _either(self, side: Side, lookup: str) -> str:
         """A list that is looked up in one index, or in both and put together."""
@@ -377,19 +385,17 @@ class JoinWriter:
 
 
 @lru_cache(maxsize=4096)
-def _factory(source: str) -> Callable[..., Callable[..., list[Row]]]:
-    scope: dict[str, Callable[..., Callable[..., list[Row]]]] = {}
+def _factory(source: str) -> Callable[..., Callable[..., Any]]:
+    scope: dict[str, Callable[..., Callable[..., Any]]] = {}
     exec(compile(source, "<join>", "exec"), dict(_NAMES), scope)
     return scope["make"]
 
 
+@lru_cache(maxsize=4096)
 def _condition(expression: Expression) -> Callable[..., bool]:
-    from dotr.expressions import condition
-
-    return condition(expression, variables(expression))
+    return condition(expression, [Var(variable) for variable in variables(expression)])
 
 
+@lru_cache(maxsize=4096)
 def _evaluator(expression: Expression) -> Callable[..., Term | None]:
-    from dotr.expressions import evaluator
-
-    return evaluator(expression, variables(expression))
+    return evaluator(expression, [Var(variable) for variable in variables(expression)])

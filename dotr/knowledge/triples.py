@@ -6,9 +6,9 @@ Invariant: `by_subject`, `by_object` and `triples` hold the same triples, each o
 Cost: a look-up and a membership test cost the same whatever the size. Access by a variable predicate needs two further dictionaries
 (`edges_from`, `edges_to`), which are built at the first use and kept up to date from then on.
 
-Entailment keeps auxiliary relations under *hidden* predicates, IRIs that start with `urn:dotr:hidden:`. They are found where their
-predicate is named, and never through a variable predicate: `edges_from`, `edges_to`, `visible`, `predicates` and `match` with no
-predicate pass over them. Iteration, `len` and `in` count them.
+Entailment keeps auxiliary relations under *hidden* predicates, IRIs that start with `urn:dotr:hidden:`. A query finds them nowhere:
+`edges_from`, `edges_to`, `links`, `visible`, `predicates` and `match` with no predicate pass over them. The closure's own rules find
+them through variable predicates too: `all_from`, `all_to` and `all_links` hold them. Iteration, `len` and `in` count them.
 
 What the dictionaries hold is read directly by generated code (`dotr.knowledge.joins`); nobody but `add` changes it.
 """
@@ -56,7 +56,7 @@ class TripleIndex:
     ([('<s>', '<p>', '<o>')], False, 2)
     """
 
-    __slots__ = ("_from", "_to", "by_object", "by_subject", "triples")
+    __slots__ = ("_from", "_hidden_from", "_hidden_to", "_to", "by_object", "by_subject", "has_edges", "triples")
 
     by_subject: dict[Term, Ends]
     """Predicate -> subject -> objects."""
@@ -64,13 +64,14 @@ class TripleIndex:
     """Predicate -> object -> subjects."""
     triples: set[Triple]
     """For membership. Its order is none: iterate over the index instead, which goes by first appearance."""
+    has_edges: bool
+    """Whether the access by variable predicate has been built."""
 
     def __init__(self, triples: Iterable[Triple] = ()) -> None:
         self.by_subject = {}
         self.by_object = {}
         self.triples = set()
-        self._from: Edges | None = None
-        self._to: Edges | None = None
+        self.has_edges = False
         for triple in triples:
             self.add(triple)
 
@@ -87,35 +88,54 @@ class TripleIndex:
         else:
             _append(ends, subject, object)
             _append(self.by_object[predicate], object, subject)
-        if self._from is not None:
+        if self.has_edges:
             self.extend_edges(triple)
         return True
 
     def extend_edges(self, triple: Triple) -> None:
-        """Keeps the access by variable predicate up to date, where it has been built."""
+        """Keeps the access by variable predicate up to date, where it has been built (`has_edges`)."""
         subject, predicate, object = triple
-        if self._from is not None and self._to is not None and not predicate.startswith(HIDDEN):
-            self._from.setdefault(subject, []).append((predicate, object))
-            self._to.setdefault(object, []).append((subject, predicate))
+        hidden = predicate.startswith(HIDDEN)
+        (self._hidden_from if hidden else self._from).setdefault(subject, []).append((predicate, object))
+        (self._hidden_to if hidden else self._to).setdefault(object, []).append((subject, predicate))
 
     @property
     def edges_from(self) -> Edges:
         """Subject -> (predicate, object), hidden predicates left out; built at the first use."""
-        if self._from is None:
+        if not self.has_edges:
             self._build_edges()
-        return self._from  # type: ignore[return-value]
+        return self._from
 
     @property
     def edges_to(self) -> Edges:
         """Object -> (subject, predicate), hidden predicates left out; built at the first use."""
-        if self._to is None:
+        if not self.has_edges:
             self._build_edges()
-        return self._to  # type: ignore[return-value]
+        return self._to
 
     def _build_edges(self) -> None:
-        self._from, self._to = {}, {}
+        self._from: Edges = {}
+        self._to: Edges = {}
+        self._hidden_from: Edges = {}
+        self._hidden_to: Edges = {}
+        self.has_edges = True
         for triple in self:
             self.extend_edges(triple)
+
+    def all_from(self, subject: Term) -> list[tuple[Term, Term]]:
+        """(predicate, object) of a subject, hidden predicates among them."""
+        edges = self.edges_from.get(subject, NO_EDGES)
+        return edges + self._hidden_from.get(subject, NO_EDGES) if self._hidden_from else edges
+
+    def all_to(self, object: Term) -> list[tuple[Term, Term]]:
+        """(subject, predicate) of an object, hidden predicates among them."""
+        edges = self.edges_to.get(object, NO_EDGES)
+        return edges + self._hidden_to.get(object, NO_EDGES) if self._hidden_to else edges
+
+    def all_links(self, subject: Term, object: Term) -> list[Term]:
+        """The predicates from a subject to an object, hidden ones among them."""
+        links = self.links(subject, object)
+        return links + [p for p, o in self._hidden_from.get(subject, NO_EDGES) if o == object] if self._hidden_from else links
 
     def predicates(self) -> Iterator[Term]:
         """The predicates in use, hidden ones left out."""
