@@ -2,7 +2,8 @@
 
 Idea: a stateful operator has as many partitions as the cores it was made for, and Spark puts a key into the partition that its
 hash names. With few keys chance decides whether two share a core, so the keys are chosen: the key of a bucket is the next whole
-number whose hash falls to partition `bucket mod partitions`. Source: MurmurHash3_x86_32 (Appleby), as Spark applies it to a long, with seed 42.
+number whose hash falls to partition `bucket mod partitions`.
+Source: MurmurHash3_x86_32 (Appleby), as Spark applies it to a long, with seed 42.
 """
 
 from __future__ import annotations

@@ -1,0 +1,80 @@
+"""A job: all that a worker has to know, as one JSON text, so that Spark carries text and no objects of ours.
+
+A worker process compiles the program once, when it first meets it, and keeps it for all batches.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+
+from dotr.engine.program import Program, compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.engine.stage_two import StageTwo
+from dotr.io.records import InputFile
+from dotr.model.time import Clock, Micros, Unit
+from dotr.runtimes.spark.keys import bucket_keys
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`program` and `inputs` are specifications as JSON; `delays` are the inputs', and `unit` and `dated` say how time is written.
+    State is laid out by `layers`, `buckets` and Spark's `partitions`; a batch holds about `batch` elements and is read by `tasks`
+    tasks. `run` tells one checkpoint from another."""
+
+    program: str
+    inputs: tuple[str, ...]
+    delays: tuple[Micros, ...]
+    unit: str
+    dated: bool
+    layers: int
+    buckets: int
+    partitions: int
+    batch: int
+    tasks: int
+    run: str
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    @lru_cache(maxsize=4)
+    def from_json(text: str) -> Job:
+        """The inverse of `to_json`.
+
+        >>> job = Job("{}", ("a", "b"), (0, 5), "SECOND", False, 1, 2, 2, 1000, 2, "x")
+        >>> Job.from_json(job.to_json()) == job
+        True
+        """
+        data = json.loads(text)
+        return Job(**{**data, "inputs": tuple(data["inputs"]), "delays": tuple(data["delays"])})
+
+    def keys(self, layer: int) -> tuple[int, ...]:
+        """The keys of a layer's buckets, in order."""
+        return bucket_keys(self.layers * self.buckets, self.partitions)[layer * self.buckets : (layer + 1) * self.buckets]
+
+    def input(self, number: int) -> InputFile:
+        """An input's specification."""
+        return _input_of(self.inputs[number])
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(Unit[self.unit], self.dated)
+
+
+@lru_cache(maxsize=1 << 16)
+def _input_of(text: str) -> InputFile:
+    return InputFile.from_json(text)
+
+
+@lru_cache(maxsize=1)
+def program_of(job: Job) -> Program:
+    """The job's program, compiled once in a process."""
+    return compile_program(ProgramSpec.from_json(job.program))
+
+
+@lru_cache(maxsize=1)
+def layers_of(job: Job) -> tuple[StageTwo, ...]:
+    """The layers of the job's program."""
+    return program_of(job).stage_two(job.clock)

@@ -1,0 +1,82 @@
+"""Stage one of one task: a range of time over all inputs, read, merged into instants, closed and asked.
+
+Each input is read from the task's place to its stop and judged again, by the same rule as in the plan. Elements of the range are kept;
+what is late or unreadable is this task's to report if it stands before the place where the next task goes on. Out go, for
+each bucket, the arrivals of all instants in a few rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import itemgetter
+
+from pyarrow import RecordBatch  # type: ignore[import-untyped]
+
+from dotr.diagnostics import Refused
+from dotr.engine.instants import merge
+from dotr.model.stream import DeadLetter, Element, Reason
+from dotr.model.time import Micros
+from dotr.runtimes.spark.inputs import judge, scanned
+from dotr.runtimes.spark.job import Job, program_of
+from dotr.runtimes.spark.planning import Scan
+from dotr.runtimes.spark.rows import Kind, Line, counts_payload, dead_payload, record_batch
+from dotr.runtimes.spark.stepping import Instants, chunk_payload
+from dotr.runtimes.spark.tasks import Task
+from dotr.runtimes.spark.trouble import Carried, marked
+from dotr.runtimes.totals import Totals
+
+
+def scan_inputs(job: Job) -> Scan:
+    """The scan that `plan` wants."""
+
+    def scan(number: int, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
+        return scanned(job.input(number), offset, line)
+
+    return scan
+
+
+def read_task(job: Job, task: Task) -> Iterator[RecordBatch]:
+    """The rows of a task."""
+    try:
+        yield record_batch(task_lines(job, task))
+    except Refused as refused:
+        raise Carried(marked(refused)) from None
+
+
+def task_lines(job: Job, task: Task) -> list[Line]:
+    """All of stage one for a task."""
+    elements: list[Element] = []
+    dead: list[DeadLetter] = []
+    for stretch in task.stretches:
+        judge(job.input(stretch.input), stretch, task.after, task.until, elements, dead)
+    elements.sort(key=itemgetter(0))
+    program = program_of(job)
+    ask, deliver = program.stage_one.facts, program.router(job.buckets).facts
+    chunks: list[dict[int, Instants]] = [{} for _ in range(job.layers)]
+    instants = facts = start = 0
+    while start < len(elements):
+        time = elements[start][0]
+        end = start + 1
+        while end < len(elements) and elements[end][0] == time:
+            end += 1
+        asked = ask(merge(time, [triples for _, triples in elements[start:end]]))
+        start = end
+        instants += 1
+        if asked.facts:
+            facts += sum(map(len, asked.facts.values()))
+            for buckets, deliveries in zip(chunks, deliver(asked.facts), strict=True):
+                for bucket, ports in deliveries.items():
+                    buckets.setdefault(bucket, []).append((time, ports))
+    counted: dict[Reason, int] = {}
+    for letter in dead:
+        counted[letter.reason] = counted.get(letter.reason, 0) + 1
+    lines = []
+    for layer, buckets in enumerate(chunks):
+        keys = job.keys(layer)
+        lines += [Line(keys[bucket], Kind.CHUNK, found[0][0], chunk_payload(found)) for bucket, found in buckets.items()]
+        if task.closed is not None:
+            lines += [Line(key, Kind.CLOSED, task.closed, b"") for key in keys]
+    if dead:
+        lines.append(Line(-1, Kind.DEAD, 0, dead_payload(dead)))
+    lines.append(Line(-2, Kind.COUNTS, 0, counts_payload(Totals(len(elements), instants, facts, 0, counted))))
+    return lines

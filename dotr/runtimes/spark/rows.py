@@ -1,0 +1,101 @@
+"""What Spark sees: rows of four columns, few and large.
+
+| kind | key | time | payload |
+| --- | --- | --- | --- |
+| CHUNK | the bucket's | of its first instant | arrivals at a bucket of a layer, by instant |
+| CLOSED | the bucket's | closed so far | nothing: it tells a bucket that no chunk of the batch came to, too, what time it is |
+| FIRINGS | below 0 | 0 | matches of a bucket as firings |
+| DEAD | below 0 | 0 | dead letters |
+| COUNTS | below 0 | 0 | totals |
+
+Keys below 0 pass every operator untouched. Payloads are JSON: data, never code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.model.time import Micros
+from dotr.runtimes.totals import Totals
+
+SCHEMA: Final = "key long, kind int, time long, payload binary"
+ARROW: Final = pa.schema([("key", pa.int64()), ("kind", pa.int32()), ("time", pa.int64()), ("payload", pa.binary())])
+
+
+class Kind(IntEnum):
+    CHUNK = 0
+    CLOSED = 1
+    FIRINGS = 2
+    DEAD = 3
+    COUNTS = 4
+
+
+class Line(NamedTuple):
+    """A row."""
+
+    key: int
+    kind: int
+    time: Micros
+    payload: bytes
+
+
+def record_batch(lines: Iterable[Line]) -> pa.RecordBatch:
+    """Rows as Arrow wants them."""
+    columns = list(zip(*lines, strict=True)) or [(), (), (), ()]
+    return pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in zip(columns, ARROW, strict=True)], schema=ARROW)
+
+
+def _dump(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def firings_payload(firings: Iterable[Firing]) -> bytes:
+    """The inverse of `firings_of`."""
+    return _dump(list(firings))
+
+
+def firings_of(payload: bytes) -> list[Firing]:
+    """
+    >>> fired = Firing(5, "R", "E", (("a", '"1"'),), (("<s>", "<p>", "<o>"),), 0)
+    >>> firings_of(firings_payload([fired])) == [fired]
+    True
+    """
+    return [
+        Firing(time, rule, event, tuple((n, v) for n, v in attributes), tuple((s, p, o) for s, p, o in graph), dropped)
+        for time, rule, event, attributes, graph, dropped in json.loads(payload)
+    ]
+
+
+def dead_payload(letters: Iterable[DeadLetter]) -> bytes:
+    """The inverse of `dead_of`."""
+    return _dump([[letter.reason.value, *letter[1:]] for letter in letters])
+
+
+def dead_of(payload: bytes) -> list[DeadLetter]:
+    """
+    >>> letter = DeadLetter(Reason.LATE, "sensors", "a.csv", 7, 12, "x,y", "why")
+    >>> dead_of(dead_payload([letter])) == [letter]
+    True
+    """
+    return [DeadLetter(Reason(reason), *rest) for reason, *rest in json.loads(payload)]
+
+
+def counts_payload(totals: Totals) -> bytes:
+    """The inverse of `counts_of`."""
+    dead = {reason.value: count for reason, count in totals.dead.items()}
+    return _dump([totals.elements, totals.instants, totals.facts, totals.events, dead, totals.dropped])
+
+
+def counts_of(payload: bytes) -> Totals:
+    """
+    >>> counts_of(counts_payload(Totals(elements=2, dead={Reason.LATE: 1}))).elements
+    2
+    """
+    elements, instants, facts, events, dead, dropped = json.loads(payload)
+    return Totals(elements, instants, facts, events, {Reason(reason): count for reason, count in dead.items()}, dropped)

@@ -1,0 +1,94 @@
+"""A pipeline on Spark: everything that can be refused is refused before a JVM starts; then one query runs to the end of the input."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+
+from dotr.engine.spec import ProgramSpec
+from dotr.io.dead_letters import letter_line
+from dotr.io.sinks import check_new, write_batch
+from dotr.model.stream import DeadLetter, Firing
+from dotr.outputs import writer
+from dotr.runtimes.pipeline import Pipeline
+from dotr.runtimes.spark.checkpoint import Checkpoint, Layout
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.query import run_query
+from dotr.runtimes.spark.session import start
+from dotr.runtimes.spark.sink import Sink, Write
+from dotr.runtimes.spark.trouble import explained
+from dotr.runtimes.totals import Progress, Totals
+
+
+def run_spark(pipeline: Pipeline, progress: Progress) -> Totals:
+    """Runs a pipeline to the end of its input, from its checkpoint on; the totals are this run's.
+
+    Raises `Refused` for what the user can put right, `RunFailed` for what else stops Spark, KeyboardInterrupt when it was stopped.
+    """
+    checkpoint = Checkpoint(pipeline.spark.checkpoint)
+    wanted = _layout(pipeline)
+    if checkpoint.layout is None:
+        for path in (*pipeline.output_paths, *([pipeline.dead_letter_path] if pipeline.dead_letter_path else [])):
+            check_new(path)
+    else:
+        wanted = checkpoint.claim(wanted)
+    checkpoint.make()
+    settings, before = pipeline.spark, SparkContext._active_spark_context
+    try:
+        session = start(pipeline.name, settings.master, settings.conf, checkpoint.log)
+    except (PySparkException, RuntimeError, OSError) as error:
+        raise explained(str(error), checkpoint.log) from None
+    try:
+        if checkpoint.layout is None:
+            cores = session.sparkContext.defaultParallelism
+            wanted = checkpoint.claim(replace(wanted, buckets=cores, partitions=cores))
+        job = _job(pipeline, wanted, session.sparkContext.defaultParallelism, checkpoint.query)
+        sink = Sink(_write(pipeline), progress)
+        run_query(session, job, sink, checkpoint.query, checkpoint.log)
+        return sink.totals
+    finally:
+        if before is None:
+            session.stop()
+
+
+def _layout(pipeline: Pipeline) -> Layout:
+    """What the checkpoint has to hold; buckets and partitions are known once there is a session."""
+    inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
+    return Layout(pipeline.name, pipeline.program.spec.fingerprint, inputs, max(1, len(pipeline.program.layout.layers)), 0, 0)
+
+
+def _job(pipeline: Pipeline, layout: Layout, cores: int, run: str) -> Job:
+    spec: ProgramSpec = pipeline.program.spec
+    spec = replace(spec, graphs=tuple(map(os.path.abspath, spec.graphs)))
+    return Job(
+        program=spec.to_json(),
+        inputs=tuple(replace(file, path=os.path.abspath(file.path)).to_json() for file in pipeline.inputs),
+        delays=tuple(file.delay for file in pipeline.inputs),
+        unit=pipeline.clock.unit.name,
+        dated=pipeline.clock.dated,
+        layers=layout.layers,
+        buckets=layout.buckets,
+        partitions=layout.partitions,
+        batch=pipeline.spark.batch,
+        tasks=cores,
+        run=run,
+    )
+
+
+def _write(pipeline: Pipeline) -> Write:
+    """Writes a batch to all outputs; a batch that has nothing for one leaves no file there."""
+    clock = pipeline.clock
+    outputs = [(output.path, "." + output.format.value, writer(output.format, clock)) for output in pipeline.outputs]
+    dead = pipeline.dead_letter_path
+
+    def write(number: int, firings: Sequence[Firing], letters: Sequence[DeadLetter]) -> None:
+        for path, suffix, texts in outputs:
+            write_batch(path, number, texts(firings), suffix)
+        if dead is not None:
+            write_batch(dead, number, [letter_line(letter, clock) + "\n" for letter in letters], ".ndjson")
+
+    return write

@@ -1,0 +1,88 @@
+"""The Spark session: our defaults below what the user or spark-submit has said, and a JVM that keeps its words to its log.
+
+A JVM that we start ourselves writes to a log file in the checkpoint folder instead of the terminal; one that spark-submit has
+started belongs to the user, and is only told to be brief.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+import dotr
+
+_STATE_STORE: Final = "spark.sql.streaming.stateStore"
+
+DEFAULTS: Final[Mapping[str, str]] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    # The JVM sees a handful of rows a batch, so its better compiler and its concurrent collector cost more than they save.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+}
+
+REQUIRED: Final[Mapping[str, str]] = {
+    # transformWithState has no other store.
+    f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+}
+
+
+def start(name: str, master: str | None, settings: Mapping[str, str], log: Path) -> SparkSession:
+    """A session with our defaults; `settings` win over them, and so does what spark-submit was given."""
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    running = SparkContext._active_spark_context is not None
+    with _quiet(log, submitted or running):
+        _find_package()
+        if submitted:
+            SparkContext._ensure_initialized()
+        conf = SparkConf()
+        for key, value in {"spark.master": "local[*]", "spark.pyspark.python": sys.executable, **DEFAULTS}.items():
+            conf.setIfMissing(key, value)
+        conf.setAppName(name)
+        if master is not None:
+            conf.setMaster(master)
+        for key, value in {**settings, **REQUIRED}.items():
+            conf.set(key, value)
+        session = SparkSession.builder.config(conf=conf).getOrCreate()
+    if "spark.log.level" not in settings:
+        session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _find_package() -> None:
+    """Lets Python workers of this machine import the package from where this process has it: a folder, or a zip."""
+    place = str(Path(dotr.__file__).resolve().parent.parent)
+    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if place not in known:
+        os.environ["PYTHONPATH"] = os.pathsep.join([place, *filter(None, known)])
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+@contextmanager
+def _quiet(log: Path, leave: bool) -> Iterator[None]:
+    """While it holds, what is started inherits the log as its standard error."""
+    if leave:
+        yield
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.dup2(file, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(file)

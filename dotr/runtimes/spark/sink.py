@@ -1,0 +1,50 @@
+"""The end of a batch: its few rows come to the driver, are put in order, and are written as files named by the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from pyspark.sql import DataFrame
+
+from dotr.model.stream import DeadLetter, Firing
+from dotr.outputs import output_order
+from dotr.runtimes.spark.rows import Kind, counts_of, dead_of, firings_of
+from dotr.runtimes.totals import Progress, Totals
+
+Write = Callable[[int, Sequence[Firing], Sequence[DeadLetter]], None]
+"""Writes a batch under its number; the same batch twice leaves what once leaves."""
+
+
+class Sink:
+    """Called by Spark once a batch, or again with the same number after a crash. `failure` is what stopped it."""
+
+    def __init__(self, write: Write, progress: Progress) -> None:
+        self._write = write
+        self._progress = progress
+        self.totals = Totals()
+        self.failure: Exception | None = None
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        try:
+            self.take(number, [(row.kind, bytes(row.payload)) for row in batch.select("kind", "payload").collect()])
+        except Exception as error:
+            self.failure = error
+            raise
+
+    def take(self, number: int, rows: Iterable[tuple[int, bytes]]) -> None:
+        firings: list[Firing] = []
+        letters: list[DeadLetter] = []
+        counted = Totals()
+        for kind, payload in rows:
+            if kind == Kind.FIRINGS:
+                firings += firings_of(payload)
+            elif kind == Kind.DEAD:
+                letters += dead_of(payload)
+            elif kind == Kind.COUNTS:
+                counted += counts_of(payload)
+        firings.sort(key=output_order)
+        letters.sort(key=lambda letter: (letter.input, letter.file, letter.line))
+        self._write(number, firings, letters)
+        dropped = sum(firing.dropped for firing in firings)
+        self.totals += counted + Totals(events=len(firings), dropped=dropped)
+        self._progress(self.totals)

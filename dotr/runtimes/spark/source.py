@@ -1,0 +1,153 @@
+"""The streaming source: a driver-side planner, and tasks that do all of stage one where they read.
+
+Spark asks the planner, in a Python process of its own, for the next offset; a thread there scans ahead while executors work on the
+batch before. A batch is a few cuts in a row (`planning`), one for each task, so that tasks have about equally many elements. A task
+is text: its cut and where it starts. What Spark gets to see of a batch is a handful of rows (`rows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from queue import Empty, Full, Queue
+from threading import Event, Thread
+from typing import TypeAlias
+
+from pyarrow import RecordBatch  # type: ignore[import-untyped]
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.planning import Cut, Offset, plan
+from dotr.runtimes.spark.reading import read_task, scan_inputs
+from dotr.runtimes.spark.rows import SCHEMA
+from dotr.runtimes.spark.tasks import Task
+from dotr.runtimes.spark.trouble import carried
+
+Json: TypeAlias = dict[str, object]
+
+
+class TaskPartition(InputPartition):
+    """A task as JSON text, since Spark ships it its own way."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+class _Ahead:
+    """A thread that plans cuts from an offset on, a few more than a batch needs."""
+
+    def __init__(self, job: Job, start: Offset) -> None:
+        self.position = start
+        self._cuts: Queue[Cut | BaseException] = Queue(2 * job.tasks)
+        self._stop = Event()
+        self._job = job
+        Thread(target=self._plan, args=(start,), daemon=True).start()
+
+    def _plan(self, start: Offset) -> None:
+        job = self._job
+        try:
+            for cut in plan(scan_inputs(job), job.delays, start, max(1, job.batch // job.tasks)):
+                if not self._put(cut):
+                    return
+        except BaseException as error:
+            self._put(error)
+
+    def _put(self, item: Cut | BaseException) -> bool:
+        while not self._stop.is_set():
+            try:
+                self._cuts.put(item, timeout=0.2)
+            except Full:
+                continue
+            return True
+        return False
+
+    def next(self) -> Cut:
+        item = self._cuts.get()
+        if isinstance(item, BaseException):
+            raise item
+        self.position = Offset(item.time, item.places)
+        return item
+
+    def stop(self) -> None:
+        self._stop.set()
+        try:
+            while True:
+                self._cuts.get_nowait()
+        except Empty:
+            return
+
+
+class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The planner; `read` runs on executors. A planned batch is remembered until it is asked for by its offsets."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._ahead: _Ahead | None = None
+        self._planned: tuple[Offset, list[Cut]] | None = None
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """The inputs are bounded as they are: the files that were there when the run started."""
+
+    def initialOffset(self) -> Json:
+        return Offset.start(len(self._job.inputs)).to_json()
+
+    @carried
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
+        offset = Offset.of_json(start)
+        if offset.ended:
+            return start
+        if self._ahead is None or self._ahead.position != offset:
+            self.stop()
+            self._ahead = _Ahead(self._job, offset)
+        cuts: list[Cut] = []
+        while len(cuts) < self._job.tasks and not (cuts and cuts[-1].time == LAST_MICRO):
+            cuts.append(self._ahead.next())
+        self._planned = offset, cuts
+        return self._ahead.position.to_json()
+
+    @carried
+    def partitions(self, start: Json, end: Json) -> list[TaskPartition]:
+        first, last = Offset.of_json(start), Offset.of_json(end)
+        if first == last:
+            return []
+        if self._planned is None or self._planned[0] != first or self._planned[1][-1].time != last.time:
+            self._planned = first, self._replan(first, last.time)
+        tasks = []
+        for cut in self._planned[1]:
+            tasks.append(TaskPartition(Task.of_cut(first, cut, last.time).to_json()))
+            first = Offset(cut.time, cut.places)
+        return tasks
+
+    def _replan(self, start: Offset, until: Micros) -> list[Cut]:
+        """The cuts of a batch that an earlier process had planned: its end is given, so its content is too."""
+        job = self._job
+        return list(plan(scan_inputs(job), job.delays, start, max(1, job.batch // job.tasks), until))
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        assert isinstance(partition, TaskPartition)
+        return read_task(self._job, Task.of_json(partition.text))
+
+    def commit(self, end: Json) -> None:
+        """Nothing to do: files stay."""
+
+    def stop(self) -> None:
+        if self._ahead is not None:
+            self._ahead.stop()
+            self._ahead = None
+
+
+class Instants(DataSource):
+    """`spark.readStream.format("dotr")`, with the job as JSON text in its one option."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "dotr"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return InstantsReader(Job.from_json(self.options["job"]))

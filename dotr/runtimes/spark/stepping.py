@@ -1,0 +1,93 @@
+"""Stage two of one bucket over one batch: what has arrived, put in order of time, goes through the engine's step instant by instant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from dotr.diagnostics import refuse
+from dotr.model.stream import Firing
+from dotr.model.time import Micros
+from dotr.patterns.operator import Arrival
+from dotr.patterns.state import State, StateError
+from dotr.runtimes.spark.job import Job, layers_of, program_of
+from dotr.runtimes.spark.rows import Kind, Line, firings_payload
+
+Instants: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
+"""What arrives at a bucket: by time, then by port."""
+
+
+def chunk_payload(instants: Instants) -> bytes:
+    """The inverse of `instants_of`."""
+    listed = [[time, list(ports.items())] for time, ports in instants]
+    return json.dumps(listed, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def instants_of(payload: bytes) -> Instants:
+    """
+    >>> instants: Instants = [(5, {0: [(0, ('"a"', None))], 2: [(0, ())]})]
+    >>> instants_of(chunk_payload(instants)) == instants
+    True
+    """
+    return [
+        (time, {port: [(ordinal, tuple(values)) for ordinal, values in arrivals] for port, arrivals in ports})
+        for time, ports in json.loads(payload)
+    ]
+
+
+def in_order(chunks: Iterable[Instants]) -> Iterator[tuple[Micros, dict[int, list[Arrival]]]]:
+    """The instants of several chunks in the order of time, those of one time as one.
+
+    >>> list(in_order([[(9, {0: [(0, ())]})], [(5, {}), (9, {0: [(1, ())]})]]))
+    [(5, {}), (9, {0: [(0, ()), (1, ())]})]
+    """
+    current: tuple[Micros, dict[int, list[Arrival]]] | None = None
+    for instant in sorted((instant for chunk in chunks for instant in chunk), key=lambda instant: instant[0]):
+        if current is not None and current[0] == instant[0]:
+            for port, arrivals in instant[1].items():
+                current[1].setdefault(port, []).extend(arrivals)
+            continue
+        if current is not None:
+            yield current
+        current = instant
+    if current is not None:
+        yield current
+
+
+def restore(job: Job, layer: int, written: bytes) -> State:
+    """A bucket's state from what the store holds (nothing: the state before the first instant)."""
+    stage = layers_of(job)[layer]
+    try:
+        return stage.restore(written) if written else stage.start()
+    except StateError as error:
+        hint = "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
+        raise refuse("S104", f"the state in the checkpoint cannot be used: {error}", hint=hint) from None
+
+
+def step_bucket(job: Job, layer: int, bucket: int, state: State, lines: Iterable[Line]) -> list[Line]:
+    """Steps the state through a batch; returns the bucket's firings, and chunks for the layers above."""
+    step, router = layers_of(job)[layer].step, program_of(job).router(job.buckets)
+    keys = [job.keys(number) for number in range(job.layers)]
+    firings: list[Firing] = []
+    above: dict[int, Instants] = {}
+    chunks: list[Instants] = []
+    closed: Micros | None = None
+    for line in lines:
+        if line.kind == Kind.CHUNK:
+            chunks.append(instants_of(line.payload))
+        elif line.kind == Kind.CLOSED:
+            closed = line.time
+    for time, arrivals in in_order(chunks):
+        done = step(state, time, arrivals, bucket)
+        firings += done.firings
+        if done.events and layer + 1 < job.layers:
+            for number, deliveries in enumerate(router.events(done.events, layer)):
+                for target, ports in deliveries.items():
+                    above.setdefault(keys[number][target], []).append((time, ports))
+    if closed is not None:
+        state.expire(closed + 1)
+    out = [Line(key, Kind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in above.items()]
+    if firings:
+        out.append(Line(-1 - bucket, Kind.FIRINGS, 0, firings_payload(firings)))
+    return out
