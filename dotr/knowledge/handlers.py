@@ -145,6 +145,7 @@ def _conclude(writer: JoinWriter, rule: DatalogRule, head: TriplePattern) -> Non
         term = writer.term(slot)
         if term is not None:
             if not fits(term):
+                writer.line("pass")
                 return
         elif slot not in valid:
             checks.append(check.format(writer.slot(slot)))
