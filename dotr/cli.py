@@ -90,8 +90,8 @@ def _run(options: argparse.Namespace) -> int:
             _say(f"{problem} The run goes on in this process (--engine local).")
             engine = "local"
     pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark")
-    for warning in pipeline.program.warnings:
-        _say(f"{warning}\n")
+    if pipeline.program.warnings and not options.quiet:
+        _say(f"{_count(len(pipeline.program.warnings), 'warning')} of the rules: dotr check {options.config} shows them.")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         totals = _go(pipeline, engine, quiet=options.quiet)
@@ -104,8 +104,11 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _go(pipeline: Pipeline, engine: str, *, quiet: bool) -> Totals:
+    import logging
+
     from dotr.workbench.progress import progress
 
+    logging.basicConfig(format="%(message)s", level=logging.ERROR if quiet else logging.WARNING, stream=sys.stderr)
     with progress(pipeline.name, quiet=quiet) as report:
         if engine == "spark":
             from dotr.runtimes.spark.run import run_spark

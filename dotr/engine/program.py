@@ -169,7 +169,7 @@ def _single_partitions(layout: Layout) -> list[Diagnostic]:
         Diagnostic(
             "D502",
             f"rule {placed.rule.name} cannot be partitioned and runs on one core: {placed.split.why}",
-            placed.rule.span,
+            placed.rule.anchor.span,
             "It can where every clause has an equality with an attribute of a label bound before, all tied to one of the anchor's.",
             Severity.WARNING,
         )

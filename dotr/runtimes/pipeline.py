@@ -14,17 +14,18 @@ from dotr.diagnostics import Diagnostic, Refused
 from dotr.engine.program import Program, compile_program
 from dotr.io import CsvMap, Format, InputFile, check_input, clock_of
 from dotr.io.times import parse_delay
-from dotr.model.places import Document
+from dotr.model.places import Document, Span
 from dotr.model.time import Clock, Micros, Unit
 from dotr.outputs.writing import StreamFormat
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where the output stream goes: a file in process, a folder on Spark."""
+    """Where the output stream goes: a file in process, a folder on Spark. `place` is where the configuration says so."""
 
     format: StreamFormat
     path: str
+    place: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,11 @@ def build(config: Config, *, fresh: bool, on_spark: bool) -> Pipeline:
     if problems:
         raise Refused(problems)
     outputs = tuple(
-        Output(StreamFormat(section.format), config.files.path(section.path, ("output", number, "path")))
+        Output(
+            StreamFormat(section.format),
+            config.files.path(section.path, ("output", number, "path")),
+            config.place("output", number, "path"),
+        )
         for number, section in enumerate(settings.output)
     )
     dead = settings.dead_letter and config.files.path(settings.dead_letter, ("dead_letter",))

@@ -1,0 +1,29 @@
+"""Telling the user of dead letters while a run goes on: the first few of each kind, with the reason in words."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import Final
+
+from dotr.model.stream import DeadLetter, Reason
+
+LOG: Final = logging.getLogger("dotr")
+
+_TOLD: Final = 3
+
+
+class Complaints:
+    """Logs the first dead letters of each input and reason, and says once that there are more."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[tuple[str, Reason]] = Counter()
+
+    def tell(self, letter: DeadLetter) -> None:
+        """Take note of a dead letter."""
+        kind = letter.input, letter.reason
+        self._seen[kind] += 1
+        if self._seen[kind] <= _TOLD:
+            LOG.warning("%s:%d: dead letter (%s): %s", letter.file, letter.line, letter.reason.value, letter.why)
+        elif self._seen[kind] == _TOLD + 1:
+            LOG.warning("%s: more dead letters (%s) follow and are only counted here", letter.input, letter.reason.value)
