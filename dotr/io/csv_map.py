@@ -13,9 +13,9 @@ from typing import Final, TypeAlias, assert_never, cast
 from urllib.parse import quote
 
 from dotr.diagnostics import Diagnostic, Refused, did_you_mean
-from dotr.io.graphs import numbered
 from dotr.io.records import InputFile
 from dotr.languages.turtle import parse_template
+from dotr.languages.turtle.graphs import numbered
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot

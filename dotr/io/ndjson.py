@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
-from dotr.io.graphs import Header, check_turtle, read_turtle
 from dotr.io.lines import DAMAGED, damaged
 from dotr.io.records import InputFile, Position, Record
 from dotr.io.times import parse_date_time, parse_integer
+from dotr.languages.turtle.graphs import Header, check_turtle, read_turtle
 from dotr.model.stream import Element
 from dotr.model.time import Micros, Unit
 

@@ -7,10 +7,10 @@ from typing import BinaryIO, Final
 
 from pyoxigraph import RdfFormat, parse
 
-from dotr.io.graphs import quad_parts, reason
 from dotr.io.lines import DAMAGED
-from dotr.io.quads import Statement, assemble, statement
+from dotr.io.quads import Statement, assemble, quad_parts, statement
 from dotr.io.records import InputFile, Position, Record
+from dotr.languages.turtle.graphs import reason
 
 _BOM: Final = b"\xef\xbb\xbf"
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from dotr.io.graphs import finished
+from pyoxigraph import Quad
+
 from dotr.io.records import Record
 from dotr.io.times import parse_date_time, parse_integer
+from dotr.languages.turtle.graphs import finished
 from dotr.model.stream import Element
 from dotr.model.terms import PROV, XSD, Triple, literal_parts
 from dotr.model.time import Micros, Unit
@@ -36,6 +38,13 @@ class Statement(NamedTuple):
     triples: Sequence[Triple] = ()
     times: Sequence[str] = ()
     why: str = ""
+
+
+def quad_parts(quad: Quad) -> tuple[str, Triple]:
+    """The graph's name (empty: the default graph) and the triple."""
+    subject, predicate, value = str(quad.triple).split(" ", 2)
+    graph = str(quad.graph_name)
+    return "" if graph == "DEFAULT" else graph, (subject, predicate, value)
 
 
 def statement(offset: int, end: int, line: int, raw: bytes, quads: Sequence[tuple[str, Triple]]) -> Statement:

@@ -5,16 +5,18 @@ Both give the same records at the same places with the same answer to "is it rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO, Final, TypeAlias
+
+from pyoxigraph import NamedNode, RdfFormat, parse
 
 from dotr.diagnostics import Diagnostic, Refused
 from dotr.io import csv_rows, ndjson, nquads, trig
 from dotr.io.csv_map import template_of
-from dotr.io.graphs import check_prefixes
 from dotr.io.lines import open_lines
 from dotr.io.records import START, Format, InputFile, Position, Record
+from dotr.languages.turtle.graphs import reason
 from dotr.model.places import Span
 from dotr.model.time import Clock, Unit
 
@@ -72,6 +74,19 @@ class Reader:
 
     def __exit__(self, *reason: object) -> None:
         self.close()
+
+
+def check_prefixes(prefixes: Iterable[tuple[str, str]]) -> None:
+    """Raises `Refused` with every prefix whose namespace is no IRI, or whose name is none."""
+    problems: list[Diagnostic] = []
+    for prefix, iri in prefixes:
+        try:
+            NamedNode(iri)
+            list(parse(f"@prefix {prefix}: <{iri}> .", RdfFormat.TURTLE))
+        except (ValueError, SyntaxError) as error:
+            problems.append(Diagnostic("I105", f"prefix {prefix}: <{iri}> cannot be used: {reason(error)}", None, "Give the whole IRI."))
+    if problems:
+        raise Refused(problems)
 
 
 def check_input(file: InputFile, place: Span | None = None) -> None:

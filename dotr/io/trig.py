@@ -16,10 +16,10 @@ from typing import BinaryIO, Final
 
 from pyoxigraph import RdfFormat, parse
 
-from dotr.io.graphs import Header, quad_parts, reason
 from dotr.io.lines import DAMAGED, open_lines
-from dotr.io.quads import Statement, assemble, statement
+from dotr.io.quads import Statement, assemble, quad_parts, statement
 from dotr.io.records import START, InputFile, Position, Record
+from dotr.languages.turtle.graphs import Header, reason
 
 _BOM: Final = b"\xef\xbb\xbf"
 _TOKEN: Final = re.compile(
