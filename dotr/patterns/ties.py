@@ -28,7 +28,13 @@ def tie_key(names: Sequence[Variable], values: Values) -> TieKey:
 
 def in_tie_order(names: Sequence[Variable], events: list[Values]) -> list[Values]:
     """Simultaneous events of one type, least first."""
-    return events if len(events) < 2 else sorted(events, key=lambda values: tie_key(names, values))
+    if len(events) < 2:
+        return events
+    for values in events:
+        for value in values:
+            if value is None or value[0] == "_":
+                return sorted(events, key=lambda values: tie_key(names, values))
+    return sorted(events)  # all bound and no blank nodes: the names decide nothing
 
 
 def equality(constraint: Expression) -> tuple[Variable, Attribute] | None:
