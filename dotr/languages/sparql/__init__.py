@@ -10,7 +10,7 @@ from pyparsing import ParserElement
 
 from dotr.diagnostics import Diagnostic, Refused, refuse
 from dotr.languages.sparql import grammar
-from dotr.languages.sparql.patterns import Patterns
+from dotr.languages.sparql.queries import Queries
 from dotr.languages.sparql.scope import in_scope, variables
 from dotr.languages.sparql.scope import references as references_of
 from dotr.languages.sparql.tokens import Scan, scan, stand_ins
@@ -61,7 +61,7 @@ def parse_expression(span: Span, prefixes: Prefixes) -> Expression:
     if not tokens.tokens:
         raise Refused(tokens.problems) if tokens.problems else refuse("Q101", "an expression is missing", span)
 
-    def read(reading: Patterns, node: grammar.Node) -> Expression:
+    def read(reading: Queries, node: grammar.Node) -> Expression:
         reading.no_exists = "in an expression outside a query"
         reading.no_aggregates = "An aggregate of events is a clause of its own: and ?x = avg(E.?v) of E … within …"
         return reading.expression(node)
@@ -75,7 +75,7 @@ def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
     if not tokens.tokens and not tokens.problems:
         return ()
 
-    def read(reading: Patterns, node: grammar.Node) -> tuple[Expression, ...]:
+    def read(reading: Queries, node: grammar.Node) -> tuple[Expression, ...]:
         reading.no_exists = "in a condition on an event"
         parts = node.part or [] if node.name == "GroupGraphPatternSub" else [node]
         for part in parts:
@@ -132,7 +132,7 @@ _Result = TypeVar("_Result")
 def _read(
     tokens: Scan,
     element: ParserElement,
-    read: Callable[[Patterns, grammar.Node], _Result],
+    read: Callable[[Queries, grammar.Node], _Result],
     *,
     forbidden: str,
     around: tuple[str, str] = ("", ""),
@@ -145,7 +145,7 @@ def _read(
         tree = grammar.parse(element, f"{before}{text}{after}")
     except grammar.Unparsed as stopped:
         raise Refused([_unexpected(tokens, starts, stopped, len(before))]) from None
-    reading = Patterns(tokens, forbidden)
+    reading = Queries(tokens, forbidden)
     result = read(reading, tree)
     if reading.problems:
         raise Refused(reading.problems)

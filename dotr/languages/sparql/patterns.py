@@ -1,11 +1,10 @@
-"""From rdflib's tree to graph patterns and SELECT queries (SPARQL 1.1, section 18.2), with its rules of scope checked.
+"""From rdflib's tree to graph patterns (SPARQL 1.1, section 18.2.2), with its rules of scope checked.
 
 Sequences and inverses of plain links become triple patterns over fresh blank nodes, as section 18.2.2.4 has it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from pyparsing import ParseResults
@@ -14,25 +13,22 @@ from rdflib.term import BNode, Literal
 
 from dotr.languages.sparql.grammar import Node
 from dotr.languages.sparql.reading import Reading
-from dotr.languages.sparql.scope import in_scope, references, sampled, variables
+from dotr.languages.sparql.scope import in_scope
 from dotr.languages.sparql.tokens import Kind, Scan
 from dotr.model.algebra import (
     Alternative,
     Bgp,
     Call,
     Const,
-    Direction,
     Expression,
     Extend,
     Filter,
-    Group,
     Inverse,
     Join,
     LeftJoin,
     Link,
     Minus,
     Negated,
-    OrderKey,
     Path,
     PathPattern,
     Pattern,
@@ -45,18 +41,9 @@ from dotr.model.algebra import (
     Values,
     Var,
 )
-from dotr.model.places import Span
 from dotr.model.terms import RDF_TYPE, Term
 
 EMPTY: Final = Bgp(())
-
-
-@dataclass(slots=True)
-class _Columns:
-    """The SELECT line: what is projected, and the computed columns in order."""
-
-    names: list[str]
-    computed: list[tuple[str, Expression, Node]]
 
 
 class Patterns(Reading):
@@ -68,154 +55,17 @@ class Patterns(Reading):
         self._bgps = 0
         self._bgp = 0
 
-    # --- queries ---
-
     def select(self, node: Node, *, top: bool) -> Select:
-        outer, self.aggregates = self.aggregates, None
-        pattern = self.where(node.where, top=top)
-        constraints = pattern.conditions if top and isinstance(pattern, Filter) else ()
-        result = self._modified(node, pattern)
-        self.aggregates = outer
-        self._check_constraints(node, constraints, result)
-        return result
+        """A query, or a sub-query; the reader of queries knows how."""
+        raise NotImplementedError
 
-    def where(self, node: Node, *, top: bool) -> Pattern:
-        if node.name == "SubSelect":
-            return self._sub_select(node)
-        return self._group(node, top=top)
-
-    def _modified(self, node: Node, pattern: Pattern) -> Select:
-        """Grouping, computed columns, order, projection, slice."""
-        visible = list(in_scope(pattern))
-        self.aggregates = {}
-        before, self.forbidden = self.forbidden, self.forbidden or "in GROUP BY"
-        keys = self._keys(node, visible)
-        self.forbidden = before or "in the SELECT line"
-        columns = self._columns(node, visible)
-        self.forbidden = before or "in HAVING"
-        having = [(c, self.expression(c)) for condition in self._list(node.having, "condition") for c in self.conjuncts(condition)]
-        self.forbidden = before or "in ORDER BY"
-        order = [self._order(c) for c in self._list(node.orderby, "condition")]
-        self.forbidden = before
-        if node.groupby is not None or self.aggregates or node.having is not None:
-            pattern, having_, order = self._grouped(node, pattern, keys, columns, having, order)
-            if having_:
-                pattern = Filter(pattern, having_)
-        self.aggregates = None
-        if node.valuesClause is not None:
-            pattern = _join(pattern, self._values(node.valuesClause))
-        for name, expression, _ in columns.computed:
-            pattern = Extend(pattern, name, expression)
-        slice_ = node.limitoffset
-        return Select(
-            tuple(columns.names),
-            pattern,
-            node.modifier is not None and str(node.modifier).upper() == "DISTINCT",
-            tuple(order),
-            self._count(slice_ and slice_.offset) or 0,
-            self._count(slice_ and slice_.limit),
-        )
-
-    def _keys(self, node: Node, visible: list[str]) -> list[tuple[str, Expression]]:
-        keys: list[tuple[str, Expression]] = []
-        held, self.aggregates = self.aggregates, None
-        for condition in self._list(node.groupby, "condition"):
-            named = isinstance(condition, CompValue) and condition.name == "GroupAs"
-            expression = self.expression(condition.expr if named else condition)
-            if named and condition.var is not None:
-                name = self.variable(condition.var)
-                if name in visible:
-                    self.problem("Q111", f"?{name} has a value already", self.span(condition.var), "Give AS a new variable.")
-                keys.append((name, expression))
-            else:
-                keys.append((expression.name if isinstance(expression, Var) else self.fresh(), expression))
-        self.aggregates = held
-        return keys
-
-    def _columns(self, node: Node, visible: list[str]) -> _Columns:
-        columns = _Columns([], [])
-        if node.projection is None:
-            if node.groupby is not None:
-                self.problem("Q112", "SELECT * with GROUP BY", self.span(node.groupby), "Name the variables that are grouped by.")
-            columns.names = [v for v in visible if v[0] not in "_."]
-            return columns
-        for column in node.projection:
-            place = column.var if column.var is not None else column.evar
-            name = self.variable(place)
-            if column.expr is not None:
-                if name in visible or name in columns.names:
-                    self.problem("Q111", f"?{name} has a value already", self.span(place), "Give AS a new variable.")
-                columns.computed.append((name, self.expression(column.expr), column.expr))
-            if name not in columns.names:
-                columns.names.append(name)
-        return columns
-
-    def _order(self, node: Node) -> OrderKey:
-        descending = node.order is not None and str(node.order).upper() == "DESC"
-        return OrderKey(self.expression(node.expr), Direction.DESCENDING if descending else Direction.ASCENDING)
-
-    def _grouped(
-        self,
-        node: Node,
-        pattern: Pattern,
-        keys: list[tuple[str, Expression]],
-        columns: _Columns,
-        having: list[tuple[Node, Expression]],
-        order: list[OrderKey],
-    ) -> tuple[Pattern, tuple[Expression, ...], list[OrderKey]]:
-        """The Group under all that follows; HAVING and ORDER BY see one value of a variable that is not grouped by (18.2.4.1)."""
-        assert self.aggregates is not None
-        computed = [name for name, _, _ in columns.computed]
-        known = {name for name, _ in keys} | set(self.aggregates.values())
-        hint = "Group by it, or take one value of it with SAMPLE."
-        for column in node.projection or []:
-            if column.var is not None and (name := self.variable(column.var)) not in known:
-                self.problem("Q112", f"?{name} is neither grouped by nor aggregated", self.span(column.var), hint)
-        for name, expression, place in columns.computed:
-            for missing in sorted(variables(expression) - known):
-                self.problem("Q112", f"?{missing} is neither grouped by nor aggregated", self.span(place), hint)
-            known.add(name)
-        for place, expression in having:
-            for alias in sorted(variables(expression) & set(computed)):
-                self.problem("Q112", f"HAVING cannot see ?{alias}, which SELECT computes", self.span(place), "Repeat its expression.")
-        bare = known - set(computed)
-        having_ = tuple(sampled(e, bare, self.aggregates, self.fresh) for _, e in having)
-        order = [OrderKey(sampled(k.expression, known, self.aggregates, self.fresh), k.direction) for k in order]
-        return Group(pattern, tuple(keys), tuple((name, call) for call, name in self.aggregates.items())), having_, order
-
-    def _check_constraints(self, node: Node, conditions: tuple[Expression, ...], query: Select) -> None:
-        """With DISTINCT, GROUP BY or LIMIT a temporal constraint applies to the solutions, so they must show what it needs."""
-        grouped = node.groupby is not None or node.having is not None
-        if not (query.distinct or grouped or query.limit is not None or query.offset):
-            return
-        for condition in conditions:
-            if references(condition):
-                for name in sorted(variables(condition) - set(query.projection)):
-                    message = f"?{name} must be in the SELECT line: a condition on another event needs it"
-                    hint = "With DISTINCT, GROUP BY, LIMIT or OFFSET such a condition applies to the query's solutions."
-                    self.problem("Q119", message, self._place_of(name, node), hint)
-
-    def _place_of(self, name: str, node: Node) -> Span:
-        return next((t.span for t in self.tokens_of(node.where) if t.noun == Var(name)), self.scan.span)
-
-    def _count(self, node: Node) -> int | None:
-        if node is None:
-            return None
-        token = self.token(node)
-        assert token is not None
-        if not token.text.isdigit():
-            self.problem("Q101", f"{token.text} is no whole number", token.span)
-            return 0
-        return int(token.text)
-
-    @staticmethod
-    def _list(node: Node, key: str) -> list[Node]:
-        return [] if node is None else list(node[key])
+    def where(self, node: Node) -> Pattern:
+        return self._sub_select(node) if node.name == "SubSelect" else self._group(node)
 
     # --- groups ---
 
     def group(self, node: Node) -> Pattern:
-        return self.where(node, top=False)
+        return self.where(node)
 
     def _sub_select(self, node: Node) -> Select:
         before, self.forbidden = self.forbidden, self.forbidden or "in a sub-query"
@@ -229,8 +79,12 @@ class Patterns(Reading):
         self.forbidden = before
         return pattern
 
-    def _group(self, node: Node, *, top: bool) -> Pattern:
-        """A group's parts from the left; its FILTERs apply to all of it (18.2.2.6)."""
+    def _group(self, node: Node) -> Pattern:
+        result, conditions = self._parts(node)
+        return Filter(result, conditions) if conditions else result
+
+    def _parts(self, node: Node) -> tuple[Pattern, tuple[Expression, ...]]:
+        """A group's parts from the left, and the FILTERs that apply to all of it (18.2.2.6)."""
         result: Pattern = EMPTY
         conditions: list[Expression] = []
         triples: list[TriplePattern | PathPattern] = []
@@ -240,7 +94,7 @@ class Patterns(Reading):
         def close() -> None:
             nonlocal result, triples
             if triples:
-                result = _join(result, Bgp(tuple(triples)))
+                result = join(result, Bgp(tuple(triples)))
                 triples = []
             self._bgps += 1
             self._bgp = self._bgps
@@ -259,24 +113,27 @@ class Patterns(Reading):
             close()
             match part.name:
                 case "GroupOrUnionGraphPattern":
-                    result = _join(result, self._union(part))
+                    result = join(result, self._union(part))
                 case "OptionalGraphPattern":
-                    right = self._within("inside OPTIONAL", part.graph)
-                    condition = None
-                    if isinstance(right, Filter):
-                        condition, right = _conjunction(right.conditions), right.pattern
-                    result = LeftJoin(result, right, condition)
+                    result = self._optional(part.graph, result)
                 case "MinusGraphPattern":
                     result = Minus(result, self._within("inside MINUS", part.graph))
                 case "Bind":
                     result = self._bind(part, result)
                 case "InlineData":
-                    result = _join(result, self._values(part))
+                    result = join(result, self._values(part))
                 case name:
                     raise AssertionError(f"a part of a group that words.py should have refused: {name}")
             close()
         close()
-        return Filter(result, tuple(conditions)) if conditions else result
+        return result, tuple(conditions)
+
+    def _optional(self, node: Node, before: Pattern) -> Pattern:
+        """The FILTERs of OPTIONAL's own group see both sides; those of a group inside it do not."""
+        held, self.forbidden = self.forbidden, self.forbidden or "inside OPTIONAL"
+        right, conditions = (self._sub_select(node), ()) if node.name == "SubSelect" else self._parts(node)
+        self.forbidden = held
+        return LeftJoin(before, right, _conjunction(conditions) if conditions else None)
 
     def _union(self, part: Node) -> Pattern:
         place = "in a branch of UNION" if len(part.graph) > 1 else "in a nested group"
@@ -388,7 +245,7 @@ class Patterns(Reading):
         return Negated(tuple(forward) if forward or not backward else None, tuple(backward) or None)
 
 
-def _join(left: Pattern, right: Pattern) -> Pattern:
+def join(left: Pattern, right: Pattern) -> Pattern:
     return right if left == EMPTY else left if right == EMPTY else Join(left, right)
 
 

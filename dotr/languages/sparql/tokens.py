@@ -258,7 +258,7 @@ def _resolve(result: Scan, raw: _Raw) -> str:
         if _ABSOLUTE.match(name):
             return name
         if result.base:
-            return urljoin(result.base, name)
+            return result.base.partition("#")[0] + name if name[:1] == "#" else urljoin(result.base, name)
         result.report("Q105", f"{raw.text} is a relative IRI", raw.start, raw.end, "Write it in full, or declare a BASE in the query.")
         return "relative:" + name
     prefix, local = raw.text.split(":", 1)
