@@ -1,0 +1,172 @@
+"""From rdflib's tree to SELECT queries: grouping, computed columns and solution modifiers (SPARQL 1.1, sections 18.2.4 and 18.2.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rdflib.plugins.sparql.parserutils import CompValue
+
+from dotr.languages.sparql.grammar import Node
+from dotr.languages.sparql.patterns import Patterns, join
+from dotr.languages.sparql.scope import in_scope, references, sampled, variables
+from dotr.model.algebra import Direction, Expression, Extend, Filter, Group, Join, OrderKey, Pattern, Select, Values, Var
+from dotr.model.places import Span
+
+
+@dataclass(slots=True)
+class _Columns:
+    """The SELECT line: what is projected, and the computed columns in order."""
+
+    names: list[str]
+    computed: list[tuple[str, Expression, Node]]
+
+
+class Queries(Patterns):
+    """A text whose SELECT queries can be read."""
+
+    def select(self, node: Node, *, top: bool) -> Select:
+        outer, self.aggregates = self.aggregates, None
+        pattern = self.where(node.where)
+        constraints = pattern.conditions if top and isinstance(pattern, Filter) else ()
+        result = self._modified(node, pattern)
+        self.aggregates = outer
+        self._check_constraints(node, constraints, result)
+        return result
+
+    def _modified(self, node: Node, pattern: Pattern) -> Select:
+        """Grouping, computed columns, order, projection, slice."""
+        visible = list(in_scope(pattern))
+        self.aggregates = {}
+        before, self.forbidden = self.forbidden, self.forbidden or "in GROUP BY"
+        keys = self._keys(node, visible)
+        self.forbidden = before or "in the SELECT line"
+        columns = self._columns(node, visible)
+        self.forbidden = before or "in HAVING"
+        having = [(c, self.expression(c)) for condition in self._list(node.having, "condition") for c in self.conjuncts(condition)]
+        self.forbidden = before or "in ORDER BY"
+        order = [self._order(c) for c in self._list(node.orderby, "condition")]
+        self.forbidden = before
+        if node.groupby is not None or self.aggregates or node.having is not None:
+            pattern, having_, order = self._grouped(node, pattern, keys, columns, having, order)
+            if having_:
+                pattern = Filter(pattern, having_)
+        self.aggregates = None
+        if node.valuesClause is not None:
+            pattern = join(pattern, self._values(node.valuesClause))
+        for name, expression, _ in columns.computed:
+            pattern = Extend(pattern, name, expression)
+        slice_ = node.limitoffset
+        return Select(
+            tuple(columns.names),
+            pattern,
+            node.modifier is not None and str(node.modifier).upper() == "DISTINCT",
+            tuple(order),
+            self._count(slice_ and slice_.offset) or 0,
+            self._count(slice_ and slice_.limit),
+        )
+
+    def _keys(self, node: Node, visible: list[str]) -> list[tuple[str, Expression]]:
+        keys: list[tuple[str, Expression]] = []
+        held, self.aggregates = self.aggregates, None
+        for condition in self._list(node.groupby, "condition"):
+            named = isinstance(condition, CompValue) and condition.name == "GroupAs"
+            expression = self.expression(condition.expr if named else condition)
+            if named and condition.var is not None:
+                name = self.variable(condition.var)
+                if name in visible:
+                    self.problem("Q111", f"?{name} has a value already", self.span(condition.var), "Give AS a new variable.")
+                keys.append((name, expression))
+            else:
+                keys.append((expression.name if isinstance(expression, Var) else self.fresh(), expression))
+        self.aggregates = held
+        return keys
+
+    def _columns(self, node: Node, visible: list[str]) -> _Columns:
+        columns = _Columns([], [])
+        if node.projection is None:
+            if node.groupby is not None:
+                self.problem("Q112", "SELECT * with GROUP BY", self.span(node.groupby), "Name the variables that are grouped by.")
+            columns.names = [v for v in visible if v[0] not in "_."]
+            return columns
+        for column in node.projection:
+            place = column.var if column.var is not None else column.evar
+            name = self.variable(place)
+            if column.expr is not None:
+                if name in visible or name in columns.names:
+                    self.problem("Q111", f"?{name} has a value already", self.span(place), "Give AS a new variable.")
+                columns.computed.append((name, self.expression(column.expr), column.expr))
+            if name not in columns.names:
+                columns.names.append(name)
+        return columns
+
+    def _order(self, node: Node) -> OrderKey:
+        descending = node.order is not None and str(node.order).upper() == "DESC"
+        return OrderKey(self.expression(node.expr), Direction.DESCENDING if descending else Direction.ASCENDING)
+
+    def _grouped(
+        self,
+        node: Node,
+        pattern: Pattern,
+        keys: list[tuple[str, Expression]],
+        columns: _Columns,
+        having: list[tuple[Node, Expression]],
+        order: list[OrderKey],
+    ) -> tuple[Pattern, tuple[Expression, ...], list[OrderKey]]:
+        """The Group under all that follows; HAVING and ORDER BY see one value of a variable that is not grouped by (18.2.4.1)."""
+        assert self.aggregates is not None
+        computed = [name for name, _, _ in columns.computed]
+        known = {name for name, _ in keys} | set(self.aggregates.values())
+        hint = "Group by it, or take one value of it with SAMPLE."
+        for column in node.projection or []:
+            if column.var is not None and (name := self.variable(column.var)) not in known:
+                self.problem("Q112", f"?{name} is neither grouped by nor aggregated", self.span(column.var), hint)
+        for name, expression, place in columns.computed:
+            for missing in sorted(variables(expression) - known):
+                self.problem("Q112", f"?{missing} is neither grouped by nor aggregated", self.span(place), hint)
+            known.add(name)
+        for place, expression in having:
+            for alias in sorted(variables(expression) & set(computed)):
+                self.problem("Q112", f"HAVING cannot see ?{alias}, which SELECT computes", self.span(place), "Repeat its expression.")
+        bare = known - set(computed)
+        having_ = tuple(sampled(e, bare, self.aggregates, self.fresh) for _, e in having)
+        order = [OrderKey(sampled(k.expression, known, self.aggregates, self.fresh), k.direction) for k in order]
+        return Group(pattern, tuple(keys), tuple((name, call) for call, name in self.aggregates.items())), having_, order
+
+    def _check_constraints(self, node: Node, conditions: tuple[Expression, ...], query: Select) -> None:
+        """With DISTINCT, GROUP BY or LIMIT a temporal constraint applies to the solutions, so they must show what it needs."""
+        if not (query.distinct or _grouped(query.pattern) or query.limit is not None or query.offset):
+            return
+        for condition in conditions:
+            if references(condition):
+                for name in sorted(variables(condition) - set(query.projection)):
+                    message = f"?{name} must be in the SELECT line: a condition on another event needs it"
+                    hint = "With DISTINCT, GROUP BY, LIMIT or OFFSET such a condition applies to the query's solutions."
+                    self.problem("Q119", message, self._place_of(name, node), hint)
+
+    def _place_of(self, name: str, node: Node) -> Span:
+        return next((t.span for t in self.tokens_of(node.where) if t.noun == Var(name)), self.scan.span)
+
+    def _count(self, node: Node) -> int | None:
+        if node is None:
+            return None
+        token = self.token(node)
+        assert token is not None
+        if not token.text.isdigit():
+            self.problem("Q101", f"{token.text} is no whole number", token.span)
+            return 0
+        return int(token.text)
+
+    @staticmethod
+    def _list(node: Node, key: str) -> list[Node]:
+        return [] if node is None else list(node[key])
+
+
+def _grouped(pattern: Pattern) -> bool:
+    """Whether solution modifiers group a query; its pattern lies under computed columns, HAVING and VALUES."""
+    match pattern:
+        case Group():
+            return True
+        case Extend(inner, _, _) | Filter(inner, _) | Join(inner, Values()):
+            return _grouped(inner)
+        case _:
+            return False
