@@ -26,13 +26,14 @@ def open_lines(path: str, position: Position, place: Span | None = None) -> Bina
     try:
         file: BinaryIO = open(path, "rb", _BUFFER)  # noqa: SIM115 (the reader closes it)
         try:
-            compressed = file.read(2) == _MAGIC
-            file.seek(0 if compressed else position.offset)
-            if compressed:
-                file = io.BufferedReader(gzip.GzipFile(fileobj=file), _BUFFER)
+            if file.read(2) == _MAGIC:
+                file.close()
+                file = io.BufferedReader(gzip.GzipFile(path, "rb"), _BUFFER)
                 left = position.offset
                 while left and (skipped := len(file.read(min(left, 1 << 20)))):
                     left -= skipped
+            else:
+                file.seek(position.offset)
         except BaseException:
             file.close()
             raise

@@ -36,10 +36,11 @@ class Reader:
     `elements=False` is a scan. A reader may be kept: each call of `records` goes on where the last one stopped.
     """
 
-    __slots__ = ("_held", "_lines", "_records", "file")
+    __slots__ = ("_elements", "_held", "_lines", "_records", "file")
 
     def __init__(self, file: InputFile, position: Position = START, *, elements: bool = True) -> None:
         self.file = file
+        self._elements = elements
         self._lines = open_lines(file.path, position)
         self._held: Record | None = None
         try:
@@ -64,6 +65,14 @@ class Reader:
                 self._held = record
                 return
             yield record
+
+    def move(self, position: Position) -> None:
+        """Go on from another record: cheap ahead of where the reader is, and anywhere in a plain file."""
+        held = self._held
+        if held is None or (held.offset, held.line) != position:
+            self._held = None
+            self._lines.seek(position.offset)
+            self._records = _READERS[self.file.format](self._lines, self.file, position, self._elements)
 
     def close(self) -> None:
         """Close the file; records that are left are not read."""
