@@ -66,6 +66,7 @@ QUERIES: Final = [
     ("SELECT ?x { ?x :p ?y FILTER(«:near»(?x, ?y)) }", "Q115", "there is no function :near"),
     ("SELECT ?x { ?x :p ?y FILTER(«xsd:integer»(?x, ?y)) }", "Q115", "one argument"),
     ("SELECT ?x { _:n :p ?x { «_:n» :q ?y } }", "Q116", "two graph patterns"),
+    ("SELECT ?x { ?x :p ?y FILTER(" + "(" * 148 + "«(»?y) }", "Q117", "more than 150 brackets"),
     ("SELECT DISTINCT ?x { ?x :p «?y» FILTER(?y = Smoke.?r) }", "Q119", "?y must be in the SELECT line"),
     ("SELECT (COUNT(*) AS ?n) { ?x :p «?y» FILTER(?y = Smoke.?r) }", "Q119", "?y must be in the SELECT line"),
     ('SELECT ?x { ?x :p ?y FILTER(REGEX(?y, «"(a)\\\\1"»)) }', "Q120", "back-references"),

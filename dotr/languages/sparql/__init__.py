@@ -146,7 +146,8 @@ def _read(
     except grammar.Unparsed as stopped:
         raise Refused([_unexpected(tokens, starts, stopped, len(before))]) from None
     reading = Queries(tokens, forbidden)
-    result = read(reading, tree)
+    with grammar.deep():
+        result = read(reading, tree)
     if reading.problems:
         raise Refused(reading.problems)
     return result

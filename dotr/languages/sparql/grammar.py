@@ -36,7 +36,7 @@ class Unparsed(Exception):
 @lru_cache(maxsize=4096)
 def parse(element: ParserElement, text: str) -> Node:
     """The tree of a text (raises `Unparsed`)."""
-    with _deep():
+    with deep():
         try:
             return element.parse_string(text, parse_all=True)[0]
         except ParseBaseException:
@@ -47,7 +47,7 @@ def parse(element: ParserElement, text: str) -> Node:
 
 
 @contextmanager
-def _deep() -> Iterator[None]:
+def deep() -> Iterator[None]:
     """The grammar costs about 60 Python frames for a pair of parentheses."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _DEPTH))

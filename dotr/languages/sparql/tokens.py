@@ -73,6 +73,7 @@ _LEXER: Final = re.compile(
 )
 _LOCAL_ESCAPE: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_DEEPEST: Final = 150
 _OPENS: Final = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -278,6 +279,10 @@ def _brackets(result: Scan) -> None:
             continue
         if token.text in _OPENS:
             open_.append(token)
+            if len(open_) > _DEEPEST:
+                hint = "Split it into several conditions or sub-queries."
+                result.problems.append(Diagnostic("Q117", f"more than {_DEEPEST} brackets are open here", token.span, hint))
+                return
         elif token.text in _OPENS.values():
             if not open_ or _OPENS[open_[-1].text] != token.text:
                 opened = f"; the {open_[-1].text} of line {open_[-1].span.line_column[0]} is open" if open_ else ""
