@@ -35,6 +35,9 @@ def _parser() -> argparse.ArgumentParser:
 
     test = commands.add_parser("test", help="run rule tests")
     test.add_argument("paths", nargs="+", metavar="PATH", help="a rule test (.yaml), or a folder of them")
+
+    bundle = commands.add_parser("bundle", help="write dotr.zip and run_dotr.py, which spark-submit runs")
+    bundle.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to (default: here)")
     return parser
 
 
@@ -47,8 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return _run(options)
             case "check":
                 return _check(options.paths, strict=options.strict)
-            case _:
+            case "test":
                 return _test(options.paths)
+            case _:
+                return _bundle(options.folder)
     except Refused as refused:
         _say("\n\n".join(map(str, refused.diagnostics)))
         return 2
@@ -162,3 +167,11 @@ def _test(paths: Sequence[str]) -> int:
             _tell(f"ok     {outcome.file}: {outcome.case}")
     _tell(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
+
+
+def _bundle(folder: str) -> int:
+    from dotr.workbench.bundle import bundle
+
+    archive, script = bundle(folder)
+    _tell(f"{archive}\n{script}")
+    return 0

@@ -1,0 +1,108 @@
+"""The configuration: its schema, its errors with their places, `--set`, environment variables and paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dotr.config
+from dotr.config import Config, read_config, schema
+from dotr.diagnostics import Refused
+
+MINIMAL = """\
+name: x
+rules: [r.dotr]
+input:
+  - { name: a, format: ndjson, path: a.ndjson }
+output:
+  - { path: out.ndjson }
+"""
+
+
+def configured(folder: Path, text: str, *options: str) -> Config:
+    path = folder / "c.yaml"
+    path.write_text(text, encoding="utf-8")
+    return read_config(str(path), options)
+
+
+def refused(folder: Path, text: str, *options: str) -> str:
+    with pytest.raises(Refused) as caught:
+        configured(folder, text, *options)
+    return str(caught.value)
+
+
+def test_shipped_schema_is_that_of_the_models() -> None:
+    assert Path(dotr.config.__file__).with_name("config.schema.json").read_text(encoding="utf-8") == schema()
+
+
+def test_defaults(tmp_path: Path) -> None:
+    settings = configured(tmp_path, MINIMAL).settings
+    assert (settings.engine, settings.time.unit, settings.knowledge.entailment, settings.output[0].format) == (
+        "spark",
+        "s",
+        "none",
+        "ndjson",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("name: x", "nam: x", 1, "unknown key nam"),
+        ("rules: [r.dotr]", "rules: r.dotr", 2, "rules: input should be a valid list"),
+        ("format: ndjson", "format: xml", 4, "input.0.format: input should be"),
+        ("name: x", "name: x\nknowledge: { entailments: rdfs }", 2, "Did you mean entailment?"),
+        ("name: x", "name: x\nname: y", 2, "name is given twice"),
+        ("name: x", "name: x: y", 1, "this is not YAML"),
+        ("name: x", "name: ${DOTR_TEST_UNSET_VARIABLE}", 1, "the environment has no variable DOTR_TEST_UNSET_VARIABLE"),
+    ],
+)
+def test_errors_say_the_line(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
+    message = refused(tmp_path, MINIMAL.replace(old, new))
+    assert said in message
+    assert f"c.yaml:{line}:" in message
+
+
+def test_all_errors_are_reported(tmp_path: Path) -> None:
+    message = refused(tmp_path, MINIMAL.replace("name: x", "nam: x").replace("path: out", "paths: out"))
+    assert message.count("unknown key") == 2
+    assert message.count("is missing") == 2
+
+
+def test_set_reaches_into_the_configuration(tmp_path: Path) -> None:
+    config = configured(tmp_path, MINIMAL, "output.0.path=elsewhere.ndjson", "spark.conf.a=1", "time.unit=ms", "spark.checkpoint=cp")
+    assert config.settings.output[0].path == "elsewhere.ndjson"
+    assert config.settings.spark.conf == {"a": 1}
+    assert config.settings.time.unit == "ms"
+
+
+def test_paths_are_relative_to_the_file_and_those_set_outside_to_the_working_directory(tmp_path: Path) -> None:
+    config = configured(tmp_path, MINIMAL, "output.0.path=mine.ndjson")
+    assert config.files.path("r.dotr", ("rules", 0)) == str(tmp_path / "r.dotr")
+    assert config.files.path("mine.ndjson", ("output", 0, "path")) == "mine.ndjson"
+
+
+@pytest.mark.parametrize("option", ["output", "output.5.path=x", "name.deeper=x", "=x"])
+def test_set_that_reaches_nothing_is_refused(tmp_path: Path, option: str) -> None:
+    assert "C105" in refused(tmp_path, MINIMAL, option)
+
+
+def test_set_is_validated_too(tmp_path: Path) -> None:
+    message = refused(tmp_path, MINIMAL, "engine=flink")
+    assert "--set:1:8" in message
+    assert "'spark' or 'local'" in message
+
+
+def test_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOTR_TEST_FOLDER", "there")
+    config = configured(tmp_path, MINIMAL.replace("a.ndjson", "'${DOTR_TEST_FOLDER}/${DOTR_TEST_UNSET:-b}.ndjson'"))
+    assert config.settings.input[0].path == "there/b.ndjson"
+
+
+def test_missing_rule_files_are_all_named(tmp_path: Path) -> None:
+    config = configured(tmp_path, MINIMAL.replace("[r.dotr]", "[r.dotr, 's*.dotr']"))
+    with pytest.raises(Refused) as caught:
+        config.program()
+    assert [d.code for d in caught.value.diagnostics] == ["C301", "C301"]
+    assert "c.yaml:2:" in str(caught.value)
