@@ -44,7 +44,6 @@ KNOWN_FAILURES = {
     "aggregates/agg-empty-group2": "wants a solution for GROUP BY over no solutions; section 18.5.1 gives none, nor do other engines",
     "functions/bnode01": "BNODE is refused (semantics.md, section 3)",
     "functions/bnode02": "BNODE is refused (semantics.md, section 3)",
-    "functions/iri01": "IRI of a relative reference does not know the query's BASE",
     "functions/struuid01": "STRUUID is refused (semantics.md, section 3)",
     "functions/uuid01": "UUID is refused (semantics.md, section 3)",
 }

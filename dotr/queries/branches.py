@@ -1,7 +1,8 @@
 """A monotone pattern as a union of conjunctions (Ullman 1988, ch. 3): what can be answered from the new triples alone.
 
-Basic graph patterns, FILTER, BIND, VALUES, UNION and plain sub-selects distribute into branches with multiplicity kept; the rest of the
-algebra can lose a solution by a new triple, or counts, and is no union of conjunctions: `Unplannable` says which part.
+Basic graph patterns, FILTER, BIND, VALUES, UNION and plain sub-selects distribute into branches with multiplicity kept. OPTIONAL, MINUS
+and EXISTS become look-ups made for each solution of the branch under them: a branch with a look-up is no longer monotone (a new triple
+can take a solution away), which whoever starts from new triples must mind. What fits neither is `Unplannable`, which says what it is.
 Invariant: the bag union of the branches' solutions is the bag of the pattern's, on every graph.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import count
 from typing import Final, assert_never
 
@@ -35,7 +37,7 @@ from dotr.model.algebra import (
     Var,
 )
 from dotr.model.terms import Term, Variable
-from dotr.queries.scope import Variables, has_exists, variables_of
+from dotr.queries.scope import NOTHING, Variables, has_exists, possible, variables_of
 
 UNBOUND: Final[Variable] = ".unbound"
 """What a variable is called in an expression that cannot see it."""
@@ -64,21 +66,53 @@ class Table:
     rows: tuple[tuple[Term, ...], ...]
 
 
+class Kind(Enum):
+    """What a look-up does with a solution: extends it where it can, or keeps it where there is a partner, or where there is none."""
+
+    OPTIONAL = "OPTIONAL"
+    PRESENT = "EXISTS"
+    ABSENT = "NOT EXISTS or MINUS"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Branches (without look-ups of their own) that are asked for partners of a solution: `given` are its variables that they see,
+    `binds` those that they add to it. Their other variables are their own."""
+
+    kind: Kind
+    parts: tuple[Branch, ...]
+    given: Variables
+    binds: tuple[Variable, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A conjunction. BIND's variables stand in no pattern and in no table; the steps are in an order in which they can be taken."""
+    """A conjunction, and what is done with each of its solutions. The variables of BIND and OPTIONAL stand in no pattern and in no table of
+    the branch; the steps are in an order in which they can be taken."""
 
     patterns: tuple[TriplePattern, ...] = ()
     tables: tuple[Table, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Step | Lookup, ...] = ()
 
     @property
     def matched(self) -> Variables:
+        """Bound by every solution."""
         return variables_of(self.patterns) | {name for table in self.tables for name in table.variables}
 
     @property
     def computed(self) -> Variables:
-        return frozenset(step.variable for step in self.steps if step.variable is not None)
+        """Bound by some solutions."""
+        found: set[Variable] = set()
+        for step in self.steps:
+            if isinstance(step, Lookup):
+                found.update(step.binds)
+            elif step.variable is not None:
+                found.add(step.variable)
+        return frozenset(found)
+
+    @property
+    def monotone(self) -> bool:
+        return not any(isinstance(step, Lookup) for step in self.steps)
 
 
 def branches(pattern: Pattern) -> tuple[Branch, ...]:
@@ -88,12 +122,15 @@ def branches(pattern: Pattern) -> tuple[Branch, ...]:
     >>> [sorted(branch.matched) for branch in branches(Join(a, Union(b, c)))]
     [['a', 'b', 'x'], ['a', 'c', 'x']]
     """
-    return tuple(_Distribution().of(pattern))
+    return tuple(_Distribution(count(), NOTHING).of(pattern))
 
 
 class _Distribution:
-    def __init__(self) -> None:
-        self._fresh = count()
+    """`outer`: the variables that EXISTS substitutes."""
+
+    def __init__(self, fresh: Iterator[int], outer: Variables) -> None:
+        self._fresh = fresh
+        self._outer = outer
 
     def of(self, pattern: Pattern) -> list[Branch]:
         match pattern:
@@ -107,21 +144,19 @@ class _Distribution:
             case Union(left, right):
                 found = self.of(left) + self.of(right)
             case Filter(inner, conditions):
-                if any(map(has_exists, conditions)):
-                    raise Unplannable("EXISTS")
-                found = [_with_steps(branch, [Step(None, condition) for condition in conditions]) for branch in self.of(inner)]
+                found = [self._filtered(branch, conditions) for branch in self.of(inner)]
             case Extend(inner, variable, expression):
                 if has_exists(expression):
-                    raise Unplannable("EXISTS")
-                found = [_with_steps(branch, [Step(variable, expression)]) for branch in self.of(inner)]
+                    raise Unplannable("EXISTS inside an expression")
+                found = [self._with(branch, Step(variable, expression)) for branch in self.of(inner)]
             case Values(variables, rows):
                 found = list(_tables(variables, rows))
             case Select():
                 found = self._selected(pattern)
-            case LeftJoin():
-                raise Unplannable("OPTIONAL")
-            case Minus():
-                raise Unplannable("MINUS")
+            case LeftJoin(left, right, condition):
+                found = [self._optional(branch, pattern, condition) for branch in self.of(left)]
+            case Minus(left, right):
+                found = [self._minus(branch, self.of(right)) for branch in self.of(left)]
             case Group():
                 raise Unplannable("aggregates")
             case _:
@@ -136,25 +171,68 @@ class _Distribution:
             raise Unplannable("DISTINCT in a sub-query")
         if select.offset or select.limit is not None:
             raise Unplannable("LIMIT or OFFSET")
+        inner = _Distribution(self._fresh, self._outer & frozenset(select.projection)).of(select.pattern)
         names: dict[Variable, Variable] = {}
-        for branch in (inner := self.of(select.pattern)):
+        for branch in inner:
             for name in sorted((branch.matched | branch.computed) - set(select.projection)):
                 if name not in names:
                     names[name] = f".inner{next(self._fresh)}"
         return [_renamed(branch, names) for branch in inner]
 
+    def _filtered(self, branch: Branch, conditions: tuple[Expression, ...]) -> Branch:
+        for condition in conditions:
+            if not has_exists(condition):
+                branch = self._with(branch, Step(None, condition))
+        for condition in conditions:
+            if isinstance(condition, Exists):
+                branch = self._existing(branch, condition)
+            elif has_exists(condition):
+                raise Unplannable("EXISTS inside an expression")
+        return branch
+
+    def _with(self, branch: Branch, step: Step) -> Branch:
+        """The branch with a further step; variables that it does not bind are out of its scope."""
+        known = branch.matched | branch.computed | self._outer
+        return replace(branch, steps=(*branch.steps, replace(step, expression=_scoped(step.expression, known))))
+
+    def _existing(self, branch: Branch, exists: Exists) -> Branch:
+        known = branch.matched | branch.computed | self._outer
+        parts = _Distribution(self._fresh, known).of(exists.pattern)
+        return _looking_up(branch, Lookup(Kind.ABSENT if exists.negated else Kind.PRESENT, tuple(parts), known))
+
+    def _optional(self, branch: Branch, optional: LeftJoin, condition: Expression | None) -> Branch:
+        visible = possible(optional.right)
+        known = branch.matched | branch.computed
+        parts = self.of(optional.right)
+        if condition is not None:
+            if has_exists(condition):
+                raise Unplannable("EXISTS in the condition of OPTIONAL")
+            test = Step(None, _scoped(condition, known | visible | self._outer))
+            parts = [replace(part, steps=(*part.steps, test)) for part in parts]
+        binds = tuple(sorted(name for name in visible - known if not name.startswith("_:")))
+        return _looking_up(branch, Lookup(Kind.OPTIONAL, tuple(parts), known | self._outer, binds))
+
+    def _minus(self, branch: Branch, parts: list[Branch]) -> Branch:
+        """A solution goes only by a partner that shares a variable with it."""
+        known = branch.matched | branch.computed
+        sharing = tuple(part for part in parts if (part.matched | part.computed) & known)
+        return _looking_up(branch, Lookup(Kind.ABSENT, sharing, known | self._outer)) if sharing else branch
+
 
 def _joined(left: Branch, right: Branch) -> Branch:
     if not (left.computed.isdisjoint(right.matched | right.computed) and right.computed.isdisjoint(left.matched)):
-        raise Unplannable("a join on a value that BIND computes")
+        raise Unplannable("a join on a value that BIND computes or OPTIONAL may leave unbound")
     return Branch(left.patterns + right.patterns, left.tables + right.tables, left.steps + right.steps)
 
 
-def _with_steps(branch: Branch, steps: list[Step]) -> Branch:
-    """The branch with further steps; variables that it does not bind are out of their scope."""
-    known = branch.matched | branch.computed
-    scoped = tuple(replace(step, expression=_scoped(step.expression, known)) for step in steps)
-    return replace(branch, steps=branch.steps + scoped)
+def _looking_up(branch: Branch, lookup: Lookup) -> Branch:
+    """The branch with a further look-up, whose parts share certain variables with it only."""
+    for part in lookup.parts:
+        if not part.monotone:
+            raise Unplannable(f"{lookup.kind.value} around another")
+        if part.computed & lookup.given or part.matched & branch.computed:
+            raise Unplannable(f"{lookup.kind.value} with a value that BIND computes or OPTIONAL may leave unbound")
+    return replace(branch, steps=(*branch.steps, lookup))
 
 
 def _scoped(expression: Expression, known: Variables) -> Expression:
@@ -187,10 +265,20 @@ def _renamed(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:
             case _:
                 return each
 
+    def step(each: Step | Lookup) -> Step | Lookup:
+        match each:
+            case Step(variable, computed):
+                return Step(None if variable is None else name(variable), expression(computed))
+            case Lookup(kind, parts, given, binds):
+                renamed = tuple(_renamed(part, names) for part in parts)
+                return Lookup(kind, renamed, frozenset(map(name, given)), tuple(map(name, binds)))
+            case _:
+                assert_never(each)
+
     return Branch(
         tuple(TriplePattern(slot(p.subject), slot(p.predicate), slot(p.object)) for p in branch.patterns),
         tuple(Table(tuple(map(name, table.variables)), table.rows) for table in branch.tables),
-        tuple(Step(None if s.variable is None else name(s.variable), expression(s.expression)) for s in branch.steps),
+        tuple(map(step, branch.steps)),
     )
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from dotr.model.algebra import Const, PathPattern, Slot, TriplePattern
+from dotr.model.algebra import Const, PathPattern, Slot, TriplePattern, Var
 from dotr.model.terms import Term, Variable
 from dotr.queries.graph import Graph
 from dotr.queries.paths import pairs, reach
-from dotr.queries.scope import nullable, slots_of
+from dotr.queries.scope import nullable, slots_of, variables_of
 
 Solution: TypeAlias = dict[Variable, Term]
 Bindings: TypeAlias = Mapping[Variable, Term]
@@ -22,13 +22,8 @@ Bindings: TypeAlias = Mapping[Variable, Term]
 
 def matches(graph: Graph, patterns: tuple[TriplePattern | PathPattern, ...], bound: Bindings, outer: Bindings) -> Iterator[Solution]:
     known = {**outer, **bound}
-    start = {slot.name: known[slot.name] for p in patterns for slot in slots_of(p) if not isinstance(slot, Const) and slot.name in known}
-    for pattern in patterns:
-        if isinstance(pattern, PathPattern) and nullable(pattern.path):
-            for slot in (pattern.subject, pattern.object):
-                if not isinstance(slot, Const) and slot.name in start and slot.name not in outer and not graph.is_node(start[slot.name]):
-                    return  # a variable stands for a node of the graph
-    yield from _extend(graph, order(graph, patterns, frozenset(start)), 0, start)
+    start = {slot.name: known[slot.name] for p in patterns for slot in slots_of(p) if isinstance(slot, Var) and slot.name in known}
+    yield from _extend(graph, order(graph, patterns, frozenset(start)), 0, start, outer)
 
 
 def order(
@@ -42,15 +37,15 @@ def order(
         best = min(left, key=lambda pattern: expected(graph, pattern, known))
         left.remove(best)
         chosen.append(best)
-        known.update(slot.name for slot in slots_of(best) if not isinstance(slot, Const))
+        known |= variables_of((best,))
     return tuple(chosen)
 
 
 def expected(graph: Graph, pattern: TriplePattern | PathPattern, known: set[Variable]) -> float:
     """About how many matches the pattern has for one solution that binds the known variables."""
     subject, object = _constant(pattern.subject), _constant(pattern.object)
-    subject_known = subject is not None or (not isinstance(pattern.subject, Const) and pattern.subject.name in known)
-    object_known = object is not None or (not isinstance(pattern.object, Const) and pattern.object.name in known)
+    subject_known = subject is not None or (isinstance(pattern.subject, Var) and pattern.subject.name in known)
+    object_known = object is not None or (isinstance(pattern.object, Var) and pattern.object.name in known)
     if isinstance(pattern, PathPattern):
         return 2.0 if subject_known and object_known else 8.0 if subject_known or object_known else 1e9
     predicate = _constant(pattern.predicate)
@@ -66,14 +61,16 @@ def _constant(slot: Slot) -> Term | None:
     return slot.term if isinstance(slot, Const) else None
 
 
-def _extend(graph: Graph, patterns: tuple[TriplePattern | PathPattern, ...], index: int, solution: Solution) -> Iterator[Solution]:
+def _extend(
+    graph: Graph, patterns: tuple[TriplePattern | PathPattern, ...], index: int, solution: Solution, outer: Bindings
+) -> Iterator[Solution]:
     if index == len(patterns):
         yield solution
         return
     pattern = patterns[index]
-    found = _triples(graph, pattern, solution) if isinstance(pattern, TriplePattern) else _ends(graph, pattern, solution)
+    found = _triples(graph, pattern, solution) if isinstance(pattern, TriplePattern) else _ends(graph, pattern, solution, outer)
     for extended in found:
-        yield from _extend(graph, patterns, index + 1, extended)
+        yield from _extend(graph, patterns, index + 1, extended, outer)
 
 
 def _value(slot: Slot, solution: Solution) -> Term | None:
@@ -83,7 +80,7 @@ def _value(slot: Slot, solution: Solution) -> Term | None:
 def _triples(graph: Graph, pattern: TriplePattern, solution: Solution) -> Iterator[Solution]:
     slots = slots_of(pattern)
     values = [_value(slot, solution) for slot in slots]
-    free = [(position, slot.name) for position, slot in enumerate(slots) if not isinstance(slot, Const) and values[position] is None]
+    free = [(position, slot.name) for position, slot in enumerate(slots) if isinstance(slot, Var) and values[position] is None]
     repeated = len({name for _, name in free}) < len(free)
     for triple in graph.match(*values):
         if repeated and any(triple[i] != triple[j] for i, first in free for j, second in free if first == second):
@@ -94,26 +91,27 @@ def _triples(graph: Graph, pattern: TriplePattern, solution: Solution) -> Iterat
         yield extended
 
 
-def _ends(graph: Graph, pattern: PathPattern, solution: Solution) -> Iterator[Solution]:
+def _ends(graph: Graph, pattern: PathPattern, solution: Solution, outer: Bindings) -> Iterator[Solution]:
     subject, object = pattern.subject, pattern.object
     start, end = _value(subject, solution), _value(object, solution)
+    if nullable(pattern.path):
+        for slot, value in ((subject, start), (object, end)):
+            if value is not None and isinstance(slot, Var) and slot.name not in outer and not graph.is_node(value):
+                return  # a path of length zero stands at a constant, or at a node of the graph
     if start is not None:
         for found in reach(graph, pattern.path, start, forward=True):
-            if isinstance(object, Const) or end is not None:
+            if end is not None:
                 if found == end:
                     yield solution
-            elif not isinstance(subject, Const) and subject.name == object.name:
+            elif subject == object:
                 if found == start:
                     yield solution
-            else:
+            elif isinstance(object, Var):
                 yield {**solution, object.name: found}
-    elif end is not None:
-        assert not isinstance(subject, Const)
+    elif end is not None and isinstance(subject, Var):
         for found in reach(graph, pattern.path, end, forward=False):
             yield {**solution, subject.name: found}
-    else:
-        assert not isinstance(subject, Const)
-        assert not isinstance(object, Const)
+    elif isinstance(subject, Var) and isinstance(object, Var):
         for first, last in pairs(graph, pattern.path):
             if subject.name != object.name:
                 yield {**solution, subject.name: first, object.name: last}

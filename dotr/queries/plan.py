@@ -13,8 +13,9 @@ from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Select
 from dotr.model.terms import Term
 from dotr.queries.branches import Unplannable
-from dotr.queries.conjunction import Conjunction, Row
+from dotr.queries.conjunction import Conjunction
 from dotr.queries.graph import Graph
+from dotr.queries.loops import Row
 from dotr.queries.operators import EMPTY, Operator
 from dotr.queries.planning import Planner, conjunctions
 from dotr.queries.scope import NOTHING, Reads, either

@@ -17,9 +17,10 @@ from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Bgp, Pattern, Select, Values
 from dotr.model.terms import Variable
 from dotr.queries.branches import Unplannable, branches
-from dotr.queries.conjunction import Conjunction, Row
+from dotr.queries.conjunction import Conjunction
 from dotr.queries.evaluate import Compiler
 from dotr.queries.graph import Graph
+from dotr.queries.loops import Row
 from dotr.queries.matching import Bindings, Solution
 from dotr.queries.operators import Operator
 from dotr.queries.scope import Variables, certain, either, possible
@@ -79,13 +80,12 @@ class Planner(Compiler):
     def _seeded(self, pattern: Pattern) -> Operator | None:
         if isinstance(pattern, Values) or pattern == Bgp(()):
             return None
+        names = tuple(sorted(possible(pattern)))
         try:
-            found = branches(pattern)
+            parts = [Conjunction(branch, names, self._background) for branch in branches(pattern)]
         except Unplannable:
             return None
-        names = tuple(sorted(possible(pattern)))
         general = Compiler().compiled(pattern)
-        parts = [Conjunction(branch, names, self._background) for branch in found]
         if all(part.empty for part in parts):
             return Seeded(pattern, names, parts, [], general)
         if general.size(Graph(self._background, TripleIndex())) > _WORTH_TRYING:

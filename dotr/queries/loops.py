@@ -1,0 +1,126 @@
+"""A branch as generated nested loops: `dotr.knowledge.joins` for its patterns, and behind them tables, BIND, FILTER and look-ups.
+
+Invariant: the rows are the bag of the branch's solutions over the sides that its patterns read, for the given terms. BIND leaves its
+variable None where it errs, OPTIONAL where it finds no partner; a variable that nothing binds is None.
+Cost: a look-up is one call a solution; it reads background and new triples both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeAlias, assert_never
+
+from dotr.expressions import condition, evaluator
+from dotr.knowledge.joins import JoinWriter
+from dotr.knowledge.ordering import Side, ordered
+from dotr.knowledge.triples import TripleIndex
+from dotr.model.algebra import Const, Slot, TriplePattern, Var
+from dotr.model.datalog import Test
+from dotr.model.terms import Term, Variable
+from dotr.queries.branches import Branch, Kind, Lookup, Step, Table
+from dotr.queries.scope import Variables, parameters_of
+
+Row: TypeAlias = tuple[Term | None, ...]
+Loops: TypeAlias = Callable[..., list[Row]]
+"""Background, new triples and the given terms to rows."""
+
+
+def settled(branch: Branch) -> Branch:
+    """The branch with the terms of one-row tables in its patterns."""
+    known = {
+        name: term for table in branch.tables if len(table.rows) == 1 for name, term in zip(table.variables, table.rows[0], strict=True)
+    }
+
+    def slot(each: Slot) -> Slot:
+        return Const(known[each.name]) if isinstance(each, Var) and each.name in known else each
+
+    patterns = tuple(TriplePattern(slot(p.subject), slot(p.predicate), slot(p.object)) for p in branch.patterns)
+    return Branch(patterns, branch.tables, branch.steps)
+
+
+def loops(
+    branch: Branch, sides: Sequence[Side], wanted: Sequence[Variable], background: TripleIndex, given: Sequence[Variable] = ()
+) -> Loops:
+    """The function that finds a branch's rows."""
+    matched = frozenset(given).union(*(_names(pattern) for pattern in branch.patterns))
+    early = [step for step in branch.steps if isinstance(step, Step) and is_early(step, matched)]
+    writer = JoinWriter("join", leave="return rows", index=background)
+    writer.begin(["background", "new", *map(writer.bind, given)])
+    writer.line("rows = []")
+    writer.line("append = rows.append")
+    writer.steps(ordered([*branch.patterns, *(Test(step.expression) for step in early)], given, sides, background))
+    for table in branch.tables:
+        _write_table(writer, table)
+    for step in branch.steps:
+        match step:
+            case Lookup():
+                _write_lookup(writer, step, background)
+            case Step(None, _):
+                if step not in early:
+                    writer.require(
+                        f"{writer.parameter('t', condition(step.expression, parameters_of(step.expression)))}({_arguments(writer, step)})"
+                    )
+            case Step(variable, expression):
+                assert variable is not None
+                value = writer.parameter("e", evaluator(expression, parameters_of(expression)))
+                arguments = _arguments(writer, step)
+                writer.line(f"{writer.bind(variable)} = {value}({arguments})")
+            case _:
+                assert_never(step)
+    writer.line(f"append(({''.join(f'{writer.read(variable)}, ' for variable in wanted)}))")
+    writer.end()
+    return writer.function()
+
+
+def is_early(step: Step, matched: Collection[Variable]) -> bool:
+    """Whether it is a condition that can be decided from what the patterns bind."""
+    return step.variable is None and all(name in matched for name in _seen(step))
+
+
+def _names(pattern: TriplePattern) -> set[Variable]:
+    return {slot.name for slot in (pattern.subject, pattern.predicate, pattern.object) if isinstance(slot, Var)}
+
+
+def _seen(step: Step) -> list[Variable]:
+    return [parameter.name for parameter in parameters_of(step.expression) if isinstance(parameter, Var)]
+
+
+def _arguments(writer: JoinWriter, step: Step) -> str:
+    return ", ".join(map(writer.read, _seen(step)))
+
+
+def _targets(writer: JoinWriter, variables: Sequence[Variable]) -> str:
+    return "".join(f"{writer.bind(variable)}, " for variable in variables).rstrip() or "_"
+
+
+def _write_table(writer: JoinWriter, table: Table) -> None:
+    """Looks a table's rows up by the columns that are bound by then, and binds the others."""
+    keys = [i for i, name in enumerate(table.variables) if name in writer.names]
+    others = [i for i, name in enumerate(table.variables) if name not in writer.names]
+    if not keys:
+        writer.loop(_targets(writer, table.variables), writer.parameter("r", table.rows))
+        return
+    found: dict[Row, list[Row]] = {}
+    for row in table.rows:
+        found.setdefault(tuple([row[i] for i in keys]), []).append(tuple([row[i] for i in others]))
+    key = "".join(f"{writer.read(table.variables[i])}, " for i in keys)
+    writer.loop(_targets(writer, [table.variables[i] for i in others]), f"{writer.parameter('m', found.get)}(({key}), ())")
+
+
+def _write_lookup(writer: JoinWriter, lookup: Lookup, background: TripleIndex) -> None:
+    calls = []
+    for part in map(settled, lookup.parts):
+        used: Variables = part.matched.union(*(_seen(step) for step in part.steps if isinstance(step, Step)))
+        given = sorted(used & lookup.given & writer.names.keys())
+        function = loops(part, [Side.BOTH] * len(part.patterns), lookup.binds, background, given)
+        calls.append(f"{writer.parameter('o', function)}({', '.join(['background', 'new', *map(writer.read, given)])})")
+    match lookup.kind:
+        case Kind.OPTIONAL:
+            none = writer.parameter("r", ((None,) * len(lookup.binds),))
+            writer.loop(_targets(writer, lookup.binds), f"({' + '.join(calls) or '()'} or {none})")
+        case Kind.PRESENT:
+            writer.require(f"({' or '.join(calls) or '()'})")
+        case Kind.ABSENT:
+            writer.skip_if(f"({' or '.join(calls) or '()'})")
+        case _:
+            assert_never(lookup.kind)
