@@ -56,10 +56,10 @@ def _float_sum(numbers: Sequence[float]) -> float:
     try:
         return fsum(numbers)
     except OverflowError:
-        return to_double_fraction(sum(map(Fraction, numbers), Fraction(0)))
+        return _nearest(sum(map(Fraction, numbers), Fraction(0)))
 
 
-def to_double_fraction(number: Fraction) -> float:
+def _nearest(number: Fraction) -> float:
     try:
         return float(number)
     except OverflowError:

@@ -294,6 +294,8 @@ class _Code:
         if simple and function in ("=", "!="):
             # The same term is equal to itself, NaN apart; of two terms that differ, one that is no literal differs from the other.
             a, b = self._parameter(left), self._parameter(right)  # type: ignore[arg-type]
+            if "None" in (a, b):
+                return "None"
             same = "not in" if function == "=" else "in"
             self.line(f"if {a} is None or {b} is None: {result} = None")
             self.line(f"elif {a} == {b}: {result} = {a} {same} NAN")
