@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,27 +97,29 @@ class Program:
         return Router(self.layout, buckets)
 
     @cached_property
-    def _reported(self) -> tuple[tuple[Label, tuple[Variable, ...], Plan], ...]:
+    def _reported(self) -> tuple[tuple[Label, Plan], ...]:
         """Each label's query, once, with what it projects: shared queries and the rules' own."""
-        questions: dict[tuple[Label, Select, tuple[Variable, ...]], None] = {}
+        questions: dict[tuple[Label, Select], None] = {}
+
+        def ask(label: Label, query: Select, reported: Sequence[Variable]) -> None:
+            questions.setdefault((label, replace(query, projection=tuple(sorted(reported)))))
+
         for shared in self.rules.queries:
-            questions.setdefault((shared.label, shared.query, shared.query.projection))
-        shared_labels = {shared.label for shared in self.rules.queries}
+            ask(shared.label, shared.query, shared.query.projection)
         for rule in self.rules.rules:
             for role in roles(rule):
-                if isinstance(role.source, FactSource) and role.origin not in shared_labels:
-                    questions.setdefault((role.origin, role.source.query, role.source.reported))
-        return tuple((label, names, plan(query, self.knowledge.background)) for label, query, names in questions)
+                if isinstance(role.source, FactSource):
+                    ask(role.origin, role.source.query, role.source.reported)
+        return tuple((label, plan(query, self.knowledge.background)) for label, query in questions)
 
     def facts_of_interest(self, instant: Instant) -> list[Event]:
         """All facts of all labels at an instant: projected attributes only, before temporal constraints."""
         closure = self.knowledge.close(instant.triples)
         events: list[Event] = []
-        for label, names, asked in self._reported:
-            columns = asked.select.projection
+        for label, asked in self._reported:
             for row in asked.answers(closure.new):
-                values = dict(zip(columns, row, strict=True))
-                events.append(Event(label, instant.time, {n: v for n in names if (v := values[n]) is not None}))
+                bound = {name: value for name, value in zip(asked.select.projection, row, strict=True) if value is not None}
+                events.append(Event(label, instant.time, bound))
         return events
 
 
