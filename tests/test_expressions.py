@@ -404,7 +404,8 @@ def test_the_order_of_order_by() -> None:
         literal("2014-08-01T09:00:00Z", XSD + "dateTime"),
         literal("x", "http://e/t"),
     ]
-    assert sorted(reversed(ordered), key=order_key) == ordered
+    backwards = ordered[::-1]
+    assert sorted(backwards, key=order_key) == ordered
 
 
 def test_keys_of_what_is_equal() -> None:

@@ -1,4 +1,4 @@
-"""The W3C's SPARQL 1.1 tests of functions, assignments and aggregates, with queries evaluated so naively that only expressions can be wrong."""
+"""The W3C's SPARQL 1.1 tests of functions, assignments and aggregates, with the plainest evaluation of queries."""
 
 from __future__ import annotations
 
