@@ -14,16 +14,17 @@ handler is written when it is first needed, about 30 µs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from dotr.knowledge.handlers import Alarm, Handler, Push, general_handler, keyed_handler, routed_handler, schema_rows
+from dotr.knowledge.ordering import JoinItem
 from dotr.knowledge.positions import Position, Split, positions, split
-from dotr.knowledge.triples import TripleIndex
+from dotr.knowledge.triples import NO_ENDS, TripleIndex
 from dotr.model.algebra import Const, Slot, TriplePattern, Var
 from dotr.model.datalog import DatalogRule
-from dotr.model.terms import Term, Triple
+from dotr.model.terms import RDF_TYPE, Term, Triple
 
 
 class Contradiction(NamedTuple):
@@ -55,49 +56,65 @@ class Work:
     wakes: tuple[Position, ...] = ()
 
 
-@dataclass(slots=True)
+Places: TypeAlias = dict[Term, dict[Term | None, list[Work]]]
+"""Predicate -> constant object, or None -> what a triple there is given to."""
+
+
+class Rules:
+    """Rules as a closure needs them, whatever the background: where the narrow positions are found, and the wide ones."""
+
+    def __init__(self, rules: Iterable[DatalogRule]) -> None:
+        self.narrow: Places = {}
+        self.wide: list[Position] = []
+        for rule in rules:
+            for position in positions(rule):
+                predicate = position.pattern.predicate
+                if position.key is None and isinstance(predicate, Const):
+                    _place(self.narrow, predicate.term, _constant(position.pattern.object), Work(position))
+                else:
+                    self.wide.append(position)
+
+
+def _place(places: Places, predicate: Term, object: Term | None, work: Work) -> None:
+    places.setdefault(predicate, {}).setdefault(object, []).append(work)
+
+
 class _Plan:
-    """Where positions are looked for, before handlers are written."""
+    """Where the wide positions are found, over one background."""
 
-    everywhere: list[Work] = field(default_factory=list)
-    plain: dict[Term, list[Work]] = field(default_factory=dict)
-    keyed: dict[Term, dict[Term, list[Work]]] = field(default_factory=dict)
-    sleeping: dict[tuple[Term, Term | None], list[Position]] = field(default_factory=dict)
+    def __init__(self, wide: Iterable[Position], background: TripleIndex) -> None:
+        self.everywhere: list[Work] = []
+        self.places: Places = {}
+        self.sleeping: dict[tuple[Term, Term | None], list[Position]] = {}
+        for position in wide:
+            self._add(position, background)
+        for (predicate, object), asleep in self.sleeping.items():
+            _place(self.places, predicate, object, Work(None, None, tuple(asleep)))
 
-    def add(self, predicate: Term, object: Term | None, work: Work) -> None:
-        if object is None:
-            self.plain.setdefault(predicate, []).append(work)
-        else:
-            self.keyed.setdefault(predicate, {}).setdefault(object, []).append(work)
-
-    def place(self, position: Position, background: TripleIndex) -> None:
-        pattern = position.pattern
-        if position.key is None:
-            assert isinstance(pattern.predicate, Const)
-            self.add(pattern.predicate.term, _constant(pattern.object), Work(position))
-            return
+    def _add(self, position: Position, background: TripleIndex) -> None:
+        predicate = position.pattern.predicate
         parts = split(position, background)
-        missing = next((item for item in parts.residue if isinstance(item, TriplePattern) and _is_missing(item, background)), None)
-        if missing is not None:
+        missing = next((atom for atom in (*parts.schema, *parts.residue) if _is_missing(atom, background)), None)
+        if isinstance(missing, TriplePattern):
             self._sleep(missing, position)
         elif any(isinstance(item, TriplePattern) for item in parts.schema):
             for item in parts.schema:
                 if isinstance(item, TriplePattern):
                     self._sleep(item, position)
-            self._place_keys(position, parts, background)
-        elif isinstance(pattern.predicate, Const):
-            self.add(pattern.predicate.term, None, Work(position))
+            self._add_keys(position, parts, background)
+        elif isinstance(predicate, Const):
+            _place(self.places, predicate.term, None, Work(position))
         else:
             self.everywhere.append(Work(position))
 
-    def _place_keys(self, position: Position, parts: Split, background: TripleIndex) -> None:
+    def _add_keys(self, position: Position, parts: Split, background: TripleIndex) -> None:
         pattern, name = position.pattern, position.key
         assert name is not None
         for row in schema_rows(parts.schema, {}, [name], background):
             key = row[0]
             assert key is not None
             predicate = key if isinstance(pattern.predicate, Var) else pattern.predicate.term
-            self.add(predicate, key if pattern.object == Var(name) else _constant(pattern.object), Work(position, key))
+            _place(self.places, predicate, key if pattern.object == Var(name) else _constant(pattern.object), Work(position, key))
 
     def _sleep(self, pattern: TriplePattern, position: Position) -> None:
         assert isinstance(pattern.predicate, Const)
@@ -105,42 +122,39 @@ class _Plan:
         if position not in asleep:
             asleep.append(position)
 
-    def wake(self) -> None:
-        for (predicate, object), asleep in self.sleeping.items():
-            self.add(predicate, object, Work(None, None, tuple(asleep)))
-
 
 def _constant(slot: Slot) -> Term | None:
     return slot.term if isinstance(slot, Const) else None
 
 
-def _is_missing(pattern: TriplePattern, background: TripleIndex) -> bool:
-    """Whether the background has no triple that an atom could match."""
-    if not isinstance(pattern.predicate, Const):
-        return False
-    ends = background.by_object.get(pattern.predicate.term, {})
-    return not ends or (isinstance(pattern.object, Const) and pattern.object.term not in ends)
+def _is_missing(item: JoinItem, background: TripleIndex) -> bool:
+    """Whether the background has nothing that an atom could match, so that a match needs such a triple of the instant's. An atom that
+    nearly every instant could match (any class) says nothing."""
+    match item:
+        case TriplePattern(_, Const(predicate), Const(object)):
+            return object not in background.by_object.get(predicate, NO_ENDS)
+        case TriplePattern(_, Const(predicate), Var()):
+            return predicate != RDF_TYPE and predicate not in background.by_object
+        case _:
+            return False
 
 
 class Closer:
     """Rules over a background that is closed under them; the background must not change as long as this is used."""
 
-    def __init__(self, rules: Iterable[DatalogRule], background: TripleIndex) -> None:
+    def __init__(self, rules: Rules, background: TripleIndex) -> None:
         self.background = background
-        plan = _Plan()
-        for rule in rules:
-            for position in positions(rule):
-                plan.place(position, background)
-        plan.wake()
+        self._narrow = rules.narrow
+        self._plan = plan = _Plan(rules.wide, background)
         self.schema: Mapping[tuple[Term, Term | None], Sequence[Position]] = plan.sleeping
-        self._plan = plan
         self._general: dict[Position, Handler] = {}
         self._written: dict[Work, Handler] = {}
         self._routes: dict[Term, Route] = {}
-        for predicate in dict.fromkeys([*plan.plain, *plan.keyed]):
-            keyed: dict[Term, Handlers] = {o: (partial(self._first_call, predicate, o),) for o in plan.keyed.get(predicate, ())}
-            plain: Handlers = (partial(self._first_call, predicate, None),)
-            self._routes[predicate] = (keyed, plain if plan.everywhere or predicate in plan.plain else ())
+        unused: Handlers = (self._first_call,)
+        for predicate in dict.fromkeys([*rules.narrow, *plan.places]):
+            objects = dict.fromkeys([*rules.narrow.get(predicate, ()), *plan.places.get(predicate, ())])
+            keyed = {object: unused for object in objects if object is not None}
+            self._routes[predicate] = (keyed, unused if plan.everywhere or None in objects else ())
         self._default: Route = ({}, tuple(map(self._handler, plan.everywhere)))
 
     def close(self, triples: Iterable[Triple]) -> Closure:
@@ -185,29 +199,26 @@ class Closer:
                     handler(s, p, o, new, push, active, alarms)
         return Closure(self.background, new, contradictions(alarms) if alarms else ())
 
-    def _first_call(
-        self,
-        predicate: Term,
-        object: Term | None,
-        s: Term,
-        p: Term,
-        o: Term,
-        new: TripleIndex,
-        push: Push,
-        active: list[Handler],
-        alarms: list[Alarm],
-    ) -> None:
+    def _first_call(self, s: Term, p: Term, o: Term, new: TripleIndex, push: Push, active: list[Handler], alarms: list[Alarm]) -> None:
         """Stands where a route has not been used yet: writes its handlers, and is replaced by them."""
-        plan = self._plan
-        works = plan.everywhere + plan.plain.get(predicate, [])
-        keyed, _ = self._routes[predicate]
-        if object is None:
-            handlers = tuple(map(self._handler, works))
-            self._routes[predicate] = (keyed, handlers)
+        keyed, _ = self._routes[p]
+        handlers = tuple(map(self._handler, self._works(p, o if o in keyed else None)))
+        if o in keyed:
+            keyed[o] = handlers
         else:
-            handlers = keyed[object] = tuple(map(self._handler, works + plan.keyed[predicate][object]))
+            self._routes[p] = (keyed, handlers)
         for handler in handlers:
             handler(s, p, o, new, push, active, alarms)
+
+    def _works(self, predicate: Term, object: Term | None) -> list[Work]:
+        """What triples with this predicate and object are given to; None: an object that has no route of its own."""
+        works = list(self._plan.everywhere)
+        for places in (self._narrow, self._plan.places):
+            found = places.get(predicate, {})
+            works += found.get(None, [])
+            if object is not None:
+                works += found.get(object, [])
+        return works
 
     def _handler(self, work: Work) -> Handler:
         handler = self._written.get(work)

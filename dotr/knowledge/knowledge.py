@@ -7,11 +7,12 @@ Cost: about a microsecond a triple and rule that applies to it.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dotr.diagnostics import Refused
-from dotr.knowledge.closure import Closer, Closure, Contradiction
+from dotr.knowledge.closure import Closer, Closure, Contradiction, Rules
 from dotr.knowledge.joins import Row, compile_join
 from dotr.knowledge.ordering import JoinItem, variables
 from dotr.knowledge.safety import check_safety
@@ -51,33 +52,44 @@ class Knowledge:
         problems = [problem for rule in rules for problem in check_safety(rule)]
         if problems:
             raise Refused(problems)
-        given = dict.fromkeys(triples)
-        closed = TripleIndex()
+        collecting = gc.isenabled()
+        gc.disable()  # Nothing here is garbage, and looking for some doubles the time.
+        try:
+            return cls._closed(dict.fromkeys(triples), rules)
+        finally:
+            if collecting:
+                gc.enable()
+
+    @classmethod
+    def _closed(cls, given: Mapping[Triple, None], rules: Sequence[DatalogRule]) -> Knowledge:
         found: set[Contradiction] = set()
-        facts = [rule for rule in rules if not any(isinstance(item, TriplePattern) for item in rule.body)]
-        rules = [rule for rule in rules if any(isinstance(item, TriplePattern) for item in rule.body)]
-        rest: list[Triple] = list(given)
-        for rule in facts:
-            rows = _rows(rule)
-            rest += _facts(rule, rows)
-            if rows and not rule.head:
-                found.add(Contradiction(rule.name, ()))
-        first = Closer(rules, closed)
-        if first.schema:
-            schema = [t for t in rest if (t[1], None) in first.schema or (t[1], t[2]) in first.schema]
-            if schema:
-                closure = first.close(schema)
-                closed = closure.new
-                found.update(closure.contradictions)
-                first = Closer(rules, closed)
-        closure = first.close(rest)
+        rest = list(given)
+        recurring: list[DatalogRule] = []
+        for rule in rules:
+            if any(isinstance(item, TriplePattern) for item in rule.body):
+                recurring.append(rule)
+            else:
+                rows = _rows(rule)
+                rest += _facts(rule, rows)
+                if rows and not rule.head:
+                    found.add(Contradiction(rule.name, ()))
+        prepared = Rules(recurring)
+        closed = TripleIndex()
+        closer = Closer(prepared, closed)
+        schema = [t for t in rest if (t[1], None) in closer.schema or (t[1], t[2]) in closer.schema] if closer.schema else []
+        if schema:
+            closure = closer.close(schema)
+            closed = closure.new
+            found.update(closure.contradictions)
+            closer = Closer(prepared, closed)
+        closure = closer.close(rest)
         found.update(closure.contradictions)
-        if len(closed):
+        if schema:
             for triple in closure.new:
                 closed.add(triple)
         else:
             closed = closure.new
-        return cls(closed, tuple(sorted(found)), len(given), len(closed) - len(given), Closer(rules, closed))
+        return cls(closed, tuple(sorted(found)), len(given), len(closed) - len(given), Closer(prepared, closed))
 
     def close(self, triples: Iterable[Triple]) -> Closure:
         """K(t) for an instant that holds these triples; nothing of it is kept."""
