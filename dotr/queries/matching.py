@@ -1,8 +1,8 @@
-"""Basic graph patterns over a graph, by nested loops in a greedy order (SPARQL 1.1, section 18.3).
+"""Basic graph patterns over a graph, by nested loops (SPARQL 1.1, section 18.3).
 
 Invariant: `matches` gives exactly the solutions of the patterns that agree with `bound` and, where `outer` binds a variable, with the
 substitution of it (EXISTS); each binds every variable of the patterns.
-Cost: the next pattern is the one with the fewest expected matches, given what is bound by then.
+Cost: patterns are matched as they stand; `order` puts the one with the fewest expected matches, given what is bound by then, next.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Bindings: TypeAlias = Mapping[Variable, Term]
 def matches(graph: Graph, patterns: tuple[TriplePattern | PathPattern, ...], bound: Bindings, outer: Bindings) -> Iterator[Solution]:
     known = {**outer, **bound}
     start = {slot.name: known[slot.name] for p in patterns for slot in slots_of(p) if isinstance(slot, Var) and slot.name in known}
-    yield from _extend(graph, order(graph, patterns, frozenset(start)), 0, start, outer)
+    yield from _extend(graph, patterns, 0, start, outer)
 
 
 def order(

@@ -102,33 +102,46 @@ def _hashed(
 
 
 class BgpOperator(Operator):
-    __slots__ = ("patterns",)
+    __slots__ = ("_orders", "_size", "patterns")
 
     def __init__(self, pattern: Pattern, patterns: tuple[TriplePattern | PathPattern, ...]) -> None:
         super().__init__(pattern)
         self.patterns = patterns
+        self._orders: dict[Variables, tuple[TriplePattern | PathPattern, ...]] = {}
+        self._size: float | None = None
+
+    def _ordered(self, graph: Graph, bound: Variables) -> tuple[TriplePattern | PathPattern, ...]:
+        """The order that was best for the first graph met: the background's sizes decide it."""
+        found = self._orders.get(bound)
+        if found is None:
+            found = self._orders[bound] = order(graph, self.patterns, bound)
+        return found
+
+    def _matches(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[Solution]:
+        return matches(graph, self._ordered(graph, self.variables.intersection((*bound, *outer))), bound, outer)
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
-        return list(matches(graph, self.patterns, bound, outer))
+        return list(self._matches(graph, bound, outer))
 
     def any(self, graph: Graph, outer: Bindings) -> bool:
-        return next(matches(graph, self.patterns, EMPTY, outer), None) is not None
+        return next(self._matches(graph, EMPTY, outer), None) is not None
 
     def size(self, graph: Graph) -> float:
-        known: set[Variable] = set()
-        total = largest = 1.0
-        for pattern in order(graph, self.patterns, NOTHING):
-            total *= expected(graph, pattern, known)
-            largest = max(largest, total)
-            known |= variables_of((pattern,))
-        return largest
+        if self._size is None:
+            known: set[Variable] = set()
+            total = self._size = 1.0
+            for pattern in self._ordered(graph, NOTHING):
+                total *= expected(graph, pattern, known)
+                self._size = max(self._size, total)
+                known |= variables_of((pattern,))
+        return self._size
 
     def whole(self, bound: Variables) -> str:
         known, left = set(bound), list(self.patterns)
         while left:
             linked = [p for p in left if any(not isinstance(s, Const) and s.name in known for s in slots_of(p))]
             if not linked:
-                return "a graph pattern that shares no variable with what the instant brings"
+                return "a graph pattern is matched against the whole background"
             left = [pattern for pattern in left if pattern not in linked]
             known |= variables_of(linked)
         return ""

@@ -95,14 +95,9 @@ def _by_operators(select: Select, background: TripleIndex, part: str) -> Plan:
         return [tuple([solution.get(name) for name in names]) for solution in operator.solutions(Graph(background, new), EMPTY, EMPTY)]
 
     why = operator.whole(NOTHING)
-    return _made(select, answers(TripleIndex()), answers, operator.reads, why and f"{part}, with {why}")
+    return _made(select, answers(TripleIndex()), answers, operator.reads, why and f"{part}; {why}")
 
 
 def _made(select: Select, static: list[Row], answers: Answers, kinds: Reads | None, reason: str) -> Plan:
     triggers = None if kinds is None else frozenset(predicate for predicate, _ in kinds)
     return Plan(select, tuple(static), answers, kinds, triggers, not reason, reason)
-
-
-def same_question(a: Select, b: Select) -> bool:
-    """Whether two queries have the same answers in the same columns, as far as their text shows."""
-    return a == b

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dotr.knowledge.triples import TripleIndex
-from dotr.model.algebra import Bgp, Pattern, Select, Values
+from dotr.model.algebra import Bgp, Join, PathPattern, Pattern, Select, TriplePattern, Values
 from dotr.model.terms import Variable
 from dotr.queries.branches import Unplannable, branches
 from dotr.queries.conjunction import Conjunction
@@ -22,7 +22,7 @@ from dotr.queries.evaluate import Compiler
 from dotr.queries.graph import Graph
 from dotr.queries.loops import Row
 from dotr.queries.matching import Bindings, Solution
-from dotr.queries.operators import Operator
+from dotr.queries.operators import JoinOperator, Operator
 from dotr.queries.scope import Variables, certain, either, possible
 
 KEPT: Final = 1_000
@@ -70,7 +70,15 @@ class Planner(Compiler):
         self._background = background
 
     def compiled(self, pattern: Pattern) -> Operator:
-        return self._seeded(pattern) or super().compiled(pattern)
+        if isinstance(pattern, Join) and isinstance(pattern.left, Bgp) and isinstance(pattern.right, Bgp):
+            pattern = Bgp(pattern.left.patterns + pattern.right.patterns)
+        seeded = self._seeded(pattern)
+        if seeded is None and isinstance(pattern, Bgp):
+            triples = Bgp(tuple(each for each in pattern.patterns if isinstance(each, TriplePattern)))
+            paths = Bgp(tuple(each for each in pattern.patterns if isinstance(each, PathPattern)))
+            if triples.patterns and paths.patterns:  # paths are followed from what the triples bind
+                return JoinOperator(pattern, self.compiled(triples), Compiler().compiled(paths))
+        return seeded or super().compiled(pattern)
 
     def looked_up(self, pattern: Pattern, given: Pattern) -> Operator:
         if certain(given) & possible(pattern):
