@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Select
@@ -77,13 +78,9 @@ def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjun
             rows += delta(background, new)
         return rows
 
-    only = deltas[0] if len(deltas) == 1 else None
-
-    def one(new: TripleIndex) -> list[Row]:
-        assert only is not None
-        return only(background, new)
-
-    answers = distinct if select.distinct else one if only is not None and not static else several
+    answers: Answers = distinct if select.distinct else several
+    if len(deltas) == 1 and not static and not select.distinct:
+        answers = partial(deltas[0], background)
     return _made(select, static, answers, kinds, "")
 
 
