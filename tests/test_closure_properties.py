@@ -14,7 +14,7 @@ from dotr.knowledge.knowledge import Knowledge, check_safety
 from dotr.knowledge.ordering import Side, variables
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
-from dotr.model.datalog import Bind, BodyItem, DatalogRule, Test
+from dotr.model.datalog import Bind, DatalogRule, Test
 from dotr.model.terms import OWL, RDF_TYPE, RDFS, XSD, Term, Triple, Variable, iri, literal
 
 Binding = dict[Variable, Term]
@@ -166,7 +166,7 @@ SCHEMATIC = [
 def rules(draw: st.DrawFn) -> DatalogRule:
     if draw(st.booleans()):
         return draw(st.sampled_from(SCHEMATIC))
-    body: list[BodyItem] = [*draw(st.lists(patterns, min_size=1, max_size=3)), *draw(st.lists(conditions, max_size=2))]
+    body: list[TriplePattern | Test | Bind] = [*draw(st.lists(patterns, min_size=1, max_size=3)), *draw(st.lists(conditions, max_size=2))]
     head = draw(st.lists(st.builds(TriplePattern, slots(NODES), predicates, slots(OBJECTS)), max_size=2))
     name = f"rule {draw(st.integers(0, 1000))}"
     rule = DatalogRule(name, tuple(head), tuple(draw(st.permutations(body))))
@@ -237,7 +237,7 @@ def test_joins_have_one_row_a_match(
     order = [side for item in items for pattern, side in body if item is pattern]
     join = compile_join(items, list(given_terms), order, wanted, index=old if fixed else None, hidden=True)
     reads = {Side.BACKGROUND: background, Side.NEW: new, Side.BOTH: background | new}
-    expected = []
+    expected: list[tuple[Term | None, ...]] = []
     for choice in product(*(reads[side] for _, side in body)):
         binding: Binding | None = dict(given_terms)
         for (pattern, _), triple in zip(body, choice, strict=True):

@@ -1,0 +1,108 @@
+"""Joins: shapes that a random program seldom has."""
+
+from __future__ import annotations
+
+from dotr.knowledge.joins import compile_join, write_join
+from dotr.knowledge.ordering import JoinItem, Side
+from dotr.knowledge.triples import TripleIndex
+from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
+from dotr.model.datalog import Bind, Test
+
+
+def pattern(text: str) -> TriplePattern:
+    """`"?x p ?y"`."""
+    subject, predicate, object = (slot(word) for word in text.split())
+    return TriplePattern(subject, predicate, object)
+
+
+def slot(word: str) -> Slot:
+    return Var(word[1:]) if word[0] == "?" else Const(f"<{word}>")
+
+
+def index(*triples: str) -> TripleIndex:
+    return TripleIndex((f"<{s}>", f"<{p}>", f"<{o}>") for s, p, o in (text.split() for text in triples))
+
+
+def test_more_loops_than_a_function_may_nest() -> None:
+    length = 45
+    chain = index(*(f"n{k} p n{k + 1}" for k in range(length + 1)))
+    body = [pattern(f"?v{k} p ?v{k + 1}") for k in range(length)]
+    join = compile_join(body, [], [Side.BOTH] * length, ["v0", f"v{length}"])
+    assert sorted(join(chain, TripleIndex())) == [("<n0>", "<n45>"), ("<n1>", "<n46>")]
+
+
+def test_rows_keep_their_multiplicity() -> None:
+    join = compile_join([pattern("?x p ?y"), pattern("?x q ?z")], [], [Side.BOTH, Side.BOTH], ["x"])
+    assert join(index("a p 1", "a p 2", "a q 3"), index("a q 4")) == [("<a>",)] * 4
+
+
+def test_no_wanted_variables_count_matches() -> None:
+    assert compile_join([pattern("?x p ?y")], [], [Side.NEW], [])(index("a p b"), index("c p d", "c p e")) == [(), ()]
+
+
+def test_no_patterns_match_once() -> None:
+    assert compile_join([], ["x"], [], ["x", "y"])(TripleIndex(), TripleIndex(), "<a>") == [("<a>", None)]
+
+
+def test_a_predicate_read_on_both_sides_and_then_among_the_new_alone() -> None:
+    body = [pattern("a p ?x"), pattern("?x p ?y")]
+    for fixed in (None, index("a p b")):
+        join = compile_join(body, [], [Side.BOTH, Side.NEW], ["y"], index=fixed)
+        assert join(index("a p b"), TripleIndex()) == []
+        assert join(index("a p b"), index("b p c")) == [("<c>",)]
+
+
+def test_names_that_are_no_python_identifiers() -> None:
+    body = [TriplePattern(Var("_:b0"), Const("<p>"), Var("0")), TriplePattern(Var("0"), Const("<p>"), Var("ﬁ"))]
+    body.append(TriplePattern(Var("ﬁ"), Const("<p>"), Var("class")))
+    join = compile_join(body, [], [Side.BOTH] * 3, ["_:b0", "0", "ﬁ", "class"])
+    assert join(index("a p b", "b p c", "c p d"), TripleIndex()) == [("<a>", "<b>", "<c>", "<d>")]
+
+
+def test_texts_of_the_user_are_never_executed() -> None:
+    hostile = 'x"); raise SystemExit("'
+    writer = write_join([TriplePattern(Var(hostile), Const(hostile), Var("y"))], [hostile], [Side.BOTH], ["y"])
+    assert "SystemExit" not in writer.source
+
+
+def test_conditions_stand_where_their_variables_are_bound() -> None:
+    body: list[JoinItem] = [pattern("?x p ?y"), pattern("?y p ?z"), Test(Call("!=", (Var("x"), Var("y"))))]
+    lines = [line.strip() for line in write_join(body, [], [Side.NEW, Side.BACKGROUND], ["z"]).source.split("\n")]
+    (test,) = (k for k, line in enumerate(lines) if line.startswith("if not t"))
+    (loop,) = (k for k, line in enumerate(lines) if line.startswith("for v_z in"))
+    assert test < loop
+
+
+def test_a_bind_that_errs_gives_no_row_and_one_to_a_bound_variable_compares() -> None:
+    bind = Bind(Call("+", (Var("y"), Var("y"))), "z")
+    assert compile_join([pattern("?x p ?y"), bind], [], [Side.BOTH], ["z"])(index("a p b"), TripleIndex()) == []
+    same = Bind(Call("IF", (Call("ISIRI", (Var("y"),)), Var("y"), Var("y"))), "x")
+    assert compile_join([pattern("?x p ?y"), same], [], [Side.BOTH], ["x"])(index("a p b", "c p c"), TripleIndex()) == [("<c>",)]
+
+
+def test_an_unbound_variable_of_a_condition_is_unbound() -> None:
+    bound = Test(Call("!", (Call("BOUND", (Var("nowhere"),)),)))
+    assert compile_join([pattern("?x p ?y"), bound], [], [Side.BOTH], ["x"])(index("a p b"), TripleIndex()) == [("<a>",)]
+
+
+def test_hidden_predicates_are_found_by_name_alone() -> None:
+    data = index("a urn:dotr:hidden:h b", "a p b")
+    every = [pattern("?s ?p ?o"), pattern("a ?p ?o"), pattern("?s ?p b"), pattern("a ?p b")]
+    for each in every:
+        for old, new in ((data, TripleIndex()), (TripleIndex(), data)):
+            for fixed in (None, old):
+                assert compile_join([each], [], [Side.BOTH], ["p"], index=fixed)(old, new) == [("<p>",)]
+                found = compile_join([each], [], [Side.BOTH], ["p"], index=fixed, hidden=True)(old, new)
+                assert sorted(found) == [("<p>",), ("<urn:dotr:hidden:h>",)]
+    assert len(compile_join([pattern("?s urn:dotr:hidden:h ?o")], [], [Side.BOTH], ["s"])(data, TripleIndex())) == 1
+
+
+def test_edges_are_kept_up_to_date() -> None:
+    growing = index("a p b")
+    assert growing.edges_from["<a>"] == [("<p>", "<b>")]
+    growing.add(("<a>", "<q>", "<c>"))
+    growing.add(("<a>", "<urn:dotr:hidden:h>", "<c>"))
+    assert growing.edges_from["<a>"] == [("<p>", "<b>"), ("<q>", "<c>")]
+    assert growing.edges_to["<c>"] == [("<a>", "<q>")]
+    assert len(growing.all_from("<a>")) == 3
+    assert len(growing.all_links("<a>", "<c>")) == 2
