@@ -37,7 +37,7 @@ class Checkpoint:
 
     def __init__(self, folder: str) -> None:
         if "://" in folder and not folder.startswith("file://"):
-            raise refuse("S103", f"the checkpoint {folder} is not a folder of this machine", hint="Name a local or mounted folder.")
+            raise refuse("S104", f"the checkpoint {folder} is not a folder of this machine", hint="Name a local or mounted folder.")
         self.folder = Path(folder.removeprefix("file://"))
         self.layout = self._read()
 
@@ -67,7 +67,7 @@ class Checkpoint:
 
     def _refused(self, why: str) -> Exception:
         return refuse(
-            "S101",
+            "S102",
             f"the checkpoint {self.folder} cannot be used: {why}",
             hint="Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint.",
         )
@@ -82,7 +82,7 @@ class Checkpoint:
 
     def _unwritable(self, error: OSError) -> Exception:
         hint = "Name another folder as spark.checkpoint."
-        return refuse("S102", f"the checkpoint {self.folder} cannot be written: {error.strerror or error}", hint=hint)
+        return refuse("S103", f"the checkpoint {self.folder} cannot be written: {error.strerror or error}", hint=hint)
 
     def claim(self, wanted: Layout) -> Layout:
         """The layout to run with: that of the folder where it has one, else `wanted`, which it then holds."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import itemgetter
+from typing import Final
 
 from pyarrow import RecordBatch  # type: ignore[import-untyped]
 
@@ -19,11 +20,14 @@ from dotr.model.time import Micros
 from dotr.runtimes.spark.inputs import judge, scanned
 from dotr.runtimes.spark.job import Job, program_of
 from dotr.runtimes.spark.planning import Scan
-from dotr.runtimes.spark.rows import Kind, Line, counts_payload, dead_payload, record_batch
+from dotr.runtimes.spark.rows import Kind, Line, counts_payload, dead_payload, inconsistent_payload, record_batch
 from dotr.runtimes.spark.stepping import Instants, chunk_payload
 from dotr.runtimes.spark.tasks import Task
 from dotr.runtimes.spark.trouble import Carried, marked
 from dotr.runtimes.totals import Totals
+
+TOLD: Final = 3
+"""How many inconsistent instants a user is told of."""
 
 
 def scan_inputs(job: Job) -> Scan:
@@ -53,6 +57,7 @@ def task_lines(job: Job, task: Task) -> list[Line]:
     program = program_of(job)
     ask, deliver = program.stage_one.facts, program.router(job.buckets).facts
     chunks: list[dict[int, Instants]] = [{} for _ in range(job.layers)]
+    contradictory: list[tuple[Micros, str]] = []
     instants = facts = start = 0
     while start < len(elements):
         time = elements[start][0]
@@ -62,6 +67,8 @@ def task_lines(job: Job, task: Task) -> list[Line]:
         asked = ask(merge(time, [triples for _, triples in elements[start:end]]))
         start = end
         instants += 1
+        if asked.contradictions and len(contradictory) < TOLD:
+            contradictory.append((time, asked.contradictions[0].rule))
         if asked.facts:
             facts += sum(map(len, asked.facts.values()))
             for buckets, deliveries in zip(chunks, deliver(asked.facts), strict=True):
@@ -78,5 +85,7 @@ def task_lines(job: Job, task: Task) -> list[Line]:
             lines += [Line(key, Kind.CLOSED, task.closed, b"") for key in keys]
     if dead:
         lines.append(Line(-1, Kind.DEAD, 0, dead_payload(dead)))
+    if contradictory:
+        lines.append(Line(-3, Kind.INCONSISTENT, 0, inconsistent_payload(contradictory)))
     lines.append(Line(-2, Kind.COUNTS, 0, counts_payload(Totals(len(elements), instants, facts, 0, counted))))
     return lines

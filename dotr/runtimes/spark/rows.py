@@ -6,6 +6,7 @@
 | CLOSED | the bucket's | closed so far | nothing: it tells a bucket that no chunk of the batch came to, too, what time it is |
 | FIRINGS | below 0 | 0 | matches of a bucket as firings |
 | DEAD | below 0 | 0 | dead letters |
+| INCONSISTENT | below 0 | 0 | the first instants of a task that contradict themselves, each with the rule that says so |
 | COUNTS | below 0 | 0 | totals |
 
 Keys below 0 pass every operator untouched. Payloads are JSON: data, never code.
@@ -33,7 +34,8 @@ class Kind(IntEnum):
     CLOSED = 1
     FIRINGS = 2
     DEAD = 3
-    COUNTS = 4
+    INCONSISTENT = 4
+    COUNTS = 5
 
 
 class Line(NamedTuple):
@@ -84,6 +86,19 @@ def dead_of(payload: bytes) -> list[DeadLetter]:
     True
     """
     return [DeadLetter(Reason(reason), *rest) for reason, *rest in json.loads(payload)]
+
+
+def inconsistent_payload(found: Iterable[tuple[Micros, str]]) -> bytes:
+    """The inverse of `inconsistent_of`."""
+    return _dump(list(found))
+
+
+def inconsistent_of(payload: bytes) -> list[tuple[Micros, str]]:
+    """
+    >>> inconsistent_of(inconsistent_payload([(5, "cax-dw")]))
+    [(5, 'cax-dw')]
+    """
+    return [(time, rule) for time, rule in json.loads(payload)]
 
 
 def counts_payload(totals: Totals) -> bytes:

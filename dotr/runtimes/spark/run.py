@@ -32,8 +32,10 @@ def run_spark(pipeline: Pipeline, progress: Progress) -> Totals:
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
     wanted = _layout(pipeline)
     if checkpoint.layout is None:
-        for path in (*pipeline.output_paths, *([pipeline.dead_letter_path] if pipeline.dead_letter_path else [])):
-            check_new(path)
+        for output in pipeline.outputs:
+            check_new(output.path, output.place)
+        if pipeline.dead_letter_path is not None:
+            check_new(pipeline.dead_letter_path)
     else:
         wanted = checkpoint.claim(wanted)
     checkpoint.make()

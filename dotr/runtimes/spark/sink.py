@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pyspark.sql import DataFrame
 
 from dotr.model.stream import DeadLetter, Firing
+from dotr.model.time import Micros
 from dotr.outputs import output_order
-from dotr.runtimes.spark.rows import Kind, counts_of, dead_of, firings_of
+from dotr.runtimes.letters import LOG, Complaints
+from dotr.runtimes.spark.reading import TOLD
+from dotr.runtimes.spark.rows import Kind, counts_of, dead_of, firings_of, inconsistent_of
 from dotr.runtimes.totals import Progress, Totals
 
 Write = Callable[[int, Sequence[Firing], Sequence[DeadLetter]], None]
@@ -21,6 +24,8 @@ class Sink:
     def __init__(self, write: Write, progress: Progress) -> None:
         self._write = write
         self._progress = progress
+        self._complaints = Complaints()
+        self._contradictory = 0
         self.totals = Totals()
         self.failure: Exception | None = None
 
@@ -32,6 +37,7 @@ class Sink:
             raise
 
     def take(self, number: int, rows: Iterable[tuple[int, bytes]]) -> None:
+        """Puts a batch's rows in order, writes them, and tells of them."""
         firings: list[Firing] = []
         letters: list[DeadLetter] = []
         counted = Totals()
@@ -40,11 +46,21 @@ class Sink:
                 firings += firings_of(payload)
             elif kind == Kind.DEAD:
                 letters += dead_of(payload)
+            elif kind == Kind.INCONSISTENT:
+                self._inconsistent(inconsistent_of(payload))
             elif kind == Kind.COUNTS:
                 counted += counts_of(payload)
         firings.sort(key=output_order)
         letters.sort(key=lambda letter: (letter.input, letter.file, letter.line))
         self._write(number, firings, letters)
+        for letter in letters:
+            self._complaints.tell(letter)
         dropped = sum(firing.dropped for firing in firings)
         self.totals += counted + Totals(events=len(firings), dropped=dropped)
         self._progress(self.totals)
+
+    def _inconsistent(self, found: Iterable[tuple[Micros, str]]) -> None:
+        for time, rule in found:
+            self._contradictory += 1
+            if self._contradictory <= TOLD:
+                LOG.warning("the instant %d µs is inconsistent (%s); its facts are those of what was derived", time, rule)

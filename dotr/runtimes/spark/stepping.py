@@ -62,7 +62,7 @@ def restore(job: Job, layer: int, written: bytes) -> State:
         return stage.restore(written) if written else stage.start()
     except StateError as error:
         hint = "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
-        raise refuse("S104", f"the state in the checkpoint cannot be used: {error}", hint=hint) from None
+        raise refuse("S105", f"the state in the checkpoint cannot be used: {error}", hint=hint) from None
 
 
 def step_bucket(job: Job, layer: int, bucket: int, state: State, lines: Iterable[Line]) -> list[Line]:
