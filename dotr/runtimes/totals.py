@@ -11,8 +11,8 @@ from dotr.model.stream import Reason
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Elements read and not rejected, the instants they made, facts of interest, events written, dead letters by reason, and the
-    triples that firings had to drop."""
+    """Elements read and not rejected, the instants they made, facts of interest, events written, dead letters by reason, the triples
+    that firings had to drop, and how many of the instants were inconsistent."""
 
     elements: int = 0
     instants: int = 0
@@ -20,11 +20,12 @@ class Totals:
     events: int = 0
     dead: Mapping[Reason, int] = field(default_factory=dict)
     dropped: int = 0
+    inconsistent: int = 0
 
     def __add__(self, other: Totals) -> Totals:
         """
         >>> Totals(elements=2, dead={Reason.LATE: 1}) + Totals(elements=3, dead={Reason.LATE: 2})
-        Totals(elements=5, instants=0, facts=0, events=0, dead={<Reason.LATE: 'late'>: 3}, dropped=0)
+        Totals(elements=5, instants=0, facts=0, events=0, dead={<Reason.LATE: 'late'>: 3}, dropped=0, inconsistent=0)
         """
         reasons = [reason for reason in Reason if reason in self.dead or reason in other.dead]
         return Totals(
@@ -34,6 +35,7 @@ class Totals:
             self.events + other.events,
             {reason: self.dead.get(reason, 0) + other.dead.get(reason, 0) for reason in reasons},
             self.dropped + other.dropped,
+            self.inconsistent + other.inconsistent,
         )
 
 
