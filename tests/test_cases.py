@@ -67,6 +67,7 @@ CONSTRUCTS = (
     "shared query",
     "shared query with M.?v",
     "inline label hides a shared one",
+    "a rule's own labels",
     "several rule files",
     # section 4: clauses
     "each",

@@ -33,7 +33,9 @@ from tests.oracle.values import (
     Opaque,
     Tagged,
     arithmetic,
+    decimal_text,
     equal,
+    float_text,
     less,
     moment_text,
     read_moment,
@@ -273,8 +275,8 @@ def function(name: str, terms: list[Term]) -> Term:
             flags = re.IGNORECASE if len(terms) > 2 and "i" in plain(terms[2]) else 0
             return boolean(re.search(plain(terms[1]), text(a), flags) is not None)
         case "ABS":
-            size: Fraction | float = abs(number(a).value)
-            return term_of(Number(number(a).kind, size))
+            size = number(a).value
+            return term_of(Number(number(a).kind, abs(size) if isinstance(size, Fraction) else math.fabs(size)))
         case "ROUND" | "CEIL" | "FLOOR":
             return rounded(name, number(a))
     raise NotImplementedError(name)
@@ -294,7 +296,7 @@ def cast(datatype: str, term: Term) -> Term:
         raise Err
     name = datatype.removeprefix(XSD)
     if name == "string":
-        return literal(iri_text(term) if is_iri(term) else literal_parts(term)[0])
+        return literal(iri_text(term) if is_iri(term) else string_of(value, literal_parts(term)[0]))
     if isinstance(value, Opaque):
         raise Err
     if name == "boolean":
@@ -328,6 +330,20 @@ def cast(datatype: str, term: Term) -> Term:
     if name == "integer":
         return term_of(Number("integer", Fraction(math.trunc(exact))))
     raise NotImplementedError(datatype)
+
+
+def string_of(value: object, lexical: str) -> str:
+    """The string of a value (XPath and XQuery Functions 3.1, 19.1.1.1): of a double as of a decimal from 0.000001 up to 1000000."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, Number):
+        return lexical
+    if isinstance(value.value, Fraction):
+        return decimal_text(value.value)
+    if value.value == 0:
+        return "-0" if math.copysign(1, value.value) < 0 else "0"
+    text = float_text(value.value, value.kind)
+    return decimal_text(Fraction(text)) if math.isfinite(value.value) and 1e-6 <= abs(value.value) < 1e6 else text
 
 
 def known_word(word: str) -> str:
