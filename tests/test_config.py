@@ -50,8 +50,8 @@ def test_defaults(tmp_path: Path) -> None:
     ("old", "new", "line", "said"),
     [
         ("name: x", "nam: x", 1, "unknown key nam"),
-        ("rules: [r.dotr]", "rules: r.dotr", 2, "rules: input should be a valid list"),
-        ("format: ndjson", "format: xml", 4, "input.0.format: input should be"),
+        ("rules: [r.dotr]", "rules: r.dotr", 2, "rules should be a list"),
+        ("format: ndjson", "format: xml", 4, "input.0.format should be ndjson, trig, nquads or csv"),
         ("name: x", "name: x\nknowledge: { entailments: rdfs }", 2, "Did you mean entailment?"),
         ("name: x", "name: x\nname: y", 2, "name is given twice"),
         ("name: x", "name: x: y", 1, "this is not YAML"),
@@ -91,7 +91,7 @@ def test_set_that_reaches_nothing_is_refused(tmp_path: Path, option: str) -> Non
 def test_set_is_validated_too(tmp_path: Path) -> None:
     message = refused(tmp_path, MINIMAL, "engine=flink")
     assert "--set:1:8" in message
-    assert "'spark' or 'local'" in message
+    assert "engine should be spark or local" in message
 
 
 def test_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

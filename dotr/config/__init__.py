@@ -1,0 +1,22 @@
+"""The configuration file of a pipeline: YAML, validated, with the line of every error (interface.md, Configuration).
+
+`read_config` turns a file and the `--set` options into a `Config`; every problem it finds is a diagnostic with its place. Relative
+paths are relative to the configuration file, those of `--set` to the working directory.
+"""
+
+from dotr.config.files import Files as Files
+from dotr.config.files import existing as existing
+from dotr.config.files import read_document as read_document
+from dotr.config.reading import Config as Config
+from dotr.config.reading import read_config as read_config
+from dotr.config.sections import UNITS as UNITS
+from dotr.config.sections import InputSection as InputSection
+from dotr.config.sections import KnowledgeSection as KnowledgeSection
+from dotr.config.sections import Section as Section
+from dotr.config.sections import Settings as Settings
+from dotr.config.sections import TimeSection as TimeSection
+from dotr.config.sections import schema as schema
+from dotr.config.sections import schema_problems as schema_problems
+from dotr.config.tree import Location as Location
+from dotr.config.tree import Tree as Tree
+from dotr.config.tree import read_tree as read_tree

@@ -1,0 +1,117 @@
+"""The files that a YAML document names: paths, globs, texts. Every one that is missing or cannot be read is reported with its place."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dotr.config.sections import UNITS, KnowledgeSection, TimeSection
+from dotr.config.tree import Location, Tree
+from dotr.diagnostics import Diagnostic, Refused
+from dotr.engine.spec import ProgramSpec
+from dotr.knowledge.entailment import Entailment
+from dotr.model.places import Document, Span
+
+_RELATIVE: Final = "Relative paths are relative to the configuration file; those of --set to the working directory."
+
+
+def existing(path: str, span: Span | None, hint: str = _RELATIVE) -> list[str]:
+    """The files of a path or glob, sorted; raises `Refused` where there is none.
+
+    >>> existing("no/such/*.ttl", None)
+    Traceback (most recent call last):
+    dotr.diagnostics.Refused: C301 no file matches no/such/*.ttl
+    Relative paths are relative to the configuration file; those of --set to the working directory.
+    """
+    if os.path.isfile(path):
+        return [path]
+    if os.path.isdir(path):
+        raise Refused([Diagnostic("C301", f"{path} is a folder", span, f"For the files in it write {os.path.join(path, '*')}")])
+    if os.path.exists(path):
+        raise Refused([Diagnostic("C301", f"{path} is no regular file", span, "A pipeline reads files, which it may read twice.")])
+    if glob.has_magic(path):
+        found = sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
+        if found:
+            return found
+        raise Refused([Diagnostic("C301", f"no file matches {path}", span, hint)])
+    raise Refused([Diagnostic("C301", f"there is no file {path}", span, hint)])
+
+
+def read_document(path: str, span: Span | None = None) -> Document:
+    """A text file; raises `Refused` where it cannot be read. UTF-8."""
+    try:
+        return Document(path, Path(path).read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        reason, hint = f"it is not UTF-8 (byte {error.start})", "Save it as UTF-8."
+    except FileNotFoundError:
+        reason = "there is no such file"
+        hint = _RELATIVE if span else "Is the path right? Relative paths are relative to the working directory."
+    except OSError as error:
+        reason, hint = (error.strerror or str(error)).lower(), "Name a file that may be read."
+    except ValueError as error:
+        reason, hint = str(error), "Is the path right?"
+    raise Refused([Diagnostic("C302", f"cannot read {path}: {reason}", span, hint)])
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """A YAML document's tree, and where its relative paths start; `outside` are the locations set by `--set`."""
+
+    tree: Tree
+    folder: Path
+    outside: frozenset[Location] = frozenset()
+
+    def path(self, text: str, location: Location) -> str:
+        """A path of the document, as it can be opened from the working directory."""
+        outside = any(location[: len(touched)] == touched for touched in self.outside)
+        path = Path(text).expanduser()
+        return os.path.normpath(path if outside else self.folder / path)
+
+    def existing(self, patterns: Sequence[str], location: Location, problems: list[Diagnostic]) -> list[tuple[str, Span]]:
+        """The files that a list's paths and globs name, each once, with the places that name them; adds what names none to `problems`."""
+        found: dict[str, Span] = {}
+        for number, pattern in enumerate(patterns):
+            place = (*location, number)
+            try:
+                for path in existing(self.path(pattern, place), self.tree.place(place)):
+                    found.setdefault(path, self.tree.place(place))
+            except Refused as refused:
+                problems += refused.diagnostics
+        return list(found.items())
+
+    def spec(
+        self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection
+    ) -> tuple[ProgramSpec, list[Diagnostic]]:
+        """The program that a configuration or a rule test names, as far as its files can be read, and every problem with them."""
+        problems: list[Diagnostic] = []
+
+        def documents(patterns: Sequence[str], location: Location) -> tuple[Document, ...]:
+            read = []
+            for path, place in self.existing(patterns, location, problems):
+                try:
+                    read.append(read_document(path, place))
+                except Refused as refused:
+                    problems.extend(refused.diagnostics)
+            return tuple(read)
+
+        spec = ProgramSpec(
+            documents(rules, ("rules",)),
+            documents(knowledge.datalog, ("knowledge", "datalog")),
+            tuple(os.path.abspath(path) for path, _ in self.existing(knowledge.graphs, ("knowledge", "graphs"), problems)),
+            Entailment(knowledge.entailment),
+            knowledge.axiomatic,
+            prefixes,
+            UNITS[time.unit],
+        )
+        return spec, problems
+
+    def program(self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection) -> ProgramSpec:
+        """As `spec`; raises `Refused` with every file that cannot be read."""
+        spec, problems = self.spec(rules, knowledge, prefixes, time)
+        if problems:
+            raise Refused(problems)
+        return spec

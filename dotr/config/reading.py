@@ -1,0 +1,60 @@
+"""A configuration read: validated, with the `--set` options in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from dotr.config.files import Files, read_document
+from dotr.config.sections import Settings, schema_problems
+from dotr.config.tree import read_tree, set_values
+from dotr.diagnostics import Diagnostic, Refused, refuse
+from dotr.engine.spec import ProgramSpec
+from dotr.model.places import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A validated configuration and its files."""
+
+    settings: Settings
+    files: Files
+
+    def place(self, *location: str | int) -> Span:
+        return self.files.tree.place(location)
+
+    @property
+    def path(self) -> str:
+        """The configuration file."""
+        return self.files.tree.document.name
+
+    def program(self) -> ProgramSpec:
+        """The program that the configuration names; raises `Refused` with every file that cannot be read."""
+        spec, problems = self.spec()
+        if problems:
+            raise Refused(problems)
+        return spec
+
+    def spec(self) -> tuple[ProgramSpec, list[Diagnostic]]:
+        """The program as far as its files can be read, and every problem with them."""
+        settings = self.settings
+        return self.files.spec(settings.rules, settings.knowledge, settings.prefixes, settings.time)
+
+
+def read_config(path: str, options: Sequence[str] = ()) -> Config:
+    """The configuration in a file, with `--set` options; raises `Refused` with every problem found."""
+    tree = read_tree(read_document(path))
+    if tree.data is None:
+        hint = "It needs name, rules, input and output at least; `dotr new DIR` writes a small project."
+        raise refuse("C102", f"{path} is empty", None, hint)
+    if not isinstance(tree.data, dict):
+        raise refuse("C102", "a configuration is a mapping of keys to values", tree.place(()), "It begins with a line such as name: fire")
+    tree, touched = set_values(tree, options)
+    try:
+        settings = Settings.model_validate(tree.data)
+    except ValidationError as error:
+        raise Refused(schema_problems(error, tree, Settings)) from None
+    return Config(settings, Files(tree, Path(path).parent, touched))

@@ -1,0 +1,164 @@
+"""The sections of a configuration: what may be written, of which type. Unknown keys and wrong types are errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from dotr.config.tree import Location, Tree
+from dotr.diagnostics import Diagnostic, did_you_mean
+from dotr.model.time import Unit
+
+UNITS: Final[Mapping[str, Unit]] = {
+    "us": Unit.MICROSECOND,
+    "ms": Unit.MILLISECOND,
+    "s": Unit.SECOND,
+    "min": Unit.MINUTE,
+    "h": Unit.HOUR,
+    "d": Unit.DAY,
+}
+
+
+class Section(BaseModel):
+    """A part of a YAML file: unknown keys and wrong types are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class TimeSection(Section):
+    """What an integer time stamp counts."""
+
+    unit: Literal["us", "ms", "s", "min", "h", "d"] = "s"
+
+
+class KnowledgeSection(Section):
+    """Background knowledge."""
+
+    graphs: list[str] = Field(default=[], description="RDF files in any format, .gz too; globs")
+    datalog: list[str] = Field(default=[], description="Datalog files; globs")
+    entailment: Literal["none", "rdfs", "owl2rl"] = "none"
+    axiomatic: bool = Field(default=False, description="also the axiomatic and reflexive triples of the entailment")
+
+
+class InputSection(Section):
+    """A stream of elements, from one or several files."""
+
+    name: str = Field(min_length=1)
+    format: Literal["ndjson", "trig", "nquads", "csv"]
+    path: str = Field(min_length=1, description="a file or a glob; .gz too")
+    lateness: str | int = Field(default=0, description="a declared delay, such as 30 s")
+    time: str | None = Field(default=None, description="csv: the column that holds the time")
+    map: str | None = Field(default=None, description="csv: the template that makes a row's graph")
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: what separates the columns")
+
+    @field_validator("delimiter")
+    @classmethod
+    def _separates(cls, value: str) -> str:
+        if value in '"\r\n':
+            raise ValueError("a quote or a line end separates no columns")
+        return value
+
+
+class OutputSection(Section):
+    """Where the output stream goes."""
+
+    format: Literal["ndjson", "trig", "nquads"] = "ndjson"
+    path: str = Field(min_length=1)
+
+
+class SparkSection(Section):
+    """How the pipeline runs on Spark."""
+
+    master: str | None = Field(default=None, description="local[*] where spark-submit names none")
+    checkpoint: str | None = Field(default=None, description="a folder; beside the first output where none is named")
+    batch: int = Field(default=50_000, gt=0, description="how many elements a batch holds, about")
+    conf: dict[str, str | int | bool] = Field(default={}, description="Spark's own configuration")
+
+
+class Settings(Section):
+    """A pipeline."""
+
+    name: str = Field(min_length=1)
+    prefixes: dict[str, str] = {}
+    time: TimeSection = TimeSection()
+    knowledge: KnowledgeSection = KnowledgeSection()
+    rules: list[str] = Field(min_length=1, description="rule files; globs")
+    input: list[InputSection] = Field(min_length=1)
+    output: list[OutputSection] = Field(min_length=1)
+    dead_letter: str | None = Field(default=None, description="a file (a folder on Spark) for what cannot be processed")
+    engine: Literal["spark", "local"] = "spark"
+    spark: SparkSection = SparkSection()
+
+
+_SAID: Final = {
+    "model_type": ("should be a mapping", "Write key: value, a line each."),
+    "model_attributes_type": ("should be a mapping", "Write key: value, a line each."),
+    "dict_type": ("should be a mapping", "Write key: value, a line each."),
+    "list_type": ("should be a list", "Write [ … ] around it."),
+    "string_type": ("should be text", 'Put it in quotes: "…".'),
+    "int_type": ("should be a whole number", ""),
+    "bool_type": ("should be true or false", ""),
+    "too_short": ("needs at least one entry", ""),
+    "string_too_short": ("is empty", "Write what it is to be."),
+    "string_too_long": ("should be a single character", ""),
+}
+
+
+def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) -> list[Diagnostic]:
+    """What does not fit the schema, in the order of the document, each with its place."""
+    found: list[Diagnostic] = []
+    for item in error.errors(include_url=False):
+        location: Location = item["loc"]
+        if location and location[-1] in ("str", "int", "bool") and location not in tree.places:
+            location = location[:-1]  # pydantic names the member of a union that it tried
+        where = ".".join(map(str, location))
+        match item["type"]:
+            case "extra_forbidden":
+                key = str(location[-1])
+                known = keys_of(model, location[:-1])
+                hint = did_you_mean(key, known) or f"Known here: {', '.join(known)}."
+                found.append(Diagnostic("C201", f"unknown key {key}", tree.key(location), hint))
+            case "missing":
+                found.append(Diagnostic("C202", f"{where} is missing", tree.place(location[:-1]), "Add it."))
+            case kind:
+                said, hint = _said(kind, item["msg"], item["input"], item.get("ctx", {}))
+                diagnostic = Diagnostic("C203", f"{where} {said}".lstrip(), tree.place(location), hint)
+                if not any(d.span == diagnostic.span and d.code == "C203" for d in found):
+                    found.append(diagnostic)
+    return sorted(found, key=lambda d: d.span.start if d.span else 0)
+
+
+def _said(kind: str, message: str, value: object, context: Mapping[str, object]) -> tuple[str, str]:
+    if kind == "literal_error":
+        known = str(context["expected"]).replace("'", "")
+        return f"should be {known}", did_you_mean(str(value), known.replace(" or ", ", ").split(", "))
+    if value is None and kind in _SAID:
+        return "is empty", f"It {_SAID[kind][0]}."
+    if kind == "value_error":
+        return f"cannot be used: {message.removeprefix('Value error, ')}", ""
+    return _SAID.get(kind, (f"cannot be used: {message[:1].lower()}{message[1:]}", ""))
+
+
+def keys_of(model: type[BaseModel], location: Location) -> list[str]:
+    """The keys that a section of the schema knows.
+
+    >>> keys_of(Settings, ("output", 0))
+    ['format', 'path']
+    """
+    current: object = model
+    for part in location:
+        if isinstance(part, int) or not (isinstance(current, type) and issubclass(current, BaseModel)):
+            continue
+        field = current.model_fields.get(part)
+        current = field.annotation if field else None
+        arguments = getattr(current, "__args__", ())
+        current = next((a for a in (current, *arguments) if isinstance(a, type) and issubclass(a, BaseModel)), current)
+    return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
+
+
+def schema() -> str:
+    """The JSON Schema of a configuration, as `config.schema.json` holds it."""
+    return json.dumps(Settings.model_json_schema(), indent=2) + "\n"

@@ -1,0 +1,234 @@
+"""YAML as plain data that remembers where everything stood.
+
+Environment variables are put in while reading: `${NAME}`, `${NAME:-default}`.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import yaml
+
+from dotr.diagnostics import Diagnostic, Refused
+from dotr.model.places import Document, Span
+
+Location: TypeAlias = tuple[str | int, ...]
+"""The way to a value: keys and positions."""
+
+_MOST_NODES: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A YAML document as plain data, with the place of every value and key."""
+
+    document: Document
+    data: object
+    places: Mapping[Location, Span]
+
+    def place(self, location: Location) -> Span:
+        """The place of a value, or of the nearest thing around it."""
+        while location and location not in self.places:
+            location = location[:-1]
+        return self.places.get(location, Span(self.document, 0, 0))
+
+    def key(self, location: Location) -> Span:
+        """The place of a value's key."""
+        return self.places.get((*location, _KEY), self.place(location))
+
+
+_KEY: Final = "<key>"
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without time stamps, whose spelling is ours to read, and where only true and false are booleans."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, pattern)
+        for tag, pattern in resolvers
+        if tag != "tag:yaml.org,2002:timestamp" and not (tag == "tag:yaml.org,2002:bool" and first not in "tTfF")
+    ]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+_ENVIRONMENT: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+def read_tree(document: Document) -> Tree:
+    """Read YAML, put environment variables in, and keep the places; raises `Refused` with every problem.
+
+    >>> read_tree(Document("c.yaml", "a: [1, x]")).data
+    {'a': [1, 'x']}
+    """
+    reading = _Reading(document)
+    try:
+        node = reading.loader.get_single_node()
+        data = reading.value(node, ()) if node is not None else None
+    except yaml.YAMLError as error:
+        raise Refused([_not_yaml(error, document)]) from None
+    except RecursionError:
+        raise Refused([Diagnostic("C102", f"{document.name} is nested too deeply")]) from None
+    if reading.problems:
+        raise Refused(reading.problems)
+    return Tree(document, data, reading.places)
+
+
+class _Reading:
+    """The walk over a document's nodes."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.loader = _Loader("")
+        self.problems: list[Diagnostic] = []
+        self.places: dict[Location, Span] = {}
+        self._inside: set[int] = set()
+        self._nodes = 0
+        try:
+            self.loader = _Loader(document.text)
+        except yaml.YAMLError as error:
+            raise Refused([_not_yaml(error, document)]) from None
+
+    def span(self, node: yaml.Node) -> Span:
+        return Span(self.document, node.start_mark.index, node.end_mark.index)
+
+    def value(self, node: yaml.Node, location: Location) -> object:
+        span = self.places.setdefault(location, self.span(node))
+        self._nodes += 1
+        if self._nodes > _MOST_NODES or id(node) in self._inside:
+            reason = "an alias stands inside what it names" if id(node) in self._inside else f"it has more than {_MOST_NODES:,} values"
+            raise Refused([Diagnostic("C102", f"this cannot be read: {reason}", span, "Write it out without the alias.")])
+        self._inside.add(id(node))
+        try:
+            return self._value(node, location, span)
+        finally:
+            self._inside.discard(id(node))
+
+    def _value(self, node: yaml.Node, location: Location, span: Span) -> object:
+        match node:
+            case yaml.MappingNode():
+                found: dict[str, object] = {}
+                for key_node, value_node in node.value:
+                    if not isinstance(key_node, yaml.ScalarNode):
+                        self.problems.append(Diagnostic("C102", "a key is a word", self.span(key_node), "Write key: value."))
+                        continue
+                    key = str(key_node.value)
+                    if key in found:
+                        self.problems.append(Diagnostic("C103", f"{key} is given twice", self.span(key_node), "Keep one of the two."))
+                    self.places[(*location, key, _KEY)] = self.span(key_node)
+                    found[key] = self.value(value_node, (*location, key))
+                return found
+            case yaml.SequenceNode():
+                return [self.value(item, (*location, number)) for number, item in enumerate(node.value)]
+            case _:
+                try:
+                    plain = self.loader.construct_object(node)
+                except ValueError:
+                    tag = str(node.tag).rpartition(":")[2]
+                    self.problems.append(Diagnostic("C102", f"this is no {tag}", span, "Leave the tag out."))
+                    return None
+                return self._environment(plain, span) if isinstance(plain, str) else plain
+
+    def _environment(self, text: str, span: Span) -> str:
+        def expand(found: re.Match[str]) -> str:
+            value: str | None = os.environ.get(found[1], found[2])
+            if value is None:
+                hint = f"Set it, or give a default: ${{{found[1]}:-…}}"
+                self.problems.append(Diagnostic("C104", f"the environment has no variable {found[1]}", span, hint))
+                return ""
+            return value
+
+        return _ENVIRONMENT.sub(expand, text)
+
+
+def _not_yaml(error: yaml.YAMLError, document: Document) -> Diagnostic:
+    match error:
+        case yaml.reader.ReaderError():
+            at, reason = error.position, f"the character U+{ord(error.character):04X} may not stand in it"
+            return Diagnostic("C102", f"this is not YAML: {reason}", Span(document, at, at + 1), "Save the file as plain text in UTF-8.")
+        case yaml.MarkedYAMLError() if error.problem_mark is not None:
+            at, reason = error.problem_mark.index, (error.problem or "").removeprefix("but ")
+            hint = (
+                "Indent with spaces."
+                if "'\\t'" in reason
+                else "Is it indented alike, with a space behind each colon, and every bracket and quote closed?"
+            )
+            if "constructor" in reason:
+                hint = "Leave the tag (!…) out."
+            if "another document" in reason:
+                hint = "A file holds one document: remove what follows ---."
+            return Diagnostic("C102", f"this is not YAML: {reason}", Span(document, at, at + 1), hint)
+        case _:
+            return Diagnostic("C102", f"this is not YAML: {' '.join(str(error).split())}", Span(document, 0, 0))
+
+
+def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[Location]]:
+    """Put `--set key.path=value` options in; returns the locations they set. Raises `Refused` for every option that reaches nothing."""
+    data = copy.deepcopy(tree.data)
+    places = dict(tree.places)
+    touched: set[Location] = set()
+    problems: list[Diagnostic] = []
+    for option in options:
+        path, equals, _ = option.partition("=")
+        if not equals or not path:
+            problems.append(Diagnostic("C105", f"--set {option} is not key.path=value", None, "For example --set output.0.path=x"))
+            continue
+        document = Document("--set", option)
+        keys: Location = tuple(int(key) if key.isdecimal() else key for key in path.split("."))
+        try:
+            value = _option_value(document, len(path) + 1)
+        except Refused as refused:
+            problems += refused.diagnostics
+            continue
+        if not _put(data, keys, value):
+            hint = "Positions in a list count from 0; one behind the last adds an entry."
+            problems.append(Diagnostic("C105", f"the configuration has no place {path}", Span(document, 0, len(path)), hint))
+            continue
+        for location in [old for old in places if old[: len(keys)] == keys]:
+            del places[location]
+        places[keys] = Span(document, len(path) + 1, len(option))
+        touched.add(keys)
+    if problems:
+        raise Refused(problems)
+    return Tree(tree.document, data, places), frozenset(touched)
+
+
+def _option_value(document: Document, start: int) -> object:
+    """What stands behind the equals sign, as YAML; an empty text is an empty text."""
+    text = document.text[start:]
+    try:
+        return read_tree(Document("--set", text)).data if text.strip() else ""
+    except Refused as refused:
+        raise Refused(
+            replace(
+                d, span=d.span and Span(document, start + d.span.start, start + d.span.end), hint=f"It is read as YAML. {d.hint}".strip()
+            )
+            for d in refused.diagnostics
+        ) from None
+
+
+def _put(target: object, keys: Location, value: object) -> bool:
+    """Set a value in nested data, making what is missing on the way; False where the way leads nowhere."""
+    for key, following in zip(keys, (*keys[1:], None), strict=True):
+        new: object = value if following is None else {} if isinstance(following, str) else []
+        match target:
+            case list() if isinstance(key, int) and key <= len(target):
+                if key == len(target):
+                    target.append(new)
+                elif following is None:
+                    target[key] = new
+                target = target[key]
+            case dict():
+                name = str(key)
+                if following is None or target.get(name) is None:
+                    target[name] = new
+                target = target[name]
+            case _:
+                return False
+    return True
