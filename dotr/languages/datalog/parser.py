@@ -3,7 +3,8 @@
 Idea: recursive descent over the tokens of one statement (`tokens.py`). What is wrong inside a readable statement (an unknown prefix, a
 literal as a subject, an expression) is noted and reading goes on; what makes it unreadable ends that statement alone. So every
 problem of a file is reported at once.
-Cost: about 25 µs a rule of three atoms, 13 µs a fact; a term's text is understood once a file. FILTER and BIND cost what SPARQL's parser costs.
+Cost: about 25 µs a rule of three atoms, 13 µs a fact; a term's text is understood once a file. FILTER and BIND cost what SPARQL's
+parser costs.
 """
 
 from __future__ import annotations
