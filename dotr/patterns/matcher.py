@@ -218,7 +218,7 @@ class _Writer:
             self.line(f"if (t{number}, o{number}) in used_{number}: continue")
         for other, place in self.place.items():
             mate = self.rule.anchor if place == 0 else self.chooses[place - 1].role
-            if mate.source == role.source:
+            if mate.origin == role.origin:
                 self.line(f"if {event}[:2] == e{self.place[other]}[:2]: continue")
         self.guard(role, role.constraints, number)
 
