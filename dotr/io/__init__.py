@@ -29,7 +29,9 @@ from dotr.io.records import InputFile as InputFile
 from dotr.io.records import Position as Position
 from dotr.io.records import Record as Record
 from dotr.io.sinks import FileSink as FileSink
+from dotr.io.sinks import Unwritten as Unwritten
 from dotr.io.sinks import check_new as check_new
+from dotr.io.sinks import passing as passing
 from dotr.io.sinks import write_batch as write_batch
 from dotr.io.times import format_time as format_time
 from dotr.io.times import parse_date_time as parse_date_time

@@ -10,6 +10,7 @@ import gzip
 import io
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -17,10 +18,13 @@ from dotr.diagnostics import refuse
 from dotr.model.places import Span
 
 _DIGITS: Final = 12
+_STANDARD: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
 
 
 def check_new(path: str, place: Span | None = None) -> None:
     """Raises `Refused` where an older run's output is at the path: a file, or a folder that is not empty."""
+    if passing(path):
+        return
     target = Path(path)
     try:
         taken = target.is_dir() and any(target.iterdir())
@@ -32,22 +36,31 @@ def check_new(path: str, place: Span | None = None) -> None:
 
 
 def _unwritable(path: str, error: OSError, place: Span | None) -> Exception:
-    return refuse("I202", f"cannot write {path}: {error.strerror or error}", place, "Choose a path that can be written.")
+    return refuse("I202", f"cannot write {path}: {(error.strerror or str(error)).lower()}", place, "Choose a path that can be written.")
+
+
+class Unwritten(Exception):
+    """Text that could not be written once the file was open: the disk is full, the reader of a pipe has gone."""
 
 
 class FileSink:
     """A text file, written from its beginning; compressed if its path ends in .gz. Folders above it are made.
 
-    Raises `Refused` where the file is there already, or cannot be written.
+    `/dev/stdout`, and what is there but keeps nothing (a named pipe, a device), are written to as they are. Raises `Refused` where the
+    file is there already, or cannot be written.
     """
 
-    __slots__ = ("_file", "_text", "path")
+    __slots__ = ("_file", "_made", "_text", "path")
 
     def __init__(self, path: str, place: Span | None = None) -> None:
         self.path = path
+        self._made = not passing(path)
         try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            self._file = open(path, "xb")  # noqa: SIM115 (closed by close)
+            if self._made:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                self._file = open(path, "xb")  # noqa: SIM115 (closed by close)
+            else:
+                self._file = open(os.dup(_STANDARD[path]) if path in _STANDARD else path, "wb")  # noqa: SIM115
         except OSError as error:
             if Path(path).is_file():
                 check_new(path, place)
@@ -57,23 +70,57 @@ class FileSink:
         self._text = io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="\n")
 
     def write(self, texts: Iterable[str]) -> None:
-        """Append texts, which bring their line ends with them."""
-        self._text.writelines(texts)
+        """Append texts, which bring their line ends with them; raises `Unwritten`."""
+        try:
+            self._text.writelines(texts)
+        except OSError as error:
+            raise self._unwritten(error) from None
 
     def flush(self) -> None:
-        """Hand on to the operating system what was written."""
-        self._text.flush()
+        """Hand on to the operating system what was written; raises `Unwritten`."""
+        try:
+            self._text.flush()
+        except OSError as error:
+            raise self._unwritten(error) from None
 
     def close(self) -> None:
-        """Finish the file."""
-        self._text.close()
-        self._file.close()
+        """Finish the file; raises `Unwritten`, and closes it nevertheless."""
+        try:
+            try:
+                self._text.close()
+            finally:
+                self._file.close()
+        except OSError as error:
+            raise self._unwritten(error) from None
+
+    def discard(self) -> None:
+        """Close the file and take it away again, if it was made here."""
+        self.close()
+        if self._made:
+            os.unlink(self.path)
+
+    def _unwritten(self, error: OSError) -> Unwritten:
+        return Unwritten(f"cannot write {self.path}: {(error.strerror or str(error)).lower()}")
 
     def __enter__(self) -> FileSink:
         return self
 
-    def __exit__(self, *reason: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is None or not issubclass(kind, Unwritten):
+            self.close()
+            return
+        with suppress(Unwritten):  # what has gone wrong is told already
+            self.close()
+
+
+def passing(path: str) -> bool:
+    """Whether a path keeps nothing of what is written to it: standard output, a named pipe, a device.
+
+    >>> passing("/dev/stdout"), passing("/dev/null"), passing("out/fire.ndjson")
+    (True, True, False)
+    """
+    target = Path(path)
+    return path in _STANDARD or (target.exists() and not target.is_file() and not target.is_dir())
 
 
 def write_batch(folder: str, batch: int, texts: Iterable[str], suffix: str) -> None:
