@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dotr.diagnostics import Diagnostic, Refused, Severity
 from dotr.engine.routing import Router
+from dotr.engine.sharing import share
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.stage_one import StageOne
 from dotr.engine.stage_two import StageTwo
@@ -25,8 +26,9 @@ from dotr.model.rules import FactSource
 from dotr.model.stream import Event, Instant
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Unit
-from dotr.patterns.layout import Layout, lay_out, roles
+from dotr.patterns.layout import Layout, lay_out
 from dotr.patterns.partition import Single
+from dotr.patterns.reach import roles
 from dotr.queries import Plan, plan
 
 if TYPE_CHECKING:
@@ -142,19 +144,24 @@ def compile_program(spec: ProgramSpec) -> Program:
     if any(problem.severity is Severity.ERROR for problem in problems):
         raise Refused(problems)
     knowledge = Knowledge.load(triples, [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog])
-    layout = lay_out(ruleset.rules)
+    layout = lay_out(share(ruleset.rules))
     stage_one = StageOne(knowledge, layout.streams)
-    warnings = [*problems, *_static_queries(ruleset, stage_one, layout), *_single_partitions(layout)]
+    warnings = [*problems, *_static_queries(ruleset, stage_one), *_single_partitions(layout)]
     return Program(spec, ruleset, knowledge, layout, stage_one, tuple(warnings))
 
 
-def _static_queries(rules: RuleSet, stage_one: StageOne, layout: Layout) -> list[Diagnostic]:
+def _static_queries(rules: RuleSet, stage_one: StageOne) -> list[Diagnostic]:
     """A warning for each label whose query has answers of the background alone."""
-    static = {each.select for each in stage_one.plans if each.static}
+    background = stage_one.knowledge.background
+    plans = {each.select: each for each in stage_one.plans}
     found: dict[Span, Diagnostic] = {}
     for rule in rules.rules:
         for role in roles(rule):
-            if isinstance(role.source, FactSource) and role.source.query in static:
+            if not isinstance(role.source, FactSource):
+                continue
+            query = role.source.query
+            asked = plans.get(query) or plans.setdefault(query, plan(query, background))
+            if asked.static:
                 found[role.span] = Diagnostic(
                     "D501",
                     f"the query of {role.label} has answers that hold of the background alone: they are facts at every instant",
