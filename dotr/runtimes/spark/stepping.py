@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import chain, count, repeat
 from typing import TypeAlias
 
 from dotr.diagnostics import refuse
 from dotr.model.stream import Firing
+from dotr.model.terms import Term
 from dotr.model.time import Micros
 from dotr.patterns.operator import Arrival
 from dotr.patterns.state import State, StateError
@@ -19,20 +22,44 @@ Instants: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
 
 
 def chunk_payload(instants: Instants) -> bytes:
-    """The inverse of `instants_of`."""
-    listed = [[time, list(ports.items())] for time, ports in instants]
-    return json.dumps(listed, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    """The inverse of `instants_of`: each term once, then for each instant and port the ordinals, and the numbers of the terms in turn."""
+    numbers: defaultdict[Term | None, int] = defaultdict(count().__next__)
+    number = numbers.__getitem__
+    listed = [
+        [
+            time,
+            [
+                [
+                    port,
+                    len(arrivals[0][1]),
+                    [ordinal for ordinal, _ in arrivals],
+                    list(map(number, chain.from_iterable([v for _, v in arrivals]))),
+                ]
+                for port, arrivals in ports.items()
+            ],
+        ]
+        for time, ports in instants
+    ]
+    return json.dumps([list(numbers), listed], ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 def instants_of(payload: bytes) -> Instants:
     """
-    >>> instants: Instants = [(5, {0: [(0, ('"a"', None))], 2: [(0, ())]})]
+    >>> instants: Instants = [(5, {0: [(0, ('"a"', None)), (7, ('"a"', '"b"'))], 2: [(0, ())]})]
     >>> instants_of(chunk_payload(instants)) == instants
     True
     """
+    terms, listed = json.loads(payload)
+    term = terms.__getitem__
     return [
-        (time, {port: [(ordinal, tuple(values)) for ordinal, values in arrivals] for port, arrivals in ports})
-        for time, ports in json.loads(payload)
+        (
+            time,
+            {
+                port: list(zip(ordinals, zip(*[map(term, numbers)] * width, strict=True) if width else repeat(()), strict=bool(width)))
+                for port, width, ordinals, numbers in ports
+            },
+        )
+        for time, ports in listed
     ]
 
 
