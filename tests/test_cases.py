@@ -105,6 +105,7 @@ CONSTRUCTS = (
     "rule without a key",
     "rule over a rule",
     "rule over a rule over a rule at one instant",
+    "rules over rules under several keys",
     "event of two rules",
     # section 5
     "with",
