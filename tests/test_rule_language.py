@@ -322,6 +322,43 @@ def test_an_event_of_the_same_instant_and_recursion_in_the_past() -> None:
     assert codes(compiled(alarm % "5 min" + fire % "[0, 5 min]")) == [Code.SAME_INSTANT_CYCLE]
 
 
+def ticks(text: str) -> Role:
+    return rule(f"define Count = [ [] a :Count ] from {text}").anchor
+
+
+def test_every_is_a_source_of_ticks_of_one_empty_answer() -> None:
+    found = ticks("every 1 min 30 s as Tick")
+    assert found.source == FactSource(Select((), Bgp(())), (), (), 90_000_000)
+    assert (found.label, found.origin, found.delay) == ("Tick", "Tick", 0)
+
+
+def test_every_for_a_query_is_a_source_of_its_answers() -> None:
+    found = ticks('EVERY "PT1M"^^xsd:duration FOR [ SELECT ?room { ?room :start ?start FILTER(time(Tick) > ?start) } ] AS Tick')
+    assert isinstance(found.source, FactSource)
+    assert (found.source.attributes, found.source.reported, found.source.period) == (("room", "start"), ("room",), MINUTE)
+    assert found.constraints == (Call(">", (TimeOf("Tick"), Var("start"))),)
+
+
+@pytest.mark.parametrize("event", ["Door = [ SELECT ?d { ?d a :Door } ]", "Fire as Door [ FILTER(?v > 1) ]"])
+def test_an_anchor_may_be_delayed(event: str) -> None:
+    rules = compiled(
+        f"define Open = [ [] a :Open ] from {event} delayed by 10 min and last Fire as Old within 5 min from Door "
+        "define Fire = [ [] :v ?v ] from A = [ SELECT ?v { ?a :v ?v } ] with Fire.?v = A.?v"
+    )
+    assert set(codes(rules)) == {Code.NOT_EVALUATED}
+    assert (rules.rules[0].anchor.label, rules.rules[0].anchor.delay) == ("Door", 10 * MINUTE)
+
+
+def test_a_delayed_anchor_is_of_the_past_and_what_its_windows_reach_is_not() -> None:
+    again = "define Fire = [ [] a :Fire ] from Fire as Before delayed by 1 us"
+    assert codes(compiled(again)) == [Code.NOT_EVALUATED] * 2
+    assert codes(compiled(again + " and last Fire within [0, 0] from Before")) == [Code.NOT_EVALUATED, Code.SAME_INSTANT_RECURSION]
+
+
+def test_every_may_be_the_name_of_a_rule() -> None:
+    assert rule("rule Every define Fire = [ [] a :Fire ] from A = [ SELECT ?x { ?x a :A } ]").name == "Every"
+
+
 def test_a_thousand_unclosed_brackets_are_a_thousand_errors() -> None:
     text = "\n".join(f"rule R{i} define E{i} = [ [] a :E\nfrom A = [ SELECT ?x {{ ?x a :A }} ]" for i in range(1000))
     assert codes(compiled(text)) == [Code.UNCLOSED_BRACKET] * 1000

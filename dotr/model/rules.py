@@ -10,17 +10,22 @@ from dotr.model.algebra import Expression, Select
 from dotr.model.places import Span
 from dotr.model.templates import Template
 from dotr.model.terms import Label, Variable
-from dotr.model.time import Interval
+from dotr.model.time import Interval, Micros
 
 
 @dataclass(frozen=True, slots=True)
 class FactSource:
     """Facts of interest of one query. `query` is the SELECT without its temporal constraints, projecting `attributes`: the projected
-    variables and the hidden ones that this rule's constraints need, sorted by name. `reported` are the projected ones alone."""
+    variables and the hidden ones that this rule's constraints need, sorted by name. `reported` are the projected ones alone.
+
+    With a `period` they are no facts of instants but ticks (`every 10 min for [ … ]`): at each multiple of the period, one for each answer
+    of the background alone. `every 10 min` without a query has the query of no patterns, whose one answer is empty.
+    """
 
     query: Select
     attributes: tuple[Variable, ...]
     reported: tuple[Variable, ...]
+    period: Micros | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,8 @@ class Role:
     `origin` is the label of the shared query or event that the role reads (`last Fire as Old`: label Old, origin Fire).
     In a constraint, `Var(v)` is an attribute of the candidate, `Attribute(M, v)` one of a label bound before, and `TimeOf(label)` the
     time of this candidate or of a label bound before. The constraints are conjuncts.
+
+    An anchor may have a `delay`: its event stands in the match at that much after its own time, to which only `TimeOf` refers.
     """
 
     label: Label
@@ -48,6 +55,7 @@ class Role:
     source: Source
     constraints: tuple[Expression, ...]
     span: Span
+    delay: Micros = 0
 
 
 @dataclass(frozen=True, slots=True)

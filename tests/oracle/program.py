@@ -47,21 +47,36 @@ class Result:
 
 
 def run(world: World, elements: Iterable[Element]) -> Result:
-    history = History(world.clock)
+    held = dict(instants(elements))
+    first, last = min(held, default=0), max(held, default=0)
+    history = History(world.clock, last)
     facts: list[ReportedFact] = []
     outputs: list[Output] = []
     ordered = in_order(world.rules)
-    for now, triples in instants(elements):
-        known = close(world.background | triples, world.datalog, world.entailment)
-        facts += reported(world, now, known)
-        for source in {role_source for rule in world.rules for role_source in fact_sources(rule)}:
-            for solution in select(source.query, known):
-                history.record(source, now, solution)
+    sources = {source for rule in world.rules for source in fact_sources(rule)}
+    background = close(world.background, world.datalog, world.entailment)
+    ticks = {source: multiples(source.period, first, last) if held else [] for source in sources if source.period is not None}
+    waiting = {*held, *(tick for times in ticks.values() for tick in times)}
+    while waiting:
+        now = min(waiting)
+        if now in held:
+            known = close(world.background | held[now], world.datalog, world.entailment)
+            facts += reported(world, now, known)
+            for source in sources:
+                if source.period is None:
+                    for solution in select(source.query, known):
+                        history.record(source, now, solution)
+        for source, times in ticks.items():
+            if now in times:
+                for solution in select(source.query, background):
+                    history.record(source, now, solution)
         for rule in ordered:
             fired = fire(rule, now, history)
             outputs += fired
             for output in fired:
                 history.record(rule.event, now, output.attributes)
+        waiting |= {anchor.stands for rule in ordered for anchor in history.anchors(rule)}
+        waiting = {time for time in waiting if time > now}
     outputs.sort(key=lambda o: (o.time, o.rule, sorted(o.attributes.items())))
     return Result(tuple(facts), tuple(outputs), history.decided_by_names)
 
@@ -69,6 +84,15 @@ def run(world: World, elements: Iterable[Element]) -> Result:
 def fact_sources(rule: Rule) -> list[FactSource]:
     sources = [rule.anchor.source, *(clause.role.source for clause in rule.clauses)]
     return [source for source in sources if isinstance(source, FactSource)]
+
+
+def multiples(period: Micros, first: Micros, last: Micros) -> list[Micros]:
+    """The multiples of a period from the first time to the last, both included.
+
+    >>> multiples(10, -10, 25)
+    [-10, 0, 10, 20]
+    """
+    return list(range(-(-first // period) * period, last + 1, period))
 
 
 def instants(elements: Iterable[Element]) -> list[tuple[Micros, frozenset[Triple]]]:
@@ -103,7 +127,7 @@ def reported(world: World, now: Micros, known: frozenset[Triple]) -> list[Report
     queries = [(shared.label, untimed(shared.query)) for shared in world.shared]
     for rule in world.rules:
         for role in (rule.anchor, *(clause.role for clause in rule.clauses)):
-            if isinstance(role.source, FactSource):
+            if isinstance(role.source, FactSource) and role.source.period is None:
                 queries += [(role.origin, replace(role.source.query, projection=role.source.reported))]
     # One label and query is one set of facts, however many rules define or read it; an inline label that hides a shared one is another.
     facts = [

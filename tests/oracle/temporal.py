@@ -19,11 +19,17 @@ from tests.oracle.values import Number, term_of
 
 @dataclass(frozen=True)
 class Happening:
-    """A fact or a composite event. `identity` tells equal ones apart: what it is of, its time, and its number there."""
+    """A fact, a tick or a composite event. `identity` tells equal ones apart: what it is of, its time, and its number there.
+    `delay` is that of an anchor: in a match it stands that much after its time."""
 
     identity: tuple[object, Micros, int]
     time: Micros
     attributes: Mapping[Variable, Term]
+    delay: Micros = 0
+
+    @property
+    def stands(self) -> Micros:
+        return self.time + self.delay
 
 
 @dataclass(frozen=True)
@@ -49,9 +55,11 @@ class Binding:
 
 @dataclass
 class History:
-    """All that has happened so far. `decided_by_names`: blank node names alone decided something, so that there are many right answers."""
+    """All that has happened so far. `last` is the time of the last instant. `decided_by_names`: blank node names alone decided something,
+    so that there are many right answers."""
 
     clock: Clock
+    last: Micros
     happened: dict[Source | Label, list[Happening]] = field(default_factory=dict)
     consumed: set[tuple[str, Label, tuple[object, Micros, int]]] = field(default_factory=set)
     decided_by_names: bool = False
@@ -65,7 +73,11 @@ class History:
     def of(self, role: Role) -> list[Happening]:
         """The events that a role can see. Two roles of one rule see the same event where they read the same shared query or event."""
         key = role.source.event if isinstance(role.source, EventSource) else role.source
-        return [replace(h, identity=(role.origin, *h.identity[1:])) for h in self.happened.get(key, [])]
+        return [replace(h, identity=(role.origin, *h.identity[1:]), delay=role.delay) for h in self.happened.get(key, [])]
+
+    def anchors(self, rule: Rule) -> list[Happening]:
+        """What may anchor a match of the rule, sooner or later. What comes after the last instant is waited for no more."""
+        return [h for h in self.of(rule.anchor) if not rule.anchor.delay or h.time <= self.last]
 
 
 def tie_key(happening: Happening, names: bool) -> list[tuple[Variable, Term]]:
@@ -82,9 +94,9 @@ def same_but_for_names(a: Happening, b: Happening) -> bool:
 
 
 def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
-    """All firings of a rule at an instant."""
+    """All firings of a rule at a time at which an anchor of it may stand."""
     outputs = []
-    anchors = sorted((h for h in history.of(rule.anchor) if h.time == now), key=position)
+    anchors = sorted((h for h in history.anchors(rule) if h.stands == now), key=position)
     if rule.consuming and any(same_but_for_names(a, b) for a in anchors for b in anchors):
         history.decided_by_names = True
     for anchor in anchors:
@@ -120,9 +132,9 @@ def candidates(rule: Rule, role: Role, where: Window | Between, binding: Binding
     found = []
     for event in history.of(role):
         if isinstance(where, Window):
-            inside = where.interval.holds(reference=binding.events[where.reference].time, candidate=event.time)
+            inside = where.interval.holds(reference=binding.events[where.reference].stands, candidate=event.time)
         else:
-            low, high = sorted((binding.events[where.first].time, binding.events[where.second].time))
+            low, high = sorted((binding.events[where.first].stands, binding.events[where.second].stands))
             inside = low < event.time < high
         if inside and (rule.name, role.label, event.identity) not in history.consumed and constrained(role, event, binding, history):
             found.append(event)
@@ -200,7 +212,7 @@ def instance(slot: TemplateSlot, attributes: Mapping[Variable, Term], firing: in
 def waits_for(rule: Rule) -> set[Label]:
     """The events of the same instant that a rule may read: of its anchor, and of clauses whose interval reaches back by nothing."""
     least: dict[Label, Micros] = {rule.anchor.label: 0}
-    labels = {rule.anchor.source.event} if isinstance(rule.anchor.source, EventSource) else set()
+    labels = {rule.anchor.source.event} if isinstance(rule.anchor.source, EventSource) and not rule.anchor.delay else set()
     for clause in rule.clauses:
         where = clause.window if isinstance(clause, Choose) else clause.scope
         # Strictly between two bound events is never the present.

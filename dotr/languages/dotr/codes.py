@@ -44,6 +44,7 @@ class Code(StrEnum):
     EXISTS_IN_CONSTRAINT = "D309"
     LONG_WINDOW = "D310"  # warning
     ANCHOR_CONSUMED = "D311"  # warning
+    NO_TIMER = "D312"
 
     # Events over rules.
     SAME_INSTANT_CYCLE = "D401"

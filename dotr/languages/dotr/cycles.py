@@ -39,20 +39,21 @@ def needs(program: Program) -> Iterator[Need]:
 
 
 def _nearest(rule: RuleDraft) -> list[Micros]:
-    """For each role, how near to the anchor its events may be; what is not known counts as the past."""
+    """For each role, how near to the match's own time its events may be; what is not known counts as the past. A delayed anchor stands
+    at that time, but its event lies before it."""
     found: dict[Label, Micros] = {}
     distances: list[Micros] = []
     for role in rule.roles:
         match role.scope:
             case None:
-                distance = 0 if role is rule.roles[0] else 1
+                distance = role.delay if role is rule.roles[0] else 1
             case WindowSyntax(_, reference):
                 distance = found.get(reference.text, 0) + (role.interval.bounds[0] if role.interval else 1)
             case BetweenSyntax():
                 distance = 1
         distances.append(distance)
         if role.part.bound:
-            found.setdefault(role.label.text, distance)
+            found.setdefault(role.label.text, 0 if role is rule.roles[0] else distance)
     return distances
 
 

@@ -91,7 +91,7 @@ class _Reader:
     hidden: Mapping[Label, set[Variable]]
 
     def role(self, role: RoleDraft) -> Role:
-        return Role(role.label.text, role.read.text, self._source(role), _constraints(role), role.label.span)
+        return Role(role.label.text, role.read.text, self._source(role), _constraints(role), role.label.span, role.delay)
 
     def _source(self, role: RoleDraft) -> Source:
         match role.origin:
@@ -99,7 +99,7 @@ class _Reader:
                 select = _known(role.question).select
                 reported = tuple(sorted(select.projection))
                 attributes = tuple(sorted({*reported, *self.hidden[role.read.text]}))
-                return FactSource(replace(select, projection=attributes), attributes, reported)
+                return FactSource(replace(select, projection=attributes), attributes, reported, role.period)
             case Origin.EVENT:
                 return EventSource(role.read.text, self.events[role.read.text])
             case Origin.UNKNOWN:

@@ -12,9 +12,10 @@ from typing import TypeVar
 
 from dotr.diagnostics import Diagnostic, Refused
 from dotr.languages.dotr.program import Origin, Program, QueryDraft, Question, RoleDraft, RuleDraft
-from dotr.languages.dotr.syntax import ByLabel, Inline
+from dotr.languages.dotr.syntax import ByLabel, Inline, Ticks
 from dotr.languages.sparql import parse_expression, parse_filters, parse_select, references, split_constraints
 from dotr.languages.turtle import parse_template
+from dotr.model.algebra import Bgp, Select
 from dotr.model.places import Span
 from dotr.model.terms import Label, Prefixes
 
@@ -61,6 +62,10 @@ def _read_rule(reader: _Reader, rule: RuleDraft, shared: Mapping[Label, QueryDra
 def _read_role(reader: _Reader, role: RoleDraft, prefixes: Prefixes, shared: Mapping[Label, QueryDraft]) -> RoleDraft:
     match role.syntax:
         case Inline(_, text):
+            return replace(role, question=reader.question(text, prefixes))
+        case Ticks(keyword, _, text):
+            if text is None:
+                return replace(role, question=Question(keyword.span, Select((), Bgp(())), (), ()))
             return replace(role, question=reader.question(text, prefixes))
         case ByLabel(origin, _, block):
             if role.origin is Origin.SHARED:

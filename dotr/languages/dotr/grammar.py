@@ -23,6 +23,7 @@ from dotr.languages.dotr.syntax import (
     BetweenSyntax,
     ByLabel,
     ChooseSyntax,
+    DelaySyntax,
     DocumentSyntax,
     Inline,
     IntervalSyntax,
@@ -31,6 +32,7 @@ from dotr.languages.dotr.syntax import (
     Quantities,
     QuerySyntax,
     RuleSyntax,
+    Ticks,
     WindowSyntax,
     Word,
 )
@@ -39,6 +41,7 @@ from dotr.model.rules import Mode
 from dotr.model.terms import unescaped
 
 _NOT_RESERVED: Final = rf"(?!(?i:{'|'.join(sorted(scan.RESERVED))})(?!\w))"
+_NAME: Final = rf"(?!(?i:{'|'.join(sorted(scan.RESERVED - {'every'}))})(?!\w))\w+(?:-\w+)*"
 _STATEMENT: Final = re.compile(
     rf"(?:^|;)[^\S\n]*({scan.STATEMENT}|(?i:prefix)\s+[\w.-]*:|(?i:rule)\s+\w|(?i:query|define)\s+\w+\s*=)", re.MULTILINE
 )
@@ -252,7 +255,7 @@ class Grammar:
         return _made(self._keyword("query") + self._label + self._mark("=") + self._text, lambda t: QuerySyntax(*t))
 
     def _rule(self) -> pp.ParserElement:
-        name = self._terminal(_NOT_RESERVED + r"\w+(?:-\w+)*", "the rule's name")
+        name = self._terminal(_NAME, "the rule's name")
         head = self._keyword("rule", keep=True) + name + pp.Opt(self._string, default=None)
         clauses = _listed(pp.ZeroOrMore(self._keyword("and") + self._clause()))
         condition = self._keyword("if") + _Expression(self.furthest, "", "an expression")
@@ -266,7 +269,7 @@ class Grammar:
             + self._mark("=")
             + self._text
             + self._keyword("from")
-            + self._event()
+            + self._anchor()
             + clauses
             + pp.Opt(condition, default=None)
             + _listed(pp.Opt(assignments))
@@ -278,11 +281,11 @@ class Grammar:
         return _made(rule, self._made_rule)
 
     def _made_rule(self, t: Sequence[_Made]) -> RuleSyntax:
-        (keyword, name, documentation), define, event, template, anchor, clauses, condition, assignments, consuming, end = t
+        (keyword, name, documentation), define, event, template, (anchor, delay), clauses, condition, assignments, consuming, end = t
         start = (keyword or define).span.start
         span = Span(self.document, start, end)
         text = documentation.text if documentation is not None else ""
-        return RuleSyntax(name, text, event, template, anchor, clauses, condition, assignments, consuming, span)
+        return RuleSyntax(name, text, event, template, anchor, delay, clauses, condition, assignments, consuming, span)
 
     def _separated(self, item: pp.ParserElement) -> pp.ParserElement:
         return item + pp.ZeroOrMore(self._mark(",") + item)
@@ -295,6 +298,13 @@ class Grammar:
         inline = self._mark("=") + self._text
         by_label = pp.Opt(self._keyword("as") + self._label, default=None) + pp.Opt(self._text, default=None)
         return _made(self._label + (inline | by_label), _event)
+
+    def _anchor(self) -> pp.ParserElement:
+        duration = self._duration()
+        answers = pp.Opt(self._keyword("for") + self._text, default=None)
+        ticks = self._keyword("every", keep=True) + duration + answers + self._keyword("as") + self._label
+        delay = _made(self._keyword("delayed", keep=True) + self._keyword("by") + duration, lambda t: DelaySyntax(*t))
+        return _made(ticks, lambda t: [(Ticks(*t), None)]) | _made(self._event() + pp.Opt(delay, default=None), lambda t: [tuple(t)])
 
     def _clause(self) -> pp.ParserElement:
         event, window = self._event(), self._window()

@@ -12,7 +12,7 @@ from dataclasses import replace
 from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.dotr.codes import Code
 from dotr.languages.dotr.program import Origin, Program, RoleDraft, warning
-from dotr.languages.dotr.syntax import Inline, Word
+from dotr.languages.dotr.syntax import ByLabel, Word
 from dotr.model.places import Span
 from dotr.model.terms import Label
 
@@ -25,7 +25,7 @@ def resolve_names(program: Program) -> Program:
 
     def resolved(role: RoleDraft) -> RoleDraft:
         label = role.read
-        if isinstance(role.syntax, Inline):
+        if not isinstance(role.syntax, ByLabel):
             if hidden := shared.get(label.text) or events.get(label.text):
                 what = "shared query" if label.text in shared else "event"
                 hint = f"The {what} {label.text} stands at {place_of(hidden.span)}; here the label means this rule's own query. Rename one."

@@ -14,10 +14,10 @@ from dotr.diagnostics import Diagnostic, Severity
 from dotr.languages.dotr.syntax import (
     AbsentSyntax,
     AggregateSyntax,
+    ByLabel,
     ChooseSyntax,
     DocumentSyntax,
     EventSyntax,
-    Inline,
     QuerySyntax,
     RuleSyntax,
     ScopeSyntax,
@@ -29,7 +29,7 @@ from dotr.model.places import Document, Span
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.templates import Template
 from dotr.model.terms import Label, Prefixes, Variable
-from dotr.model.time import Interval
+from dotr.model.time import Interval, Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,10 @@ class Part(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RoleDraft:
-    """`scope` and `interval` say where a clause looks; the anchor has neither, `between` has no interval."""
+    """`scope` and `interval` say where a clause looks; the anchor has neither, `between` has no interval.
+
+    `period` is that of ticks, `delay` that of a delayed anchor.
+    """
 
     part: Part
     syntax: EventSyntax
@@ -83,6 +86,8 @@ class RoleDraft:
     filters: tuple[Expression, ...] = ()
     filter_references: tuple[Reference, ...] = ()
     interval: Interval | None = None
+    period: Micros | None = None
+    delay: Micros = 0
 
     @property
     def label(self) -> Word:
@@ -91,7 +96,7 @@ class RoleDraft:
     @property
     def read(self) -> Word:
         """The label of what the role reads."""
-        return self.syntax.label if isinstance(self.syntax, Inline) else self.syntax.origin
+        return self.syntax.origin if isinstance(self.syntax, ByLabel) else self.syntax.label
 
     @property
     def references(self) -> tuple[Reference, ...]:

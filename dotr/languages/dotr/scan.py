@@ -19,7 +19,7 @@ from dotr.languages.dotr.codes import Code
 from dotr.model.places import Document, Span
 
 RESERVED: Final = frozenset(
-    "rule define query prefix from and within between if with consuming of as not each last first".split()  # noqa: SIM905
+    "rule define query prefix from every and within between if with consuming of as not each last first".split()  # noqa: SIM905
 )
 """Words of the language that cannot be labels, in any case of letters."""
 

@@ -48,9 +48,6 @@ class ByLabel:
     filters: Span | None
 
 
-EventSyntax: TypeAlias = Inline | ByLabel
-
-
 @dataclass(frozen=True, slots=True)
 class Quantities:
     """`1 h 30 min`: numbers with their units; `0` is one number without a unit."""
@@ -69,6 +66,27 @@ class Lexical:
 
 
 DurationSyntax: TypeAlias = Quantities | Lexical
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """`every PERIOD for [ SELECT … ] as LABEL`; `text` is what stands between the brackets, `None` without `for`."""
+
+    keyword: Word
+    period: DurationSyntax
+    text: Span | None
+    label: Word
+
+
+EventSyntax: TypeAlias = Inline | ByLabel | Ticks
+
+
+@dataclass(frozen=True, slots=True)
+class DelaySyntax:
+    """`delayed by LENGTH`."""
+
+    keyword: Word
+    length: DurationSyntax
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +164,7 @@ class RuleSyntax:
     event: Word
     template: Span
     anchor: EventSyntax
+    delay: DelaySyntax | None
     clauses: tuple[ClauseSyntax, ...]
     condition: Span | None
     assignments: tuple[AssignmentSyntax, ...]

@@ -11,7 +11,7 @@ from dotr.diagnostics import Diagnostic
 from dotr.languages.dotr.codes import Code
 from dotr.languages.dotr.cycles import components, needs
 from dotr.languages.dotr.program import Program
-from dotr.languages.dotr.syntax import AbsentSyntax, AggregateSyntax, ChooseSyntax
+from dotr.languages.dotr.syntax import AbsentSyntax, AggregateSyntax, ChooseSyntax, Ticks
 from dotr.model.places import Span
 
 
@@ -21,6 +21,10 @@ def refuse_unevaluated(program: Program) -> Program:
 
 def _clauses(program: Program) -> Iterator[Diagnostic]:
     for rule in program.rules:
+        if isinstance(rule.syntax.anchor, Ticks):
+            yield _not_yet("ticks", rule.syntax.anchor.keyword.span)
+        if rule.syntax.delay is not None:
+            yield _not_yet("a delayed anchor", rule.syntax.delay.keyword.span)
         for clause in rule.syntax.clauses:
             match clause:
                 case ChooseSyntax(keyword, _, count) if count is not None and int(count.text) > 1:

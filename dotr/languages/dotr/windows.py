@@ -1,4 +1,4 @@
-"""Pass 7: how far back each clause looks, in microseconds.
+"""Pass 7: how far back each clause looks, and how long timers wait, in microseconds.
 
 Before: `within 5 min from R`. After: the interval (0, 300000000]. Amounts are exact: what is finer than a microsecond is refused.
 """
@@ -13,8 +13,8 @@ from typing import Final, assert_never
 
 from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.dotr.codes import Code
-from dotr.languages.dotr.program import Part, Program, RoleDraft, warning
-from dotr.languages.dotr.syntax import BetweenSyntax, DurationSyntax, IntervalSyntax, Lexical, Quantities, Word
+from dotr.languages.dotr.program import Program, RoleDraft, RuleDraft, warning
+from dotr.languages.dotr.syntax import BetweenSyntax, DurationSyntax, IntervalSyntax, Lexical, Quantities, Ticks, Word
 from dotr.model.places import Span
 from dotr.model.terms import XSD, Prefixes
 from dotr.model.time import LAST_MICRO, Interval, Micros, Unit
@@ -35,12 +35,39 @@ _DURATION: Final = re.compile(
 
 def resolve_windows(program: Program) -> Program:
     problems: list[Diagnostic] = []
-    rules = tuple(replace(rule, roles=tuple(_resolved(role, rule.prefixes, problems) for role in rule.roles)) for rule in program.rules)
+    rules = tuple(replace(rule, roles=_roles(rule, problems)) for rule in program.rules)
     return replace(program, rules=rules).reporting(problems)
 
 
+def _roles(rule: RuleDraft, problems: list[Diagnostic]) -> tuple[RoleDraft, ...]:
+    anchor, *roles = rule.roles
+    return (_timed(anchor, rule, problems), *(_resolved(role, rule.prefixes, problems) for role in roles))
+
+
+def _timed(anchor: RoleDraft, rule: RuleDraft, problems: list[Diagnostic]) -> RoleDraft:
+    """The anchor with its period or its delay, which is not zero."""
+    try:
+        if isinstance(anchor.syntax, Ticks):
+            period = length(anchor.syntax.period, rule.prefixes)
+            if period == 0:
+                hint = "Ticks come at each multiple of the period: write a length like 10 min."
+                problems.append(Diagnostic(Code.NO_TIMER, "a period of no length", anchor.syntax.period.span, hint))
+            return replace(anchor, period=period)
+        if (delay := rule.syntax.delay) is not None:
+            waits = length(delay.length, rule.prefixes)
+            if waits == 0:
+                hint = "Write how long to wait, or leave `delayed by` out."
+                problems.append(Diagnostic(Code.NO_TIMER, "a delay of no length", delay.length.span, hint))
+            if waits > _SUSPICIOUS:
+                problems.append(_long(waits, "delay", "every event of the anchor until then", delay.length.span))
+            return replace(anchor, delay=waits)
+    except _NoLength as wrong:
+        problems.append(wrong.diagnostic)
+    return anchor
+
+
 def _resolved(role: RoleDraft, prefixes: Prefixes, problems: list[Diagnostic]) -> RoleDraft:
-    if role.part is Part.ANCHOR or isinstance(role.scope, BetweenSyntax):
+    if isinstance(role.scope, BetweenSyntax):
         return role
     if role.scope is None:
         hint = "Say how far back to look, and from which event: within 5 min from …"
@@ -71,9 +98,13 @@ def _judged(interval: Interval, span: Span) -> list[Diagnostic]:
             hint = "`within D` is (0, D]. For the same instant write [0, 0]; time is counted in whole microseconds."
         return [Diagnostic(Code.EMPTY_INTERVAL, "no time lies in this interval", span, hint)]
     if greatest > _SUSPICIOUS:
-        hint = f"It is {greatest // Unit.DAY.value} days, and a rule keeps what lies in its windows. Is the unit right?"
-        return [warning(Code.LONG_WINDOW, "a suspiciously long window", span, hint)]
+        return [_long(greatest, "window", "what lies in its windows", span)]
     return []
+
+
+def _long(time: Micros, what: str, kept: str, span: Span) -> Diagnostic:
+    hint = f"It is {time // Unit.DAY.value} days, and a rule keeps {kept}. Is the unit right?"
+    return warning(Code.LONG_WINDOW, f"a suspiciously long {what}", span, hint)
 
 
 class _NoLength(Exception):
@@ -132,6 +163,6 @@ def _lexical(value: Word) -> Fraction:
     if found["Y"] or found["Mo"]:
         raise _NoLength(Code.NO_DURATION, "years and months have no fixed length", value.span, "Write days.")
     if found["sign"]:
-        raise _NoLength(Code.NO_DURATION, "a window looks back: its length is not negative", value.span, "Leave out the minus.")
+        raise _NoLength(Code.NO_DURATION, "a length of time is not negative", value.span, "Leave out the minus.")
     units = {"D": Unit.DAY, "H": Unit.HOUR, "M": Unit.MINUTE, "S": Unit.SECOND}
     return sum((Fraction(found[part]) * unit.value for part, unit in units.items() if found[part]), Fraction(0))
