@@ -26,7 +26,8 @@ from tests.oracle.cases import read_world
 from tests.oracle.isomorphism import canonical
 from tests.oracle.program import Result, run
 from tests.running import run_engine
-from tests.strategies import GENERAL, ProgramText, programs, streams
+from tests.strategies import GENERAL, ProgramText, programs
+from tests.strategies_streams import streams
 
 EXAMPLES = os.environ.get("DOTR_EXAMPLES")
 
