@@ -13,6 +13,7 @@ from dotr.diagnostics import Diagnostic, Refused, Severity
 from dotr.languages.dotr.attributes import check_attributes
 from dotr.languages.dotr.clauses import check_clauses
 from dotr.languages.dotr.codes import Code
+from dotr.languages.dotr.conditions import check_conditions
 from dotr.languages.dotr.cycles import check_cycles
 from dotr.languages.dotr.emit import emit
 from dotr.languages.dotr.fragments import read_fragments
@@ -38,6 +39,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     check_attributes,
     resolve_windows,
     check_clauses,
+    check_conditions,
     check_cycles,
     emit,
     refuse_unevaluated,

@@ -31,6 +31,8 @@ class Code(StrEnum):
     UNUSED_ASSIGNMENT = "D217"  # warning
     HIDDEN_SHARED_LABEL = "D218"  # warning
     NEVER_BOUND = "D219"  # warning
+    UNUSED_QUERY = "D220"  # warning
+    UNUSED_AGGREGATE = "D221"  # warning
 
     # Windows and clauses.
     NO_WINDOW = "D301"
@@ -45,6 +47,8 @@ class Code(StrEnum):
     LONG_WINDOW = "D310"  # warning
     ANCHOR_CONSUMED = "D311"  # warning
     NO_TIMER = "D312"
+    NEVER_HOLDS = "D313"  # warning
+    NEVER_COMPARABLE = "D314"  # warning
 
     # Events over rules.
     SAME_INSTANT_CYCLE = "D401"

@@ -120,6 +120,21 @@ def plain_variable(span: Span, name: str) -> Span:
     return span
 
 
+def compared_variable(span: Span, name: str) -> Span:
+    """Where a variable first stands beside an operator that compares; where it does not, its first place.
+
+    >>> text = "SELECT ?v WHERE { ?s :value ?v FILTER(?v > 60) }"
+    >>> compared_variable(Span(Document("", text), 0, len(text)), "v").start
+    38
+    """
+    found = list(tokens(span))
+    for before, token, after in zip([None, *found], found, [*found[1:], None], strict=False):
+        own = token.lastgroup == "variable" and token[0][1:] == name and not (before and before[0] == "." and before.end() == token.start())
+        if own and any(beside is not None and beside[0] in ("=", "<", ">", "!") for beside in (before, after)):
+            return Span(span.document, token.start(), token.end())
+    return plain_variable(span, name)
+
+
 def _check_pair(document: Document, opened: int, closed: int) -> None:
     text = document.text
     wanted = _CLOSING[text[opened]]

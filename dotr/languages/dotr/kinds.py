@@ -1,0 +1,204 @@
+"""Which kinds of terms a variable or an expression can have, as far as the text alone proves it.
+
+Idea: a subject is no literal, a predicate is an IRI, `STR(…)` is a string, `count(*)` a number. Everything else may be anything.
+Invariant: a term that an expression has at run time is of one of its kinds here; so two expressions without a common kind are never equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final, TypeAlias, assert_never
+
+from dotr.expressions.values import NUMERIC, read
+from dotr.model.algebra import (
+    AggregateCall,
+    Attribute,
+    Bgp,
+    Call,
+    Const,
+    Exists,
+    Expression,
+    Extend,
+    Filter,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    Pattern,
+    Select,
+    TimeOf,
+    TriplePattern,
+    Union,
+    Values,
+    Var,
+)
+from dotr.model.terms import XSD, Label, Term, Variable, is_blank, is_iri
+
+
+class Kind(Enum):
+    """What SPARQL's operators tell apart; OTHER are all further literals: dates, durations, texts with a language, unknown types."""
+
+    IRI = "an IRI"
+    BLANK = "a blank node"
+    NUMBER = "a number"
+    STRING = "a string"
+    BOOLEAN = "a boolean"
+    OTHER = "another literal"
+
+
+Kinds: TypeAlias = frozenset[Kind]
+Scope: TypeAlias = Mapping[Label, Mapping[Variable, Kinds]]
+"""For each label bound before, the kinds of its attributes."""
+
+ANYTHING: Final[Kinds] = frozenset(Kind)
+_NODE: Final = frozenset({Kind.IRI, Kind.BLANK})
+_IRI: Final = frozenset({Kind.IRI})
+_NUMBER: Final = frozenset({Kind.NUMBER})
+_STRING: Final = frozenset({Kind.STRING})
+_BOOLEAN: Final = frozenset({Kind.BOOLEAN})
+_TEXT: Final = frozenset({Kind.STRING, Kind.OTHER})
+_QUANTITY: Final = frozenset({Kind.NUMBER, Kind.OTHER})
+
+_RESULTS: Final[Mapping[str, Kinds]] = {
+    **dict.fromkeys(("=", "!=", "<", "<=", ">", ">=", "&&", "||", "!", "IN", "NOT IN", "BOUND", "REGEX"), _BOOLEAN),
+    **dict.fromkeys(("SAMETERM", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "LANGMATCHES"), _BOOLEAN),
+    **dict.fromkeys(("STRSTARTS", "STRENDS", "CONTAINS"), _BOOLEAN),
+    **dict.fromkeys(("+", "-", "*", "/", "UNARY-", "UNARY+"), _QUANTITY),
+    **dict.fromkeys(("STRLEN", "ABS", "CEIL", "FLOOR", "ROUND", "YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS"), _NUMBER),
+    **dict.fromkeys(("STR", "LANG", "ENCODE_FOR_URI", "TZ", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"), _STRING),
+    **dict.fromkeys(("UCASE", "LCASE", "SUBSTR", "STRBEFORE", "STRAFTER", "CONCAT", "REPLACE"), _TEXT),
+    **dict.fromkeys(("IRI", "DATATYPE"), _IRI),
+    **{f"<{XSD}{name}>": _NUMBER for name in ("integer", "decimal", "float", "double")},
+    f"<{XSD}string>": _STRING,
+    f"<{XSD}boolean>": _BOOLEAN,
+}
+
+
+def kind_of(term: Term) -> Kind:
+    """
+    >>> kind_of('"1"^^<http://www.w3.org/2001/XMLSchema#integer>'), kind_of('"one"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    (<Kind.NUMBER: 'a number'>, <Kind.OTHER: 'another literal'>)
+    """
+    if is_iri(term):
+        return Kind.IRI
+    if is_blank(term):
+        return Kind.BLANK
+    value = type(read(term))
+    if value in NUMERIC:
+        return Kind.NUMBER
+    return Kind.STRING if value is str else Kind.BOOLEAN if value is bool else Kind.OTHER
+
+
+def kinds_of(expression: Expression, own: Mapping[Variable, Kinds], bound: Scope) -> Kinds:
+    """The kinds of an expression's value; `own` are those of plain variables."""
+    match expression:
+        case Const(term):
+            return frozenset({kind_of(term)})
+        case Var(name):
+            return own.get(name, ANYTHING)
+        case Attribute(label, name):
+            return bound.get(label, {}).get(name, ANYTHING)
+        case TimeOf():
+            return _QUANTITY
+        case Call("IF", (_, *branches)) | Call("COALESCE", branches):
+            return frozenset().union(*(kinds_of(branch, own, bound) for branch in branches))
+        case Call(function, _):
+            return _RESULTS.get(function, ANYTHING)
+        case Exists():
+            return _BOOLEAN
+        case _:
+            assert_never(expression)
+
+
+_Found: TypeAlias = dict[Variable, tuple[Kinds, bool]]
+"""The kinds of a variable where it is bound, and whether it always is."""
+
+
+def kinds_in(pattern: Pattern) -> dict[Variable, Kinds]:
+    """The kinds of a pattern's variables.
+
+    >>> triple = TriplePattern(Var("room"), Const("<p>"), Var("v"))
+    >>> {name: sorted(kind.name for kind in kinds) for name, kinds in kinds_in(Bgp((triple,))).items() if kinds != ANYTHING}
+    {'room': ['BLANK', 'IRI']}
+    """
+    return {name: kinds for name, (kinds, _) in _kinds(pattern).items()}
+
+
+def _kinds(pattern: Pattern) -> _Found:
+    match pattern:
+        case Bgp(patterns):
+            found: dict[Variable, Kinds] = {}
+            for item in patterns:
+                # A path of no steps starts and ends at any term, literals too.
+                places = (
+                    ((item.subject, _NODE), (item.predicate, _IRI), (item.object, ANYTHING))
+                    if isinstance(item, TriplePattern)
+                    else ((item.subject, ANYTHING), (item.object, ANYTHING))
+                )
+                for slot, kinds in places:
+                    if isinstance(slot, Var):
+                        found[slot.name] = found.get(slot.name, ANYTHING) & kinds
+            return {name: (kinds, True) for name, kinds in found.items()}
+        case Join(left, right):
+            return _joined(_kinds(left), _kinds(right))
+        case LeftJoin(left, right, _):
+            return _joined(_kinds(left), {name: (kinds, False) for name, (kinds, _) in _kinds(right).items()})
+        case Union(left, right):
+            a, b = _kinds(left), _kinds(right)
+            return {name: (_either(a, b, name), all(name in side and side[name][1] for side in (a, b))) for name in {**a, **b}}
+        case Minus(inner, _) | Filter(inner, _):
+            return _kinds(inner)
+        case Extend(inner, variable, expression):
+            before = _kinds(inner)
+            return {**before, variable: (kinds_of(expression, {name: kinds for name, (kinds, _) in before.items()}, {}), False)}
+        case Values(names, rows):
+            columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+            return {name: (frozenset(kind_of(t) for t in terms if t is not None), None not in terms) for name, terms in columns.items()}
+        case Group(inner, keys, aggregates):
+            before = _kinds(inner)
+            own = {name: kinds for name, (kinds, _) in before.items()}
+            grouped: _Found = {name: (kinds_of(expression, own, {}), False) for name, expression in keys}
+            return {**grouped, **{name: (_aggregate(call, own), False) for name, call in aggregates}}
+        case Select():
+            return {name: kinds for name, kinds in _kinds(pattern.pattern).items() if name in pattern.projection}
+        case _:
+            assert_never(pattern)
+
+
+def _joined(a: _Found, b: _Found) -> _Found:
+    found = {**a, **b}
+    for name in a.keys() & b.keys():
+        (left, left_always), (right, right_always) = a[name], b[name]
+        match left_always, right_always:
+            case True, True:
+                found[name] = left & right, True
+            case True, False:
+                found[name] = left, True
+            case False, True:
+                found[name] = right, True
+            case _:
+                found[name] = left | right, False
+    return found
+
+
+def _either(a: _Found, b: _Found, name: Variable) -> Kinds:
+    nothing: Kinds = frozenset()
+    return a.get(name, (nothing, False))[0] | b.get(name, (nothing, False))[0]
+
+
+def _aggregate(call: AggregateCall, own: Mapping[Variable, Kinds]) -> Kinds:
+    return aggregate_kinds(call.function, ANYTHING if call.argument is None else kinds_of(call.argument, own, {}))
+
+
+def aggregate_kinds(function: str, argument: Kinds) -> Kinds:
+    """The kinds of an aggregate of terms of these kinds."""
+    match function.upper():
+        case "COUNT" | "SUM" | "AVG":
+            return _NUMBER
+        case "MIN" | "MAX" | "SAMPLE":
+            return argument
+        case "GROUP_CONCAT":
+            return _STRING
+        case _:
+            return ANYTHING
