@@ -17,18 +17,24 @@ from dotr.io.reading import Reader
 from dotr.io.records import InputFile, Position, Record
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Micros
-from dotr.runtimes.spark.planning import END
+from dotr.runtimes.spark.compiled import input_of
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.planning import END, Scan
 from dotr.runtimes.spark.tasks import Stretch
 
 _OPEN: Final[dict[str, BinaryIO]] = {}
 _MOST_OPEN: Final = 256
 
 
-def scanned(file: InputFile, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
-    """Offset, line and time of each record from a place on."""
-    with Reader(file, Position(offset, line), elements=False) as reader:
-        for record in reader.records():
-            yield record.offset, record.line, record.time
+def scan_inputs(job: Job) -> Scan:
+    """The scan that `plan` wants."""
+
+    def scan(number: int, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
+        with Reader(input_of(job, number), Position(offset, line), elements=False) as reader:
+            for record in reader.records():
+                yield record.offset, record.line, record.time
+
+    return scan
 
 
 def _records(file: InputFile, offset: int, line: int, stop: int) -> Iterator[Record]:

@@ -1,6 +1,6 @@
 """A job: all that a worker has to know, as one JSON text, so that Spark carries text and no objects of ours.
 
-A worker process compiles the program once, when it first meets it, and keeps it for all batches.
+Nothing is compiled here, so that Spark's own processes, which come and go, can look at a job at little cost (`compiled` does).
 """
 
 from __future__ import annotations
@@ -9,10 +9,6 @@ import json
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
-from dotr.engine.program import Program, compile_program
-from dotr.engine.spec import ProgramSpec
-from dotr.engine.stage_two import StageTwo
-from dotr.io.records import InputFile
 from dotr.model.time import Clock, Micros, Unit
 from dotr.runtimes.spark.keys import bucket_keys
 
@@ -54,27 +50,6 @@ class Job:
         """The keys of a layer's buckets, in order."""
         return bucket_keys(self.layers * self.buckets, self.partitions)[layer * self.buckets : (layer + 1) * self.buckets]
 
-    def input(self, number: int) -> InputFile:
-        """An input's specification."""
-        return _input_of(self.inputs[number])
-
     @property
     def clock(self) -> Clock:
         return Clock(Unit[self.unit], self.dated)
-
-
-@lru_cache(maxsize=1 << 16)
-def _input_of(text: str) -> InputFile:
-    return InputFile.from_json(text)
-
-
-@lru_cache(maxsize=1)
-def program_of(job: Job) -> Program:
-    """The job's program, compiled once in a process."""
-    return compile_program(ProgramSpec.from_json(job.program))
-
-
-@lru_cache(maxsize=1)
-def layers_of(job: Job) -> tuple[StageTwo, ...]:
-    """The layers of the job's program."""
-    return program_of(job).stage_two(job.clock)

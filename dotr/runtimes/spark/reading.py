@@ -17,9 +17,9 @@ from dotr.diagnostics import Refused
 from dotr.engine.instants import merge
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Micros
-from dotr.runtimes.spark.inputs import judge, scanned
-from dotr.runtimes.spark.job import Job, program_of
-from dotr.runtimes.spark.planning import Scan
+from dotr.runtimes.spark.compiled import input_of, program_of, uncollected
+from dotr.runtimes.spark.inputs import judge
+from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import Kind, Line, counts_payload, dead_payload, inconsistent_payload, record_batch
 from dotr.runtimes.spark.stepping import Instants, chunk_payload
 from dotr.runtimes.spark.tasks import Task
@@ -30,19 +30,12 @@ TOLD: Final = 3
 """How many inconsistent instants a user is told of."""
 
 
-def scan_inputs(job: Job) -> Scan:
-    """The scan that `plan` wants."""
-
-    def scan(number: int, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
-        return scanned(job.input(number), offset, line)
-
-    return scan
-
-
 def read_task(job: Job, task: Task) -> Iterator[RecordBatch]:
     """The rows of a task."""
     try:
-        yield record_batch(task_lines(job, task))
+        with uncollected():
+            lines = task_lines(job, task)
+        yield record_batch(lines)
     except Refused as refused:
         raise Carried(marked(refused)) from None
 
@@ -52,7 +45,7 @@ def task_lines(job: Job, task: Task) -> list[Line]:
     elements: list[Element] = []
     dead: list[DeadLetter] = []
     for stretch in task.stretches:
-        judge(job.input(stretch.input), stretch, task.after, task.until, elements, dead)
+        judge(input_of(job, stretch.input), stretch, task.after, task.until, elements, dead)
     elements.sort(key=itemgetter(0))
     program = program_of(job)
     ask, deliver = program.stage_one.facts, program.router(job.buckets).facts

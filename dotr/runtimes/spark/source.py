@@ -20,7 +20,6 @@ from pyspark.sql.types import StructType
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planning import Cut, Offset, plan
-from dotr.runtimes.spark.reading import read_task, scan_inputs
 from dotr.runtimes.spark.rows import SCHEMA
 from dotr.runtimes.spark.tasks import Task
 from dotr.runtimes.spark.trouble import carried
@@ -36,6 +35,12 @@ class TaskPartition(InputPartition):
         self.text = text
 
 
+def _cuts(job: Job, start: Offset, until: Micros) -> Iterator[Cut]:
+    from dotr.runtimes.spark.inputs import scan_inputs
+
+    return plan(scan_inputs(job), job.delays, start, max(1, job.batch // job.tasks), until)
+
+
 class _Ahead:
     """A thread that plans cuts from an offset on, a few more than a batch needs."""
 
@@ -49,7 +54,7 @@ class _Ahead:
     def _plan(self, start: Offset) -> None:
         job = self._job
         try:
-            for cut in plan(scan_inputs(job), job.delays, start, max(1, job.batch // job.tasks)):
+            for cut in _cuts(job, start, LAST_MICRO):
                 if not self._put(cut):
                     return
         except BaseException as error:
@@ -123,10 +128,11 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _replan(self, start: Offset, until: Micros) -> list[Cut]:
         """The cuts of a batch that an earlier process had planned: its end is given, so its content is too."""
-        job = self._job
-        return list(plan(scan_inputs(job), job.delays, start, max(1, job.batch // job.tasks), until))
+        return list(_cuts(self._job, start, until))
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        from dotr.runtimes.spark.reading import read_task  # only where it is needed: it brings the engine with it
+
         assert isinstance(partition, TaskPartition)
         return read_task(self._job, Task.of_json(partition.text))
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from dotr.diagnostics import Refused
-from dotr.patterns.state import State
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import Line
-from dotr.runtimes.spark.stepping import restore, step_bucket
 from dotr.runtimes.spark.trouble import Carried, marked
+
+if TYPE_CHECKING:
+    from dotr.patterns.state import State
 
 _LIVE: Final[dict[tuple[str, int], tuple[bytes, State]]] = {}
 
@@ -50,6 +51,8 @@ class LayerProcessor(StatefulProcessor):
             raise Carried(marked(refused)) from None
 
     def _step(self, bucket: int, lines: list[Line]) -> list[Line]:
+        from dotr.runtimes.spark.stepping import restore, step_bucket  # only where it is needed: it brings the engine with it
+
         stored = self._value.get()
         digest = bytes(stored[0]) if stored else b""
         name = (self._text, self._layer * self._job.buckets + bucket)

@@ -14,7 +14,8 @@ from dotr.model.terms import Term
 from dotr.model.time import Micros
 from dotr.patterns.operator import Arrival
 from dotr.patterns.state import State, StateError
-from dotr.runtimes.spark.job import Job, layers_of, program_of
+from dotr.runtimes.spark.compiled import layers_of, program_of, uncollected
+from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import Kind, Line, firings_payload
 
 Instants: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
@@ -94,6 +95,11 @@ def restore(job: Job, layer: int, written: bytes) -> State:
 
 def step_bucket(job: Job, layer: int, bucket: int, state: State, lines: Iterable[Line]) -> list[Line]:
     """Steps the state through a batch; returns the bucket's firings, and chunks for the layers above."""
+    with uncollected():
+        return _stepped(job, layer, bucket, state, lines)
+
+
+def _stepped(job: Job, layer: int, bucket: int, state: State, lines: Iterable[Line]) -> list[Line]:
     step, router = layers_of(job)[layer].step, program_of(job).router(job.buckets)
     keys = [job.keys(number) for number in range(job.layers)]
     firings: list[Firing] = []

@@ -1,0 +1,47 @@
+"""A job compiled: once in a worker process, when it first meets the job, for all batches."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+
+from dotr.engine.program import Program, compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.engine.stage_two import StageTwo
+from dotr.io.records import InputFile
+from dotr.runtimes.spark.job import Job
+
+
+def input_of(job: Job, number: int) -> InputFile:
+    """An input's specification."""
+    return _input(job.inputs[number])
+
+
+@lru_cache(maxsize=1 << 16)
+def _input(text: str) -> InputFile:
+    return InputFile.from_json(text)
+
+
+@lru_cache(maxsize=1)
+def program_of(job: Job) -> Program:
+    """The job's program."""
+    return compile_program(ProgramSpec.from_json(job.program))
+
+
+@lru_cache(maxsize=1)
+def layers_of(job: Job) -> tuple[StageTwo, ...]:
+    """The layers of the job's program."""
+    return program_of(job).stage_two(job.clock)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No garbage collection while it holds: a batch's data are many and in no cycles, and looking through them again and again costs a
+    quarter of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
