@@ -6,12 +6,15 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dotr.diagnostics import Diagnostic, Refused, Severity
 
 if TYPE_CHECKING:
+    from dotr.config import Config
     from dotr.runtimes.pipeline import Pipeline
     from dotr.runtimes.totals import Totals
 
@@ -29,12 +32,19 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--fresh", action="store_true", help="remove this pipeline's output and checkpoint first")
     run.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
-    check = commands.add_parser("check", help="parse and check rules, Datalog and configurations")
+    check = commands.add_parser("check", help="parse and check rules, Datalog, configurations and rule tests")
     check.add_argument("paths", nargs="+", metavar="PATH", help=".dotr, .dlog, .yaml, or a folder of them")
     check.add_argument("--strict", action="store_true", help="warnings end with 2 as errors do")
 
     test = commands.add_parser("test", help="run rule tests")
     test.add_argument("paths", nargs="+", metavar="PATH", help="a rule test (.yaml), or a folder of them")
+
+    explain = commands.add_parser("explain", help="show how each rule will run")
+    explain.add_argument("path", metavar="PATH", help="a rule file (.dotr) or a configuration (.yaml)")
+    explain.add_argument("--format", choices=("text", "mermaid", "svg"), default="text", help="text (default), or a drawing")
+
+    new = commands.add_parser("new", help="write a small working project: configuration, rule, knowledge, data, a test")
+    new.add_argument("folder", metavar="DIR", help="a folder that is empty or not there yet")
 
     bundle = commands.add_parser("bundle", help="write dotr.zip and run_dotr.py, which spark-submit runs")
     bundle.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to (default: here)")
@@ -43,25 +53,28 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; never raises for a mistake of the user's."""
-    options = _parser().parse_args(arguments)
     try:
-        match options.command:
-            case "run":
-                return _run(options)
-            case "check":
-                return _check(options.paths, strict=options.strict)
-            case "test":
-                return _test(options.paths)
-            case _:
-                return _bundle(options.folder)
+        options = _parser().parse_args(arguments)
+    except SystemExit as done:  # usage, or --help
+        return done.code if isinstance(done.code, int) else 2
+    try:
+        return _command(options)
     except Refused as refused:
         _say("\n\n".join(map(str, refused.diagnostics)))
         return 2
     except KeyboardInterrupt:
         _say("Stopped.")
         return 130
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except MemoryError:
+        _say("dotr failed: there is not enough memory.")
+        return 1
+    except OSError as error:
+        if os.environ.get("DOTR_TRACE"):
+            raise
+        _say(f"dotr failed: {error.filename or 'standard output'}: {(error.strerror or str(error)).lower()}")
         return 1
     except Exception as error:
         if os.environ.get("DOTR_TRACE"):
@@ -70,8 +83,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
+def _command(options: argparse.Namespace) -> int:
+    match options.command:
+        case "run":
+            return _run(options)
+        case "check":
+            return _check(options.paths, strict=options.strict)
+        case "test":
+            return _test(options.paths)
+        case "explain":
+            return _explain(options.path, options.format)
+        case "new":
+            return _new(options.folder)
+        case _:
+            return _bundle(options.folder)
+
+
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    if sys.stderr is not None:
+        print(text, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _tell(text: str) -> None:
@@ -83,37 +113,60 @@ def _run(options: argparse.Namespace) -> int:
     from dotr.runtimes.pipeline import build
     from dotr.runtimes.totals import RunFailed
 
-    config = read_config(options.config, options.options)
-    engine = options.engine or config.settings.engine
-    if engine == "spark":
-        from dotr.runtimes.spark.java import java_problem
-
-        problem = java_problem()
-        if problem is not None:
-            if options.engine == "spark":
-                raise Refused([Diagnostic("S101", problem, None, "Install Java 17 or later, or run with --engine local.")])
-            _say(f"{problem} The run goes on in this process (--engine local).")
-            engine = "local"
-    pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark")
-    if pipeline.program.warnings and not options.quiet:
-        _say(f"{_count(len(pipeline.program.warnings), 'warning')} of the rules: dotr check {options.config} shows them.")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        totals = _go(pipeline, engine, quiet=options.quiet)
-    except RunFailed as failure:
-        _say(f"The run failed: {failure}")
-        return 1
+    with _terminable():
+        try:
+            config = read_config(options.config, options.options)
+            engine = _engine(options.engine, config)
+            pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark")
+            if pipeline.program.warnings and not options.quiet:
+                _say(f"{_count(len(pipeline.program.warnings), 'warning')} of the rules: dotr check {options.config} shows them.")
+            totals = _go(pipeline, engine, quiet=options.quiet)
+        except RunFailed as failure:
+            _say(f"The run failed: {failure}")
+            return 1
+        except KeyboardInterrupt:
+            if not options.quiet:
+                _say("Stopped.")
+            return 0
     if not options.quiet:
         _say(summary(totals, pipeline))
     return 0
 
 
-def _go(pipeline: Pipeline, engine: str, *, quiet: bool) -> Totals:
-    import logging
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """While it holds, SIGTERM does what Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
+
+def _engine(asked: str | None, config: Config) -> str:
+    """The engine to run with: where Spark is not asked for on the command line and cannot run, this process."""
+    engine = asked or config.settings.engine
+    if engine == "local":
+        return engine
+    from dotr.runtimes.spark.java import java_problem, pyspark_problem
+
+    problem, hint = java_problem(), "Install Java 17 or later, or run with --engine local."
+    if problem is None:
+        problem, hint = pyspark_problem(), "Install Spark for Python with pip install 'dotr[spark]', or run with --engine local."
+    if problem is None:
+        return engine
+    if asked:
+        raise Refused([Diagnostic("S101", f"Spark cannot run here: {problem}", None, hint)])
+    _say(f"Spark cannot run here: {problem}. So the run goes on in this process, as with --engine local.")
+    return "local"
+
+
+def _go(pipeline: Pipeline, engine: str, *, quiet: bool) -> Totals:
     from dotr.workbench.progress import progress
 
-    logging.basicConfig(format="%(message)s", level=logging.ERROR if quiet else logging.WARNING, stream=sys.stderr)
     with progress(pipeline.name, quiet=quiet) as report:
         if engine == "spark":
             from dotr.runtimes.spark.run import run_spark
@@ -126,27 +179,32 @@ def _go(pipeline: Pipeline, engine: str, *, quiet: bool) -> Totals:
 
 def summary(totals: Totals, pipeline: Pipeline) -> str:
     """What a run has done, in a few lines."""
+    from dotr.workbench.progress import counted, dead
+
     lines = [
-        f"{totals.elements:,} elements, {totals.instants:,} instants, {totals.facts:,} facts, {totals.events:,} events"
-        f" -> {', '.join(pipeline.output_paths)}"
+        f"{counted(totals.elements, 'element')}, {counted(totals.instants, 'instant')}, {counted(totals.facts, 'fact')}, "
+        f"{counted(totals.events, 'event')} -> {', '.join(pipeline.output_paths)}"
     ]
-    dead = ", ".join(f"{count:,} {reason.value}" for reason, count in totals.dead.items() if count)
-    if dead:
-        lines.append(f"Dead letters: {dead} -> {pipeline.dead_letter_path or 'not kept (no dead_letter in the configuration)'}")
+    if any(totals.dead.values()):
+        lines.append(f"Dead letters: {dead(totals)} -> {pipeline.dead_letter_path or 'not kept (no dead_letter in the configuration)'}")
+    if totals.inconsistent:
+        lines.append(f"{counted(totals.inconsistent, 'instant')} contradicted the background or themselves.")
     if totals.dropped:
-        lines.append(f"{totals.dropped:,} output triples were dropped: a variable was unbound, or a literal stood as subject or predicate.")
+        triples = f"{counted(totals.dropped, 'output triple')} {'was' if totals.dropped == 1 else 'were'}"
+        lines.append(f"{triples} dropped: a variable was unbound, or a literal stood as subject or predicate.")
     return "\n".join(lines)
 
 
 def _check(paths: Sequence[str], *, strict: bool) -> int:
     from dotr.workbench.check import check
 
-    diagnostics, checked = check(paths)
-    for diagnostic in diagnostics:
+    found = check(paths)
+    for diagnostic in found.diagnostics:
         _say(f"{diagnostic}\n")
-    errors = sum(d.severity is Severity.ERROR for d in diagnostics)
-    warnings = len(diagnostics) - errors
-    _say(f"{checked} checked: {_count(errors, 'error')}, {_count(warnings, 'warning')}.")
+    errors = sum(d.severity is Severity.ERROR for d in found.diagnostics)
+    warnings = len(found.diagnostics) - errors
+    left_out = f" ({_count(found.left_out, 'YAML file')} neither configuration nor rule test, left out)" if found.left_out else ""
+    _say(f"{_count(found.checked, 'file')} checked{left_out}: {_count(errors, 'error')}, {_count(warnings, 'warning')}.")
     return 2 if errors or (strict and warnings) else 0
 
 
@@ -157,16 +215,35 @@ def _count(number: int, noun: str) -> str:
 def _test(paths: Sequence[str]) -> int:
     from dotr.workbench.rule_tests import run_tests
 
-    passed = failed = 0
+    passed = failed = unread = 0
     for outcome in run_tests(paths):
-        if outcome.difference:
+        if outcome.problems:
+            unread += 1
+            _say("\n\n".join(map(str, outcome.problems)) + "\n")
+        elif outcome.difference:
             failed += 1
             _tell(f"FAILED {outcome.file}: {outcome.case}\n{outcome.difference}\n")
         else:
             passed += 1
             _tell(f"ok     {outcome.file}: {outcome.case}")
-    _tell(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    _tell(f"{passed} passed, {failed} failed" + (f", {unread} could not be run" if unread else ""))
+    return 2 if unread else 1 if failed else 0
+
+
+def _explain(path: str, form: str) -> int:
+    from dotr.workbench.explain import explain
+
+    _tell(explain(path, form))
+    return 0
+
+
+def _new(folder: str) -> int:
+    from dotr.workbench.new import new_project
+
+    for path in new_project(folder):
+        _tell(path)
+    _say(f"A project that works. Next: cd {folder}; dotr run config.yaml; dotr test tests; dotr check .")
+    return 0
 
 
 def _bundle(folder: str) -> int:

@@ -119,8 +119,7 @@ def passing(path: str) -> bool:
     >>> passing("/dev/stdout"), passing("/dev/null"), passing("out/fire.ndjson")
     (True, True, False)
     """
-    target = Path(path)
-    return path in _STANDARD or (target.exists() and not target.is_file() and not target.is_dir())
+    return path in _STANDARD or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))
 
 
 def write_batch(folder: str, batch: int, texts: Iterable[str], suffix: str) -> None:

@@ -1,4 +1,4 @@
-"""Telling the user of dead letters while a run goes on: the first few of each kind, with the reason in words."""
+"""Telling the user of dead letters and contradictions while a run goes on: the first few of each kind, with the reason in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import logging
 from collections import Counter
 from typing import Final
 
+from dotr.expressions.times import written
 from dotr.model.stream import DeadLetter, Reason
+from dotr.model.time import Clock, Micros
 
 LOG: Final = logging.getLogger("dotr")
 
@@ -14,10 +16,11 @@ _TOLD: Final = 3
 
 
 class Complaints:
-    """Logs the first dead letters of each input and reason, and says once that there are more."""
+    """Logs the first dead letters of each input and reason, and the first contradictions, and says once that there are more."""
 
     def __init__(self) -> None:
         self._seen: Counter[tuple[str, Reason]] = Counter()
+        self._inconsistent = 0
 
     def tell(self, letter: DeadLetter) -> None:
         """Take note of a dead letter."""
@@ -27,3 +30,11 @@ class Complaints:
             LOG.warning("%s:%d: dead letter (%s): %s", letter.file, letter.line, letter.reason.value, letter.why)
         elif self._seen[kind] == _TOLD + 1:
             LOG.warning("%s: more dead letters (%s) follow and are only counted here", letter.input, letter.reason.value)
+
+    def inconsistent(self, time: Micros, rule: str, clock: Clock) -> None:
+        """Take note of an instant that contradicts itself or the background."""
+        self._inconsistent += 1
+        if self._inconsistent <= _TOLD:
+            LOG.warning("the instant %s is inconsistent (%s): its facts are those of what was derived", written(time, clock), rule)
+        elif self._inconsistent == _TOLD + 1:
+            LOG.warning("more inconsistent instants follow and are only counted here")

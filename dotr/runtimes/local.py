@@ -9,14 +9,16 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 
+from dotr.diagnostics import Refused
 from dotr.engine.instants import merge
 from dotr.engine.session import Engine
-from dotr.io import FileSink, letter_line, merged
+from dotr.io import FileSink, Unwritten, letter_line, merged
 from dotr.model.stream import DeadLetter, Reason
 from dotr.outputs.writing import writer
 from dotr.runtimes.letters import LOG, Complaints
 from dotr.runtimes.pipeline import Pipeline
-from dotr.runtimes.totals import Progress, Totals
+from dotr.runtimes.stopping import Stop, stoppable
+from dotr.runtimes.totals import Progress, RunFailed, Totals
 
 _REPORT_SECONDS = 0.25
 _CHECK_EVERY = 256
@@ -25,62 +27,97 @@ _CHECK_EVERY = 256
 def run_local(pipeline: Pipeline, report: Progress) -> Totals:
     """Run a pipeline to the end of its input, or until interrupted: then all instants so far are written, whole.
 
-    Raises `Refused` where an input cannot be opened, or an output is there already or cannot be written.
+    Raises `Refused` where an input cannot be opened, or an output is there already or cannot be opened; `RunFailed` where one cannot
+    be written to its end.
     """
-    with ExitStack() as stack:
-        sinks = [
-            (writer(output.format, pipeline.clock), stack.enter_context(FileSink(output.path, output.place))) for output in pipeline.outputs
-        ]
-        rejected = stack.enter_context(FileSink(pipeline.dead_letter_path)) if pipeline.dead_letter_path else None
-        run = _Run(pipeline, rejected)
-        next_report = time.monotonic()
+    with stoppable() as stop:
+        sinks, rejected = _open(pipeline)
+        run = _Run(pipeline, sinks, rejected, stop)
         try:
-            for number, (now, elements) in enumerate(merged(pipeline.inputs, run.dead)):
-                firings, asked = run.engine.step(merge(now, [triples for _, triples in elements]))
-                run.instants += 1
-                run.elements += len(elements)
-                if asked.contradictions:
-                    run.inconsistent(now, asked.contradictions[0].rule)
-                if asked.facts:
-                    run.facts += sum(map(len, asked.facts.values()))
-                if firings:
-                    run.events += len(firings)
-                    run.dropped += sum([firing.dropped for firing in firings])
-                    for write, sink in sinks:
-                        sink.write(write(firings))
-                if not number % _CHECK_EVERY and time.monotonic() >= next_report:
-                    report(run.totals())
-                    for _, sink in sinks:
-                        sink.flush()
-                    next_report = time.monotonic() + _REPORT_SECONDS
-        except KeyboardInterrupt:
-            LOG.warning("stopped: the output holds all instants so far")
+            with ExitStack() as stack:
+                for sink in (*sinks, *filter(None, [rejected])):
+                    stack.enter_context(sink)
+                run.go(report)
+        except KeyboardInterrupt:  # a second one, while the files were closed
+            raise RunFailed("stopped at once: the last instant may not be whole") from None
+        except Unwritten as error:
+            raise RunFailed(f"{error} (the output before that is kept)") from None
     totals = run.totals()
     report(totals)
     return totals
 
 
-class _Run:
-    """What a run has done so far."""
+def _open(pipeline: Pipeline) -> tuple[list[FileSink], FileSink | None]:
+    """Open the outputs and the file of dead letters: all of them, or none is left behind."""
+    opened: list[FileSink] = []
+    try:
+        for output in pipeline.outputs:
+            opened.append(FileSink(output.path, output.place))  # noqa: PERF401 (those opened are discarded if a later one fails)
+        dead = pipeline.dead_letter_path
+        return opened, FileSink(dead, pipeline.dead_letter_place) if dead else None
+    except Refused:
+        for sink in opened:
+            sink.discard()
+        raise
 
-    def __init__(self, pipeline: Pipeline, rejected: FileSink | None) -> None:
+
+class _Run:
+    """A run, and what it has done so far."""
+
+    def __init__(self, pipeline: Pipeline, sinks: list[FileSink], rejected: FileSink | None, stop: Stop) -> None:
         self.engine = Engine(pipeline.program, pipeline.clock)
         self.elements = self.instants = self.facts = self.events = self.dropped = self.contradictory = 0
+        self._inputs = pipeline.inputs
         self._clock = pipeline.clock
+        self._sinks = [(writer(output.format, pipeline.clock), sink) for output, sink in zip(pipeline.outputs, sinks, strict=True)]
         self._rejected = rejected
+        self._stop = stop
         self._dead: Counter[Reason] = Counter()
         self._complaints = Complaints()
 
+    def go(self, report: Progress) -> None:
+        """Run to the end of the inputs, or until stopped."""
+        stop, engine, sinks = self._stop, self.engine, self._sinks
+        next_report = time.monotonic()
+        try:
+            for number, (now, elements) in enumerate(merged(self._inputs, self.dead)):
+                stop.busy = True
+                firings, asked = engine.step(merge(now, [triples for _, triples in elements]))
+                self.instants += 1
+                self.elements += len(elements)
+                if asked.contradictions:
+                    self.contradictory += 1
+                    self._complaints.inconsistent(now, asked.contradictions[0].rule, self._clock)
+                if asked.facts:
+                    self.facts += sum(map(len, asked.facts.values()))
+                if firings:
+                    self.events += len(firings)
+                    self.dropped += sum([firing.dropped for firing in firings])
+                    for write, sink in sinks:
+                        sink.write(write(firings))
+                if not number % _CHECK_EVERY and time.monotonic() >= next_report:
+                    report(self.totals())
+                    for _, sink in sinks:
+                        sink.flush()
+                    next_report = time.monotonic() + _REPORT_SECONDS
+                stop.busy = False
+                if stop.wanted:
+                    raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            LOG.warning("Stopped: the output holds all instants so far.")
+        stop.busy = True  # so that files are closed before a signal is heard
+
     def dead(self, letter: DeadLetter) -> None:
+        """Count, tell and keep a dead letter."""
+        self._stop.busy = True
         self._dead[letter.reason] += 1
         self._complaints.tell(letter)
         if self._rejected is not None:
             self._rejected.write([letter_line(letter, self._clock) + "\n"])
-
-    def inconsistent(self, now: int, rule: str) -> None:
-        self.contradictory += 1
-        if self.contradictory <= 3:
-            LOG.warning("the instant %d µs is inconsistent (%s); its facts are those of what was derived", now, rule)
+        self._stop.busy = False
+        if self._stop.wanted:
+            raise KeyboardInterrupt
 
     def totals(self) -> Totals:
-        return Totals(self.elements, self.instants, self.facts, self.events, dict(self._dead), self.dropped)
+        """What the run has done so far."""
+        return Totals(self.elements, self.instants, self.facts, self.events, dict(self._dead), self.dropped, self.contradictory)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 from dotr.config import UNITS, Config, InputSection, existing
-from dotr.diagnostics import Diagnostic, Refused
+from dotr.diagnostics import Diagnostic, Refused, refuse
 from dotr.engine.program import Program, compile_program
-from dotr.io import CsvMap, Format, InputFile, check_input, clock_of
+from dotr.io import CsvMap, Format, InputFile, check_input, check_new, clock_of, passing
 from dotr.io.times import parse_delay
 from dotr.model.places import Document, Span
 from dotr.model.time import Clock, Micros, Unit
 from dotr.outputs.writing import StreamFormat
+from dotr.runtimes.removal import Target, remove
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,86 +52,183 @@ class Pipeline:
     dead_letter_path: str | None
     clock: Clock
     spark: SparkSettings
+    dead_letter_place: Span | None = None
 
     @cached_property
     def output_paths(self) -> tuple[str, ...]:
         return tuple(output.path for output in self.outputs)
 
 
+DEAD_LETTERS: Final = "dead letters"
+
+
 def build(config: Config, *, fresh: bool, on_spark: bool) -> Pipeline:
     """Compile a configuration's program and find its files; raises `Refused` with every problem found.
 
-    `fresh` removes the pipeline's output and checkpoint. In process an output that exists already is refused; on Spark the checkpoint
-    decides.
+    `fresh` removes what older runs left, once all else is well. In process an output that exists already is refused; on Spark the
+    checkpoint decides.
     """
     settings = config.settings
     problems: list[Diagnostic] = []
-    inputs: list[InputFile] = []
-    for number, section in enumerate(settings.input):
-        try:
-            inputs += _input_files(config, section, number)
-        except Refused as refused:
-            problems += refused.diagnostics
+    inputs = _inputs(config, problems)
+    targets = _targets(config)
+    problems += _clashes(config, targets)
+    if not fresh and not on_spark:
+        for target in targets:
+            if not target.checkpoint:
+                with collecting(problems):
+                    check_new(target.path, target.place)
     try:
         program = compile_program(config.program())
     except Refused as refused:
         raise Refused([*refused.diagnostics, *problems]) from None
     if problems:
         raise Refused(problems)
-    outputs = tuple(
-        Output(
-            StreamFormat(section.format),
-            config.files.path(section.path, ("output", number, "path")),
-            config.place("output", number, "path"),
-        )
-        for number, section in enumerate(settings.output)
-    )
-    dead = settings.dead_letter and config.files.path(settings.dead_letter, ("dead_letter",))
-    checkpoint = (
-        config.files.path(settings.spark.checkpoint, ("spark", "checkpoint"))
-        if settings.spark.checkpoint
-        else str(Path(outputs[0].path).parent / f"{settings.name}-checkpoint")
-    )
-    if fresh:
-        for path in (*(output.path for output in outputs), *([dead] if dead else []), checkpoint):
-            _remove(path)
     clock = clock_of(inputs, UNITS[settings.time.unit])
+    if fresh:
+        remove(targets)
+    outputs = tuple(
+        Output(StreamFormat(section.format), target.path, target.place) for section, target in zip(settings.output, targets, strict=False)
+    )
+    dead = next((target for target in targets if target.what == DEAD_LETTERS), Target(DEAD_LETTERS, ""))
     conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
-    spark = SparkSettings(settings.spark.master, checkpoint, settings.spark.batch, conf)
-    return Pipeline(settings.name, program, tuple(inputs), outputs, dead or None, clock, spark)
+    spark = SparkSettings(settings.spark.master, targets[-1].path, settings.spark.batch, conf)
+    return Pipeline(settings.name, program, tuple(inputs), outputs, dead.path or None, clock, spark, dead.place)
 
 
-def check_inputs(config: Config) -> list[Diagnostic]:
-    """The problems of a configuration's inputs."""
+def _targets(config: Config) -> tuple[Target, ...]:
+    """What the pipeline writes to: the outputs in order, the dead letters if they are kept, the checkpoint."""
+    settings = config.settings
+    found = [
+        Target("output", config.files.path(section.path, ("output", number, "path")), config.place("output", number, "path"))
+        for number, section in enumerate(settings.output)
+    ]
+    beside = Path(found[0].path).parent
+    if settings.dead_letter:
+        found.append(Target(DEAD_LETTERS, config.files.path(settings.dead_letter, ("dead_letter",)), config.place("dead_letter")))
+    if settings.spark.checkpoint:
+        where = ("spark", "checkpoint")
+        found.append(Target("checkpoint", config.files.path(settings.spark.checkpoint, where), config.place(*where), checkpoint=True))
+    else:
+        name = re.sub(r"[^\w.-]+", "-", settings.name)
+        found.append(Target("checkpoint", str(beside / f"{name}-checkpoint"), config.place("name"), checkpoint=True))
+    return tuple(found)
+
+
+def _clashes(config: Config, targets: Sequence[Target]) -> list[Diagnostic]:
+    """Paths that would be written over each other, or over what the pipeline reads or where it is run."""
+    read = {config.path: "the configuration", os.getcwd(): "the working directory"}
+    settings = config.settings
+    lists = (("rules", settings.rules), ("knowledge.datalog", settings.knowledge.datalog), ("knowledge.graphs", settings.knowledge.graphs))
+    for location, patterns in lists:
+        keys = tuple(location.split("."))
+        read |= {path: f"named by {location}" for path, _ in config.files.existing(patterns, keys, [])}
+    for number, section in enumerate(settings.input):
+        with suppress(Refused):
+            read |= dict.fromkeys(existing(config.files.path(section.path, ("input", number, "path")), None), f"the input {section.name}")
+    known = [(Path(path).resolve(), path, what) for path, what in read.items()]
     problems: list[Diagnostic] = []
-    for number, section in enumerate(config.settings.input):
-        try:
-            _input_files(config, section, number)
-        except Refused as refused:
-            problems += refused.diagnostics
+    seen: list[tuple[Path, Target]] = []
+    for target in targets:
+        if re.search(r"\w\w:/", target.path):
+            message = f"the {target.what} {target.path} is on no disk of this machine"
+            problems.append(Diagnostic("C206", message, target.place, "Name a local or mounted folder."))
+        if passing(target.path):
+            continue
+        path = Path(target.path).resolve()
+        for other, name, what in known:
+            if other == path or path in other.parents:
+                inside = "is" if other == path else f"holds {name},"
+                message = f"the {target.what} {target.path} {inside} {what}"
+                problems.append(Diagnostic("C206", message, target.place, "Choose a path that nothing else has."))
+                break
+        for other, mate in seen:
+            if other == path or path in other.parents or other in path.parents:
+                message = f"the {target.what} {target.path} and the {mate.what} {mate.path} stand in each other's way"
+                problems.append(Diagnostic("C206", message, target.place, "Give each a path of its own."))
+        seen.append((path, target))
     return problems
 
 
+def check_files(config: Config) -> list[Diagnostic]:
+    """The problems of a configuration's inputs and outputs that show without running it."""
+    problems: list[Diagnostic] = []
+    _inputs(config, problems)
+    return problems + _clashes(config, _targets(config))
+
+
+def _inputs(config: Config, problems: list[Diagnostic]) -> list[InputFile]:
+    found: list[InputFile] = []
+    for number, section in enumerate(config.settings.input):
+        with collecting(problems):
+            found += _input_files(config, section, number)
+    return found
+
+
+@contextmanager
+def collecting(problems: list[Diagnostic]) -> Iterator[None]:
+    """Takes what is refused inside into a list, each problem once."""
+    try:
+        yield
+    except Refused as refused:
+        problems += [problem for problem in refused.diagnostics if problem not in problems]
+
+
 def _input_files(config: Config, section: InputSection, number: int) -> list[InputFile]:
-    settings = config.settings
     at = ("input", number)
-    unit = UNITS[settings.time.unit]
-    delay = _delay(config, section, number, unit)
-    csv = None
-    if section.format == "csv":
-        missing = [key for key in ("time", "map") if getattr(section, key) is None]
-        if missing:
-            raise Refused([Diagnostic("C202", f"a csv input needs {key}", config.place(*at), "See interface.md.") for key in missing])
-        assert section.time is not None
-        assert section.map is not None
-        csv = CsvMap(section.time, Document(f"map of input {section.name}", section.map), section.delimiter)
-    elif section.time is not None or section.map is not None:
-        raise Refused([Diagnostic("C204", f"time and map belong to csv, not to {section.format}", config.place(*at))])
-    paths = existing(config.files.path(section.path, (*at, "path")), config.place(*at, "path"))
-    files = [InputFile(section.name, path, Format(section.format), unit, delay, tuple(settings.prefixes.items()), csv) for path in paths]
+    unit = UNITS[config.settings.time.unit]
+    problems: list[Diagnostic] = []
+    with collecting(problems):
+        delay = _delay(config, section, number, unit)
+    with collecting(problems):
+        csv = _csv_map(config, section, number)
+    with collecting(problems):
+        paths = existing(config.files.path(section.path, (*at, "path")), config.place(*at, "path"))
+    if problems:
+        raise Refused(problems)
+    prefixes = tuple(config.settings.prefixes.items())
+    files = [InputFile(section.name, path, Format(section.format), unit, delay, prefixes, csv) for path in paths]
     for file in files:
-        check_input(file, config.place(*at))
+        with collecting(problems):
+            check_input(file, config.place(*at))
+    if problems:
+        raise Refused(dict.fromkeys(_placed(problem, config, number) for problem in problems))
     return files
+
+
+def _csv_map(config: Config, section: InputSection, number: int) -> CsvMap | None:
+    """What a CSV input needs beside; raises `Refused` where it lacks some of it, or another format has it."""
+    place = config.place("input", number)
+    if section.format != "csv":
+        if section.time is not None or section.map is not None:
+            key = "time" if section.time is not None else "map"
+            message = f"{key} belongs to csv, not to {section.format}"
+            raise refuse("C204", message, config.files.tree.key(("input", number, key)), "Leave it out, or write format: csv")
+        return None
+    if section.time is None or section.map is None:
+        needed = {
+            "time": "time: COLUMN names the column that holds the time.",
+            "map": 'map: "[] a :Report ; :speed {COLUMN} ." makes a row a graph.',
+        }
+        raise Refused(
+            Diagnostic("C202", f"a csv input needs {key}", place, hint) for key, hint in needed.items() if getattr(section, key) is None
+        )
+    return CsvMap(section.time, Document(f"map of input {section.name}", section.map), section.delimiter)
+
+
+def _placed(problem: Diagnostic, config: Config, number: int) -> Diagnostic:
+    """A problem of a map or of a prefix, with its place in the configuration."""
+    if problem.code == "I105":
+        return replace(problem, span=config.place("prefixes"))
+    section = config.settings.input[number]
+    span, around = problem.span, config.place("input", number, "map")
+    if span is None or section.map is None or span.document.text != section.map:
+        return problem
+    start = around.text.find(section.map)
+    if start >= 0:  # else it is folded or escaped there, and its own lines are shown
+        problem = replace(problem, span=Span(around.document, around.start + start + span.start, around.start + start + span.end))
+    hint = problem.hint.replace("Or declare it: PREFIX", "Or declare it under `prefixes`:") if problem.code == "T103" else problem.hint
+    return replace(problem, hint=hint)
 
 
 def _delay(config: Config, section: InputSection, number: int, unit: Unit) -> Micros:
@@ -137,10 +237,3 @@ def _delay(config: Config, section: InputSection, number: int, unit: Unit) -> Mi
     except ValueError as error:
         place = config.place("input", number, "lateness")
         raise Refused([Diagnostic("C205", f"lateness: {error}", place, "Write it like 30 s or 5 min.")]) from None
-
-
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path):
-        os.remove(path)

@@ -1,63 +1,188 @@
-"""`dotr check`: every problem of rule files, Datalog files, configurations and rule tests, not only the first."""
+"""`dotr check`: every problem of rule files, Datalog files, configurations and rule tests, not only the first.
+
+A rule file that a configuration or a test among the given files names is checked as part of its program, with its prefixes and with the
+labels of the other files; one that none names is checked alone, or with the others that none names where it needs their labels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from dotr.config import existing, read_config, read_document, read_tree
-from dotr.diagnostics import Diagnostic, Refused, refuse
+from dotr.config import Settings, existing, read_config, read_document, read_tree
+from dotr.diagnostics import Diagnostic, Refused, Severity, refuse
 from dotr.engine.program import compile_program
+from dotr.engine.spec import ProgramSpec
 from dotr.knowledge.knowledge import check_safety
 from dotr.languages.datalog import parse_datalog
-from dotr.languages.dotr import compile_rules
-from dotr.runtimes.pipeline import check_inputs
-from dotr.workbench.rule_tests import check_file
+from dotr.languages.dotr import Code, compile_rules
+from dotr.model.places import Document, Span
+from dotr.runtimes.pipeline import check_files
+from dotr.workbench.rule_tests import is_test, read_cases, read_file
 
-_KINDS: Final = (".dotr", ".dlog", ".yaml", ".yml")
+_YAML: Final = (".yaml", ".yml")
+_KINDS: Final = (".dotr", ".dlog", *_YAML)
+_OF_OTHER_FILES: Final = (Code.UNBOUND_LABEL, Code.UNKNOWN_EVENT)
 
 
-def check(paths: Sequence[str]) -> tuple[list[Diagnostic], int]:
-    """The problems in these files, and in the files of these kinds below these folders; and how many files were checked."""
-    problems: dict[str, Diagnostic] = {}
-    checked = 0
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Every problem once, how many files were checked, and how many YAML files were none of ours."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    checked: int
+    left_out: int
+
+
+def check(paths: Sequence[str]) -> Checked:
+    """The problems in these files, and in the files of these kinds below these folders."""
+    found: list[Diagnostic] = []
+    files: dict[str, None] = {}
+    left_out = 0
     for path in paths:
-        if Path(path).is_dir():
-            files = sorted(str(file) for file in Path(path).rglob("*") if file.suffix in _KINDS)
-        else:
-            try:
-                files = existing(path, None)
-            except Refused as refused:
-                problems.update((str(d), d) for d in refused.diagnostics)
-                continue
-        for file in files:
-            checked += 1
-            try:
-                found = check_one(file)
-            except Refused as refused:
-                found = list(refused.diagnostics)
-            problems.update((str(d), d) for d in found)
-    return list(problems.values()), checked
+        try:
+            for file in _below(path) if Path(path).is_dir() else [_named(path)]:
+                if Path(path).is_dir() and not _ours(file):
+                    left_out += 1
+                else:
+                    files.setdefault(file)
+        except Refused as refused:
+            found += refused.diagnostics
+    covered: set[str] = set()
+    for file in files:
+        if Path(file).suffix in _YAML:
+            found += _check_yaml(file, covered)
+    rest = [file for file in files if os.path.realpath(file) not in covered]
+    found += _check_rules([file for file in rest if file.endswith(".dotr")])
+    for file in rest:
+        if file.endswith(".dlog"):
+            found += _check_datalog(file)
+    unique = {str(diagnostic): diagnostic for diagnostic in found}
+    return Checked(tuple(unique.values()), len(files), left_out)
 
 
-def check_one(path: str) -> list[Diagnostic]:
-    """The problems of one file; may raise them as `Refused` instead."""
-    match Path(path).suffix:
-        case ".dotr":
-            return list(compile_rules([read_document(path)], {}).diagnostics)
-        case ".dlog":
-            return [problem for rule in parse_datalog(read_document(path), {}) for problem in check_safety(rule)]
-        case ".yaml" | ".yml":
-            data = read_tree(read_document(path)).data
-            if isinstance(data, dict) and "cases" in data:
-                return check_file(path)
-            config = read_config(path)
-            problems: list[Diagnostic] = []
-            try:
-                problems += compile_program(config.program()).warnings
-            except Refused as refused:
-                problems += refused.diagnostics
-            return problems + check_inputs(config)
-        case _:
-            raise refuse("C303", f"{path} is nothing that dotr checks", None, f"It checks {', '.join(_KINDS)}.")
+def _below(folder: str) -> list[str]:
+    """The files of our kinds below a folder, hidden folders left out."""
+    found: list[str] = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
+        found += [os.path.normpath(os.path.join(place, name)) for name in sorted(names) if Path(name).suffix in _KINDS]
+    if not found:
+        raise refuse("C303", f"there is nothing below {folder} that dotr checks", None, f"It checks {', '.join(_KINDS)}.")
+    return found
+
+
+def _named(path: str) -> str:
+    (file, *_) = existing(path, None, "Is the path right? Relative paths are relative to the working directory.")
+    if Path(file).suffix not in _KINDS:
+        raise refuse("C303", f"{path} is nothing that dotr checks", None, f"It checks {', '.join(_KINDS)}.")
+    return file
+
+
+def _ours(file: str) -> bool:
+    """Whether a file met in a folder is one of ours: YAML serves many."""
+    if Path(file).suffix not in _YAML:
+        return True
+    try:
+        data = read_tree(read_document(file)).data
+    except Refused:
+        return True
+    own = set(Settings.model_fields) - {"name", "time", "engine", "prefixes"}
+    return is_test(data) or (isinstance(data, dict) and not own.isdisjoint(data))
+
+
+def _check_yaml(path: str, covered: set[str]) -> list[Diagnostic]:
+    """The problems of a configuration or a rule test and of its program, whose texts it adds to `covered`."""
+    try:
+        tree = read_tree(read_document(path))
+        if is_test(tree.data):
+            test, problems = read_file(path)
+            _cover(test.spec, covered)
+            read_cases(test, problems)
+            return problems + _check_program(test.spec, problems)
+        config = read_config(path)
+        spec, problems = config.spec()
+        _cover(spec, covered)
+        return [*problems, *_check_program(spec, problems), *check_files(config)]
+    except Refused as refused:
+        return list(refused.diagnostics)
+
+
+def _cover(spec: ProgramSpec, covered: set[str]) -> None:
+    covered.update(os.path.realpath(document.name) for document in (*spec.rules, *spec.datalog))
+
+
+def _check_program(spec: ProgramSpec, missing: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """The problems of a program; where some of its files are missing, those that do not come of that."""
+    try:
+        found = list(compile_program(spec).warnings)
+    except Refused as refused:
+        found = [*refused.diagnostics]
+        for document in spec.datalog:
+            found += _safety(document, spec)
+    return [d for d in found if not (missing and d.code in _OF_OTHER_FILES)]
+
+
+def _safety(document: Document, spec: ProgramSpec) -> list[Diagnostic]:
+    try:
+        return [problem for rule in parse_datalog(document, spec.prefixes) for problem in check_safety(rule)]
+    except Refused:
+        return []  # told already
+
+
+def _check_rules(paths: Sequence[str]) -> list[Diagnostic]:
+    """The problems of rule files that belong to no program that is known."""
+    found: list[Diagnostic] = []
+    documents: list[Document] = []
+    for path in paths:
+        try:
+            documents.append(read_document(path))
+        except Refused as refused:
+            found += refused.diagnostics
+    together = compile_rules(documents, {}).diagnostics if len(documents) > 1 else ()
+    for document in documents:
+        alone = list(compile_rules([document], {}).diagnostics)
+        if any(d.code in _OF_OTHER_FILES for d in alone):
+            with_others = [d for d in together if d.span is not None and d.span.document is document]
+            if _errors(with_others) < _errors(alone):
+                alone = with_others
+        found += _prefixes_once(alone, "prefix" in document.text.lower())
+    return found
+
+
+def _errors(diagnostics: Iterable[Diagnostic]) -> int:
+    return sum(d.severity is Severity.ERROR for d in diagnostics)
+
+
+def _prefixes_once(diagnostics: Iterable[Diagnostic], declares: bool) -> list[Diagnostic]:
+    """In a file that declares no prefix, each unknown one once: its configuration may declare them."""
+    found: list[Diagnostic] = []
+    said: set[str] = set()
+    for diagnostic in diagnostics:
+        if declares or not diagnostic.message.startswith("unknown prefix"):
+            found.append(diagnostic)
+        elif diagnostic.message not in said:
+            said.add(diagnostic.message)
+            prefix = _prefix(diagnostic.span)
+            hint = (
+                f"Declare it here (PREFIX {prefix} <…>), or check the file with the configuration that names it and declares its prefixes."
+            )
+            found.append(replace(diagnostic, hint=hint))
+    return found
+
+
+def _prefix(span: Span | None) -> str:
+    return span.text.partition(":")[0] + ":" if span else ":"
+
+
+def _check_datalog(path: str) -> list[Diagnostic]:
+    try:
+        document = read_document(path)
+        rules = parse_datalog(document, {})
+    except Refused as refused:
+        declares = "prefix" in "".join(d.span.document.text.lower() for d in refused.diagnostics[:1] if d.span)
+        return _prefixes_once(refused.diagnostics, declares)
+    return [problem for rule in rules for problem in check_safety(rule)]

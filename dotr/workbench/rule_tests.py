@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field, ValidationError
-from pyoxigraph import CanonicalizationAlgorithm, Dataset, RdfFormat, parse
 
 from dotr.config import (
     Files,
@@ -25,12 +24,13 @@ from dotr.diagnostics import Diagnostic, Refused, refuse
 from dotr.engine.instants import merge
 from dotr.engine.program import Program, compile_program
 from dotr.engine.session import Engine
-from dotr.expressions.times import written
+from dotr.engine.spec import ProgramSpec
 from dotr.io.times import parse_time
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Span
 from dotr.model.terms import Term, Triple, Variable
 from dotr.model.time import Clock, Micros, Unit
+from dotr.workbench.difference import Item, comparable, comparable_attributes, difference
 
 
 class ElementSection(Section):
@@ -80,198 +80,193 @@ class TestSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a case went; `difference` is empty where it passed."""
+    """How a case went; `difference` is empty where it passed. With `problems` the file could not be run at all."""
 
     file: str
     case: str
     difference: str
+    problems: tuple[Diagnostic, ...] = ()
 
 
 def run_tests(paths: Sequence[str]) -> Iterator[Outcome]:
-    """Run the tests in these files, or in all .yaml files below these folders; raises `Refused` for a file that is no rule test."""
+    """Run the tests in these files, or in all YAML files with `cases` below these folders."""
     for path in paths:
-        files = sorted(map(str, Path(path).rglob("*.yaml"))) if Path(path).is_dir() else existing(path, None)
-        if not files:
-            raise refuse("C301", f"there is no rule test below {path}", None, "A rule test is a .yaml file.")
+        try:
+            files = _test_files(path)
+        except Refused as refused:
+            yield Outcome(path, "", "", refused.diagnostics)
+            continue
         for file in files:
-            yield from run_file(file)
+            try:
+                yield from run_file(file)
+            except Refused as refused:
+                yield Outcome(file, "", "", refused.diagnostics)
 
 
-def read_file(path: str) -> tuple[TestSection, Tree]:
-    """A file of cases; raises `Refused` with every problem of its form."""
+def _test_files(path: str) -> list[str]:
+    if not Path(path).is_dir():
+        return existing(path, None, "Is the path right? Relative paths are relative to the working directory.")
+    found = []
+    for file in sorted(str(f) for kind in ("*.yaml", "*.yml") for f in Path(path).rglob(kind)):
+        try:
+            if is_test(read_tree(read_document(file)).data):
+                found.append(file)
+        except Refused:
+            found.append(file)  # to be told when it is run
+    if not found:
+        raise refuse("C301", f"there is no rule test below {path}", None, "A rule test is a .yaml file with `cases`.")
+    return found
+
+
+def is_test(data: object) -> bool:
+    """Whether a YAML document is meant as a rule test."""
+    return isinstance(data, dict) and "cases" in data
+
+
+@dataclass(frozen=True, slots=True)
+class TestFile:
+    """A file of cases: its program's specification, the prefixes of its graphs and the unit of its times."""
+
+    section: TestSection
+    tree: Tree
+    spec: ProgramSpec
+    prefixes: Mapping[str, str]
+
+
+def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:
+    """A file of cases, with the problems of the files that it names; raises `Refused` with every problem of its form."""
     tree = read_tree(read_document(path))
+    if not is_test(tree.data):
+        hint = "A rule test has `cases`; a configuration is run by `dotr run`."
+        raise refuse("C202", f"{path} is no rule test: it has no cases", tree.place(()) if tree.data is not None else None, hint)
     try:
-        return TestSection.model_validate(tree.data), tree
+        section = TestSection.model_validate(tree.data)
     except ValidationError as error:
         raise Refused(schema_problems(error, tree, TestSection)) from None
-
-
-def check_file(path: str) -> list[Diagnostic]:
-    """The problems of a file of cases and of the program it tests; may raise them as `Refused` instead."""
-    section, tree = read_file(path)
-    return list(_program(section, tree, path)[0].warnings)
-
-
-def run_file(path: str) -> Iterator[Outcome]:
-    """The outcomes of one file's cases."""
-    section, tree = read_file(path)
-    program, prefixes, unit = _program(section, tree, path)
-    for number, case in enumerate(section.cases):
-        yield Outcome(path, case.name, _Case(program, prefixes, unit, tree, number).difference(case))
-
-
-def _program(section: TestSection, tree: Tree, path: str) -> tuple[Program, Mapping[str, str], Unit]:
-    """The program under test, the prefixes of the file's graphs, and the unit of its times."""
     if section.config is None:
         if not section.rules:
             raise refuse("C202", "rules is missing", tree.place(()), "Name the rule files, or a `config` that does.")
-        spec = Files(tree, Path(path).parent).program(section.rules, section.knowledge, section.prefixes, section.time)
-        return compile_program(spec), section.prefixes, spec.unit
-    if section.rules or "knowledge" in section.model_fields_set or "time" in section.model_fields_set:
-        raise refuse("C204", "a test has either `config`, or `rules`, `knowledge` and `time` of its own", tree.place(("config",)))
+        spec, problems = Files(tree, Path(path).parent).spec(section.rules, section.knowledge, section.prefixes, section.time)
+        return TestFile(section, tree, spec, section.prefixes), problems
+    own = [key for key in ("rules", "knowledge", "time") if key in section.model_fields_set]
+    if own:
+        message = f"a test has either `config`, or {', '.join(f'`{key}`' for key in own)} of its own"
+        raise refuse("C204", message, tree.key((own[0],)), "Leave one of the two out.")
     config = read_config(existing(str(Path(path).parent / section.config), tree.place(("config",)))[0])
-    spec = config.program()
-    return compile_program(spec), {**spec.prefixes, **section.prefixes}, spec.unit
+    spec, problems = config.spec()
+    return TestFile(section, tree, spec, {**spec.prefixes, **section.prefixes}), problems
+
+
+def run_file(path: str) -> Iterator[Outcome]:
+    """The outcomes of one file's cases; raises `Refused` where the file, or the program that it tests, cannot be used."""
+    file, problems = read_file(path)
+    program = None
+    if not problems:
+        try:
+            program = compile_program(file.spec)
+        except Refused as refused:
+            problems += refused.diagnostics
+    cases = read_cases(file, problems)
+    if problems or program is None:
+        raise Refused(dict.fromkeys(problems))
+    for case in cases:
+        yield Outcome(path, case.name, case.run(program, file.prefixes))
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """An output or a fact, made comparable: graphs with generated names made alike, attributes as terms."""
+class Case:
+    """A case, read: the elements of its stream by time, and what is expected of outputs and facts (None: nothing is said)."""
 
-    time: Micros
-    kind: str
-    rule: str
-    attributes: Mapping[Variable, Term]
-    graph: frozenset[str] | None
+    name: str
+    clock: Clock
+    elements: Mapping[Micros, Sequence[tuple[Triple, ...]]]
+    outputs: Sequence[Item] | None
+    facts: Sequence[Item] | None
 
-    def answers(self, wanted: _Wanted) -> bool:
-        return (
-            self.time == wanted.time
-            and wanted.kind in (None, self.kind)
-            and wanted.rule in (None, self.rule)
-            and wanted.attributes in (None, self.attributes)
-            and wanted.graph in (None, self.graph)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What a test expects: None where it does not say."""
-
-    time: Micros
-    kind: str | None
-    rule: str | None
-    attributes: Mapping[Variable, Term] | None
-    graph: frozenset[str] | None
-
-
-class _Case:
-    """Runs one case; places of errors are those of case number `number` in the tree."""
-
-    def __init__(self, program: Program, prefixes: Mapping[str, str], unit: Unit, tree: Tree, number: int) -> None:
-        self.program = program
-        self.prefixes = prefixes
-        self.unit = unit
-        self.tree = tree
-        self.number = number
-
-    def difference(self, case: CaseSection) -> str:
+    def run(self, program: Program, prefixes: Mapping[str, str]) -> str:
         """What the case's output and facts differ in from what it expects; empty where they do not."""
-        times = [self._time(element.at, "stream", k) for k, element in enumerate(case.stream)]
-        dated = any(isinstance(element.at, str) and not element.at.lstrip("-").isdigit() for element in case.stream)
-        clock = Clock(self.unit, dated)
-        elements: dict[Micros, list[tuple[Triple, ...]]] = {}
-        for k, (time, element) in enumerate(zip(times, case.stream, strict=True)):
-            elements.setdefault(time, []).append(self._graph(element.graph, "stream", k))
-        engine = Engine(self.program, clock)
-        outputs: list[_Seen] = []
-        facts: list[_Seen] = []
-        for time in sorted(elements):
-            instant = merge(time, elements[time])
+        engine = Engine(program, self.clock)
+        outputs: list[Item] = []
+        facts: list[Item] = []
+        for time in sorted(self.elements):
+            instant = merge(time, self.elements[time])
             firings, _ = engine.step(instant)
-            outputs += [_Seen(f.time, f.event, f.rule, dict(f.attributes), comparable(f.graph)) for f in firings]
-            if case.facts is not None:
-                facts += [_Seen(time, e.type, "", e.attributes, None) for e in self.program.facts_of_interest(instant)]
-        parts = []
-        if case.expect is not None:
-            parts.append(_compare([self._expected(e, k) for k, e in enumerate(case.expect)], outputs, clock))
-        if case.facts is not None:
-            parts.append(_compare([self._fact(f, k) for k, f in enumerate(case.facts)], facts, clock))
+            outputs += [Item(f.time, f.event, f.rule, comparable_attributes(dict(f.attributes)), comparable(f.graph)) for f in firings]
+            if self.facts is not None:
+                found = program.facts_of_interest(instant)
+                facts += [Item(time, event.type, None, comparable_attributes(event.attributes), None) for event in found]
+        parts = [] if self.outputs is None else [difference(self.outputs, outputs, self.clock, prefixes)]
+        parts += [] if self.facts is None else [difference(self.facts, facts, self.clock, prefixes)]
         return "\n".join(part for part in parts if part)
 
-    def _expected(self, expected: ExpectedSection, k: int) -> _Wanted:
-        attributes = None if expected.attributes is None else self._attributes(expected.attributes, "expect", k)
-        graph = None if expected.graph is None else comparable(self._graph(expected.graph, "expect", k))
-        return _Wanted(self._time(expected.at, "expect", k), expected.event, expected.rule, attributes, graph)
 
-    def _fact(self, fact: FactSection, k: int) -> _Wanted:
-        return _Wanted(self._time(fact.at, "facts", k), fact.fact, None, self._attributes(fact.attributes, "facts", k), None)
+def read_cases(file: TestFile, problems: list[Diagnostic]) -> list[Case]:
+    """The cases of a file; adds every graph, time and term that cannot be read to `problems`."""
+    return [_Reader(file, number, problems).case(case) for number, case in enumerate(file.section.cases)]
 
-    def _place(self, *rest: str | int) -> Span:
-        return self.tree.place(("cases", self.number, *rest))
 
-    def _time(self, at: int | str, part: str, k: int) -> Micros:
+class _Reader:
+    """Reads case number `number` of a file."""
+
+    def __init__(self, file: TestFile, number: int, problems: list[Diagnostic]) -> None:
+        self.file = file
+        self.number = number
+        self.unit: Unit = file.spec.unit
+        self.problems = problems
+
+    def case(self, case: CaseSection) -> Case:
+        elements: dict[Micros, list[tuple[Triple, ...]]] = {}
+        for k, element in enumerate(case.stream):
+            elements.setdefault(self.time(element.at, "stream", k), []).append(self.graph(element.graph, "stream", k))
+        if case.expect is None and case.facts is None:
+            self.problem("C202", f"case {case.name} expects nothing", (), "Add `expect` (an empty list for no output), or `facts`.")
+        dated = any(isinstance(element.at, str) and not element.at.lstrip("+-").isdecimal() for element in case.stream)
+        return Case(
+            case.name,
+            Clock(self.unit, dated),
+            elements,
+            None if case.expect is None else [self.expected(expected, k) for k, expected in enumerate(case.expect)],
+            None if case.facts is None else [self.fact(fact, k) for k, fact in enumerate(case.facts)],
+        )
+
+    def expected(self, expected: ExpectedSection, k: int) -> Item:
+        attributes = None if expected.attributes is None else self.attributes(expected.attributes, "expect", k)
+        graph = None if expected.graph is None else comparable(self.graph(expected.graph, "expect", k))
+        return Item(self.time(expected.at, "expect", k), expected.event, expected.rule, attributes, graph)
+
+    def fact(self, fact: FactSection, k: int) -> Item:
+        return Item(self.time(fact.at, "facts", k), fact.fact, None, self.attributes(fact.attributes, "facts", k), None)
+
+    def problem(self, code: str, message: str, location: tuple[str | int, ...], hint: str) -> None:
+        self.problems.append(Diagnostic(code, message, self.place(location), hint))
+
+    def place(self, location: tuple[str | int, ...]) -> Span:
+        return self.file.tree.place(("cases", self.number, *location))
+
+    def time(self, at: int | str, part: str, k: int) -> Micros:
         try:
             return parse_time(at, self.unit)
         except ValueError as error:
-            raise refuse("C205", f"{at!r} is no time: {error}", self._place(part, k, "at")) from None
+            self.problem("C205", f"this is no time: {error}", (part, k, "at"), "Write an integer, or a date-time: 2024-05-14T08:00:00")
+            return 0
 
-    def _graph(self, text: str, part: str, k: int) -> tuple[Triple, ...]:
+    def graph(self, text: str, part: str, k: int) -> tuple[Triple, ...]:
         try:
-            return read_graph(text, self.prefixes)
-        except (SyntaxError, ValueError) as error:
-            raise refuse("C206", f"this graph cannot be read: {error}", self._place(part, k, "graph")) from None
+            return read_graph(text, self.file.prefixes)
+        except ValueError as error:
+            declared = ", ".join(f"{prefix}:" for prefix in self.file.prefixes) or "none"
+            hint = f"Declared under `prefixes`: {declared}." if "prefix" in str(error) else "Write it as Turtle."
+            self.problem("C208", f"this graph cannot be read: {error}", (part, k, "graph"), hint)
+            return ()
 
-    def _attributes(self, attributes: Mapping[str, str], part: str, k: int) -> dict[Variable, Term]:
+    def attributes(self, attributes: Mapping[str, str], part: str, k: int) -> frozenset[str]:
         found: dict[Variable, Term] = {}
         for name, text in attributes.items():
             try:
-                ((_, _, found[name.removeprefix("?")]),) = read_graph(f"<x:s> <x:p> {text} .", self.prefixes)
-            except (SyntaxError, ValueError):
-                raise refuse("C206", f"{text} is no RDF term", self._place(part, k, "attributes", name), "Write it as in Turtle.") from None
-        return found
-
-
-def comparable(graph: Sequence[Triple]) -> frozenset[str]:
-    """A graph's triples with its blank and generated nodes named canonically: equal for isomorphic graphs alone.
-
-    >>> comparable([("<urn:dotr:1>", "<x:p>", "_:a")]) == comparable([("_:z", "<x:p>", "_:y")])
-    True
-    """
-    lines = "".join(f"{s} {p} {o} .\n" for s, p, o in ([_unnamed(term) for term in triple] for triple in graph))
-    dataset = Dataset(parse(lines, RdfFormat.N_TRIPLES))
-    dataset.canonicalize(CanonicalizationAlgorithm.UNSTABLE)
-    return frozenset(f"{q.subject} {q.predicate} {q.object} ." for q in dataset)
-
-
-def _unnamed(term: Term) -> Term:
-    return f"_:g{term[10:-1]}" if term.startswith("<urn:dotr:") else term
-
-
-def _compare(wanted: Sequence[_Wanted], seen: Sequence[_Seen], clock: Clock) -> str:
-    """A diff of what no pairing of expected and actual can bring together."""
-    partner: dict[int, int] = {}
-
-    def pair(w: int, tried: set[int]) -> bool:
-        for s, actual in enumerate(seen):
-            if s not in tried and actual.answers(wanted[w]):
-                tried.add(s)
-                if s not in partner or pair(partner[s], tried):
-                    partner[s] = w
-                    return True
-        return False
-
-    missing = [wanted[w] for w in range(len(wanted)) if not pair(w, set())]
-    extra = [actual for s, actual in enumerate(seen) if s not in partner]
-    lines = [(item.time, 0, "- expected " + _shown(item, clock)) for item in missing]
-    lines += [(item.time, 1, "+ got      " + _shown(item, clock)) for item in extra]
-    return "\n".join(line for _, _, line in sorted(lines))
-
-
-def _shown(item: _Wanted | _Seen, clock: Clock) -> str:
-    parts = [f"at {written(item.time, clock)}", item.kind or "", f"by {item.rule}" if item.rule else ""]
-    if item.attributes is not None:
-        parts.append("{" + ", ".join(f"{name}: {term}" for name, term in sorted(item.attributes.items())) + "}")
-    if item.graph is not None:
-        parts += ["\n" + "\n".join(f"      {line}" for line in sorted(item.graph))]
-    return " ".join(part for part in parts if part)
+                ((_, _, found[name.removeprefix("?")]),) = read_graph(f"<x:s> <x:p> {text} .", self.file.prefixes)
+            except ValueError as error:
+                reason = str(error) if "prefix" in str(error) else "write it as in Turtle"
+                self.problem(
+                    "C208", f"{text} is no RDF term: {reason}", (part, k, "attributes", name), 'For example ":roomA", "5", "\'text\'".'
+                )
+        return comparable_attributes(found)

@@ -1,0 +1,113 @@
+"""What `--fresh` removes, and nothing else.
+
+A path in a configuration may be wrong: `.` for `out`, a rule file's name for an output's. So nothing is removed by its path alone. A
+file goes if it begins as a file of ours does; a folder of batches goes if it holds such batches and nothing else; a checkpoint goes if
+dotr.json stands in it, beside what a run puts there and nothing else. All that is to go is looked at before any of it goes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dotr.diagnostics import Diagnostic, Refused, refuse
+from dotr.io import passing
+from dotr.model.places import Span
+
+_BATCH: Final = re.compile(r"\.?[0-9]{12}\.[a-z.]+")
+_OURS: Final = re.compile(
+    r'\{"time": .*"rule": .*"event": .*"attributes": |\{"reason": .*"input": .*"file": |<urn:dotr:[0-9a-f]{32}> <http://www\.w3\.org/ns/prov#'
+)
+_CHECKPOINT: Final = re.compile(r"dotr\.json(\.new)?|spark\.log|query")
+_MAGIC: Final = b"\x1f\x8b"
+_LOOKED_AT: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A path that a pipeline writes to: what it is for, and where the configuration says so. `checkpoint`: it is that folder."""
+
+    what: str
+    path: str
+    place: Span | None = None
+    checkpoint: bool = False
+
+
+def remove(targets: Sequence[Target]) -> None:
+    """Remove what older runs left at the targets; raises `Refused`, with nothing removed, for everything there that is not a run's."""
+    problems: list[Diagnostic] = []
+    for target in targets:
+        try:
+            _look(target)
+        except Refused as refused:
+            problems += refused.diagnostics
+        except OSError as error:
+            problems.append(_failed(target, error))
+    if problems:
+        raise Refused(problems)
+    for target in targets:
+        try:
+            _remove(Path(target.path))
+        except OSError as error:
+            raise Refused([_failed(target, error)]) from None
+
+
+def _failed(target: Target, error: OSError) -> Diagnostic:
+    reason = (error.strerror or str(error)).lower()
+    return Diagnostic("C302", f"cannot remove {error.filename or target.path}: {reason}", target.place, "Remove it by hand.")
+
+
+def _look(target: Target) -> None:
+    path = Path(target.path)
+    if not path.exists() or passing(target.path):
+        return
+    if path.is_dir():
+        known = _CHECKPOINT if target.checkpoint else _BATCH
+        foreign = sorted(e.name for e in path.iterdir() if not known.fullmatch(e.name) or (e.is_dir() and e.name != "query"))
+        if foreign:
+            raise _foreign(target, f"it holds {foreign[0]}" + (f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""))
+        if target.checkpoint and (path / "query").exists() and not (path / "dotr.json").is_file():
+            raise _foreign(target, "there is no dotr.json in it")
+    elif target.checkpoint:
+        raise _foreign(target, "it is no folder")
+    elif not _made_here(path):
+        raise _foreign(target, "it does not begin as such a file does")
+
+
+def _foreign(target: Target, why: str) -> Refused:
+    message = f"--fresh does not remove {target.path}, the {target.what}: it was not made by a run ({why})"
+    return refuse("C207", message, target.place, "Is the path right? If it is, remove it by hand.")
+
+
+def _made_here(path: Path) -> bool:
+    """Whether a file begins as an output or a file of dead letters does; an empty one may be either."""
+    with path.open("rb") as file:
+        begin = file.read(_LOOKED_AT)
+    if begin[:2] == _MAGIC:
+        try:
+            with gzip.open(path) as packed:
+                begin = packed.read(_LOOKED_AT)
+        except (OSError, EOFError, zlib.error):
+            begin = b""  # cut off by a crash
+    return not begin or _OURS.match(begin.decode(errors="replace")) is not None
+
+
+def _remove(path: Path) -> None:
+    if passing(str(path)):
+        return
+    if path.is_dir():
+        for entry in path.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+        if not path.is_symlink():
+            path.rmdir()
+    else:
+        path.unlink(missing_ok=True)
