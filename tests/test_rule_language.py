@@ -61,7 +61,7 @@ def codes(rules: RuleSet) -> list[str]:
 def rule(text: str) -> Rule:
     """The one rule of a text; what is not evaluated yet is compiled all the same."""
     rules = compiled(text)
-    assert set(codes(rules)) <= {Code.NOT_EVALUATED}, "\n".join(map(str, rules.diagnostics))
+    assert set(codes(rules)) <= {Code.NOT_EVALUATED, Code.UNUSED_QUERY}, "\n".join(map(str, rules.diagnostics))
     return rules.rules[0]
 
 
