@@ -283,7 +283,7 @@ def test_an_unnamed_rule_has_the_name_of_its_event() -> None:
 def test_brackets_in_strings_comments_and_iris_do_not_end_a_query() -> None:
     found = rule(
         "define Fire = [ [ a :Fire ] :text '''a ] 'b' ''' ] "
-        "from A = [ SELECT ?x { ?x :p [ :q \"]\" ], 'it\\'s ]', <http://e/#]> FILTER(?x<3 && ?x>1) # ' ]\n } ] "
+        "from A = [ SELECT ?x { ?x :p ?y, [ :q \"]\" ], 'it\\'s ]', <http://e/#]> FILTER(?y<3 && ?y>1) # ' ]\n } ] "
     )
     assert len(found.template.triples) == 2
     assert found.anchor.label == "A"
