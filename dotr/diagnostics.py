@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
+from typing import Final
 
 from dotr.model.places import Span
 
@@ -45,13 +46,27 @@ class Diagnostic:
         if self.span is not None:
             line, column = self.span.line_column
             lines[0] = f"{self.span.document.name}:{line}:{column}: {lines[0]}"
-            source = self.span.document.text.split("\n")[line - 1].rstrip("\r")
-            width = max(1, min(self.span.end - self.span.start, len(source) - column + 1))
-            pad = "".join("\t" if c == "\t" else " " for c in source[: column - 1])
+            source, start = _window(self.span.document.text.split("\n")[line - 1].rstrip("\r"), column - 1)
+            width = max(1, min(self.span.end - self.span.start, len(source) - start))
+            pad = "".join("\t" if c == "\t" else " " for c in source[:start])
             lines += [f"{line:>3} | {source}", f"    | {pad}{'^' * width}"]
         if self.hint:
             lines.append(self.hint)
         return "\n".join(lines)
+
+
+_LONG: Final = 240
+_SHOWN: Final = 160
+_CONTROLS: Final = dict.fromkeys((*range(9), *range(10, 32), *range(127, 160)), "�")
+
+
+def _window(source: str, start: int) -> tuple[str, int]:
+    """A line as a terminal can show it, cut around a place if it is very long; and where in it the place is."""
+    if len(source) > _LONG:
+        begin = max(0, start - _SHOWN // 2)
+        before, after = "…" if begin else "", "…" if begin + _SHOWN < len(source) else ""
+        source, start = before + source[begin : begin + _SHOWN] + after, start - begin + len(before)
+    return source.translate(_CONTROLS), start
 
 
 class Refused(Exception):

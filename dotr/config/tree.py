@@ -150,7 +150,7 @@ class _Reading:
 def _not_yaml(error: yaml.YAMLError, document: Document) -> Diagnostic:
     match error:
         case yaml.reader.ReaderError():
-            at, reason = error.position, f"the character U+{ord(error.character):04X} may not stand in it"
+            at, reason = error.position, f"the character U+{int(error.character):04X} may not stand in it"
             return Diagnostic("C102", f"this is not YAML: {reason}", Span(document, at, at + 1), "Save the file as plain text in UTF-8.")
         case yaml.MarkedYAMLError() if error.problem_mark is not None:
             at, reason = error.problem_mark.index, (error.problem or "").removeprefix("but ")

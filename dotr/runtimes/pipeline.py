@@ -73,11 +73,8 @@ def build(config: Config, *, fresh: bool, on_spark: bool) -> Pipeline:
     inputs = _inputs(config, problems)
     targets = _targets(config)
     problems += _clashes(config, targets)
-    if not fresh and not on_spark:
-        for target in targets:
-            if not target.checkpoint:
-                with collecting(problems):
-                    check_new(target.path, target.place)
+    if not fresh and not on_spark and not problems:
+        problems += _there_already(targets)
     try:
         program = compile_program(config.program())
     except Refused as refused:
@@ -130,24 +127,39 @@ def _clashes(config: Config, targets: Sequence[Target]) -> list[Diagnostic]:
     problems: list[Diagnostic] = []
     seen: list[tuple[Path, Target]] = []
     for target in targets:
-        if re.search(r"\w\w:/", target.path):
-            message = f"the {target.what} {target.path} is on no disk of this machine"
-            problems.append(Diagnostic("C206", message, target.place, "Name a local or mounted folder."))
         if passing(target.path):
             continue
         path = Path(target.path).resolve()
+        why, hint = "", "Choose a path that nothing else has."
+        if re.search(r"\w\w:/", target.path):
+            why, hint = "is on no disk of this machine", "Name a local or mounted folder."
         for other, name, what in known:
-            if other == path or path in other.parents:
-                inside = "is" if other == path else f"holds {name},"
-                message = f"the {target.what} {target.path} {inside} {what}"
-                problems.append(Diagnostic("C206", message, target.place, "Choose a path that nothing else has."))
-                break
+            if not why and (other == path or path in other.parents):
+                why = f"is {what}" if other == path else f"holds {name}, {what}"
         for other, mate in seen:
-            if other == path or path in other.parents or other in path.parents:
-                message = f"the {target.what} {target.path} and the {mate.what} {mate.path} stand in each other's way"
-                problems.append(Diagnostic("C206", message, target.place, "Give each a path of its own."))
-        seen.append((path, target))
+            if not why and (other == path or path in other.parents or other in path.parents):
+                why = f"and the {mate.what} {mate.path} stand in each other's way"
+        if why:
+            problems.append(Diagnostic("C206", f"the {target.what} {target.path} {why}", target.place, hint))
+        else:
+            seen.append((path, target))
     return problems
+
+
+def _there_already(targets: Sequence[Target]) -> list[Diagnostic]:
+    """One problem for all that older runs left."""
+    found: list[Diagnostic] = []
+    there: list[str] = []
+    for target in targets:
+        try:
+            if not target.checkpoint:
+                check_new(target.path, target.place)
+        except Refused as refused:
+            found += refused.diagnostics
+            there.append(target.path)
+    if len(there) < 2 or {problem.code for problem in found} != {"I201"}:
+        return found
+    return [replace(found[0], message=f"{', '.join(there[:-1])} and {there[-1]} are there already")]
 
 
 def check_files(config: Config) -> list[Diagnostic]:
@@ -227,7 +239,7 @@ def _placed(problem: Diagnostic, config: Config, number: int) -> Diagnostic:
     start = around.text.find(section.map)
     if start >= 0:  # else it is folded or escaped there, and its own lines are shown
         problem = replace(problem, span=Span(around.document, around.start + start + span.start, around.start + start + span.end))
-    hint = problem.hint.replace("Or declare it: PREFIX", "Or declare it under `prefixes`:") if problem.code == "T103" else problem.hint
+    hint = problem.hint.replace("eclare it: PREFIX", "eclare it under `prefixes`:") if problem.code == "T103" else problem.hint
     return replace(problem, hint=hint)
 
 

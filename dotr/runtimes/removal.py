@@ -8,6 +8,7 @@ dotr.json stands in it, beside what a run puts there and nothing else. All that 
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import shutil
 import zlib
@@ -99,7 +100,7 @@ def _made_here(path: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    if passing(str(path)):
+    if passing(str(path)) or not os.path.lexists(path):
         return
     if path.is_dir():
         for entry in path.iterdir():
@@ -110,4 +111,4 @@ def _remove(path: Path) -> None:
         if not path.is_symlink():
             path.rmdir()
     else:
-        path.unlink(missing_ok=True)
+        path.unlink()

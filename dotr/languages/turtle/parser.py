@@ -317,8 +317,8 @@ class _Parser:
         if namespace is None:
             hint = did_you_mean(found[1], sorted(self._prefixes))
             known = _KNOWN.get(found[1], "http://example.org/#")
-            hint = f"{hint} " if hint else ""
-            self._problem("T103", f"unknown prefix {found[1]}:", start, middle, f"{hint}Or declare it: PREFIX {found[1]}: <{known}>")
+            hint = f"{hint} Or declare" if hint else "Declare"
+            self._problem("T103", f"unknown prefix {found[1]}:", start, middle, f"{hint} it: PREFIX {found[1]}: <{known}>")
             return Const(iri("urn:unknown"))
         parts = self._parts(local[0], middle, lambda text, at: tokens.NAME_ESCAPE.sub(r"\1", text))
         return self._iri((namespace, *parts), start, relative=False)
