@@ -1,7 +1,7 @@
 """RDFS and OWL 2 RL as tables (RDF Semantics 1.1, section 9.2.1; OWL 2 Profiles, section 4.3, tables 4 to 9), naively.
 
 Without axiomatic and reflexive triples (semantics.md, section 2): eq-ref, the dt- rules, prp-ap, cls-thing and cls-nothing1 are left
-out, and so are the heads of scm-cls, scm-op and scm-dp that say `x ⊑ x` or `x ≡ x`. Rules that conclude `false` derive nothing.
+out, and no rule derives `x sameAs x`, `x ⊑ x` or `x ≡ x`. Rules that conclude `false` derive nothing.
 """
 
 from __future__ import annotations
@@ -101,6 +101,14 @@ def table(text: str) -> list[tuple[Bgp, tuple[TriplePattern, ...]]]:
     return rows
 
 
+REFLEXIVE = {
+    iri(OWL + "sameAs"),
+    iri(RDFS + "subClassOf"),
+    iri(RDFS + "subPropertyOf"),
+    iri(OWL + "equivalentClass"),
+    iri(OWL + "equivalentProperty"),
+}
+
 TABLES = {"none": [], "rdfs": table(RDFS_RULES), "owl2rl": table(OWL2RL_RULES)}
 
 
@@ -115,7 +123,7 @@ def entailed(rule_set: str, known: frozenset[Triple]) -> set[Triple]:
                 found.add((a, b, c))
     if rule_set == "owl2rl":
         found |= with_lists(known)
-    return {t for t in found if not is_literal(t[0]) and is_iri(t[1])}
+    return {t for t in found if not is_literal(t[0]) and is_iri(t[1]) and not (t[0] == t[2] and t[1] in REFLEXIVE)}
 
 
 def members(node: Term, known: frozenset[Triple]) -> list[Term] | None:
