@@ -13,8 +13,10 @@ from dotr.model.stream import Firing
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
 from dotr.outputs import compile_template, match_digest
-from dotr.patterns.layout import Layer, Placed, roles
-from dotr.patterns.operator import Arrival, Arrivals, Matched, Operator
+from dotr.patterns.happened import Matched
+from dotr.patterns.layout import Layer, Placed
+from dotr.patterns.operator import Arrival, Arrivals, Operator
+from dotr.patterns.reach import positive_roles
 from dotr.patterns.state import State
 
 
@@ -48,7 +50,7 @@ class StageTwo:
         seen: dict[bytes, int] = {}
         return Step(
             [self._writers[each.rule].firing(time, each, seen) for each in matched],
-            [(self._writers[each.rule].event, (each.ordinal, each.match.values)) for each in matched],
+            [(self._writers[each.rule].event, (each.ordinal, each.values)) for each in matched],
         )
 
 
@@ -63,22 +65,17 @@ class _Writer:
         self.name = rule.name
         self.event = rule.event
         self._attributes = attributes
-        self._labels = tuple(role.label for role in roles(rule) if role.label in _positive(placed))
+        self._labels = tuple(role.label for role in positive_roles(rule))
         self._template = compile_template(rule.template, attributes)
 
     def firing(self, time: Micros, matched: Matched, seen: dict[bytes, int]) -> Firing:
-        match = matched.match
         digest = b""
         if self._template.named:
-            bound = [(label, event.time, event.values) for label, event in zip(self._labels, match.bound, strict=True)]
+            bound = [(label, event.time, event.values) for label, event in zip(self._labels, matched.bound, strict=True)]
             digest = match_digest(self.name, time, bound, 0)
             ordinal = seen[digest] = seen.get(digest, -1) + 1
             if ordinal:
                 digest = match_digest(self.name, time, bound, ordinal)
-        graph, dropped = self._template.instance(match.values, digest)
-        attributes = tuple([(n, v) for n, v in zip(self._attributes, match.values, strict=True) if v is not None])
+        graph, dropped = self._template.instance(matched.values, digest)
+        attributes = tuple([(n, v) for n, v in zip(self._attributes, matched.values, strict=True) if v is not None])
         return Firing(time, self.name, self.event, attributes, graph, dropped)
-
-
-def _positive(placed: Placed) -> Sequence[Label]:
-    return [role.label for role in roles(placed.rule)]

@@ -1,8 +1,7 @@
-"""Which operator runs which rule, and which events it must be handed.
+"""Which operator runs which rule, which events it must be handed, and how long it keeps them.
 
-A rule that reads facts alone stands in layer 0. A rule that reads another's composite events stands in the same layer if the events
-come to be in the very partition that it reads them in, else in the next: between two layers events are sent to the bucket of their
-new key. Inside a layer the rules stand in an order in which every event is complete before a rule reads it.
+A rule that reads facts alone stands in layer 0; `placement` says where the others stand. Between two layers events are sent to the
+bucket of their new key. Inside a layer the rules stand in an order in which every event is complete before a rule reads it.
 
 A *port* is what an operator is handed under one key: one fact stream or one event label, and the attribute that keys it.
 """
@@ -15,7 +14,10 @@ from typing import TypeAlias
 
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
-from dotr.patterns.partition import Anywhere, Keyed, Partitioning, Single, carried, key_of, partitioning
+from dotr.model.time import Micros
+from dotr.patterns.partition import Anywhere, Partitioning, key_of
+from dotr.patterns.placement import place
+from dotr.patterns.reach import reaches, roles
 
 Stream: TypeAlias = int | Label
 """A fact stream's number, or the label of a composite event."""
@@ -48,10 +50,13 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One operator: its ports, and its rules in order of depth."""
+    """One operator: its ports, and its rules in order of depth. `retention` says of every port how long its events are kept: as
+    long as the longest chain of windows that ends at one of its roles; None where anchors alone read it and nothing is kept."""
 
+    number: int
     ports: tuple[Port, ...]
     rules: tuple[Placed, ...]
+    retention: tuple[Micros | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +66,6 @@ class Layout:
     streams: tuple[FactSource, ...]
     layers: tuple[Layer, ...]
     routes: Mapping[Stream, tuple[tuple[int, int], ...]]
-
-
-def roles(rule: Rule) -> tuple[Role, ...]:
-    """The anchor's role, then the clauses' in the order written."""
-    return (rule.anchor, *(clause.role for clause in rule.clauses))
 
 
 def _streams(rules: Sequence[Rule]) -> dict[FactSource, int]:
@@ -85,93 +85,38 @@ def _stream(role: Role, numbers: Mapping[FactSource, int]) -> Stream:
             return event
 
 
-def dependency_order(rules: Sequence[Rule]) -> list[Rule]:
-    """The rules, each after all that define an event which it reads; by name where that leaves a choice (acyclic: checked before)."""
-    makers: dict[Label, list[Rule]] = {}
-    for rule in rules:
-        makers.setdefault(rule.event, []).append(rule)
-    ordered: dict[str, Rule] = {}
-
-    def visit(rule: Rule) -> None:
-        if rule.name in ordered:
-            return
-        for role in roles(rule):
-            if isinstance(role.source, EventSource):
-                for maker in makers[role.source.event]:
-                    visit(maker)
-        ordered[rule.name] = rule
-
-    for rule in sorted(rules, key=lambda r: r.name):
-        visit(rule)
-    return list(ordered.values())
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    rule: Rule
-    split: Partitioning
-    layer: int
-    depth: int
-
-
-def _meet(maker: _Place, reader: Partitioning, role: Role) -> bool:
-    """Whether the maker's events come to be in the partition in which the reader looks for them."""
-    match reader:
-        case Anywhere() | Single():
-            return isinstance(maker.split, Single)
-        case Keyed(attribute):
-            return isinstance(maker.split, Keyed) and attribute[role.label] in carried(maker.rule, maker.split)
-
-
-def _carried_by_all(makers: Sequence[_Place]) -> list[Variable]:
-    """The attributes of an event that hold the partition key, whichever rule makes it."""
-    keys = [carried(m.rule, m.split) if isinstance(m.split, Keyed) else frozenset[Variable]() for m in makers]
-    return sorted(frozenset.intersection(*keys)) if keys else []
-
-
-def _place(rules: Sequence[Rule]) -> list[_Place]:
-    makers: dict[Label, list[_Place]] = {}
-    placed: list[_Place] = []
-    for rule in dependency_order(rules):
-        split = partitioning(
-            rule, _carried_by_all(makers.get(rule.anchor.source.event, ())) if isinstance(rule.anchor.source, EventSource) else ()
-        )
-        layer = 0
-        for role in roles(rule):
-            if isinstance(role.source, EventSource):
-                for maker in makers[role.source.event]:
-                    layer = max(layer, maker.layer + (not _meet(maker, split, role)))
-        depth = 0
-        for role in roles(rule):
-            if isinstance(role.source, EventSource):
-                depth = max([depth, *(m.depth + 1 for m in makers[role.source.event] if m.layer == layer)])
-        place = _Place(rule, split, layer, depth)
-        makers.setdefault(rule.event, []).append(place)
-        placed.append(place)
-    return placed
-
-
 def lay_out(rules: Sequence[Rule]) -> Layout:
     """Place the rules in layers and number their streams and ports."""
     numbers = _streams(rules)
-    places = _place(rules)
+    places = place(rules)
     ports: list[dict[Port, int]] = [{} for _ in range(max((p.layer for p in places), default=0) + 1)]
     layers: list[list[Placed]] = [[] for _ in ports]
-    for place in sorted(places, key=lambda p: (p.layer, p.depth, p.rule.name)):
-        own = ports[place.layer]
+    for each in sorted(places, key=lambda p: (p.layer, p.depth, p.rule.name)):
+        own = ports[each.layer]
         indexes = tuple(
             own.setdefault(
-                Port(_stream(role, numbers), key_of(place.split, role), isinstance(place.split, Anywhere), role.source.attributes), len(own)
+                Port(_stream(role, numbers), key_of(each.split, role), isinstance(each.split, Anywhere), role.source.attributes), len(own)
             )
-            for role in roles(place.rule)
+            for role in roles(each.rule)
         )
-        layers[place.layer].append(Placed(place.rule, place.split, indexes, place.depth))
+        layers[each.layer].append(Placed(each.rule, each.split, indexes, each.depth))
     routes: dict[Stream, list[tuple[int, int]]] = {}
     for number, own in enumerate(ports):
         for port, index in own.items():
             routes.setdefault(port.stream, []).append((number, index))
     return Layout(
         tuple(numbers),
-        tuple(Layer(tuple(own), tuple(placed)) for own, placed in zip(ports, layers, strict=True)),
+        tuple(
+            Layer(n, tuple(own), tuple(placed), _retention(len(own), placed))
+            for n, (own, placed) in enumerate(zip(ports, layers, strict=True))
+        ),
         {stream: tuple(targets) for stream, targets in routes.items()},
     )
+
+
+def _retention(ports: int, rules: Sequence[Placed]) -> tuple[Micros | None, ...]:
+    kept: dict[int, Micros] = {}
+    for placed in rules:
+        for port, reach in list(zip(placed.ports, reaches(placed.rule), strict=True))[1:]:
+            kept[port] = max(kept.get(port, 0), reach.far)
+    return tuple(kept.get(port) for port in range(ports))

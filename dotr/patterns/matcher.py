@@ -1,273 +1,463 @@
-"""The bindings of a rule, found from its anchor (semantics.md, section 4; TESLA).
+"""The bindings of rules, found from their anchors (semantics.md, section 4; TESLA).
 
-Each rule becomes one generated function: a loop over the anchors of the instant, and inside it one stretch of code a clause, in the order
-written. `last` and `first` leave their loop with the first candidate that satisfies the clause's constraints; `each` opens a loop
-around what follows. Candidates come from the index that the clause's equalities ask for, cut to the window by bisection.
+Each shape of rules becomes one generated function: a loop over the anchors of the instant, and inside it one stretch of code a clause, in
+the order written. `last` and `first` leave their loop with the first candidate that satisfies the clause's constraints; `each` opens
+a loop around what follows. Candidates come from the index that the clause's equalities ask for, cut to the window by bisection. Where
+many rules share the shape, a list of the rows still alive goes through the clauses; a clause whose constraints name a rule's own constant
+narrows or splits it, and all the others are evaluated once for all.
 
 Invariant: when a rule is run at t, the stores hold every event of its ports with time at most t. Cost: for each anchor, the candidates of
-its own keys inside the windows, and for `last` and `first` no more of them than are passed over.
+its own keys inside the windows, and for `last` and `first` no more of them than are passed over; for `not` no more than lead to the first
+that forbids; for an aggregate what `sliding` says, if its constraints are equalities and such as name no other event, else its candidates.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from dotr.diagnostics import refuse
-from dotr.expressions import Parameter, condition, conjunction, equality_key, evaluator
-from dotr.expressions.times import time_term
-from dotr.model.algebra import Attribute, Call, Exists, Expression, TimeOf, Var
-from dotr.model.rules import Choose, Mode, Role, Rule, Window
-from dotr.model.terms import Label, Variable
+from dotr.expressions import condition, equality_key, write
+from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var
+from dotr.model.rules import Mode
+from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
-from dotr.patterns.store import Happened, KeyIndex
-from dotr.patterns.ties import Values, equalities, equality
-
-
-class Match(NamedTuple):
-    """A complete binding: the bound events, the anchor first and the clauses' in the order written, and the composite event's values."""
-
-    bound: tuple[Happened, ...]
-    values: Values
-
+from dotr.patterns.code import Code, Row, parameters_of, rows_of
+from dotr.patterns.happened import Happened, Matched
+from dotr.patterns.shapes import ROW, Alike, Amid, Lack, Part, Pick, Step, Whole, Within
+from dotr.patterns.sliding import aggregate_terms
+from dotr.patterns.store import IndexSpec, Lanes, Measure
+from dotr.patterns.ties import equality
 
 Consumed: TypeAlias = set[tuple[Micros, int]]
 """The (time, ordinal) of the events of one label that a rule has used up."""
 
-Find: TypeAlias = Callable[[Sequence[Happened], Sequence[KeyIndex], Sequence[Consumed]], list[Match]]
+Find: TypeAlias = Callable[[Sequence[Happened], Sequence[Lanes], Sequence[Consumed], list[Matched], int], None]
+"""`find(anchors, lanes, consumed, found, base)` adds the matches to `found`; their ordinals are `base` and their place in it."""
 
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What a clause needs of its port's store: an index on these attribute positions, over events this old."""
-
-    positions: tuple[int, ...]
-    retention: Micros
+_NAN: Final = frozenset(('"NaN"^^<http://www.w3.org/2001/XMLSchema#double>', '"NaN"^^<http://www.w3.org/2001/XMLSchema#float>'))
 
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """A compiled rule: `find(anchors, indexes, consumed)`, what each clause's index must offer, and which bound places are consumed,
-    in the order of `consumed`."""
+    """Compiled rules of one shape: what finds their matches, and the index that each clause asks for."""
 
     find: Find
-    looks: tuple[Look, ...]
-    consuming: tuple[int, ...]
+    looks: tuple[IndexSpec, ...]
     source: str
 
 
-def compile_matcher(rule: Rule, attributes: Sequence[Variable], clock: Clock) -> Matcher:
-    """Generate a rule's matcher; `attributes` are those of its composite event, sorted (all the rules' that define the event).
-
-    Raises `Refused` for a clause that is not evaluated yet (the language refuses it first, with its place).
-    """
-    chooses: list[Choose] = []
-    for clause in rule.clauses:
-        if not isinstance(clause, Choose) or clause.count not in (None, 1):
-            raise refuse("D901", "this clause is not evaluated yet", rule.span)
-        chooses.append(clause)
-    return _Writer(rule, chooses, attributes, clock).matcher()
+def compile_matcher(alike: Alike, consumed: Sequence[int], clock: Clock) -> Matcher:
+    """Generate the matcher of a shape; `consumed` says for each rule which set of consumed events is its first."""
+    return _Writer(alike, rows_of(alike, consumed), clock).matcher()
 
 
-class _Writer:
-    """Writes the source of one rule's matcher."""
+class _Constraints(NamedTuple):
+    """A role's constraints by how they are met: by the key of an index, by its filter, or by a test of each candidate; `rowed` tests name
+    a rule's own constant."""
 
-    def __init__(self, rule: Rule, chooses: Sequence[Choose], attributes: Sequence[Variable], clock: Clock) -> None:
-        self.rule = rule
-        self.chooses = chooses
-        self.attributes = attributes
-        self.lines: list[str] = []
-        self.indent = 1
-        self.globals: dict[str, object] = {
+    equal: tuple[tuple[Variable, Attribute], ...]
+    own: tuple[Expression, ...]
+    tests: tuple[Expression, ...]
+    rowed: tuple[Expression, ...]
+
+
+class _Writer(Code):
+    """Writes one matcher. `live` is the name of the rows that are alive, None where one row alone is."""
+
+    def __init__(self, alike: Alike, rows: tuple[Row, ...], clock: Clock) -> None:
+        super().__init__(alike, rows, clock)
+        self.live: str | None = "rows" if len(rows) > 1 else None
+        self.looks: list[IndexSpec] = []
+        self.globals |= {
             "bisect": bisect_left,
             "key": equality_key,
-            "Match": Match,
-            "time_term": lambda micros: time_term(micros, clock),
+            "new": tuple.__new__,
+            "Matched": Matched,
+            "NAN": _NAN,
+            "rows": rows,
+            "write": write,
         }
-        self.place: dict[Label, int] = {rule.anchor.label: 0}
-        self.sources: dict[Label, tuple[Variable, ...]] = {rule.anchor.label: rule.anchor.source.attributes}
-        self.reach: dict[Label, Micros] = {rule.anchor.label: 0}
-        self.looks: list[Look] = []
-        roles = [choose.role.label for choose in chooses]
-        self.consumed = {label: number for number, label in enumerate(x for x in rule.consuming if x in roles)}
 
     def matcher(self) -> Matcher:
-        for number in range(len(self.chooses)):
-            self.line(f"index{number + 1} = indexes[{number}]")
-        for label, number in self.consumed.items():
-            self.line(f"used_{self._number(label)} = consumed[{number}]")
-        self.line("found = []")
-        self.line("for e0 in anchors:")
-        self.indent += 1
-        if self.consumed:
-            self.line("mark = len(found)")
-        anchor_level = self.indent
-        self.line("t0, _, v0 = e0")
-        self.guard(self.rule.anchor, self.rule.anchor.constraints, 0)
-        for number, choose in enumerate(self.chooses, 1):
-            self.choose(number, choose)
-        self.finish()
-        self.indent = anchor_level
-        if self.consumed:
-            self.line("for m in found[mark:]:")
-            for label in self.consumed:
-                self.line(f"    used_{self._number(label)}.add(m.bound[{self._number(label)}][:2])")
-        self.indent = 1
-        self.line("return found")
-        source = "def find(anchors, indexes, consumed):\n" + "\n".join(self.lines) + "\n"
+        shape = self.shape
+        for place in range(1, len(shape.steps) + 1):
+            self.line(f"l{place} = lanes[{place - 1}]")
+        if self.live is None:
+            self.line("row = rows[0]")
+            self.used()
+        with self.block("for e0 in anchors:"):
+            if shape.consuming:
+                self.line("eaten = []")
+            level = self.indent
+            self.line("t0, o0, v0 = e0")
+            self.anchor(shape.anchor)
+            if shape.consuming and self.live is not None:
+                self.one_by_one()
+                self.used()
+            for place, step in enumerate(shape.steps, 1):
+                self.step(place, step)
+            self.finish()
+            self.indent = level
+            if shape.consuming:
+                self.line("for used, events in eaten: used.update(events)")
+        source = "def find(anchors, lanes, consumed, found, base):\n" + "\n".join(self.lines) + "\n"
         namespace = dict(self.globals)
-        exec(compile(source, f"<rule {self.rule.name}>", "exec"), namespace)
+        exec(compile(source, "<matcher>", "exec"), namespace)
         find: Find = namespace["find"]  # type: ignore[assignment]
-        return Matcher(find, tuple(self.looks), tuple(self._number(label) for label in self.consumed), source)
+        return Matcher(find, tuple(self.looks), source)
 
-    def _number(self, label: Label) -> int:
-        """A clause label's place among the bound events, also before it is bound."""
-        return 1 + next(n for n, choose in enumerate(self.chooses) if choose.role.label == label)
+    def used(self) -> None:
+        for number, place in enumerate(self.shape.consuming):
+            self.line(f"used{place} = consumed[row[1] + {number}]")
 
-    def line(self, text: str) -> None:
-        self.lines.append("    " * self.indent + text)
+    def one_by_one(self) -> None:
+        """From here on each row for itself."""
+        self.line(f"for row in {self.live}:")
+        self.indent += 1
+        self.live = None
 
-    def named(self, value: object) -> str:
-        name = f"f{len(self.globals)}"
-        self.globals[name] = value
-        return name
+    def narrowed(self, conditions: Sequence[Expression], own: int | None, number: int) -> None:
+        """Keep the rows that satisfy the conditions; none: leave this branch."""
+        assert self.live is not None
+        self.narrow(f"rows{number}", self.live, conditions, own)
+        self.live = f"rows{number}"
+        self.line(f"if not {self.live}: continue")
 
-    def argument(self, parameter: Parameter, own: Role | None, number: int, names: Mapping[int, str]) -> str:
-        """The source of an expression's argument: a bound event's attribute or time. `own` is the candidate's role, numbered `number`."""
-        match parameter:
-            case Var(name):
-                assert own is not None, "aggregates come with the clauses that make them"
-                return f"v{number}[{own.source.attributes.index(name)}]"
-            case Attribute(label, name):
-                return f"v{self.place[label]}[{self.sources[label].index(name)}]"
-            case TimeOf(label):
-                at = number if own is not None and own.label == label else self.place[label]
-                return f"time_term(t{at})"
-            case Exists():
-                raise AssertionError("EXISTS belongs to stage one")
+    def anchor(self, part: Part) -> None:
+        rowed = [c for c in part.constraints if _names_row(c)]
+        plain = [c for c in part.constraints if not _names_row(c)]
+        if plain:
+            self.line(f"if not {self.holds(plain, 0)}: continue")
+        if rowed:
+            self.narrowed(rowed, 0, 0)
 
-    def call(self, function: object, parameters: Sequence[Parameter], own: Role | None, number: int) -> str:
-        arguments = ", ".join(self.argument(parameter, own, number, {}) for parameter in parameters)
-        return f"{self.named(function)}({arguments})"
+    # --- clauses ---
 
-    def test(self, constraints: Sequence[Expression], own: Role, number: int) -> str:
-        """The source of the constraints' conjunction; equal terms that are no literals need no evaluation to be equal."""
-        tests: list[str] = []
-        rest: list[Expression] = []
-        for constraint in constraints:
-            pair = equality(constraint)
-            if pair is None:
-                rest.append(constraint)
-                continue
-            left, right = (self.argument(p, own, number, {}) for p in (Var(pair[0]), pair[1]))
-            parameters = (Var(pair[0]), pair[1])
-            full = self.call(condition(Call("=", parameters), parameters), parameters, own, number)
-            tests.append(f"(({left} == {right} and {left} is not None and {left}[0] != '\"') or {full})")
-        if rest:
-            used = parameters_of(rest)
-            tests.append(self.call(conjunction(rest, used), used, own, number))
-        return " and ".join(tests)
-
-    def guard(self, role: Role, constraints: Sequence[Expression], number: int) -> None:
-        if constraints:
-            self.line(f"if not ({self.test(constraints, role, number)}): continue")
-
-    def choose(self, number: int, clause: Choose) -> None:
-        """The code that binds e<number>, and leaves the writer indented where what follows belongs."""
-        role, window = clause.role, clause.window
-        self.look(role, window)
-        self.candidates(number, role)
-        reference = self.place[window.reference]
-        near, far = window.interval.bounds
-        self.line(f"low{number} = t{reference} - {far}")
-        self.line(f"high{number} = t{reference} - {near}")
-        body = self.indent
-        match clause.mode:
-            case Mode.EACH:
-                self.line(f"for e{number} in c{number}[bisect(c{number}, (low{number},)):bisect(c{number}, (high{number} + 1,))]:")
-                self.indent += 1
-                self.passed_over(number, role)
-            case Mode.LAST | Mode.FIRST:
-                self.line(f"e{number} = None")
-                if clause.mode is Mode.LAST:
-                    self.line(f"for k in range(bisect(c{number}, (high{number} + 1,)) - 1, -1, -1):")
-                    outside = f"if e[0] < low{number}: break"
+    def step(self, place: int, step: Step) -> None:
+        constraints = self.constraints(place, step.part)
+        match step.what:
+            case Pick(mode, count):
+                if constraints.rowed and self.live is not None and mode is not Mode.EACH and count > 1:
+                    self.one_by_one()
+                    constraints = self.constraints(place, step.part)
+                self.look(step.part, constraints)
+                self.lane(place, constraints, required=True)
+                self.bounds(place, step.scope)
+                if constraints.rowed and mode is not Mode.EACH:
+                    self.split(place, step, mode, constraints)
+                elif mode is Mode.EACH:
+                    self.each(place, step, constraints)
+                elif count > 1:
+                    self.several(place, step, mode, count, constraints)
                 else:
-                    self.line(f"for k in range(bisect(c{number}, (low{number},)), len(c{number})):")
-                    outside = f"if e[0] > high{number}: break"
-                self.indent += 1
-                self.line(f"e = c{number}[k]")
-                self.line(outside)
-                self.passed_over(number, role, candidate="e")
-                self.line(f"e{number} = e")
-                self.line("break")
-                self.indent = body
-                self.line(f"if e{number} is None: continue")
-                self.line(f"t{number}, _, v{number} = e{number}")
-        self.place[role.label] = number
-        self.sources[role.label] = role.source.attributes
-        self.reach[role.label] = self.reach[window.reference] + far
+                    self.single(place, step, mode, constraints)
+            case Lack():
+                self.look(step.part, constraints)
+                self.lane(place, constraints, required=False)
+                self.bounds(place, step.scope)
+                self.lack(place, constraints)
+            case Whole() as whole:
+                if constraints.rowed and self.live is not None:
+                    self.one_by_one()
+                    constraints = self.constraints(place, step.part)
+                self.whole(place, step, whole, constraints)
 
-    def passed_over(self, number: int, role: Role, candidate: str = "") -> None:
-        """Skip a candidate that is consumed, has a role already, or fails the clause's constraints."""
-        event = candidate or f"e{number}"
-        self.line(f"t{number}, o{number}, v{number} = {event}")
-        if role.label in self.consumed:
-            self.line(f"if (t{number}, o{number}) in used_{number}: continue")
-        for other, place in self.place.items():
-            mate = self.rule.anchor if place == 0 else self.chooses[place - 1].role
-            if mate.origin == role.origin:
-                self.line(f"if {event}[:2] == e{self.place[other]}[:2]: continue")
-        self.guard(role, role.constraints, number)
+    def constraints(self, place: int, part: Part) -> _Constraints:
+        equal: dict[Variable, Attribute] = {}
+        own: list[Expression] = []
+        tests: list[Expression] = []
+        rowed: list[Expression] = []
+        for each in part.constraints:
+            pair = equality(each)
+            if _names_row(each):
+                (tests if self.live is None else rowed).append(each)
+            elif pair is not None and pair[0] not in equal:
+                equal[pair[0]] = pair[1]
+            elif all(isinstance(p, Var) or (isinstance(p, TimeOf) and p.label == str(place)) for p in parameters_of([each])):
+                own.append(_of_itself(each))
+            else:
+                tests.append(each)
+        return _Constraints(tuple(sorted(equal.items(), key=lambda item: item[0])), tuple(own), tuple(tests), tuple(rowed))
 
-    def look(self, role: Role, window: Window) -> None:
-        names = role.source.attributes
-        positions = tuple(names.index(name) for name, _ in equalities(role.constraints))
-        self.looks.append(Look(positions, self.reach[window.reference] + max(0, window.interval.bounds[1])))
+    def look(self, part: Part, constraints: _Constraints, measure: Measure | None = None, measured: Variable | None = None) -> None:
+        positions = tuple([part.attributes.index(name) for name, _ in constraints.equal])
+        self.looks.append(IndexSpec(positions, constraints.own, measure, None if measured is None else part.attributes.index(measured)))
 
-    def candidates(self, number: int, role: Role) -> None:
-        """c<number>: the events of the clause's key; no key, no candidate."""
-        sides = [self.argument(other, role, number, {}) for _, other in equalities(role.constraints)]
-        for side in sides:
-            self.line(f"if {side} is None: continue")
-        keys = [f"key({side})" for side in sides]
+    def lane(self, place: int, constraints: _Constraints, required: bool) -> None:
+        """c<place>: the events of the clause's key, or None; where one is `required`, none leaves this branch."""
+        keys, sides = [], []
+        for number, (_, other) in enumerate(constraints.equal):
+            side = f"s{place}_{number}"
+            self.line(f"{side} = {self.argument(other, None)}")
+            sides.append(side)
+            keys.append(f"({side} if {side}[0] == '<' else key({side}))")
         key = "None" if not keys else keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
-        self.line(f"c{number} = index{number}.get({key})")
-        self.line(f"if c{number} is None: continue")
+        unbound = " or ".join(f"{side} is None" for side in sides)
+        if required and unbound:
+            self.line(f"if {unbound}: continue")
+        self.line(f"c{place} = {f'None if {unbound} else ' if unbound and not required else ''}l{place}.get({key})")
+        if required:
+            self.line(f"if c{place} is None: continue")
+        if sides:
+            literal = " or ".join(f"{side}[0] == '\"'" for side in sides)
+            self.line(f"q{place} = {f'c{place} is not None and ' if not required else ''}({literal})")
+
+    def bounds(self, place: int, scope: Within | Amid) -> None:
+        match scope:
+            case Within(near, far, reference):
+                self.line(f"low{place} = t{reference} - {far}")
+                self.line(f"high{place} = t{reference} - {near}")
+            case Amid(first, second):
+                self.line(f"low{place} = (t{first} if t{first} < t{second} else t{second}) + 1")
+                self.line(f"high{place} = (t{first} if t{first} > t{second} else t{second}) - 1")
+
+    def equal(self, place: int, constraints: _Constraints) -> list[str]:
+        """The sources of the tests that equal keys are equal terms: needed only of literals."""
+        tests = []
+        for number, (name, other) in enumerate(constraints.equal):
+            mine, side = self.argument(Var(name), place), f"s{place}_{number}"
+            parameters = (Var(name), other)
+            full = self.named(condition(Call("=", parameters), parameters))
+            tests.append(f"(not q{place} or ({mine} == {side} and {mine} not in NAN) or {full}({mine}, {side}))")
+        return tests
+
+    def passed_over(self, place: int, step: Step | None, constraints: _Constraints) -> None:
+        """Skip a candidate that is consumed, has a positive role already (of a `step` that gives it one), or fails the constraints."""
+        if place in self.shape.consuming:
+            self.line(f"if (t{place}, o{place}) in used{place}: continue")
+        if step is not None:
+            for other in self.mates(place, step):
+                self.line(f"if o{place} == o{other} and t{place} == t{other}: continue")
+        tests = self.equal(place, constraints)
+        if constraints.tests:
+            tests.append(self.holds(constraints.tests, place))
+        if tests:
+            self.line(f"if not ({' and '.join(tests)}): continue")
+
+    def mates(self, place: int, step: Step) -> list[int]:
+        """The positive places before this one whose event a candidate could be."""
+        return [
+            other
+            for other in range(place)
+            if self.shape.positive(other)
+            and self.shape.parts[other].same == step.part.same
+            and not (isinstance(step.scope, Within) and step.scope.reference == other and step.scope.near > 0)
+        ]
+
+    def latest(self, place: int, scope: Within | Amid) -> str:
+        """The source of the place of the latest candidate in its lane, -1 if there is none."""
+        if isinstance(scope, Within) and scope.reference == 0 and scope.near == 0:
+            return f"len(c{place}) - 1"
+        return f"len(c{place}) - 1 if c{place}[-1][0] <= high{place} else bisect(c{place}, (high{place} + 1,)) - 1"
+
+    def search(self, place: int, step: Step, mode: Mode) -> None:
+        """Open a loop over the candidates `e`, from the latest or the first on."""
+        if mode is Mode.LAST:
+            self.line(f"for i in range({self.latest(place, step.scope)}, -1, -1):")
+            outside = f"t{place} < low{place}"
+        else:
+            self.line(f"for i in range(bisect(c{place}, (low{place},)), len(c{place})):")
+            outside = f"t{place} > high{place}"
+        self.indent += 1
+        self.line(f"t{place}, o{place}, v{place} = e = c{place}[i]")
+        self.line(f"if {outside}: break")
+
+    def single(self, place: int, step: Step, mode: Mode, constraints: _Constraints) -> None:
+        """`last E`, `first E`."""
+        self.line(f"e{place} = None")
+        level = self.indent
+        self.search(place, step, mode)
+        self.passed_over(place, step, constraints)
+        self.line(f"e{place} = e")
+        self.line("break")
+        self.indent = level
+        self.line(f"if e{place} is None: continue")
+
+    def several(self, place: int, step: Step, mode: Mode, count: int, constraints: _Constraints) -> None:
+        """`last n E`, `first n E`: a branch for each."""
+        self.line(f"picked{place} = []")
+        level = self.indent
+        self.search(place, step, mode)
+        self.passed_over(place, step, constraints)
+        self.line(f"picked{place}.append(e)")
+        self.line(f"if len(picked{place}) == {count}: break")
+        self.indent = level
+        self.line(f"for e{place} in picked{place}:")
+        self.indent += 1
+        self.line(f"t{place}, o{place}, v{place} = e{place}")
+
+    def split(self, place: int, step: Step, mode: Mode, constraints: _Constraints) -> None:
+        """`last E`, `first E` for many rows: each candidate goes to the rows for which it is the one."""
+        self.line(f"left = {self.live}")
+        self.line(f"picked{place} = []")
+        level = self.indent
+        self.search(place, step, mode)
+        self.passed_over(place, step, constraints)
+        self.narrow("hit", "left", constraints.rowed, place)
+        self.line("if not hit: continue")
+        self.line(f"picked{place}.append((e, hit))")
+        self.line("if len(hit) == len(left): break")
+        self.line("gone = {row[0] for row in hit}")
+        self.line("left = [row for row in left if row[0] not in gone]")
+        self.indent = level
+        self.line(f"for e{place}, rows{place} in picked{place}:")
+        self.indent += 1
+        self.line(f"t{place}, o{place}, v{place} = e{place}")
+        self.live = f"rows{place}"
+
+    def each(self, place: int, step: Step, constraints: _Constraints) -> None:
+        self.line(f"for e{place} in c{place}[bisect(c{place}, (low{place},)):bisect(c{place}, (high{place} + 1,))]:")
+        self.indent += 1
+        self.line(f"t{place}, o{place}, v{place} = e{place}")
+        self.passed_over(place, step, constraints)
+        if constraints.rowed:
+            self.narrowed(constraints.rowed, place, place)
+
+    def lack(self, place: int, constraints: _Constraints) -> None:
+        """`not E`: leave this branch if there is one."""
+        rowed = bool(constraints.rowed)
+        if rowed:
+            self.line(f"left = {self.live}")
+            self.live = f"rows{place}"
+        with self.block(f"if c{place} is not None:"):
+            self.line(f"found{place} = False")
+            level = self.indent
+            self.line(f"for i in range(bisect(c{place}, (low{place},)), bisect(c{place}, (high{place} + 1,))):")
+            self.indent += 1
+            self.line(f"t{place}, o{place}, v{place} = c{place}[i]")
+            self.passed_over(place, None, constraints)
+            if rowed:
+                self.narrow("hit", "left", constraints.rowed, place)
+                with self.block("if hit:"):
+                    self.line("gone = {row[0] for row in hit}")
+                    self.line("left = [row for row in left if row[0] not in gone]")
+                    self.line("if not left: break")
+            else:
+                self.line(f"found{place} = True")
+                self.line("break")
+            self.indent = level
+            if not rowed:
+                self.line(f"if found{place}: continue")
+        if rowed:
+            self.line(f"rows{place} = left")
+            self.line(f"if not rows{place}: continue")
+
+    def whole(self, place: int, step: Step, whole: Whole, constraints: _Constraints) -> None:
+        """`?x = F(E.?v) of E`: g<place>."""
+        quick = self.answer(place, step.scope, whole)
+        if constraints.tests or place in self.shape.consuming:
+            quick = None
+        measure, answer = quick or (None, "")
+        self.look(step.part, constraints, measure, whole.attribute)
+        self.lane(place, constraints, required=False)
+        self.bounds(place, step.scope)
+        nothing = self.named(aggregate_terms(whole.function, whole.distinct, []), "k")
+        if quick is not None:
+            self.line(f"if c{place} is None: g{place} = {nothing}")
+            if not constraints.equal:
+                self.line(f"else: g{place} = {answer}")
+                return
+            sides = ", ".join(f"s{place}_{number}" for number in range(len(constraints.equal)))
+            self.line(f"elif not q{place} or {self.named(_pure(len(constraints.equal)))}(c{place}.keys, {sides}): g{place} = {answer}")
+            self.line("else:")
+            self.indent += 1
+        self.line(f"all{place} = []")
+        level = self.indent
+        with self.block(f"if c{place} is not None:"):
+            self.line(f"for i in range(bisect(c{place}, (low{place},)), bisect(c{place}, (high{place} + 1,))):")
+            self.indent += 1
+            self.line(f"t{place}, o{place}, v{place} = e{place} = c{place}[i]")
+            self.passed_over(place, None, constraints)
+            self.line(f"all{place}.append(e{place})")
+        self.indent = level
+        position = None if whole.attribute is None else step.part.attributes.index(whole.attribute)
+        self.line(f"g{place} = {self.named(_total(whole, position))}(all{place})")
+        if quick is not None:
+            self.indent -= 1
+
+    def answer(self, place: int, scope: Within | Amid, whole: Whole) -> tuple[Measure, str] | None:
+        """The measure that answers an aggregate without looking at each event, and the source of the answer."""
+        window = f"low{place}, high{place}"
+        match whole.function, whole.distinct:
+            case ("MIN", _):
+                return Measure.LEAST, f"c{place}.best({window})"
+            case ("MAX", _):
+                return Measure.GREATEST, f"c{place}.best({window})"
+            case ("COUNT", False):
+                return Measure.COUNT, f"write(c{place}.number({window}))"
+            case ("SUM", False):
+                return Measure.SUM, f"c{place}.sum({window})"
+            case ("AVG", False):
+                return Measure.SUM, f"c{place}.avg({window})"
+            case _ if isinstance(scope, Within) and scope.reference == 0:
+                return Measure.DISTINCT, f"c{place}.distinct({whole.function!r}, t0, {scope.near}, {scope.far})"
+            case _:
+                return None
+
+    # --- the end of a branch ---
 
     def finish(self) -> None:
         """`if`, then `with`, then the match."""
-        if self.rule.condition is not None:
-            used = parameters_of([self.rule.condition])
-            self.line(f"if not {self.call(condition(self.rule.condition, used), used, None, 0)}: continue")
-        given = {assignment.variable: assignment.expression for assignment in self.rule.assignments}
-        values = ["None" if name not in given else self.value(given[name]) for name in self.attributes]
-        bound = ", ".join(f"e{number}" for number in range(len(self.chooses) + 1))
-        self.line(f"found.append(Match(({bound},), ({', '.join(values)}{',' if values else ''})))")
+        shape = self.shape
+        if shape.condition is not None:
+            if self.live is not None and _names_row(shape.condition):
+                self.narrowed([shape.condition], None, len(shape.steps) + 1)
+            else:
+                self.line(f"if not {self.holds([shape.condition], None)}: continue")
+        events = [f"e{place}" for place in range(len(shape.parts)) if shape.positive(place)]
+        bound, own = f"({', '.join(events)},)", any(_names_row(value) for value in shape.values if value is not None)
+        values = f"({', '.join(map(self.value, shape.values))}{',' if shape.values else ''})"
+        if self.live is None:
+            self.line(f"found.append(new(Matched, (row[0], base + len(found), {bound}, {values})))")
+            for place in shape.consuming:
+                events_of = f"[e{place}[:2]]" if shape.positive(place) else f"[e[:2] for e in all{place}]"
+                self.line(f"eaten.append((used{place}, {events_of}))")
+            return
+        self.line(f"bound = {bound}")
+        if own:
+            with self.block(f"for row in {self.live}:"):
+                self.line(f"found.append(new(Matched, (row[0], base + len(found), bound, {values})))")
+        else:
+            self.line(f"values = {values}")
+            self.line("n = base + len(found)")
+            self.line(f"found += [new(Matched, (row[0], n + i, bound, values)) for i, row in enumerate({self.live})]")
 
-    def value(self, expression: Expression) -> str:
-        if isinstance(expression, Attribute):
-            return self.argument(expression, None, 0, {})
-        used = parameters_of([expression])
-        return self.call(evaluator(expression, used), used, None, 0)
+
+def _names_row(expression: Expression) -> bool:
+    return any(isinstance(p, Attribute) and p.label == ROW for p in parameters_of([expression]))
 
 
-def parameters_of(expressions: Sequence[Expression]) -> tuple[Parameter, ...]:
-    """What the expressions read, each once, in order of appearance."""
-    found: dict[Parameter, None] = {}
+def _of_itself(expression: Expression) -> Expression:
+    """A constraint that names no other event, the same at whatever place it stands."""
+    match expression:
+        case TimeOf():
+            return TimeOf("")
+        case Call(function, arguments):
+            return Call(function, tuple([_of_itself(argument) for argument in arguments]))
+        case _:
+            return expression
 
-    def walk(expression: Expression) -> None:
-        match expression:
-            case Var() | Attribute() | TimeOf() | Exists():
-                found.setdefault(expression)
-            case Call(_, arguments):
-                for argument in arguments:
-                    walk(argument)
-            case _:
-                pass
 
-    for expression in expressions:
-        walk(expression)
-    return tuple(found)
+def _pure(positions: int) -> Callable[..., bool]:
+    """Whether every term of a lane's keys is equal to what was looked up."""
+    equal = condition(Call("=", (Var("a"), Var("b"))), (Var("a"), Var("b")))
+    if positions == 1:
+
+        def pure(keys: dict[Term, None], side: Term) -> bool:
+            return all((term == side and term not in _NAN) or equal(term, side) for term in keys)
+
+        return pure
+
+    def all_pure(keys: dict[tuple[Term, ...], None], *sides: Term) -> bool:
+        return all(equal(term, side) for terms in keys for term, side in zip(terms, sides, strict=True))
+
+    return all_pure
+
+
+def _total(whole: Whole, position: int | None) -> Callable[[Sequence[Happened]], Term | None]:
+    """An aggregate of the events that were looked at."""
+    if position is None:
+        return lambda events: write(len(events))
+    return lambda events: aggregate_terms(whole.function, whole.distinct, [event[2][position] for event in events])

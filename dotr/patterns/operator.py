@@ -12,10 +12,13 @@ from typing import NamedTuple, TypeAlias
 
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
+from dotr.patterns.code import event_test
+from dotr.patterns.happened import Happened, Matched
 from dotr.patterns.layout import Layer
-from dotr.patterns.matcher import Match, Matcher, compile_matcher
+from dotr.patterns.matcher import Matcher, compile_matcher
+from dotr.patterns.shapes import grouped
 from dotr.patterns.state import State
-from dotr.patterns.store import Happened, KeyIndex, PortStore
+from dotr.patterns.store import Index, IndexSpec, PortStore
 from dotr.patterns.ties import Values, tie_key
 
 Arrival: TypeAlias = tuple[int, Values]
@@ -25,104 +28,112 @@ Arrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
 """What arrives at one instant, by port; the facts of a port in tie order."""
 
 
-class Matched(NamedTuple):
-    """A match of the layer's rule number `rule`; `ordinal` tells it from all other matches of its event's label at the instant."""
-
-    rule: int
-    ordinal: int
-    match: Match
-
-
 class _Compiled(NamedTuple):
+    """A shape's matcher, the port of its anchors, and the (port, index) that each clause looks into."""
+
     matcher: Matcher
     anchor: int
     indexes: tuple[tuple[int, int], ...]
-    consumed: tuple[int, ...]
 
 
 class Operator:
-    """A compiled layer. `attributes` are, by event label, those of its composite events; `partition` numbers the partition
-    that this operator works for, so that ordinals of composite events made in different partitions differ."""
+    """A compiled layer. `attributes` are, by event label, those of its composite events."""
 
     def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock) -> None:
         self.layer = layer
-        self.attributes = attributes
-        wanted: list[dict[tuple[int, ...], int]] = [{} for _ in layer.ports]
-        retention = [0] * len(layer.ports)
-        self._rules: list[_Compiled] = []
+        self._clock = clock
+        wanted: list[dict[IndexSpec, int]] = [{} for _ in layer.ports]
+        first_consumed: list[int] = []
         self._consumed_sets = 0
         for placed in layer.rules:
-            matcher = compile_matcher(placed.rule, attributes[placed.rule.event], clock)
-            indexes = []
-            for port, look in zip(placed.ports[1:], matcher.looks, strict=True):
-                indexes.append((port, wanted[port].setdefault(look.positions, len(wanted[port]))))
-                retention[port] = max(retention[port], look.retention)
-            consumed = tuple(range(self._consumed_sets, self._consumed_sets + len(matcher.consuming)))
-            self._consumed_sets += len(consumed)
-            self._rules.append(_Compiled(matcher, placed.ports[0], tuple(indexes), consumed))
-        self._stores = [(retention[port], tuple(positions)) for port, positions in enumerate(wanted)]
-        self._stored = [bool(positions) for positions in wanted]
+            first_consumed.append(self._consumed_sets)
+            self._consumed_sets += len({label for label in placed.rule.consuming if label != placed.rule.anchor.label})
         depths = 1 + max((placed.depth for placed in layer.rules), default=0)
+        self._shapes: list[_Compiled] = []
         self._anchored: list[dict[int, list[int]]] = [{} for _ in range(depths)]
-        for number, placed in enumerate(layer.rules):
-            self._anchored[placed.depth].setdefault(placed.ports[0], []).append(number)
+        for depth in range(depths):
+            rules = [
+                (number, placed.rule, placed.ports, attributes[placed.rule.event])
+                for number, placed in enumerate(layer.rules)
+                if placed.depth == depth
+            ]
+            for alike in grouped(rules):
+                matcher = compile_matcher(alike, [first_consumed[number] for number in alike.numbers], clock)
+                indexes = [
+                    (step.part.port, wanted[step.part.port].setdefault(look, len(wanted[step.part.port])))
+                    for step, look in zip(alike.shape.steps, matcher.looks, strict=True)
+                ]
+                self._anchored[depth].setdefault(alike.shape.anchor.port, []).append(len(self._shapes))
+                self._shapes.append(_Compiled(matcher, alike.shape.anchor.port, tuple(indexes)))
+        self._indexes = [tuple(specs) for specs in wanted]
+        self._tests = [
+            [event_test(spec.own, port.attributes, clock) if spec.own else None for spec in specs]
+            for port, specs in zip(layer.ports, wanted, strict=True)
+        ]
         self._complete = self._completion(depths)
+        read = {port.stream for port in layer.ports}
+        self._made = [placed.rule.event if placed.rule.event in read else None for placed in layer.rules]
 
     def _completion(self, depths: int) -> list[list[tuple[int, Label]]]:
-        """For each depth the event ports that are complete before its rules run."""
+        """For each depth, and for after the last, the event ports that are complete then."""
         last: dict[Label, int] = {}
         for placed in self.layer.rules:
             last[placed.rule.event] = max(placed.depth, last.get(placed.rule.event, 0))
-        complete: list[list[tuple[int, Label]]] = [[] for _ in range(depths)]
+        complete: list[list[tuple[int, Label]]] = [[] for _ in range(depths + 1)]
         for number, port in enumerate(self.layer.ports):
             if isinstance(port.stream, str):
-                depth = last[port.stream] + 1 if port.stream in last else 0
-                if depth < depths:
-                    complete[depth].append((number, port.stream))
+                complete[last[port.stream] + 1 if port.stream in last else 0].append((number, port.stream))
         return complete
 
     def start(self) -> State:
         """The state before the first instant."""
-        return State([PortStore(*store) for store in self._stores], [set() for _ in range(self._consumed_sets)])
+        stores = [
+            PortStore(retention or 0, [Index(spec, test) for spec, test in zip(specs, tests, strict=True)])
+            for retention, specs, tests in zip(self.layer.retention, self._indexes, self._tests, strict=True)
+        ]
+        lanes = [[stores[port].indexes[index].lanes for port, index in shape.indexes] for shape in self._shapes]
+        return State(stores, [set() for _ in range(self._consumed_sets)], lanes)
 
     def restore(self, written: bytes) -> State:
         """The state that `State.encode` wrote; raises `StateError`."""
         return self.start().restore(written)
 
     def step(self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0) -> list[Matched]:
-        """Run the layer at an instant later than all before. Composite events that arrive from lower layers may come in any order."""
-        stores = state.stores
+        """Run the layer at an instant later than all before. Composite events that arrive from lower layers may come in any order.
+        `partition` numbers the partition, so that ordinals of events made in different ones differ."""
+        stores, ports = state.stores, self.layer.ports
         present: dict[int, Sequence[Happened]] = {}
         made: dict[Label, list[Arrival]] = {}
         matched: list[Matched] = []
+        base = (self.layer.number << 16 | partition) << 32
         for port, events in arrivals.items():
-            if isinstance(self.layer.ports[port].stream, int):
+            if isinstance(ports[port].stream, int):
                 self._store(stores[port], port, time, events, present)
-        for depth, anchored in enumerate(self._anchored):
-            for port, label in self._complete[depth]:
+        for depth, complete in enumerate(self._complete):
+            for port, label in complete:
                 events = [*arrivals.get(port, ()), *made.get(label, ())]
                 if len(events) > 1:
-                    names = self.layer.ports[port].attributes
+                    names = ports[port].attributes
                     events.sort(key=lambda event: tie_key(names, event[1]))
                 if events:
                     self._store(stores[port], port, time, events, present)
-            for number in _due(anchored, present):
-                rule = self._rules[number]
-                indexes: list[KeyIndex] = [stores[port].indexes[index] for port, index in rule.indexes]
-                found = rule.matcher.find(present[rule.anchor], indexes, [state.consumed[n] for n in rule.consumed])
-                if found:
-                    event = self.layer.rules[number].rule.event
-                    base = (partition * len(self._rules) + number) << 24
-                    for k, match in enumerate(found):
-                        matched.append(Matched(number, base + k, match))
-                        made.setdefault(event, []).append((base + k, match.values))
+            if depth == len(self._anchored):
+                break
+            before = len(matched)
+            for number in _due(self._anchored[depth], present):
+                shape = self._shapes[number]
+                shape.matcher.find(present[shape.anchor], state.lanes[number], state.consumed, matched, base)
+            for rule, ordinal, _, values in matched[before:]:
+                event = self._made[rule]
+                if event is not None:
+                    made.setdefault(event, []).append((ordinal, values))
         state.sweep(time)
         return matched
 
     def _store(self, store: PortStore, port: int, time: Micros, events: Sequence[Arrival], present: dict[int, Sequence[Happened]]) -> None:
         happened = [Happened(time, ordinal, values) for ordinal, values in events]
         present[port] = happened
-        if self._stored[port]:
+        if self._indexes[port]:
             store.expire(time)
             for event in happened:
                 store.add(event)

@@ -7,14 +7,15 @@ the anchor's room. Then the events of one room never meet those of another, and 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from types import MappingProxyType
 from typing import TypeAlias
 
 from dotr.expressions import equality_key
 from dotr.model.algebra import Attribute
-from dotr.model.rules import Role, Rule
+from dotr.model.rules import Choose, Role, Rule
 from dotr.model.terms import Label, Term, Variable
 from dotr.patterns.ties import Node, Values, equalities
 
@@ -43,9 +44,27 @@ Partitioning: TypeAlias = Keyed | Single | Anywhere
 
 def partitioning(rule: Rule, preferred: Sequence[Variable] = ()) -> Partitioning:
     """The finest split that the rule's equalities allow; of several keys the first in `preferred`, else in the order of names."""
-    roles = [clause.role for clause in rule.clauses]
-    if not roles:
-        return Keyed(MappingProxyType({rule.anchor.label: preferred[0]})) if preferred else Anywhere()
+    if not rule.clauses and not preferred:
+        return Anywhere()
+    tied = keyed(rule)
+    if tied:
+        return next((tied[name] for name in preferred if name in tied), tied[min(tied)])
+    loose = next((clause.role.label for clause in rule.clauses if not equalities(clause.role.constraints)), "")
+    return Single(
+        f"no constraint equates an attribute of {loose} with one of a label bound before"
+        if loose
+        else f"no attribute of {rule.anchor.label} is equated with one of every other label"
+    )
+
+
+def keyed(rule: Rule) -> Mapping[Variable, Keyed]:
+    """Every split by a key, by the anchor's attribute in it.
+
+    Positive roles tie each other together. An event that must be absent, or is one of many aggregated, ties nothing: it is only looked
+    for under the key, so its own equalities must name that key.
+    """
+    positive = [clause.role for clause in rule.clauses if isinstance(clause, Choose)]
+    others = [clause.role for clause in rule.clauses if not isinstance(clause, Choose)]
     group: dict[Node, Node] = {}
 
     def root(node: Node) -> Node:
@@ -53,7 +72,7 @@ def partitioning(rule: Rule, preferred: Sequence[Variable] = ()) -> Partitioning
             node = group[node]
         return node
 
-    for role in roles:
+    for role in positive:
         for name, other in equalities(role.constraints):
             here, there = root((role.label, name)), root((other.label, other.name))
             if here != there:
@@ -62,20 +81,18 @@ def partitioning(rule: Rule, preferred: Sequence[Variable] = ()) -> Partitioning
     for name in rule.anchor.source.attributes:
         key = root((rule.anchor.label, name))
         chosen = {rule.anchor.label: name}
-        for role in roles:
-            mates = [own for own in role.source.attributes if root((role.label, own)) == key]
-            if mates:
-                chosen[role.label] = mates[0]
-        if len(chosen) == len(roles) + 1:
+        for role in positive:
+            chosen.update((role.label, own) for own in _first(own for own in role.source.attributes if root((role.label, own)) == key))
+        for role in others:
+            equated = equalities(role.constraints)
+            chosen.update((role.label, own) for own in _first(own for own, other in equated if root((other.label, other.name)) == key))
+        if len(chosen) == len(rule.clauses) + 1:
             tied[name] = Keyed(MappingProxyType(chosen))
-    if tied:
-        return next((tied[name] for name in preferred if name in tied), tied[min(tied)])
-    loose = next((r.label for r in roles if not equalities(r.constraints)), "")
-    return Single(
-        f"no constraint equates an attribute of {loose} with one of a label bound before"
-        if loose
-        else f"no attribute of {rule.anchor.label} is equated with one of every other label"
-    )
+    return tied
+
+
+def _first(names: Iterable[Variable]) -> list[Variable]:
+    return list(islice(names, 1))
 
 
 def carried(rule: Rule, split: Keyed) -> frozenset[Variable]:

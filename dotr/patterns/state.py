@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from dotr.model.time import Micros
+from dotr.patterns.happened import Happened
 from dotr.patterns.matcher import Consumed
-from dotr.patterns.store import Happened, PortStore
+from dotr.patterns.store import Lanes, PortStore
 
 STATE_VERSION: Final = 1
 
@@ -21,13 +22,15 @@ class StateError(ValueError):
 
 
 class State:
-    """The stores of a layer's ports and, for each rule and consumed label, what was consumed. `step` changes it in place."""
+    """The stores of a layer's ports and, for each rule and consumed label, what was consumed; `step` changes them in place. `lanes` are
+    those parts of the stores that each shape of rules looks into."""
 
-    __slots__ = ("_sweep", "consumed", "retention", "stores")
+    __slots__ = ("_sweep", "consumed", "lanes", "retention", "stores")
 
-    def __init__(self, stores: Sequence[PortStore], consumed: Sequence[Consumed]) -> None:
+    def __init__(self, stores: Sequence[PortStore], consumed: Sequence[Consumed], lanes: Sequence[Sequence[Lanes]]) -> None:
         self.stores = tuple(stores)
         self.consumed = tuple(consumed)
+        self.lanes = tuple(lanes)
         self.retention = max((store.retention for store in stores), default=0)
         self._sweep = 1024
 

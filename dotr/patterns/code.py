@@ -1,0 +1,170 @@
+"""The source of a matcher as it is written: lines, names of bound things, and expressions as Python.
+
+The event at place 2 is `e2`, its time, ordinal and values `t2`, `o2`, `v2`; the aggregate at place 3 is `g3`; `row` is the row of the
+shape's table, of which cell 0 is the rule's number, cell 1 the number of its first set of consumed events, then three for each column:
+the constant's term, and where all of the column are exact numbers, its value, exactly and as a double.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Final, TypeAlias, TypeGuard
+
+from dotr.expressions import VALUES, Parameter, conjunction, evaluator
+from dotr.expressions.operators import to_double
+from dotr.expressions.times import time_term
+from dotr.expressions.values import EXACT_TYPES
+from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.model.terms import Term, Variable
+from dotr.model.time import Clock, Micros
+from dotr.patterns.shapes import RESULT, ROW, Alike
+from dotr.patterns.store import Test
+
+Cell: TypeAlias = int | Decimal | float | Term | None
+Row: TypeAlias = tuple[Cell, ...]
+
+_COMPARED: Final = {"<": "<", ">": ">", "<=": "<=", ">=": ">="}
+_MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def rows_of(alike: Alike, consumed: Sequence[int]) -> tuple[Row, ...]:
+    """The shape's table; `consumed` says for each rule which set of consumed events is its first."""
+    columns: list[tuple[Cell, ...]] = []
+    for column in zip(*alike.table, strict=True):
+        numbers = [VALUES[term] for term in column]
+        exact = tuple(n for n in numbers if type(n) in EXACT_TYPES)
+        plain = len(exact) == len(numbers)
+        columns.append(column)
+        columns.append(exact if plain else (None,) * len(column))  # type: ignore[arg-type]
+        columns.append(tuple(to_double(n) for n in exact) if plain else (None,) * len(column))  # type: ignore[arg-type]
+    return tuple(zip(alike.numbers, consumed, *columns, strict=True))
+
+
+class Code:
+    """Lines of a function under way."""
+
+    def __init__(self, alike: Alike, rows: tuple[Row, ...], clock: Clock) -> None:
+        self.shape = alike.shape
+        self.rows = rows
+        self.indent = 1
+        self.lines: list[str] = []
+        self.globals: dict[str, object] = {"V": VALUES, "Decimal": Decimal}
+
+        def time_of(micros: Micros) -> Term:
+            return time_term(micros, clock)
+
+        self.globals["time_of"] = time_of
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.indent + text)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        self.line(head)
+        self.indent += 1
+        yield
+        self.indent -= 1
+
+    def named(self, value: object, kind: str = "f") -> str:
+        name = f"{kind}_{len(self.globals)}"
+        self.globals[name] = value
+        return name
+
+    def argument(self, parameter: Parameter, own: int | None) -> str:
+        """What an expression reads: `own` is the place of the candidate, whose attributes are plain variables."""
+        match parameter:
+            case Var(name):
+                assert own is not None, "a plain variable belongs to a candidate"
+                return f"v{own}[{self.shape.parts[own].attributes.index(name)}]"
+            case Attribute(label, name) if label == ROW:
+                return f"row[{2 + 3 * int(name)}]"
+            case Attribute(label, name) if name == RESULT and not self.shape.positive(int(label)):
+                return f"g{label}"
+            case Attribute(label, name):
+                return f"v{label}[{self.shape.parts[int(label)].attributes.index(name)}]"
+            case TimeOf(label):
+                return f"time_of(t{label})"
+            case Exists():
+                raise AssertionError("EXISTS belongs to stage one")
+
+    def holds(self, conditions: Sequence[Expression], own: int | None) -> str:
+        """The source of whether all conditions hold."""
+        used = parameters_of(conditions)
+        arguments = ", ".join(self.argument(parameter, own) for parameter in used)
+        return f"{self.named(conjunction(conditions, used))}({arguments})"
+
+    def value(self, expression: Expression | None) -> str:
+        """The source of an assignment's term."""
+        match expression:
+            case None:
+                return "None"
+            case Const(term):
+                return self.named(term, "k")
+            case Attribute() | TimeOf():
+                return self.argument(expression, None)
+            case _:
+                used = parameters_of([expression])
+                arguments = ", ".join(self.argument(parameter, None) for parameter in used)
+                return f"{self.named(evaluator(expression, used))}({arguments})"
+
+    def narrow(self, target: str, source: str, conditions: Sequence[Expression], own: int | None) -> None:
+        """Assign `target` those rows of `source` for which all conditions hold."""
+        for condition in conditions:
+            compared = self._compared(condition)
+            if compared is None:
+                self.line(f"{target} = [row for row in {source} if {self.holds([condition], own)}]")
+            else:
+                left, operator, column = compared
+                term = self.argument(left, own)
+                self.line(f"x = V[{term}]")
+                self.line("k = type(x)")
+                cell = 2 + 3 * column
+                self.line(f"if k is int or k is Decimal: {target} = [row for row in {source} if x {operator} row[{cell + 1}]]")
+                self.line(f"elif k is float: {target} = [row for row in {source} if x {operator} row[{cell + 2}]]")
+                self.line(f"else: {target} = [row for row in {source} if {self.holds([condition], own)}]")
+            source = target
+
+    def _compared(self, condition: Expression) -> tuple[Var | Attribute, str, int] | None:
+        """A comparison of an attribute with a column of exact numbers: the attribute, the operator with it on the left, the column."""
+        match condition:
+            case Call(operator, (left, Attribute(label, name))) if operator in _COMPARED and label == ROW and _readable(left):
+                column = int(name)
+            case Call(operator, (Attribute(label, name), left)) if operator in _COMPARED and label == ROW and _readable(left):
+                operator, column = _MIRRORED[operator], int(name)
+            case _:
+                return None
+        return None if self.rows[0][4 + 3 * column] is None else (left, operator, column)
+
+
+def event_test(own: Sequence[Expression], attributes: Sequence[Variable], clock: Clock) -> Test:
+    """Whether an event satisfies the constraints of an index's filter."""
+    used = parameters_of(own)
+    arguments = ", ".join(f"values[{attributes.index(p.name)}]" if isinstance(p, Var) else "time_of(time)" for p in used)
+    space = {"holds": conjunction(own, used), "time_of": lambda micros: time_term(micros, clock)}
+    test: Test = eval(f"lambda time, values: holds({arguments})", space)  # noqa: S307 - of our own making
+    return test
+
+
+def _readable(expression: Expression) -> TypeGuard[Var | Attribute]:
+    return isinstance(expression, Var) or (isinstance(expression, Attribute) and expression.label != ROW)
+
+
+def parameters_of(expressions: Iterable[Expression]) -> tuple[Parameter, ...]:
+    """What the expressions read, each once, in order of appearance."""
+    found: dict[Parameter, None] = {}
+
+    def walk(expression: Expression) -> None:
+        match expression:
+            case Var() | Attribute() | TimeOf() | Exists():
+                found.setdefault(expression)
+            case Call(_, arguments):
+                for argument in arguments:
+                    walk(argument)
+            case Const():
+                pass
+
+    for expression in expressions:
+        walk(expression)
+    return tuple(found)

@@ -1,0 +1,63 @@
+"""How far back a rule looks: the retention of what it reads is the longest chain of its windows (semantics.md, section 4).
+
+A chosen event lies inside its window from an event that lies inside its own, and so on to the anchor, which is the present: distances add
+up along the chain. What is strictly between two bound events is nearer to the present than the older one, and never is the present.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, assert_never
+
+from dotr.model.rules import Aggregate, Between, Choose, Clause, Role, Rule, Window
+from dotr.model.terms import Label
+from dotr.model.time import Micros
+
+
+class Reach(NamedTuple):
+    """The distances from the anchor at which a role's events can lie, both closed."""
+
+    near: Micros
+    far: Micros
+
+
+def roles(rule: Rule) -> tuple[Role, ...]:
+    """The anchor's role, then the clauses' in the order written."""
+    return (rule.anchor, *(clause.role for clause in rule.clauses))
+
+
+def positive_roles(rule: Rule) -> tuple[Role, ...]:
+    """The roles that a match binds to an event each: the anchor's, then those of `each`, `last` and `first`."""
+    return (rule.anchor, *(clause.role for clause in rule.clauses if isinstance(clause, Choose)))
+
+
+def scope_of(clause: Clause) -> Window | Between:
+    """Where a clause looks."""
+    match clause:
+        case Choose():
+            return clause.window
+        case Aggregate():
+            return clause.scope
+        case _:
+            return clause.scope
+
+
+def reaches(rule: Rule) -> Sequence[Reach]:
+    """The reach of every role, in the order of `roles`."""
+    known: dict[Label, Reach] = {rule.anchor.label: Reach(0, 0)}
+    for clause in rule.clauses:
+        match scope_of(clause):
+            case Window(interval, reference):
+                near, far = interval.bounds
+                known[clause.role.label] = Reach(known[reference].near + near, known[reference].far + far)
+            case Between(first, second):
+                a, b = known[first], known[second]
+                known[clause.role.label] = Reach(min(a.near, b.near) + 1, max(a.far, b.far) - 1)
+            case other:
+                assert_never(other)
+    return tuple(known.values())
+
+
+def retention(rule: Rule) -> Micros:
+    """How long the rule needs what it reads: its longest chain of windows."""
+    return max(0, *(reach.far for reach in reaches(rule)))

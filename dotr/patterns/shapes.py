@@ -1,0 +1,218 @@
+"""Rules alike up to their constants, seen as one shape and a table (ten thresholds: one shape, ten rows).
+
+Idea: in a rule's normal form a label is the number of its place, a source the number of its port, and a constant the number of a
+column: rules with one normal form differ in the table alone, and one compiled matcher serves them all. A column whose rows agree goes
+back into the shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias, assert_never
+
+from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Mode, Role, Rule, Window
+from dotr.model.terms import Label, Term, Variable
+from dotr.model.time import Micros
+from dotr.patterns.reach import roles, scope_of
+
+ROW: Final[Label] = "row"
+"""`Attribute(ROW, "2")`: the rule's own constant in column 2 of its shape's table."""
+
+RESULT: Final[Variable] = "result"
+"""`Attribute("3", RESULT)`: the value of the aggregate at place 3."""
+
+Values: TypeAlias = tuple[Expression | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A role in normal form: `port` numbers where its events come from, `same` the first place that reads the same events."""
+
+    port: int
+    same: int
+    attributes: tuple[Variable, ...]
+    constraints: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """`within I from R`: the distances from the event at the place `reference`, both closed."""
+
+    near: Micros
+    far: Micros
+    reference: int
+
+
+@dataclass(frozen=True, slots=True)
+class Amid:
+    """`between R1 and R2`, by their places."""
+
+    first: int
+    second: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """`each`, or `last` or `first` of a number."""
+
+    mode: Mode
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """`not`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An aggregate; `function` in capitals, `attribute` None for `count(*)`."""
+
+    function: str
+    distinct: bool
+    attribute: Variable | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A clause in normal form."""
+
+    part: Part
+    what: Pick | Lack | Whole
+    scope: Within | Amid
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A rule in normal form; `values` make the attributes of the composite event, None where the rule assigns none."""
+
+    anchor: Part
+    steps: tuple[Step, ...]
+    condition: Expression | None
+    values: Values
+    consuming: tuple[int, ...]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The anchor's, then the clauses', by place."""
+        return (self.anchor, *(step.part for step in self.steps))
+
+    def positive(self, place: int) -> bool:
+        """Whether a match binds an event to the place."""
+        return not place or isinstance(self.steps[place - 1].what, Pick)
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Rules of one shape: their numbers in the layer, and for each of them its constants, by column."""
+
+    shape: Shape
+    numbers: tuple[int, ...]
+    table: tuple[tuple[Term, ...], ...]
+
+
+def grouped(numbered: Sequence[tuple[int, Rule, tuple[int, ...], tuple[Variable, ...]]]) -> list[Alike]:
+    """Rules by shape, in order of their first; each comes with its number, its roles' ports and its event's attributes."""
+    found: dict[Shape, list[tuple[int, tuple[Term, ...]]]] = {}
+    for number, rule, ports, attributes in numbered:
+        shape, constants = normal_form(rule, ports, attributes)
+        found.setdefault(shape, []).append((number, constants))
+    return [_alike(shape, rows) for shape, rows in found.items()]
+
+
+def _alike(shape: Shape, rows: Sequence[tuple[int, tuple[Term, ...]]]) -> Alike:
+    columns: dict[tuple[Term, ...], int] = {}
+    back: dict[Expression, Expression] = {}
+    for place, column in enumerate(zip(*(constants for _, constants in rows), strict=True)):
+        if len(set(column)) == 1:
+            back[_constant(place)] = Const(column[0])
+        else:
+            back[_constant(place)] = _constant(columns.setdefault(column, len(columns)))
+    table = tuple(zip(*columns, strict=True)) if columns else tuple(() for _ in rows)
+    return Alike(_rewritten(shape, back), tuple(number for number, _ in rows), table)
+
+
+def _constant(column: int) -> Attribute:
+    return Attribute(ROW, str(column))
+
+
+def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...]) -> tuple[Shape, tuple[Term, ...]]:
+    """A rule's shape and its constants."""
+    everyone = roles(rule)
+    places = {role.label: str(place) for place, role in enumerate(everyone)}
+    results = {c.variable: Attribute(str(place), RESULT) for place, c in enumerate(rule.clauses, 1) if isinstance(c, Aggregate)}
+    constants: list[Term] = []
+
+    def normal(expression: Expression, plain: Mapping[Variable, Expression]) -> Expression:
+        match expression:
+            case Const(term):
+                constants.append(term)
+                return _constant(len(constants) - 1)
+            case Var(name):
+                return plain.get(name, expression)
+            case Attribute(label, name):
+                return Attribute(places[label], name)
+            case TimeOf(label):
+                return TimeOf(places[label])
+            case Call(function, arguments):
+                return Call(function, tuple([normal(argument, plain) for argument in arguments]))
+            case Exists():
+                raise AssertionError("EXISTS belongs to stage one")
+
+    def part(place: int, role: Role) -> Part:
+        same = next(n for n, other in enumerate(everyone) if (other.origin, other.source) == (role.origin, role.source))
+        constraints = tuple([normal(c, {}) for constraint in role.constraints for c in conjuncts(constraint)])
+        return Part(ports[place], same, role.source.attributes, constraints)
+
+    def step(place: int, clause: Clause) -> Step:
+        match scope_of(clause):
+            case Window(interval, reference):
+                scope: Within | Amid = Within(*interval.bounds, int(places[reference]))
+            case Between(first, second):
+                scope = Amid(int(places[first]), int(places[second]))
+            case other:
+                assert_never(other)
+        match clause:
+            case Choose(role, mode, _, count):
+                return Step(part(place, role), Pick(mode, count or 1), scope)
+            case Absent(role, _):
+                return Step(part(place, role), Lack(), scope)
+            case Aggregate(_, function, distinct, attribute, role, _):
+                return Step(part(place, role), Whole(function.upper(), distinct, attribute), scope)
+            case _:
+                assert_never(clause)
+
+    anchor = part(0, rule.anchor)
+    steps = tuple(step(place, clause) for place, clause in enumerate(rule.clauses, 1))
+    condition = None if rule.condition is None else normal(rule.condition, results)
+    given = {assignment.variable: assignment.expression for assignment in rule.assignments}
+    values = tuple([normal(given[name], results) if name in given else None for name in attributes])
+    consuming = tuple(sorted({place for label in rule.consuming if (place := int(places[label]))}))
+    return Shape(anchor, steps, condition, values, consuming), tuple(constants)
+
+
+def conjuncts(expression: Expression) -> tuple[Expression, ...]:
+    """The conditions that must all hold for a conjunction to hold."""
+    if isinstance(expression, Call) and expression.function == "&&":
+        return tuple(c for argument in expression.arguments for c in conjuncts(argument))
+    return (expression,)
+
+
+def _rewritten(shape: Shape, back: Mapping[Expression, Expression]) -> Shape:
+    def expression(old: Expression) -> Expression:
+        if isinstance(old, Call):
+            return Call(old.function, tuple([expression(argument) for argument in old.arguments]))
+        return back.get(old, old)
+
+    def part(old: Part) -> Part:
+        return replace(old, constraints=tuple([expression(constraint) for constraint in old.constraints]))
+
+    return Shape(
+        part(shape.anchor),
+        tuple([replace(step, part=part(step.part)) for step in shape.steps]),
+        None if shape.condition is None else expression(shape.condition),
+        tuple([None if value is None else expression(value) for value in shape.values]),
+        shape.consuming,
+    )

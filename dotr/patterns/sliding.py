@@ -1,0 +1,348 @@
+"""Aggregates of all events of a key in a stretch of time, without looking at each of them.
+
+Idea: a lane is the list of one key's events in the order of time, kept together with what answers a question about any stretch `[i:j]`
+of it: prefix sums (exact: integers and decimals as they are, doubles as multiples of the least double, so that a difference of two of
+them rounds once), blocks of 1, 2, 4, … events with their least or greatest (an append-only segment tree), or, for `distinct`, a
+multiset that follows the window. Cost: O(1) amortised to append and to drop, O(log n) a question; `distinct` O(1) amortised an event.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from decimal import Decimal, DecimalException
+from math import inf, isfinite, nan
+from typing import Final, TypeAlias
+
+from dotr.expressions import AGGREGATES, VALUES, order_key, write
+from dotr.expressions.exact import EXACT
+from dotr.expressions.operators import divide, to_double
+from dotr.expressions.orders import OrderBy
+from dotr.expressions.values import NUMERIC, Number, Single, Value, single
+from dotr.model.terms import Term
+from dotr.model.time import Micros
+from dotr.patterns.happened import Happened
+
+# How many values of each kind a stretch has is one integer: a field of 40 bits a kind.
+_FIELD: Final = 40
+_INT, _DECIMAL, _DOUBLE, _SINGLE, _OTHER, _HIGH, _LOW, _NAN = (1 << (_FIELD * n) for n in range(8))
+_UNIT: Final = 1 << 1074
+"""A double is a whole multiple of 1 / _UNIT."""
+
+Terms: TypeAlias = Sequence[Term | None]
+
+
+def terms_of(events: Sequence[Happened], position: int) -> list[Term]:
+    """The bound values of an attribute."""
+    return [value for event in events if (value := event[2][position]) is not None]
+
+
+def aggregate_terms(function: str, distinct: bool, terms: Terms) -> Term | None:
+    """An aggregate clause's value; of nothing, count and sum are 0, the others unbound."""
+    return AGGREGATES[function](terms, distinct) if terms or function != "AVG" else None
+
+
+class Lane(list[Happened]):
+    """The events of one key that have the aggregated attribute, in the order of time. `keys` are the terms of the key's attributes: equal
+    keys can have unequal terms, and then a question must be asked of each event."""
+
+    __slots__ = ("keys", "position")
+
+    def __init__(self, position: int) -> None:
+        super().__init__()
+        self.position = position
+        self.keys: dict[Term | tuple[Term | None, ...] | None, None] = {}
+
+    def stretch(self, low: Micros, high: Micros) -> tuple[int, int]:
+        """Where the events with time from `low` to `high`, both closed, begin and end."""
+        j = len(self) if not self or self[-1][0] <= high else bisect_left(self, (high + 1,))
+        return bisect_left(self, (low,), 0, j), j
+
+    def number(self, low: Micros, high: Micros) -> int:
+        i, j = self.stretch(low, high)
+        return j - i
+
+    def drop(self, number: int) -> None:
+        """Forget the first events."""
+        del self[:number]
+
+
+class SumLane(Lane):
+    """Prefix sums. Those of doubles are made when first asked for; `_odd` lanes hold a number that a sum of floats cannot."""
+
+    __slots__ = ("_binary", "_exact", "_kinds", "_odd", "_singles")
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self._kinds = [0]
+        self._exact: list[int | Decimal] = [0]
+        self._binary: list[int] | None = None
+        self._singles: list[int] | None = None
+        self._odd = False
+
+    def append(self, event: Happened) -> None:
+        super().append(event)
+        value = VALUES[event[2][self.position]]
+        self._kinds.append(self._kinds[-1] + _kind(value))
+        exact = self._exact
+        last = exact[-1]
+        if type(value) is int and type(last) is int:
+            exact.append(last + value)
+        elif type(value) is int or type(value) is Decimal:
+            try:
+                exact.append(EXACT.add(Decimal(last), value))
+            except DecimalException:
+                exact.append(last)
+                self._odd = True
+        else:
+            exact.append(last)
+        for prefixes, rounded in ((self._binary, to_double), (self._singles, _rounded)):
+            if prefixes is not None:
+                prefixes.append(prefixes[-1] + self._fixed(value, rounded))
+
+    def _fixed(self, value: Value | None, rounded: Callable[[Number], float]) -> int:
+        """The value as a multiple of 1 / _UNIT; what is no finite number adds nothing."""
+        if type(value) not in NUMERIC:
+            return 0
+        number = rounded(value)  # type: ignore[arg-type]
+        if isfinite(number):
+            return fixed(number)
+        if not isinstance(value, float) or isfinite(value):
+            self._odd = True
+        return 0
+
+    def _prefixes(self, rounded: Callable[[Number], float]) -> list[int]:
+        prefixes = [0]
+        for event in self:
+            prefixes.append(prefixes[-1] + self._fixed(VALUES[event[2][self.position]], rounded))
+        return prefixes
+
+    def drop(self, number: int) -> None:
+        super().drop(number)
+        for prefixes in (self._kinds, self._exact, self._binary, self._singles):
+            if prefixes is not None:
+                del prefixes[:number]
+
+    def sum(self, low: Micros, high: Micros) -> Term | None:
+        i, j = self.stretch(low, high)
+        kinds = self._kinds[j] - self._kinds[i]
+        if kinds < _DECIMAL and not self._odd:
+            return write(int(_difference(self._exact[j], self._exact[i])))
+        return write(self._total(i, j, kinds))
+
+    def avg(self, low: Micros, high: Micros) -> Term | None:
+        i, j = self.stretch(low, high)
+        whole = self._total(i, j, self._kinds[j] - self._kinds[i]) if i < j else None
+        return None if whole is None else write(divide(whole, j - i))
+
+    def _total(self, i: int, j: int, kinds: int) -> Number | None:
+        floats = kinds >= _DOUBLE and wide_of(kinds)
+        if floats and not self._odd:
+            # Only now is it known whether a value is too great for a float.
+            if floats is float:
+                self._binary = self._binary or self._prefixes(to_double)
+            else:
+                self._singles = self._singles or self._prefixes(_rounded)
+        if self._odd:
+            whole = VALUES[AGGREGATES["SUM"](terms_of(self[i:j], self.position), False)]
+            return whole if type(whole) in NUMERIC else None  # type: ignore[return-value]
+        prefixes = self._binary if floats is float else self._singles
+        return total_of(kinds, _difference(self._exact[j], self._exact[i]), prefixes[j] - prefixes[i] if floats and prefixes else 0)
+
+
+def _difference(a: int | Decimal, b: int | Decimal) -> int | Decimal:
+    return a - b if type(a) is int and type(b) is int else EXACT.subtract(Decimal(a), Decimal(b))
+
+
+def _kind(value: Value | None) -> int:
+    """The field that counts values like this one; infinities and NaN count twice, for what they are and as doubles or floats."""
+    kind = type(value)
+    if kind is int:
+        return _INT
+    if kind is Decimal:
+        return _DECIMAL
+    if isinstance(value, float):
+        own = _SINGLE if kind is Single else _DOUBLE
+        return own if isfinite(value) else own + (_HIGH if value == inf else _LOW if value == -inf else _NAN)
+    return _OTHER
+
+
+def _field(kinds: int, unit: int) -> int:
+    return kinds // unit & ((1 << _FIELD) - 1)
+
+
+def wide_of(kinds: int) -> type[float] | None:
+    """The type of float that a sum of these has, if any."""
+    return float if _field(kinds, _DOUBLE) else Single if _field(kinds, _SINGLE) else None
+
+
+def total_of(kinds: int, exact: int | Decimal, binary: int) -> Number | None:
+    """A sum of values of these kinds from the exact sum of the integers and decimals, and, with floats, that of all as floats."""
+    if _field(kinds, _OTHER):
+        return None
+    wide = wide_of(kinds)
+    if wide is None:
+        return Decimal(exact) if kinds >= _DECIMAL else int(exact)
+    high, low, no_number = _field(kinds, _HIGH), _field(kinds, _LOW), _field(kinds, _NAN)
+    number = nan if no_number or (high and low) else inf if high else -inf if low else rounded_once(binary)
+    return number if wide is float else single(number)
+
+
+def _rounded(number: Number) -> float:
+    return float(single(to_double(number)))
+
+
+def fixed(number: float) -> int:
+    """A double as a multiple of the least double.
+
+    >>> fixed(5e-324), rounded_once(fixed(0.1) + fixed(0.2) - fixed(0.3))
+    (1, 2.7755575615628914e-17)
+    """
+    numerator, denominator = number.as_integer_ratio()
+    return numerator << (1075 - denominator.bit_length())
+
+
+def rounded_once(number: int) -> float:
+    """The double nearest to a multiple of the least double."""
+    try:
+        return number / _UNIT
+    except OverflowError:
+        return inf if number > 0 else -inf
+
+
+class OrderLane(Lane):
+    """The least (or, `greatest`, the greatest) of every block of 2^k events that begins at a multiple of 2^k, for every k."""
+
+    __slots__ = ("_greatest", "_levels")
+
+    def __init__(self, position: int, greatest: bool) -> None:
+        super().__init__(position)
+        self._greatest = greatest
+        self._levels: list[list[OrderBy]] = [[]]
+
+    def append(self, event: Happened) -> None:
+        super().append(event)
+        self._levels[0].append(order_key(event[2][self.position]))
+        self._grow(0)
+
+    def _grow(self, level: int) -> None:
+        levels, greatest = self._levels, self._greatest
+        while len(blocks := levels[level]) > 1:
+            level += 1
+            if level == len(levels):
+                levels.append([])
+            above = levels[level]
+            while len(above) < len(blocks) >> 1:
+                a, b = blocks[2 * len(above)], blocks[2 * len(above) + 1]
+                above.append(b if (a < b) is greatest else a)
+
+    def drop(self, number: int) -> None:
+        super().drop(number)
+        levels = self._levels
+        level = 0
+        while level < len(levels) and number & ((1 << level) - 1) == 0:
+            del levels[level][: number >> level]
+            level += 1
+        del levels[level:]  # blocks that would begin elsewhere
+        self._grow(level - 1)
+
+    def best(self, low: Micros, high: Micros) -> Term | None:
+        """The least, or greatest, from `low` to `high`; of nothing none."""
+        i, j = self.stretch(low, high)
+        greatest = self._greatest
+        found: OrderBy | None = None
+        for blocks in self._levels:
+            if i >= j:
+                break
+            if i & 1:
+                if found is None or (found < blocks[i]) is greatest:
+                    found = blocks[i]
+                i += 1
+            if j & 1:
+                j -= 1
+                if found is None or (found < blocks[j]) is greatest:
+                    found = blocks[j]
+            i >>= 1
+            j >>= 1
+        return None if found is None else found[3]
+
+
+class _Follower:
+    """The multiset of values in a window that only moves forward, and the sum of its distinct ones."""
+
+    __slots__ = ("binary", "counts", "exact", "i", "j", "kinds", "odd")
+
+    def __init__(self, start: int) -> None:
+        self.i = self.j = start
+        self.counts: dict[Term, int] = {}
+        self.kinds = 0
+        self.exact: int | Decimal = 0
+        self.binary = 0
+        self.odd = False
+
+    def move(self, lane: Lane, i: int, j: int) -> None:
+        counts, position = self.counts, lane.position
+        for event in lane[max(self.j, i) : j]:
+            term: Term = event[2][position]  # type: ignore[assignment]
+            number = counts[term] = counts.get(term, 0) + 1
+            if number == 1:
+                self._change(term, 1)
+        for event in lane[self.i : min(i, self.j)]:
+            term = event[2][position]  # type: ignore[assignment]
+            number = counts[term] = counts[term] - 1
+            if not number:
+                del counts[term]
+                self._change(term, -1)
+        self.i, self.j = i, j
+
+    def _change(self, term: Term, sign: int) -> None:
+        value = VALUES[term]
+        self.kinds += sign * _kind(value)
+        if type(value) is int or type(value) is Decimal:
+            try:
+                self.exact = self.exact + sign * value if type(value) is int is type(self.exact) else EXACT.fma(value, sign, self.exact)
+            except DecimalException:
+                self.odd = True
+        if type(value) in NUMERIC:
+            number = to_double(value)  # type: ignore[arg-type]
+            if isfinite(number):
+                self.binary += sign * fixed(number)
+            elif not isinstance(value, float):
+                self.odd = True
+
+
+class DistinctLane(Lane):
+    """Counts and sums of distinct values in windows that only move forward: one follower for each."""
+
+    __slots__ = ("_followers",)
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self._followers: dict[tuple[Micros, Micros], _Follower] = {}
+
+    def drop(self, number: int) -> None:
+        for follower in self._followers.values():
+            if follower.i < number:
+                follower.move(self, number, max(number, follower.j))
+            follower.i -= number
+            follower.j -= number
+        super().drop(number)
+
+    def distinct(self, function: str, now: Micros, near: Micros, far: Micros) -> Term | None:
+        """`count`, `sum` or `avg` of the distinct values from `now - far` to `now - near`; `now` never goes back."""
+        i, j = self.stretch(now - far, now - near)
+        follower = self._followers.get((near, far))
+        if follower is None or i < follower.i or j < follower.j:
+            follower = self._followers[near, far] = _Follower(i)
+        follower.move(self, i, j)
+        number = len(follower.counts)
+        if function == "COUNT":
+            return write(number)
+        if function == "AVG" and not number:
+            return None
+        kinds = follower.kinds
+        rounded = wide_of(kinds) is Single and (_field(kinds, _INT) or _field(kinds, _DECIMAL))
+        if follower.odd or rounded:
+            return aggregate_terms(function, True, list(follower.counts))
+        whole = total_of(kinds, follower.exact, follower.binary)
+        return None if whole is None else write(whole if function == "SUM" else divide(whole, number))
