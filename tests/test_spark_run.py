@@ -1,0 +1,203 @@
+"""Pipelines on Spark: what comes out is what comes out in process, in whatever batches, and through a crash."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dotr.config import read_config
+from dotr.diagnostics import Refused
+from dotr.runtimes.local import run_local
+from dotr.runtimes.pipeline import Pipeline, build
+from dotr.runtimes.spark.java import java_problem
+from dotr.runtimes.totals import RunFailed, Totals
+
+pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+
+RULES = """
+PREFIX : <http://e/>
+rule Jump define Jump = [ [] a :Jump ; :at ?room ; :by ?by ]
+from Now = [ SELECT ?room ?v WHERE { ?r :room ?room ; :value ?v } ]
+and last Before = [ SELECT ?room2 ?v2 WHERE { ?r :room ?room2 ; :value ?v2 . FILTER(?room2 = Now.?room) } ] within 20 s from Now
+if Now.?v > Before.?v2 + 40
+with Jump.?room = Now.?room, Jump.?by = Now.?v - Before.?v2
+
+rule Pair define Pair = [ dotr_id1 a :Pair ; :one ?one ; :other ?other ]
+from Jump
+and each Jump as Earlier [ FILTER(?by = Jump.?by) ] within 30 s from Jump
+with Pair.?one = Jump.?room, Pair.?other = Earlier.?room
+"""
+
+CONFIG = """
+name: jumps
+prefixes: {{ "": "http://e/" }}
+rules: [jumps.dotr]
+input:
+  - {{ name: sorted, format: ndjson, path: a*.ndjson }}
+  - {{ name: loose, format: ndjson, path: b.ndjson, lateness: 4 s }}
+  - {{ name: rows, format: csv, path: c.csv.gz, time: t, map: "[] :room :r{{room}} ; :value {{value}} ." }}
+output:
+  - {{ format: ndjson, path: {out}/jumps.ndjson }}
+  - {{ format: trig, path: {out}/jumps.trig }}
+dead_letter: {out}/rejected.ndjson
+spark: {{ master: "local[2]", checkpoint: {out}/checkpoint, batch: {batch} }}
+"""
+
+
+def write_inputs(folder: Path, elements: int = 400) -> None:
+    """Four files of readings, with late ones, broken ones, an empty graph, equal times and a repeated element."""
+    import gzip
+
+    choose = random.Random(7)
+
+    def line(at: int) -> str:
+        match choose.randrange(40):
+            case 0:
+                return "no JSON"
+            case 1:
+                return json.dumps({"time": at, "graph": "this is no Turtle"})
+            case 2:
+                return json.dumps({"time": at, "graph": ""})
+        return json.dumps({"time": at, "graph": f"[] :room :r{choose.randrange(6)} ; :value {choose.randrange(0, 100, 5)} ."})
+
+    times = sorted(choose.randrange(elements) for _ in range(elements))
+    (folder / "a1.ndjson").write_text("".join(line(at) + "\n" for at in times[::2]))
+    (folder / "a2.ndjson").write_text("".join(line(at - (30 if choose.random() < 0.05 else 0)) + "\n" for at in times[1::2]))
+    (folder / "b.ndjson").write_text("".join(line(at - choose.randrange(8)) + "\n" for at in times))
+    rows = "".join(f"{at},{choose.randrange(6)},{choose.randrange(0, 100, 5)}\n" for at in times)
+    with gzip.open(folder / "c.csv.gz", "wt") as file:
+        file.write("t,room,value\n" + rows + "x,1,1\n")
+    (folder / "jumps.dotr").write_text(RULES)
+
+
+def pipeline(folder: Path, out: str, batch: int = 50, *, on_spark: bool = True) -> Pipeline:
+    config = folder / f"{out}.yaml"
+    config.write_text(CONFIG.format(out=out, batch=batch))
+    return build(read_config(str(config)), fresh=False, on_spark=on_spark)
+
+
+def results(folder: Path, out: str) -> tuple[str, str, list[str]]:
+    """The text of both outputs, and the dead letters in some order: in process they come in the order in which they were met."""
+
+    def text(name: str) -> str:
+        path = folder / out / name
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        return "".join(file.read_text() for file in files)
+
+    return text("jumps.ndjson"), text("jumps.trig"), sorted(text("rejected.ndjson").splitlines())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("jumps")
+    write_inputs(folder)
+    run_local(pipeline(folder, "local", on_spark=False), lambda totals: None)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One JVM for the tests of this file."""
+    from dotr.runtimes.spark.session import start
+
+    session = start("tests", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
+    yield
+    session.stop()
+
+
+@pytest.mark.usefixtures("_session")
+class TestInOneJvm:
+    @pytest.mark.parametrize("batch", [150, 100_000])
+    def test_spark_gives_what_the_local_runtime_gives(self, folder: Path, batch: int) -> None:
+        from dotr.runtimes.spark.run import run_spark
+
+        told: list[Totals] = []
+        totals = run_spark(pipeline(folder, f"spark{batch}", batch), told.append)
+        assert results(folder, f"spark{batch}") == results(folder, "local")
+        assert told[-1] == totals
+        assert len(told) == (1 if batch == 100_000 else len(told))
+        local = run_local(pipeline(folder, f"again{batch}", on_spark=False), lambda totals: None)
+        assert totals == local
+        assert totals.events > 20
+
+    def test_a_finished_run_goes_on_from_its_end(self, folder: Path) -> None:
+        from dotr.runtimes.spark.run import run_spark
+
+        run_spark(pipeline(folder, "twice", 100_000), lambda totals: None)
+        assert run_spark(pipeline(folder, "twice", 100_000), lambda totals: None) == Totals()
+        assert results(folder, "twice") == results(folder, "local")
+
+    def test_a_file_that_vanishes_is_one_message(self, folder: Path) -> None:
+        from dotr.runtimes.spark.run import run_spark
+
+        prepared = pipeline(folder, "vanished")
+        (folder / "c.csv.gz").rename(folder / "moved")
+        try:
+            with pytest.raises(Refused, match=r"I101 cannot read .*c\.csv\.gz"):
+                run_spark(prepared, lambda totals: None)
+        finally:
+            (folder / "moved").rename(folder / "c.csv.gz")
+
+    def test_what_stops_spark_is_one_line(self, folder: Path) -> None:
+        from dotr.runtimes.spark.run import run_spark
+
+        def stop(totals: Totals) -> None:
+            raise ZeroDivisionError("nobody can say this")
+
+        with pytest.raises((RunFailed, ZeroDivisionError), match="nobody can say this"):
+            run_spark(pipeline(folder, "failed"), stop)
+
+
+class TestCheckpoint:
+    def test_another_program_is_refused(self, folder: Path, tmp_path: Path) -> None:
+        from dotr.runtimes.spark.run import run_spark
+
+        prepared = pipeline(folder, "other")
+        (folder / "other" / "checkpoint").mkdir(parents=True)
+        layout = {"format": 1, "pipeline": "jumps", "program": "another", "inputs": [], "layers": 1, "buckets": 2, "partitions": 2}
+        (folder / "other" / "checkpoint" / "dotr.json").write_text(json.dumps(layout))
+        with pytest.raises(Refused, match=r"S102 .* belongs to another program(.|\n)*--fresh"):
+            run_spark(prepared, lambda totals: None)
+
+    def test_an_older_output_is_not_added_to(self, folder: Path) -> None:
+        from dotr.runtimes.spark.run import run_spark
+
+        prepared = pipeline(folder, "older")
+        (folder / "older" / "jumps.trig").mkdir(parents=True)
+        (folder / "older" / "jumps.trig" / "000000000000.trig").write_text("")
+        with pytest.raises(Refused, match="I201"):
+            run_spark(prepared, lambda totals: None)
+
+    def test_a_checkpoint_that_spark_alone_has_made_is_refused(self, folder: Path) -> None:
+        from dotr.runtimes.spark.run import run_spark
+
+        prepared = pipeline(folder, "foreign")
+        (folder / "foreign" / "checkpoint" / "offsets").mkdir(parents=True)
+        with pytest.raises(Refused, match=r"S102 .* was not made by dotr"):
+            run_spark(prepared, lambda totals: None)
+
+
+def test_killed_and_started_again_it_is_as_if_nothing_had_happened(folder: Path) -> None:
+    pipeline(folder, "killed", 120)
+    command = [sys.executable, "-m", "dotr", "run", str(folder / "killed.yaml"), "--engine", "spark", "--quiet"]
+    output = folder / "killed" / "jumps.ndjson"
+    for signal_number, batches in ((signal.SIGKILL, 2), (signal.SIGINT, 5)):
+        process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
+        while process.poll() is None and (not output.exists() or len(list(output.glob("0*"))) < batches):
+            time.sleep(0.02)
+        os.killpg(process.pid, signal_number) if process.poll() is None else None
+        _, said = process.communicate()
+        assert "Traceback" not in said
+        assert "\tat " not in said
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert results(folder, "killed") == results(folder, "local")
