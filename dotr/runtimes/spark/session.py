@@ -43,7 +43,7 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     running = SparkContext._active_spark_context is not None
     with _quiet(log, submitted or running):
-        _find_package()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if submitted:
             SparkContext._ensure_initialized()
         conf = SparkConf()
@@ -55,18 +55,21 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path)
         for key, value in {**settings, **REQUIRED}.items():
             conf.set(key, value)
         session = SparkSession.builder.config(conf=conf).getOrCreate()
+    _find_package(session.sparkContext)
     if "spark.log.level" not in settings:
         session.sparkContext.setLogLevel("ERROR")
     return session
 
 
-def _find_package() -> None:
-    """Lets Python workers of this machine import the package from where this process has it: a folder, or a zip."""
+def _find_package(context: SparkContext) -> None:
+    """Lets Python workers of this machine import the package from where this process has it: a folder, or a zip.
+
+    Under spark-submit workers on executors have `--py-files`; the driver's own, which plan the source, are not told of them.
+    """
     place = str(Path(dotr.__file__).resolve().parent.parent)
-    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    known = context.environment.get("PYTHONPATH", "").split(os.pathsep)
     if place not in known:
-        os.environ["PYTHONPATH"] = os.pathsep.join([place, *filter(None, known)])
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        context.environment["PYTHONPATH"] = os.pathsep.join([place, *filter(None, known)])
 
 
 @contextmanager
