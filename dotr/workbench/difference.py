@@ -7,17 +7,16 @@ difference.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import ndiff
-from typing import Final
 
 from pyoxigraph import CanonicalizationAlgorithm, Dataset, RdfFormat, parse
 
 from dotr.expressions.times import written
-from dotr.model.terms import RDF_TYPE, XSD, Term, Triple, Variable
+from dotr.model.terms import Term, Triple, Variable
 from dotr.model.time import Clock, Micros
+from dotr.workbench.written import line_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,29 +112,4 @@ def _lines(item: Item, wanted: Item, prefixes: Mapping[str, str]) -> list[str]:
     """An item's attributes and triples, of which only those that `wanted` speaks of."""
     lines = [] if item.attributes is None or wanted.attributes is None else sorted(item.attributes)
     lines += [] if item.graph is None or wanted.graph is None else sorted(item.graph)
-    return [shortened(line, prefixes) for line in lines]
-
-
-_NUMBER: Final = re.compile(rf'"(-?\d+(?:\.\d+)?)"\^\^<{re.escape(XSD)}(?:integer|decimal)>')
-
-
-def shortened(line: str, prefixes: Mapping[str, str]) -> str:
-    """A line of N-Triples terms with the prefixes and the numbers that it can be written with.
-
-    >>> shortened(f'_:a <http://e/p> "5"^^<{XSD}integer>', {"": "http://e/"}), shortened("<http://e/x/y>", {"": "http://e/"})
-    ('_:a :p 5', '<http://e/x/y>')
-    """
-    line = _NUMBER.sub(r"\1", line)
-    by_length = sorted(prefixes.items(), key=lambda item: -len(item[1]))
-    words = []
-    for word in line.split(" "):
-        if word == RDF_TYPE:
-            word = "a"
-        elif word.startswith("<") and word.endswith(">"):
-            for prefix, namespace in by_length:
-                local = word[1:-1].removeprefix(namespace)
-                if word[1:-1].startswith(namespace) and local.isidentifier():
-                    word = f"{prefix}:{local}"
-                    break
-        words.append(word)
-    return " ".join(words)
+    return [line_text(line, prefixes) for line in lines]

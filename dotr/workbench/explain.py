@@ -1,0 +1,91 @@
+"""`dotr explain`: how each rule of a rule file, a configuration or a rule test will run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from dotr.config import read_config, read_document, read_tree
+from dotr.diagnostics import Refused, refuse
+from dotr.engine.program import Program, compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.workbench.drawing import mermaid, svg
+from dotr.workbench.explanation import Asked, Explained, Explanation, explanation
+from dotr.workbench.rule_tests import is_test, read_file
+
+
+def explain(path: str, form: str = "text") -> str:
+    """The explanation of a file's program as text, or drawn as mermaid or svg; raises `Refused` with what is wrong with the program."""
+    found = explanation(path, _program(path))
+    match form:
+        case "mermaid":
+            return mermaid(found)
+        case "svg":
+            return svg(found)
+        case _:
+            return "\n".join(text(found))
+
+
+def _program(path: str) -> Program:
+    match Path(path).suffix:
+        case ".dotr":
+            return compile_program(ProgramSpec(rules=(read_document(path),)))
+        case ".yaml" | ".yml":
+            if not is_test(read_tree(read_document(path)).data):
+                return compile_program(read_config(path).program())
+            test, problems = read_file(path)
+            if problems:
+                raise Refused(problems)
+            return compile_program(test.spec)
+        case _:
+            read_document(path)
+            raise refuse(
+                "C303", f"{path} is nothing that dotr explains", None, "It explains rule files (.dotr) and configurations (.yaml)."
+            )
+
+
+def text(found: Explanation) -> Iterator[str]:
+    """The lines of an explanation."""
+    yield found.title
+    yield f"Background: {found.knowledge}."
+    for asked in found.queries:
+        yield ""
+        yield from _query(asked)
+    if found.unread:
+        yield ""
+        yield f"Read by no rule, and asked by rule tests alone: {', '.join(found.unread)}"
+    for rule in found.rules:
+        yield ""
+        yield from _rule(rule)
+
+
+def _query(asked: Asked) -> Iterator[str]:
+    shared = "" if len(asked.rules) == 1 else ", asked once for all of them"
+    yield f"Query {asked.number}: {', '.join(asked.labels)} of {', '.join(asked.rules)}{shared}"
+    yield f"  asked      {asked.how}"
+    yield f"  wakes on   {', '.join(asked.wakes)}"
+    if asked.datalog:
+        yield f"  Datalog    {', '.join(asked.datalog)}"
+    if asked.static:
+        yield f"  static     {asked.static:,} answer{'' if asked.static == 1 else 's'} of the background alone, at every instant"
+
+
+def _rule(rule: Explained) -> Iterator[str]:
+    yield f"Rule {rule.name} -> {rule.event}" + (f': "{rule.documentation}"' if rule.documentation else "")
+    for step in rule.steps:
+        source = f"query {step.source}" if isinstance(step.source, int) else f"event {step.source}"
+        yield f"  {step.selection} {step.label} ({source})" + (f" {step.scope}" if step.scope else "")
+        for constraint in step.constraints:
+            yield f"    where    {constraint}"
+    if rule.condition:
+        yield f"  if         {rule.condition}"
+    for assignment in rule.assignments:
+        yield f"  with       {assignment}"
+    if rule.consuming:
+        yield f"  consuming  {', '.join(rule.consuming)}"
+    yield f"  partition  {rule.partition}"
+    yield f"  layer      {rule.layer}"
+    for step in rule.steps[1:]:
+        yield f"  state      {step.label}: {step.state}"
+    if len(rule.steps) == 1:
+        yield "  state      none"

@@ -1,0 +1,109 @@
+"""Nouns of a program as an author would write them: terms with prefixes, durations, windows, expressions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, assert_never
+
+from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.model.rules import Between, Window
+from dotr.model.terms import RDF_TYPE, XSD, Prefixes, Term
+from dotr.model.time import Micros, Unit
+
+_NUMBER: Final = re.compile(rf'"(-?\d+(?:\.\d+)?|true|false)"\^\^<{re.escape(XSD)}(?:integer|decimal|boolean)>')
+_UNITS: Final = {"d": Unit.DAY, "h": Unit.HOUR, "min": Unit.MINUTE, "s": Unit.SECOND, "ms": Unit.MILLISECOND, "us": Unit.MICROSECOND}
+_INFIX: Final = frozenset(["=", "!=", "<", "<=", ">", ">=", "&&", "||", "+", "-", "*", "/"])
+
+
+def term_text(term: Term, prefixes: Prefixes) -> str:
+    """A term with the prefix that it can be written with, or as a plain number.
+
+    >>> term_text("<http://e/p>", {"": "http://e/"}), term_text("<http://e/x/y>", {"": "http://e/"}), term_text(f'"5"^^<{XSD}integer>', {})
+    (':p', '<http://e/x/y>', '5')
+    """
+    if term == RDF_TYPE:
+        return "a"
+    if not term.startswith("<"):
+        return _NUMBER.sub(r"\1", term)
+    for prefix, namespace in sorted(prefixes.items(), key=lambda item: -len(item[1])):
+        local = term[1:-1].removeprefix(namespace)
+        if term[1:-1].startswith(namespace) and re.fullmatch(r"\w[\w-]*", local):
+            return f"{prefix}:{local}"
+    return term
+
+
+def duration_text(length: Micros) -> str:
+    """
+    >>> duration_text(5_400_000_000), duration_text(0), duration_text(1_500_000)
+    ('1 h 30 min', '0', '1 s 500 ms')
+    """
+    parts = []
+    for name, unit in _UNITS.items():
+        count, length = divmod(length, unit.value)
+        if count:
+            parts.append(f"{count} {name}")
+    return " ".join(parts) or "0"
+
+
+def scope_text(scope: Window | Between) -> str:
+    """
+    >>> from dotr.model.time import Interval
+    >>> scope_text(Window(Interval(0, 300_000_000, False, True), "Smoke"))
+    'within (0, 5 min] from Smoke'
+    """
+    match scope:
+        case Window(interval, reference):
+            opened, closed = "[" if interval.low_closed else "(", "]" if interval.high_closed else ")"
+            return f"within {opened}{duration_text(interval.low)}, {duration_text(interval.high)}{closed} from {reference}"
+        case Between(first, second):
+            return f"between {first} and {second}"
+        case _:
+            assert_never(scope)
+
+
+def expression_text(expression: Expression, prefixes: Prefixes) -> str:
+    """
+    >>> expression_text(Call("<", (Var("v"), Call("*", (Const(f'"2"^^<{XSD}integer>'), Attribute("M", "w"))))), {})
+    '?v < (2 * M.?w)'
+    """
+    match expression:
+        case Var(name):
+            return f"?{name}"
+        case Const(term):
+            return term_text(term, prefixes)
+        case Attribute(label, name):
+            return f"{label}.?{name}"
+        case TimeOf(label):
+            return f"time({label})"
+        case Exists(_, negated):
+            return "NOT EXISTS { … }" if negated else "EXISTS { … }"
+        case Call(function, arguments):
+            return _call(function, [_inner(argument, function, prefixes) for argument in arguments], prefixes)
+        case _:
+            assert_never(expression)
+
+
+def _inner(argument: Expression, around: str, prefixes: Prefixes) -> str:
+    text = expression_text(argument, prefixes)
+    infix = isinstance(argument, Call) and argument.function in _INFIX and argument.function != around
+    return f"({text})" if infix and (around in _INFIX or around in ("!", "UNARY-", "UNARY+")) else text
+
+
+def _call(function: str, arguments: list[str], prefixes: Prefixes) -> str:
+    if function in _INFIX:
+        return f" {function} ".join(arguments)
+    if function in ("!", "UNARY-", "UNARY+"):
+        return function.removeprefix("UNARY") + arguments[0]
+    if function in ("IN", "NOT IN"):
+        return f"{arguments[0]} {function} ({', '.join(arguments[1:])})"
+    return f"{term_text(function, prefixes)}({', '.join(arguments)})"
+
+
+def line_text(line: str, prefixes: Mapping[str, str]) -> str:
+    """A line of terms with spaces between them, shortened term by term.
+
+    >>> line_text("_:a <http://e/p> <http://e/x>", {"": "http://e/"})
+    '_:a :p :x'
+    """
+    return " ".join(term_text(word, prefixes) if word.startswith("<") else word for word in _NUMBER.sub(r"\1", line).split(" "))
