@@ -1,0 +1,110 @@
+"""The page of all errors and warnings: `python -m dotr.workbench.errors_page > docs/errors.md`, from the repository's folder.
+
+What an example leads to is not written down but asked of the program, but for those that need a machine in a certain state.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import chdir
+from pathlib import Path
+from typing import assert_never
+
+from dotr.diagnostics import Refused
+from dotr.languages.sparql import parse_expression, parse_select
+from dotr.languages.turtle import parse_template
+from dotr.model.places import Document, Span
+from dotr.model.terms import XSD
+from dotr.workbench.check import check
+from dotr.workbench.explanations import CHAPTERS
+from dotr.workbench.explanations.noun import RULE, Example, Explained, Golden, InCondition, InFiles, InQuery, InTemplate, Told
+
+_PREFIXES = {"": "http://example.org/", "xsd": XSD}
+_SYNTAX = {".dotr": "sparql", ".dlog": "prolog", ".yaml": "yaml", ".ttl": "turtle", ".n3": "turtle", ".jsonld": "json"}
+_HEAD = """\
+# Errors and warnings
+
+Made by `python -m dotr.workbench.errors_page > docs/errors.md`; do not edit it by hand.
+
+Every problem of a file is reported with its code, its place, what is wrong, and what to write instead. Errors end `dotr check`
+and `dotr run` with exit code 2; warnings do not (`dotr check --strict`: they do). A code is never given a second meaning.
+"""
+
+
+def page(goldens: Path) -> str:
+    """The page; `goldens` is the folder of the files that examples name."""
+    parts = [_HEAD]
+    for chapter in CHAPTERS:
+        letter = chapter[0].lower()
+        parts.append(f"- [{chapter}](#{letter}-{chapter[3:].replace(',', '').replace(' ', '-').lower()})")
+    for chapter, codes in CHAPTERS.items():
+        parts.append(f"\n## {chapter}\n")
+        parts += [entry(explained, goldens) for explained in codes]
+    return "\n".join(parts)
+
+
+def entry(explained: Explained, goldens: Path) -> str:
+    lines = [f"### {explained.code} {explained.title}", "", explained.meaning, "", f"*Way out:* {explained.way_out}", ""]
+    for syntax, text in _blocks(explained.example, goldens):
+        fence = "~~~" if "```" in text else "```"
+        lines += [f"{fence}{syntax}", text.rstrip("\n"), fence]
+    return "\n".join([*lines, ""])
+
+
+def said(example: Example, goldens: Path) -> str:
+    """What the program says to an example, as a user meets it."""
+    match example:
+        case Golden(name):
+            return (goldens / name).with_suffix(".txt").read_text(encoding="utf-8")
+        case InQuery(text):
+            return _refused(lambda span: parse_select(span, _PREFIXES), "rules.dotr", text)
+        case InCondition(text):
+            return _refused(lambda span: parse_expression(span, _PREFIXES), "rules.dotr", text)
+        case InTemplate(text, cells):
+            return _refused(lambda span: parse_template(span, _PREFIXES, cells=cells), "example.yaml" if cells else "rules.dotr", text)
+        case InFiles(files):
+            with tempfile.TemporaryDirectory() as folder, chdir(folder):
+                for name, text in files:
+                    Path(name).write_text(text, encoding="utf-8")
+                told = "\n\n".join(map(str, check([files[0][0]]).diagnostics))
+                return told.replace(f"{os.path.realpath(folder)}{os.sep}", "")
+        case Told(text):
+            return text
+        case _:
+            assert_never(example)
+
+
+def _refused(parse: Callable[[Span], object], name: str, text: str) -> str:
+    try:
+        parse(Span(Document(name, text), 0, len(text)))
+    except Refused as refused:
+        return "\n\n".join(map(str, refused.diagnostics))
+    return ""
+
+
+def _blocks(example: Example, goldens: Path) -> Iterator[tuple[str, str]]:
+    """What stands in the example, then what is said to it; each with the name of its syntax."""
+    match example:
+        case Golden(name):
+            yield _SYNTAX[Path(name).suffix], (goldens / name).read_text(encoding="utf-8")
+        case InQuery(text) | InCondition(text):
+            yield "sparql", text
+        case InTemplate(text, _):
+            yield "turtle", text
+        case InFiles(files):
+            for name, text in files:
+                if text and text != RULE:
+                    yield (
+                        _SYNTAX.get(Path(name).suffix, "text"),
+                        f"# {name}\n{text}" if Path(name).suffix in (".yaml", ".dotr", ".ttl", ".dlog") else text,
+                    )
+        case Told():
+            pass
+    yield "text", said(example, goldens)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page(Path("tests/errors")))

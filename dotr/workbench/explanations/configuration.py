@@ -1,0 +1,143 @@
+"""The codes of configurations, rule tests and the command line."""
+
+from __future__ import annotations
+
+from dotr.workbench.explanations.noun import RULE, Explained, InFiles, Told
+
+_OUTPUT = "output: [{ format: ndjson, path: out.ndjson }]\n"
+_INPUTS = "input: [{ name: a, format: ndjson, path: a.ndjson }]\n"
+_INPUT = _INPUTS + _OUTPUT
+
+
+def _config(text: str) -> InFiles:
+    return InFiles((("example.yaml", text), ("rules.dotr", RULE), ("a.ndjson", "")))
+
+
+CONFIGURATION: tuple[Explained, ...] = (
+    Explained(
+        "C102",
+        "Not a configuration",
+        "The file is no YAML, or no mapping of keys to values, or empty.",
+        "Mend the place shown.",
+        _config("name: example\nrules: [rules.dotr\n"),
+    ),
+    Explained(
+        "C103",
+        "A key is given twice",
+        "YAML would keep one of the two values and say nothing.",
+        "Keep one.",
+        _config("name: a\nname: b\nrules: [rules.dotr]\n" + _INPUT),
+    ),
+    Explained(
+        "C104",
+        "An unknown environment variable",
+        "`${NAME}` stands for a variable of the environment that is not set.",
+        "Set it, or write `${NAME:-default}`.",
+        _config("name: example\nrules: ['${DOTR_EXAMPLE_RULES}/rules.dotr']\n" + _INPUT),
+    ),
+    Explained(
+        "C105",
+        "`--set` does not fit",
+        "The option is not `key.path=value`, or the configuration has no such place.",
+        "For example `--set output.0.path=elsewhere.ndjson`.",
+        Told("C105 --set output is not key.path=value\nFor example --set output.0.path=x"),
+    ),
+    Explained(
+        "C201",
+        "An unknown key",
+        "Keys that mean nothing are errors, so that none is misspelt.",
+        "Mend it.",
+        _config("name: example\nrule: [rules.dotr]\n" + _INPUT),
+    ),
+    Explained(
+        "C202", "A key is missing", "The configuration, or the rule test, needs it.", "Add it.", _config("rules: [rules.dotr]\n" + _INPUT)
+    ),
+    Explained(
+        "C203",
+        "A value does not fit its key",
+        "A number where a list is wanted, an unknown format, and the like.",
+        "Write what is expected.",
+        _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: xml, path: a.xml }]\n" + _OUTPUT),
+    ),
+    Explained(
+        "C204",
+        "Keys that do not go together",
+        "`time` and `map` belong to csv inputs. A rule test has either `config`, or `rules`, `knowledge` and `time` of its own.",
+        "Leave one out.",
+        _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: ndjson, path: a.ndjson, time: at }]\n" + _OUTPUT),
+    ),
+    Explained(
+        "C205",
+        "No time, or no length of time",
+        "A time is an integer or an ISO 8601 date-time; a delay is written like `30 s`.",
+        "Write it so.",
+        _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: ndjson, path: a.ndjson, lateness: soon }]\n" + _OUTPUT),
+    ),
+    Explained(
+        "C206",
+        "Paths in each other's way",
+        "A run would write over another of its outputs, or over what it reads.",
+        "Choose a path that nothing else has.",
+        _config("name: example\nrules: [rules.dotr]\n" + _INPUTS + "output: [{ format: ndjson, path: a.ndjson }]\n"),
+    ),
+    Explained(
+        "C207",
+        "`--fresh` does not remove this",
+        "`--fresh` removes what earlier runs wrote, and nothing that was not made by one.",
+        "Is the path right? If it is, remove it by hand.",
+        Told(
+            "C207 --fresh does not remove notes.txt, the output: it was not made by a run (it does not begin as such a file does)\n"
+            "Is the path right? If it is, remove it by hand."
+        ),
+    ),
+    Explained(
+        "C208",
+        "A rule test's graph or term cannot be read",
+        "Graphs of a rule test are Turtle with its `prefixes`; attributes are RDF terms as in Turtle.",
+        "Mend it.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    "rules: [rules.dotr]\ncases:\n  - name: one\n    stream: [ { at: 1, graph: ':a a A .' } ]\n    expect: []\n",
+                ),
+                ("rules.dotr", RULE),
+            )
+        ),
+    ),
+    Explained(
+        "C301",
+        "There is no such file",
+        "Nothing is at this path, or no file matches the pattern.",
+        "Mend the path: it is relative to the configuration.",
+        _config("name: example\nrules: [rulez.dotr]\n" + _INPUT),
+    ),
+    Explained(
+        "C302",
+        "A file cannot be read or removed",
+        "It is not UTF-8, or this user may not.",
+        "Save it as UTF-8; mend its rights.",
+        Told("C302 cannot read rules/fire.dotr: permission denied"),
+    ),
+    Explained(
+        "C303",
+        "Nothing that `dotr check` knows",
+        "It checks rule files, Datalog files, configurations and rule tests.",
+        "Name one of them, or a folder that holds some.",
+        InFiles((("notes.txt", "To do.\n"),)),
+    ),
+    Explained(
+        "C304",
+        "A file cannot be written",
+        "`dotr new` or `dotr bundle` may not write there.",
+        "Choose a folder that can be written.",
+        Told("C304 cannot write /dotr.zip: Permission denied\nChoose a folder that can be written."),
+    ),
+    Explained(
+        "C305",
+        "The folder is in use",
+        "`dotr new` writes a project into a folder that is empty, or not there yet.",
+        "Name another.",
+        Told("C305 plant is there and not empty\nName a folder that is empty, or not there yet."),
+    ),
+)

@@ -1,0 +1,140 @@
+"""The codes of background knowledge (K1), Datalog files (K2) and the safety of their rules (K3)."""
+
+from __future__ import annotations
+
+from dotr.workbench.explanations.noun import RULE, Explained, Golden, InFiles, Told
+
+_CONFIG = "name: example\nknowledge: {{ graphs: [{}] }}\nrules: [rules.dotr]\ninput: [{{ name: a, format: ndjson, path: a.ndjson }}]\n"
+_CONFIG += "output: [{{ format: ndjson, path: out.ndjson }}]\n"
+
+
+def _graph(name: str, text: str) -> InFiles:
+    return InFiles((("example.yaml", _CONFIG.format(name)), (name, text), ("rules.dotr", RULE), ("a.ndjson", "")))
+
+
+def _rule(text: str) -> InFiles:
+    return InFiles((("rules.dlog", f"@prefix : <http://example.org/> .\n{text}\n"),))
+
+
+KNOWLEDGE: tuple[Explained, ...] = (
+    Explained(
+        "K101",
+        "There is no such graph",
+        "A file of background knowledge went away between the check of the configuration and its loading.",
+        "Mend the path under `knowledge: graphs`.",
+        Told("K101 kb/building.ttl: no such file\nkb holds building.dlog, city.ttl."),
+    ),
+    Explained(
+        "K102",
+        "Unknown RDF syntax",
+        "The syntax of a graph is told by its file's extension, `.gz` apart.",
+        "Rename or convert the file.",
+        _graph("rooms.txt", "hall"),
+    ),
+    Explained(
+        "K103",
+        "A graph cannot be read",
+        "The file cannot be opened, or its gzip is damaged.",
+        "Give a file that this user may read; compress it again.",
+        Told("K103 kb/building.ttl.gz: damaged gzip file: Not a gzipped file (b'@p')\nCompress it again, or give the plain file."),
+    ),
+    Explained(
+        "K104",
+        "A graph is not RDF",
+        "The file breaks its syntax. Nothing of it was loaded.",
+        "Mend the place shown.",
+        _graph("rooms.ttl", "<http://example.org/hall> a .\n"),
+    ),
+    Explained(
+        "K105",
+        "A triple term",
+        "RDF 1.1 has no triples inside triples.",
+        "Name the statement by an IRI of its own.",
+        _graph("rooms.ttl", "<http://e/a> <http://e/says> <<( <http://e/b> <http://e/p> <http://e/c> )>> .\n"),
+    ),
+    Explained(
+        "K106",
+        "An N3 formula or rule",
+        "N3 files may hold triples only.",
+        "Write rules as Datalog.",
+        _graph("rooms.n3", "{ <http://e/x> a <http://e/A> } => { <http://e/x> a <http://e/B> } .\n"),
+    ),
+    Explained(
+        "K107",
+        "A JSON-LD context elsewhere",
+        "Nothing is fetched from the network, contexts neither.",
+        "Write the context into the file, or convert it.",
+        _graph("rooms.jsonld", '{ "@context": "https://schema.org/", "@id": "http://e/hall" }\n'),
+    ),
+)
+
+
+def _datalog(code: str, title: str, meaning: str, way_out: str, stem: str = "") -> Explained:
+    return Explained(code, title, meaning, way_out, Golden(f"{stem or code}.dlog"))
+
+
+DATALOG: tuple[Explained, ...] = (
+    _datalog(
+        "K201", "Something else was expected", "The text is no Datalog in the paper's notation or RDFox's.", "Write what can stand there."
+    ),
+    _datalog("K202", "An unknown prefix", "The file declares no such prefix. A file without any uses the configuration's.", "Declare it."),
+    _datalog(
+        "K203",
+        "An atom of the wrong size",
+        "`:C(?x)` is a class, `:p(?x, ?y)` a property, `[?s, ?p, ?o]` a triple.",
+        "Give it that many terms.",
+    ),
+    _datalog(
+        "K204", "A term in the wrong place", "A literal cannot be a subject; a predicate is an IRI or a variable.", "Turn them round."
+    ),
+    _datalog("K205", "A blank node in a rule", "In a rule a blank node would be a name that nothing else has.", "Use a variable."),
+    _datalog("K206", "A relative IRI", "There is no base that it could be relative to.", "Write it in full, or declare `@base`."),
+    _datalog(
+        "K207",
+        "Not part of this Datalog",
+        "Aggregates, SKOLEM and conditions inside NOT are refused.",
+        "Write aggregates as clauses of a temporal rule.",
+        "K207_aggregate",
+    ),
+    _datalog("K208", "A bracket or a string is not closed", "It has no end.", "Close it."),
+    _datalog(
+        "K209",
+        "Another event in a Datalog rule",
+        "A Datalog rule is about one instant: `M.?v`, `time(M)` and EXISTS belong to temporal rules and queries.",
+        "Write a temporal rule.",
+    ),
+    _datalog(
+        "K211",
+        "A quantified variable occurs outside",
+        "`NOT EXISTS ?x IN …` says that ?x belongs to the negation alone.",
+        "Rename one of the two.",
+    ),
+    Explained(
+        "K301",
+        "The head has a variable that the body does not bind",
+        "A rule derives triples about terms that are there.",
+        "Bind the variable by an atom, or by BIND.",
+        _rule("[?x, :near, ?z] :- [?x, :in, ?y] ."),
+    ),
+    Explained(
+        "K302",
+        "A FILTER has a variable that nothing binds",
+        "Its condition could never hold.",
+        "Bind the variable by an atom.",
+        _rule(":Hot(?x) :- [?x, :val, ?v], FILTER(?w > 60) ."),
+    ),
+    Explained(
+        "K303",
+        "A BIND has a variable that nothing binds",
+        "Its expression could never have a value.",
+        "Bind the variable by an atom.",
+        _rule("[?x, :twice, ?y] :- [?x, :val, ?v], BIND(?w * 2 AS ?y) ."),
+    ),
+    Explained(
+        "K304",
+        "NOT is not evaluated yet",
+        "Negation in Datalog is part of the language, and this release does not run it.",
+        "Put FILTER NOT EXISTS into the query that uses the result.",
+        _rule(":Working(?x) :- :Sensor(?x), NOT :Broken(?x) ."),
+    ),
+)

@@ -1,0 +1,226 @@
+"""The codes of rule files."""
+
+from __future__ import annotations
+
+from dotr.workbench.explanations.noun import Explained, Golden, InFiles
+
+
+def _rule(code: str, title: str, meaning: str, way_out: str) -> Explained:
+    return Explained(code, title, meaning, way_out, Golden(f"{code}.dotr"))
+
+
+_STATIC = """\
+PREFIX : <http://example.org/>
+rule Fire
+define Fire = [ [] :at ?room ]
+from Room = [ SELECT ?room WHERE { ?room a :Room } ]
+with Fire.?room = Room.?room
+"""
+_ONE_CORE = """\
+PREFIX : <http://example.org/>
+query Temp = [ SELECT ?room ?v WHERE { ?t :room ?room ; :val ?v } ]
+rule Hotter
+define Hotter = [ [] :at ?room ]
+from Temp and last Temp as Before [ FILTER(?v < Temp.?v) ] within 5 min from Temp
+with Hotter.?room = Temp.?room
+"""
+_CONFIG = """\
+name: example
+knowledge: { graphs: [rooms.ttl] }
+rules: [rules.dotr]
+input: [{ name: a, format: ndjson, path: a.ndjson }]
+output: [{ format: ndjson, path: out.ndjson }]
+"""
+
+RULES: tuple[Explained, ...] = (
+    _rule(
+        "D101",
+        "Something else was expected",
+        "The text does not follow the grammar. The message names what could have stood at the place reached; reading goes on with the next "
+        "statement, so that each broken statement of a file is reported.",
+        "Write one of the things named. A word of the language (`rule`, `last`, `every`, …) cannot be a label.",
+    ),
+    _rule("D102", "A bracket is not closed", "A bracket has no partner, or another kind of bracket closes it.", "Add or mend the bracket."),
+    _rule(
+        "D103",
+        "A string is not closed",
+        "A string between single quotes must end on its line.",
+        "Close it, or write it between three quotes.",
+    ),
+    _rule("D201", "Two rules of one name", "Rules are told apart by name, in all files together.", "Rename one."),
+    _rule("D202", "Two shared queries of one label", "A `query` is defined once, in all files together.", "Rename one, or keep one."),
+    _rule(
+        "D203",
+        "A label is not bound",
+        "`from`, `between`, `consuming`, `L.?v` or `time(L)` names a label that the rule does not bind, or binds only later: clauses "
+        "bind in the order written, and nothing is bound before the anchor.",
+        "Mend the name, or move the clause.",
+    ),
+    _rule(
+        "D204",
+        "Two events of a rule have one label",
+        "Each event of a rule needs a label of its own.",
+        "Give one a label: `Temp as Before`.",
+    ),
+    _rule(
+        "D205",
+        "There is no such query or event",
+        "A label that is not followed by `= [ … ]` must be a shared query, or the event that some rule defines.",
+        "Mend the name, or define it. `dotr check` of a configuration reads all rule files together.",
+    ),
+    _rule("D206", "One label for a query and an event", "Nobody could say which is meant.", "Rename one."),
+    _rule(
+        "D207",
+        "The event has no such attribute",
+        "The attributes of a fact are the variables that its query projects; those of a composite event are the `with` variables of the "
+        "rules that define it.",
+        "Add the variable to the SELECT line, or to `with`; or mend the name.",
+    ),
+    _rule(
+        "D208",
+        "A plain variable in `if` or `with`",
+        "Behind `if` and `with` a variable without a label must be an aggregate of the rule.",
+        "Write `L.?v`.",
+    ),
+    _rule(
+        "D209",
+        "The template needs what `with` does not bind",
+        "Every variable of `define` gets its value from `with`.",
+        "Add the assignment.",
+    ),
+    _rule("D210", "Assigned twice", "`with` gives a variable one value.", "Keep one."),
+    _rule(
+        "D211", "An assignment to another label", "`with` assigns the attributes of the event that the rule defines.", "Write its label."
+    ),
+    _rule(
+        "D212",
+        "Not one event",
+        "A negated event is none, and an aggregated one is many: `L.?v`, `time(L)` and `from L` need exactly one.",
+        "Use the aggregate's variable, or another label.",
+    ),
+    _rule("D213", "The aggregate is over something else", "`F(L.?v) of E …` needs L and E to be one label.", "Write one label."),
+    _rule("D214", "Two aggregates of one name", "Aggregates are told apart by their variable.", "Rename one."),
+    _rule("D215", "A prefix is declared twice", "In one file a prefix has one IRI.", "Remove one."),
+    _rule("D216", "A prefix has a relative IRI", "There is nothing that it could be relative to.", "Write the IRI in full."),
+    _rule(
+        "D217",
+        "An assignment is never used",
+        "Neither the template nor another rule asks for this attribute. It is written to the output all the same.",
+        "Use it, or leave it out.",
+    ),
+    _rule(
+        "D218",
+        "A label hides another",
+        "The rule's own query has the label of a shared query or of an event; inside the rule its own is meant.",
+        "Rename one.",
+    ),
+    _rule(
+        "D219",
+        "A variable is never bound",
+        "No triple of the query gives this variable a value. A comparison with it is an error, hence never true.",
+        "Mend the name, or add a triple.",
+    ),
+    _rule(
+        "D220",
+        "No rule reads the query",
+        "A shared query is there for rules. One that none reads changes no output; its facts can still be asked for in a rule test.",
+        "Leave it out, or read it.",
+    ),
+    _rule(
+        "D221",
+        "An aggregate is never used",
+        "Neither `if` nor `with` names the variable, and its events are not consumed: without the clause the rule means the same.",
+        "Use it, or leave the clause out.",
+    ),
+    _rule("D301", "No window", "Every clause says how far it looks, from which event.", "Add `within 5 min from …`."),
+    _rule(
+        "D302",
+        "Unknown unit",
+        "Units are us, ms, s, min, h and d, and their names. `m` is refused: it could be months.",
+        "Write one of them.",
+    ),
+    _rule(
+        "D303",
+        "An empty interval",
+        "No distance lies in the interval, so no event ever could.",
+        "Write the nearer bound first; the same instant is `[0, 0]`.",
+    ),
+    _rule(
+        "D304",
+        "No duration",
+        "The text is not a length of time: not an xsd:duration, or one of years and months, or negative, or finer than a microsecond.",
+        'Write `5 min` or `"PT5M"^^xsd:duration`.',
+    ),
+    _rule("D305", "Nothing is selected", "`last 0` and `first 0` select no event.", "Count from 1."),
+    _rule("D306", "Unknown aggregate", "Aggregates are count, sum, avg, min and max.", "Use one of them."),
+    _rule("D307", "An aggregate of everything", "Only `count` takes `*`.", "Name an attribute."),
+    _rule("D308", "A negated event is consumed", "There is no such event in a match.", "Leave it out."),
+    _rule(
+        "D309",
+        "EXISTS beside another event",
+        "One condition holds EXISTS and `M.?v`. EXISTS is asked of one instant, the other event comes later.",
+        "Write two FILTERs.",
+    ),
+    _rule(
+        "D310",
+        "A suspiciously long window",
+        "The rule keeps every event that a window may still reach, here for more than 30 days.",
+        "Check the unit. If it is meant, go on: it is a warning.",
+    ),
+    _rule("D311", "The anchor is consumed", "An anchor is looked at once. Consuming it has no effect.", "Leave it out."),
+    _rule("D312", "A timer of no length", "`every 0` would be all the time, and `delayed by 0` no delay.", "Write a length."),
+    _rule(
+        "D313",
+        "A condition never holds",
+        "It is a constant, or conditions that must hold together exclude each other, whatever the data.",
+        "Leave one out, or join them by `||`.",
+    ),
+    _rule(
+        "D314",
+        "A comparison is never true",
+        "The two sides never have a kind of value in common: an IRI is not equal to a number, a string not to an integer, and IRIs have "
+        "no order. It is said only where the text proves it: a subject is no literal, `STR(…)` is a string, `count` a number.",
+        'Compare what can be compared: the value rather than its subject, `5` rather than `"5"`.',
+    ),
+    _rule(
+        "D401",
+        "A cycle at one instant",
+        "These rules need each other's events of the same instant, so none can come first.",
+        "Let one look strictly into the past: `within (0, …] from` its anchor.",
+    ),
+    _rule(
+        "D402",
+        "An event needs itself at one instant",
+        "A rule may depend on its own event only in the past.",
+        "Choose it by a clause, `within (0, …]` from the anchor, or let the anchor be delayed.",
+    ),
+    Explained(
+        "D501",
+        "The query holds of the background alone",
+        "The query has answers that need nothing of the stream: each is a fact at every instant.",
+        "Add a pattern that only the stream can match; for something done regularly see `every … for`.",
+        InFiles(
+            (
+                ("example.yaml", _CONFIG),
+                ("rules.dotr", _STATIC),
+                ("rooms.ttl", "<http://example.org/hall> a <http://example.org/Room> .\n"),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
+    Explained(
+        "D502",
+        "The rule runs on one core",
+        "A rule is spread over cores by a value that all its events share. Here nothing ties every event to the anchor by equality.",
+        "Add an equality such as `?room = Smoke.?room` where it is meant. Else leave it: the output is the same.",
+        InFiles(
+            (("example.yaml", _CONFIG.replace("knowledge: { graphs: [rooms.ttl] }\n", "")), ("rules.dotr", _ONE_CORE), ("a.ndjson", ""))
+        ),
+    ),
+    _rule(
+        "D901",
+        "Not evaluated yet",
+        "This is part of the language, and this release does not run it.",
+        "Write the rule without it, or wait.",
+    ),
+)

@@ -1,0 +1,101 @@
+"""The codes of inputs and outputs (I), and of Spark (S)."""
+
+from __future__ import annotations
+
+from dotr.workbench.explanations.noun import RULE, Explained, InFiles, Told
+
+_CONFIG = 'name: example\nprefixes: {{ "": "{}" }}\nrules: [rules.dotr]\ninput: [{{ name: a, {} }}]\n'
+_CONFIG += "output: [{{ format: ndjson, path: out.ndjson }}]\n"
+_CSV = _CONFIG.format("http://example.org/", 'format: csv, path: a.csv, time: at, map: "[] :speed {speed} ."')
+
+
+def _csv(header: str) -> InFiles:
+    return InFiles((("example.yaml", _CSV), ("rules.dotr", RULE), ("a.csv", header)))
+
+
+INPUTS: tuple[Explained, ...] = (
+    Explained(
+        "I101",
+        "An input cannot be read",
+        "The file cannot be opened, or its compression is damaged.",
+        "Is the path right, and may this user read it?",
+        Told("I101 cannot read data/a.ndjson: Permission denied\nIs the input's path right, and may you read it?"),
+    ),
+    Explained("I102", "A CSV file without a header", "The first line of a CSV file names its columns.", "Add it.", _csv("")),
+    Explained(
+        "I103", "A column is missing", "`time` or `map` names a column that the file does not have.", "Mend the name.", _csv("at,sped\n")
+    ),
+    Explained("I104", "Two columns of one name", "Nobody could say which is meant.", "Rename one.", _csv("at,speed,speed\n")),
+    Explained(
+        "I105",
+        "A prefix cannot be used",
+        "Its IRI is none.",
+        "Give the whole IRI.",
+        InFiles(
+            (
+                ("example.yaml", _CONFIG.format("not an IRI", "format: ndjson, path: a.ndjson")),
+                ("rules.dotr", RULE),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
+    Explained(
+        "I201",
+        "The output is there already",
+        "A run never mixes its output with an older run's.",
+        "Use `--fresh` to remove it first, or another path.",
+        Told(
+            "I201 out/fire.ndjson is there already\n"
+            "A run does not mix its output with an older one's: use --fresh to remove it first, or another path."
+        ),
+    ),
+    Explained(
+        "I202",
+        "The output cannot be written",
+        "The folder may not be written by this user, or the disk is full.",
+        "Choose a path that can be written.",
+        Told("I202 cannot write out/fire.ndjson: permission denied\nChoose a path that can be written."),
+    ),
+)
+
+SPARK: tuple[Explained, ...] = (
+    Explained(
+        "S101",
+        "Spark cannot run here",
+        "Spark needs Java 17 or later, or the packages of `dotr[spark]`. It is an error where the command line asked for Spark; else "
+        "the run goes on in process.",
+        "Install what is missing, or run with `--engine local`.",
+        Told("S101 Spark cannot run here: there is no Java\nInstall Java 17 or later, or run with --engine local."),
+    ),
+    Explained(
+        "S102",
+        "The checkpoint cannot be used",
+        "It belongs to another program, other inputs or another release. A checkpoint goes on with what it was made for.",
+        "Start over with `--fresh`, or name another `spark.checkpoint`.",
+        Told(
+            "S102 the checkpoint out/fire/checkpoint cannot be used: it is of another program\n"
+            "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
+        ),
+    ),
+    Explained(
+        "S103",
+        "The checkpoint cannot be written",
+        "The folder may not be written by this user, or the disk is full.",
+        "Name another folder as `spark.checkpoint`.",
+        Told("S103 the checkpoint /checkpoint cannot be written: Permission denied\nName another folder as spark.checkpoint."),
+    ),
+    Explained(
+        "S104",
+        "The checkpoint is elsewhere",
+        "Checkpoints are folders of this machine, local or mounted.",
+        "Name such a folder.",
+        Told("S104 the checkpoint s3://bucket/checkpoint is not a folder of this machine\nName a local or mounted folder."),
+    ),
+    Explained(
+        "S105",
+        "The state in the checkpoint cannot be used",
+        "It was written by another release, or is damaged.",
+        "Start over with `--fresh`.",
+        Told("S105 the state in the checkpoint cannot be used: it is of version 1, this release reads 2"),
+    ),
+)
