@@ -12,7 +12,7 @@ from dotr.engine.stage_one import Asked
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.stream import Firing, Instant
 from dotr.model.terms import Label, Triple, Variable
-from dotr.model.time import Clock
+from dotr.model.time import LAST_MICRO, Clock
 from dotr.outputs.writing import ntriples, output_order
 
 
@@ -68,7 +68,18 @@ class OutputEvent:
 
 
 class Session:
-    """A program with state, advanced by its caller. Times are integers in the program's unit."""
+    """A program with state, advanced by its caller. Times are integers in the program's unit.
+
+    >>> from dotr.engine.program import compile_program
+    >>> from dotr.engine.spec import ProgramSpec
+    >>> from dotr.model.places import Document
+    >>> rule = "define B = [ ?x a :B ] from A = [ SELECT ?x WHERE { ?x a :A } ] with B.?x = A.?x"
+    >>> program = compile_program(ProgramSpec((Document("b.dotr", rule),), prefixes={"": "http://e/"}))
+    >>> with program.session() as session:
+    ...     [event] = session.advance(12, ":x a :A .")
+    >>> event.time, event.rule, event.type, event.attributes
+    (12, 'B', 'B', {'x': '<http://e/x>'})
+    """
 
     def __init__(self, program: Program) -> None:
         self._unit = program.spec.unit
@@ -83,21 +94,27 @@ class Session:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._finished = True
 
-    def advance(self, time: int, *graphs: str | Iterable[Triple]) -> list[OutputEvent]:
-        """The events of the instant at `time`, the merge of the graphs: Turtle text with the program's prefixes, or triples of terms.
+    def advance(self, time: int, *graphs: str | Iterable[Iterable[object]]) -> list[OutputEvent]:
+        """The events of the instant at `time`, the merge of the graphs: Turtle text with the program's prefixes, or triples, whose terms
+        are N-Triples text or terms of pyoxigraph or rdflib.
 
-        Without a graph time passes and nothing held; an empty graph is an instant. Raises ValueError for a time not after the last, an
-        unreadable graph, or a finished session.
+        Without a graph time passes and nothing holds; an empty graph is an instant. Raises ValueError for a time not after the last, an
+        unreadable graph, or a finished session; then nothing has changed.
         """
         if self._finished:
             raise ValueError("the session is finished")
+        if type(time) is not int:
+            raise ValueError(f"{time!r} is no time: it is an integer that counts the program's unit")
         if self._last is not None and time <= self._last:
-            raise ValueError(f"time {time} is not after {self._last}, the time of the last instant")
-        elements = [read_graph(graph, self._prefixes) if isinstance(graph, str) else local(graph) for graph in graphs]
+            raise ValueError(f"time {time} is not after {self._last}, the last one")
+        now = time * self._unit.value
+        if not -LAST_MICRO < now < LAST_MICRO:
+            raise ValueError(f"{time} is no time that can be: is the program's unit right?")
+        elements = [read_graph(graph, self._prefixes) if isinstance(graph, str) else read_triples(graph) for graph in graphs]
         self._last = time
         if not elements:
             return []
-        firings, _ = self._engine.step(merge(time * self._unit.value, elements))
+        firings, _ = self._engine.step(merge(now, elements))
         return [self._event(firing) for firing in firings]
 
     def finish(self) -> list[OutputEvent]:
@@ -110,15 +127,28 @@ class Session:
         return OutputEvent(time, firing.rule, firing.event, dict(firing.attributes), ntriples(firing.graph))
 
 
-def local(triples: Iterable[Triple]) -> tuple[Triple, ...]:
-    """Triples with their blank nodes renamed `_:0`, `_:1`, … in order of appearance.
+def read_triples(triples: Iterable[Iterable[object]]) -> tuple[Triple, ...]:
+    """Triples of terms, read as an element's graph is; raises ValueError with the reason in words.
 
-    >>> local([("_:x", "<http://e/p>", "_:y"), ("_:y", "<http://e/p>", "_:x")])
-    (('_:0', '<http://e/p>', '_:1'), ('_:1', '<http://e/p>', '_:0'))
+    >>> read_triples([("_:x", "<http://e/p>", '"1"^^<http://www.w3.org/2001/XMLSchema#string>')])
+    (('_:0', '<http://e/p>', '"1"'),)
+    >>> read_triples([("http://e/x", "<http://e/p>", "_:y")])
+    Traceback (most recent call last):
+    ValueError: http://e/x <http://e/p> _:y . is no triple in N-Triples: the prefix http: has not been declared
     """
-    names: dict[str, str] = {}
+    lines = [" ".join(map(_written, triple)) + " ." for triple in triples]
+    try:
+        return read_graph("\n".join(lines), {})
+    except ValueError:
+        for line in lines:
+            try:
+                read_graph(line, {})
+            except ValueError as error:
+                raise ValueError(f"{line} is no triple in N-Triples: {error}") from None
+        raise
 
-    def renamed(term: str) -> str:
-        return names.setdefault(term, f"_:{len(names)}") if term[0] == "_" else term
 
-    return tuple([(renamed(s), p, renamed(o)) for s, p, o in triples])
+def _written(term: object) -> str:
+    """A term's N-Triples text; rdflib's terms are texts that lack the brackets, and say it by n3()."""
+    n3 = getattr(term, "n3", None)
+    return str(n3() if callable(n3) else term)
