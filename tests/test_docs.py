@@ -1,0 +1,112 @@
+"""Every example of docs/language.md is a test: by the engine and by the oracle.
+
+An example is what stands between two YAML blocks: files, each a block whose first line is `# name`, and the rule test that ends it. What
+the engine refuses as not evaluated yet is asked of the oracle alone, until it is refused no more.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dotr.diagnostics import Severity
+from dotr.workbench.rule_tests import run_tests
+from tests.oracle.cases import difference, read_cases, read_world
+from tests.oracle.program import run
+
+DOCS = Path(__file__).parent.parent / "docs"
+NOT_YET = {"D901", "K304"}
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"# (\S+\.(?:dotr|dlog|ttl))\n")
+
+
+@dataclass(frozen=True)
+class Example:
+    line: int
+    files: tuple[tuple[str, str], ...]
+    test: str
+
+    def write(self, folder: Path) -> Path:
+        for name, text in self.files:
+            (folder / name).write_text(text, encoding="utf-8")
+        path = folder / "example.yaml"
+        path.write_text(self.test, encoding="utf-8")
+        return path
+
+
+def examples(page: str) -> list[Example]:
+    found: list[Example] = []
+    files: list[tuple[str, str]] = []
+    for block in BLOCK.finditer(page):
+        syntax, text = block.groups()
+        if syntax == "yaml":
+            found.append(Example(page.count("\n", 0, block.start()) + 1, tuple(files), text))
+            files = []
+        elif named := FILE.match(text):
+            files.append((named[1], text))
+    return found
+
+
+EXAMPLES = examples((DOCS / "language.md").read_text(encoding="utf-8"))
+PARAMETERS = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example.files[-1][0]}:{example.line}")
+
+
+@PARAMETERS
+def test_the_oracle_says_so(example: Example, tmp_path: Path) -> None:
+    file = read_cases(example.write(tmp_path))
+    rules = [(path.name, path.read_text()) for path in file.rules]
+    graphs = [path.read_text() for path in file.graphs]
+    datalog = [(path.name, path.read_text()) for path in file.datalog]
+    for case in file.cases:
+        result = run(read_world(rules, graphs, datalog, file.entailment, file.prefixes, case.clock), case.elements)
+        assert not result.decided_by_names
+        assert case.expect is None or difference(case.expect, result.outputs) == "", case.name
+        assert case.facts is None or difference(case.facts, result.facts) == "", case.name
+
+
+@PARAMETERS
+def test_the_engine_says_so(example: Example, tmp_path: Path) -> None:
+    outcomes = list(run_tests([str(example.write(tmp_path))]))
+    problems = [problem for outcome in outcomes for problem in outcome.problems if problem.severity is Severity.ERROR]
+    if problems:
+        assert {problem.code for problem in problems} <= NOT_YET, "\n".join(map(str, problems))
+        pytest.xfail("not evaluated yet")
+    assert [outcome.difference for outcome in outcomes if outcome.difference] == []
+
+
+def test_every_construct_has_an_example() -> None:
+    text = "\n".join(text for example in EXAMPLES for _, text in example.files)
+    constructs = (
+        "each",
+        "last",
+        "first",
+        "last 2",
+        "first 2",
+        "not",
+        "between",
+        "count(*)",
+        "distinct",
+        "avg(",
+        "max(",
+        "if",
+        "with",
+        "consuming",
+    )
+    for construct in (
+        *constructs,
+        "query",
+        "as",
+        "every",
+        "for [",
+        "delayed by",
+        "time(",
+        "within [0, 0]",
+        "^^xsd:duration",
+        "dotr_id",
+        "NOT",
+        "BIND",
+    ):
+        assert construct in text, construct
