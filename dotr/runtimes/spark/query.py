@@ -58,7 +58,10 @@ def _start(session: SparkSession, job: Job, sink: Sink, checkpoint: str) -> Stre
 
 @contextmanager
 def _interrupts() -> Iterator[threading.Event]:
-    """Turns Ctrl-C into an event while it holds: in the middle of a call to the JVM an exception would leave the connection in pieces."""
+    """Turns Ctrl-C and SIGTERM into an event while it holds.
+
+    In the middle of a call to the JVM an exception would leave the connection in pieces.
+    """
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted
@@ -67,8 +70,9 @@ def _interrupts() -> Iterator[threading.Event]:
     def handle(number: int, frame: FrameType | None) -> None:
         interrupted.set()
 
-    before = signal.signal(signal.SIGINT, handle)
+    before = [(number, signal.signal(number, handle)) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
         yield interrupted
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before:
+            signal.signal(number, handler)
