@@ -42,7 +42,7 @@ class Diagnostic:
         The rule binds Smoke. Did you mean Smoke?
         """
         kind = "warning: " if self.severity is Severity.WARNING else ""
-        lines = [f"{self.code} {kind}{self.message}"]
+        lines = [f"{self.code} {kind}{self.message.translate(_CONTROLS)}"]
         if self.span is not None:
             line, column = self.span.line_column
             lines[0] = f"{self.span.document.name}:{line}:{column}: {lines[0]}"

@@ -131,7 +131,7 @@ def _clashes(config: Config, targets: Sequence[Target]) -> list[Diagnostic]:
             continue
         path = Path(target.path).resolve()
         why, hint = "", "Choose a path that nothing else has."
-        if re.search(r"\w\w:/", target.path):
+        if re.search(r"\w\w:/", target.path) and target.place != config.place("name"):
             why, hint = "is on no disk of this machine", "Name a local or mounted folder."
         for other, name, what in known:
             if not why and (other == path or path in other.parents):

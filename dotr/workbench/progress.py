@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from dotr.model.stream import Reason
 from dotr.runtimes.letters import LOG
 from dotr.runtimes.totals import Progress, Totals
 
@@ -77,7 +78,6 @@ def _logging(console: Console, level: int) -> Iterator[None]:
 def line(name: str, totals: Totals, seconds: float) -> str:
     """What a run has done, in a line.
 
-    >>> from dotr.model.stream import Reason
     >>> line("city", Totals(7416, 432, 22959, 168, {Reason.LATE: 3}), 2.0)
     'city: 7,416 elements (3,708/s), 432 instants, 168 events, 3 late, 2 s'
     """
@@ -99,7 +99,7 @@ def dead(totals: Totals) -> str:
     >>> dead(Totals())
     '0 late'
     """
-    return ", ".join(f"{count:,} {reason.value}" for reason, count in totals.dead.items() if count) or "0 late"
+    return ", ".join(f"{totals.dead[reason]:,} {reason.value}" for reason in Reason if totals.dead.get(reason)) or "0 late"
 
 
 def counted(number: int, noun: str) -> str:

@@ -1,0 +1,95 @@
+"""A user's folder with a small pipeline, and the command line to try on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from _pytest.capture import CaptureResult
+
+from dotr.cli import main
+
+RULE = """\
+PREFIX : <http://e/>
+rule R
+define Out = [ dotr_id a :Out ; :x ?x ]
+from A = [ SELECT ?x WHERE { ?x a :A } ]
+with Out.?x = A.?x
+"""
+CONFIG = """\
+name: small
+prefixes: { "": "http://e/" }
+rules: [r.dotr]
+input:
+  - { name: a, format: ndjson, path: a.ndjson }
+output:
+  - { path: out.ndjson }
+dead_letter: dead.ndjson
+engine: local
+"""
+DATA = '{"time": 1, "graph": ":a a :A ."}\n'
+TEST = """\
+rules: [r.dotr]
+prefixes: { "": "http://e/" }
+cases:
+  - name: one
+    stream: [ { at: 1, graph: ":a a :A ." } ]
+    expect: [ { at: 1, event: Out, attributes: { x: ":a" } } ]
+"""
+
+
+class Answer(NamedTuple):
+    """What a command ended with, and said."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Project:
+    """The folder: r.dotr, c.yaml, a.ndjson and t.yaml, and whatever a test makes of them. It is the working directory."""
+
+    def __init__(self, folder: Path, read: Callable[[], CaptureResult[str]]) -> None:
+        self.folder = folder
+        self._read = read
+        for name, text in (("r.dotr", RULE), ("c.yaml", CONFIG), ("a.ndjson", DATA), ("t.yaml", TEST)):
+            self.write(name, text)
+
+    def write(self, name: str, text: str | bytes) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    def change(self, name: str, old: str, new: str) -> None:
+        text = self.read(name)
+        assert old in text
+        self.write(name, text.replace(old, new))
+
+    def read(self, name: str) -> str:
+        return (self.folder / name).read_text(encoding="utf-8")
+
+    def files(self) -> set[str]:
+        return {str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if not path.is_dir()}
+
+    def dotr(self, *arguments: str) -> Answer:
+        """A command in this process. It never raises, and never shows where in our code something happened."""
+        code = main(arguments)
+        out, err = self._read()
+        assert "Traceback" not in out + err
+        assert "fault of dotr's own" not in err
+        return Answer(code, out, err)
+
+    def refused(self, *arguments: str) -> str:
+        """What a command says that ends with exit code 2."""
+        answer = self.dotr(*arguments)
+        assert answer.code == 2, answer
+        return answer.err
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Project:
+    monkeypatch.chdir(tmp_path)
+    return Project(tmp_path, capsys.readouterr)
