@@ -74,7 +74,7 @@ class SparkSection(Section):
 
     master: str | None = Field(default=None, description="local[*] where spark-submit names none")
     checkpoint: str | None = Field(default=None, description="a folder; beside the first output where none is named")
-    batch: int = Field(default=50_000, gt=0, description="how many elements a batch holds, about")
+    batch: int = Field(default=200_000, gt=0, description="how many elements a batch holds, about")
     conf: dict[str, str | int | bool] = Field(default={}, description="Spark's own configuration")
 
 
