@@ -24,10 +24,15 @@ SAME: Final = frozenset((int, Decimal, float, Single, str, bool))
 
 
 def to_double(number: Number) -> float:
+    """The double nearest to a number.
+
+    >>> to_double(-(10**400))
+    -inf
+    """
     try:
         return float(number)
     except OverflowError:
-        return copysign(inf, number)
+        return inf if number > 0 else -inf
 
 
 def to_single(number: Number) -> Single:
