@@ -7,10 +7,12 @@ the constant's term, and where all of the column are exact numbers, its value, e
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Final, TypeAlias, TypeGuard
+from operator import itemgetter
+from typing import Final, NamedTuple, TypeAlias, TypeGuard
 
 from dotr.expressions import VALUES, Parameter, conjunction, evaluator
 from dotr.expressions.operators import to_double
@@ -19,13 +21,12 @@ from dotr.expressions.values import EXACT_TYPES
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
-from dotr.patterns.shapes import RESULT, ROW, Alike
+from dotr.patterns.shapes import RESULT, ROW, Alike, conjuncts
 from dotr.patterns.store import Test
 
 Cell: TypeAlias = int | Decimal | float | Term | None
 Row: TypeAlias = tuple[Cell, ...]
 
-_COMPARED: Final = {"<": "<", ">": ">", "<=": "<=", ">=": ">="}
 _MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
@@ -42,20 +43,46 @@ def rows_of(alike: Alike, consumed: Sequence[int]) -> tuple[Row, ...]:
     return tuple(zip(alike.numbers, consumed, *columns, strict=True))
 
 
+class Compared(NamedTuple):
+    """`left operator row[cell]`."""
+
+    left: Var | Attribute
+    operator: str
+    cell: int
+
+
 class Code:
-    """Lines of a function under way."""
+    """Lines of a function under way. `rows` are in the order of the first column that a number is compared with, whose first cell is
+    `ordered`."""
 
     def __init__(self, alike: Alike, rows: tuple[Row, ...], clock: Clock) -> None:
         self.shape = alike.shape
         self.rows = rows
+        self.ordered: int | None = None
+        first = next(filter(None, map(self.compared, self._conditions())), None)
+        if first is not None:
+            self.ordered = first.cell
+            self.rows = tuple(sorted(rows, key=itemgetter(first.cell + 1)))
         self.indent = 1
         self.lines: list[str] = []
-        self.globals: dict[str, object] = {"V": VALUES, "Decimal": Decimal}
+        self.globals: dict[str, object] = {
+            "V": VALUES,
+            "Decimal": Decimal,
+            "bisect_left": bisect_left,
+            "bisect_right": bisect_right,
+        }
 
         def time_of(micros: Micros) -> Term:
             return time_term(micros, clock)
 
         self.globals["time_of"] = time_of
+
+    def _conditions(self) -> Iterator[Expression]:
+        """All conditions in the order in which they are met."""
+        for part in self.shape.parts:
+            yield from part.constraints
+        if self.shape.condition is not None:
+            yield from conjuncts(self.shape.condition)
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)
@@ -112,30 +139,38 @@ class Code:
     def narrow(self, target: str, source: str, conditions: Sequence[Expression], own: int | None) -> None:
         """Assign `target` those rows of `source` for which all conditions hold."""
         for condition in conditions:
-            compared = self._compared(condition)
+            compared = self.compared(condition)
             if compared is None:
                 self.line(f"{target} = [row for row in {source} if {self.holds([condition], own)}]")
             else:
-                left, operator, column = compared
-                term = self.argument(left, own)
-                self.line(f"x = V[{term}]")
+                cell = compared.cell
+                self.line(f"x = V[{self.argument(compared.left, own)}]")
                 self.line("k = type(x)")
-                cell = 2 + 3 * column
-                self.line(f"if k is int or k is Decimal: {target} = [row for row in {source} if x {operator} row[{cell + 1}]]")
-                self.line(f"elif k is float: {target} = [row for row in {source} if x {operator} row[{cell + 2}]]")
+                self.line(f"if k is int or k is Decimal: {target} = {self._passed(source, compared.operator, cell + 1)}")
+                self.line(f"elif k is float: {target} = {self._passed(source, compared.operator, cell + 2)}")
                 self.line(f"else: {target} = [row for row in {source} if {self.holds([condition], own)}]")
             source = target
 
-    def _compared(self, condition: Expression) -> tuple[Var | Attribute, str, int] | None:
-        """A comparison of an attribute with a column of exact numbers: the attribute, the operator with it on the left, the column."""
+    def _passed(self, source: str, operator: str, cell: int) -> str:
+        """The rows of `source` with a constant that the number `x` passes: a prefix or a suffix where the rows are in its order."""
+        if self.ordered is None or cell not in (self.ordered + 1, self.ordered + 2):
+            return f"[row for row in {source} if x {operator} row[{cell}]]"
+        side = "bisect_left" if operator in (">", "<=") else "bisect_right"
+        place = f"{side}({source}, x, key=cell{cell})"
+        self.globals[f"cell{cell}"] = itemgetter(cell)
+        return f"{source}[:{place}]" if operator in (">", ">=") else f"{source}[{place}:]"
+
+    def compared(self, condition: Expression) -> Compared | None:
+        """A condition as a comparison of an attribute with a column of exact numbers."""
         match condition:
-            case Call(operator, (left, Attribute(label, name))) if operator in _COMPARED and label == ROW and _readable(left):
-                column = int(name)
-            case Call(operator, (Attribute(label, name), left)) if operator in _COMPARED and label == ROW and _readable(left):
-                operator, column = _MIRRORED[operator], int(name)
+            case Call(operator, (left, Attribute(label, name))) if operator in _MIRRORED and label == ROW and _readable(left):
+                pass
+            case Call(operator, (Attribute(label, name), left)) if operator in _MIRRORED and label == ROW and _readable(left):
+                operator = _MIRRORED[operator]
             case _:
                 return None
-        return None if self.rows[0][4 + 3 * column] is None else (left, operator, column)
+        cell = 2 + 3 * int(name)
+        return None if self.rows[0][cell + 2] is None else Compared(left, operator, cell)
 
 
 def event_test(own: Sequence[Expression], attributes: Sequence[Variable], clock: Clock) -> Test:

@@ -16,6 +16,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count, repeat
+from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.expressions import condition, equality_key, write
@@ -23,11 +25,11 @@ from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var
 from dotr.model.rules import Mode
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
-from dotr.patterns.code import Code, Row, parameters_of, rows_of
+from dotr.patterns.code import Code, Compared, Row, parameters_of, rows_of
 from dotr.patterns.happened import Happened, Matched
 from dotr.patterns.shapes import ROW, Alike, Amid, Lack, Part, Pick, Step, Whole, Within
-from dotr.patterns.sliding import aggregate_terms
 from dotr.patterns.store import IndexSpec, Lanes, Measure
+from dotr.patterns.sums import aggregate_terms
 from dotr.patterns.ties import equality
 
 Consumed: TypeAlias = set[tuple[Micros, int]]
@@ -76,7 +78,10 @@ class _Writer(Code):
             "new": tuple.__new__,
             "Matched": Matched,
             "NAN": _NAN,
-            "rows": rows,
+            "rows": self.rows,
+            "count": count,
+            "number": itemgetter(0),
+            "repeat": repeat,
             "write": write,
         }
 
@@ -126,10 +131,25 @@ class _Writer(Code):
         self.line(f"if not {self.live}: continue")
 
     def anchor(self, part: Part) -> None:
-        rowed = [c for c in part.constraints if _names_row(c)]
+        """Its constraints; of those that name a rule's own constant, an equality finds the rules by key."""
         plain = [c for c in part.constraints if not _names_row(c)]
+        rowed = [c for c in part.constraints if _names_row(c)]
         if plain:
             self.line(f"if not {self.holds(plain, 0)}: continue")
+        for each in rowed:
+            match each:
+                case Call("=", (Var(name), Attribute(_, column))) | Call("=", (Attribute(_, column), Var(name))):
+                    by_key: dict[str, list[Row]] = {}
+                    for row in self.rows:
+                        by_key.setdefault(equality_key(row[2 + 3 * int(column)]), []).append(row)  # type: ignore[arg-type]
+                    side = self.argument(Var(name), 0)
+                    self.line(f"if {side} is None: continue")
+                    self.line(f"rows0 = {self.named(by_key, 'rows')}.get(key({side}))")
+                    self.line("if rows0 is None: continue")
+                    self.live = "rows0"
+                    break
+                case _:
+                    pass
         if rowed:
             self.narrowed(rowed, 0, 0)
 
@@ -138,28 +158,28 @@ class _Writer(Code):
     def step(self, place: int, step: Step) -> None:
         constraints = self.constraints(place, step.part)
         match step.what:
-            case Pick(mode, count):
-                if constraints.rowed and self.live is not None and mode is not Mode.EACH and count > 1:
+            case Pick(mode, number):
+                if constraints.rowed and mode is not Mode.EACH and number > 1:
                     self.one_by_one()
                     constraints = self.constraints(place, step.part)
-                self.look(step.part, constraints)
+                self.look(step.part, constraints, *self.skips(step.part, constraints))
                 self.lane(place, constraints, required=True)
                 self.bounds(place, step.scope)
-                if constraints.rowed and mode is not Mode.EACH:
-                    self.split(place, step, mode, constraints)
-                elif mode is Mode.EACH:
+                if mode is Mode.EACH:
                     self.each(place, step, constraints)
-                elif count > 1:
-                    self.several(place, step, mode, count, constraints)
+                elif constraints.rowed:
+                    self.split(place, step, mode, constraints)
+                elif number > 1:
+                    self.several(place, step, mode, number, constraints)
                 else:
                     self.single(place, step, mode, constraints)
             case Lack():
-                self.look(step.part, constraints)
+                self.look(step.part, constraints, *self.skips(step.part, constraints))
                 self.lane(place, constraints, required=False)
                 self.bounds(place, step.scope)
-                self.lack(place, constraints)
+                self.lack(place, step, constraints)
             case Whole() as whole:
-                if constraints.rowed and self.live is not None:
+                if constraints.rowed:
                     self.one_by_one()
                     constraints = self.constraints(place, step.part)
                 self.whole(place, step, whole, constraints)
@@ -252,17 +272,65 @@ class _Writer(Code):
             return f"len(c{place}) - 1"
         return f"len(c{place}) - 1 if c{place}[-1][0] <= high{place} else bisect(c{place}, (high{place} + 1,)) - 1"
 
-    def search(self, place: int, step: Step, mode: Mode) -> None:
-        """Open a loop over the candidates `e`, from the latest or the first on."""
+    def threshold(self, constraints: _Constraints) -> Compared | None:
+        """The first comparison of a candidate's attribute with the rows' own constants."""
+        return next((c for c in map(self.compared, constraints.rowed) if c is not None and isinstance(c.left, Var)), None)
+
+    def skips(self, part: Part, constraints: _Constraints) -> tuple[Measure | None, Variable | None]:
+        """What the index must answer so that candidates that no row wants need not be looked at."""
+        threshold = self.threshold(constraints)
+        if threshold is None or not isinstance(threshold.left, Var):
+            return None, None
+        return Measure.ABOVE if threshold.operator in (">", ">=") else Measure.BELOW, threshold.left.name
+
+    def bound(self, threshold: Compared, live: str) -> str:
+        """The source of the constant that is passed most easily among the rows alive."""
+        above, cell = threshold.operator in (">", ">="), threshold.cell + 2
+        if self.ordered == threshold.cell:
+            return f"{live}[{0 if above else -1}][{cell}]"
+        return f"{'min' if above else 'max'}([row[{cell}] for row in {live}])"
+
+    def search(self, place: int, step: Step, mode: Mode, threshold: Compared | None = None, live: str = "") -> None:
+        """Open a loop over the candidates `e`, from the latest or the first on; with a threshold, after some misses to the next that any of
+        the rows in `live` may want."""
         if mode is Mode.LAST:
-            self.line(f"for i in range({self.latest(place, step.scope)}, -1, -1):")
             outside = f"t{place} < low{place}"
+            start = self.latest(place, step.scope)
+            each = f"for i in range({start}, -1, -1):"
+            steps = [f"i = ({start}) + 1", "i = i - 1 if misses < 16 else c{p}.before(i, {b})", "if i < 0: break"]
         else:
-            self.line(f"for i in range(bisect(c{place}, (low{place},)), len(c{place})):")
             outside = f"t{place} > high{place}"
-        self.indent += 1
+            start = f"bisect(c{place}, (low{place},))"
+            each = f"for i in range({start}, len(c{place})):"
+            steps = [f"i = {start} - 1", "i = i + 1 if misses < 16 else c{p}.after(i + 1, {b})", "if i >= len(c{p}): break"]
+        if threshold is None:
+            self.line(each)
+            self.indent += 1
+        else:
+            self.line(steps[0])
+            self.line("misses = 0")
+            self.line("while True:")
+            self.indent += 1
+            self.line(steps[1].format(p=place, b=self.bound(threshold, live)))
+            self.line(steps[2].format(p=place))
         self.line(f"t{place}, o{place}, v{place} = e = c{place}[i]")
         self.line(f"if {outside}: break")
+
+    def hits(self, place: int, constraints: _Constraints) -> None:
+        """Those rows of `left` that want the candidate; none: the next candidate."""
+        self.narrow("hit", "left", constraints.rowed, place)
+        self.line("if not hit:")
+        self.line("    misses += 1")
+        self.line("    continue")
+
+    def leave(self, constraints: _Constraints) -> None:
+        """Take the rows that were hit out of `left`."""
+        threshold = self.threshold(constraints)
+        if len(constraints.rowed) == 1 and threshold is not None and threshold.cell == self.ordered:
+            self.line("left = " + ("left[len(hit):]" if threshold.operator in (">", ">=") else "left[:len(left) - len(hit)]"))
+        else:
+            self.line("gone = {row[0] for row in hit}")
+            self.line("left = [row for row in left if row[0] not in gone]")
 
     def single(self, place: int, step: Step, mode: Mode, constraints: _Constraints) -> None:
         """`last E`, `first E`."""
@@ -291,16 +359,15 @@ class _Writer(Code):
     def split(self, place: int, step: Step, mode: Mode, constraints: _Constraints) -> None:
         """`last E`, `first E` for many rows: each candidate goes to the rows for which it is the one."""
         self.line(f"left = {self.live}")
+        self.line("misses = 0")
         self.line(f"picked{place} = []")
         level = self.indent
-        self.search(place, step, mode)
+        self.search(place, step, mode, self.threshold(constraints), "left")
         self.passed_over(place, step, constraints)
-        self.narrow("hit", "left", constraints.rowed, place)
-        self.line("if not hit: continue")
+        self.hits(place, constraints)
         self.line(f"picked{place}.append((e, hit))")
         self.line("if len(hit) == len(left): break")
-        self.line("gone = {row[0] for row in hit}")
-        self.line("left = [row for row in left if row[0] not in gone]")
+        self.leave(constraints)
         self.indent = level
         self.line(f"for e{place}, rows{place} in picked{place}:")
         self.indent += 1
@@ -308,41 +375,52 @@ class _Writer(Code):
         self.live = f"rows{place}"
 
     def each(self, place: int, step: Step, constraints: _Constraints) -> None:
-        self.line(f"for e{place} in c{place}[bisect(c{place}, (low{place},)):bisect(c{place}, (high{place} + 1,))]:")
+        """`each E`: a branch for every candidate, and in it the rows that want it."""
+        if not constraints.rowed:
+            self.line(f"for e{place} in c{place}[bisect(c{place}, (low{place},)):bisect(c{place}, (high{place} + 1,))]:")
+            self.indent += 1
+            self.line(f"t{place}, o{place}, v{place} = e{place}")
+            self.passed_over(place, step, constraints)
+            return
+        self.line(f"left = {self.live}")
+        self.line("misses = 0")
+        self.line(f"picked{place} = []")
+        level = self.indent
+        self.search(place, step, Mode.FIRST, self.threshold(constraints), "left")
+        self.passed_over(place, step, constraints)
+        self.hits(place, constraints)
+        self.line(f"picked{place}.append((e, hit))")
+        self.indent = level
+        self.line(f"for e{place}, rows{place} in picked{place}:")
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
-        self.passed_over(place, step, constraints)
-        if constraints.rowed:
-            self.narrowed(constraints.rowed, place, place)
+        self.live = f"rows{place}"
 
-    def lack(self, place: int, constraints: _Constraints) -> None:
-        """`not E`: leave this branch if there is one."""
+    def lack(self, place: int, step: Step, constraints: _Constraints) -> None:
+        """`not E`: leave this branch, or take those rows out of it for which there is one."""
         rowed = bool(constraints.rowed)
         if rowed:
             self.line(f"left = {self.live}")
-            self.live = f"rows{place}"
+            self.line("misses = 0")
         with self.block(f"if c{place} is not None:"):
-            self.line(f"found{place} = False")
+            self.line(f"there{place} = False")
             level = self.indent
-            self.line(f"for i in range(bisect(c{place}, (low{place},)), bisect(c{place}, (high{place} + 1,))):")
-            self.indent += 1
-            self.line(f"t{place}, o{place}, v{place} = c{place}[i]")
+            self.search(place, step, Mode.FIRST, self.threshold(constraints), "left")
             self.passed_over(place, None, constraints)
             if rowed:
-                self.narrow("hit", "left", constraints.rowed, place)
-                with self.block("if hit:"):
-                    self.line("gone = {row[0] for row in hit}")
-                    self.line("left = [row for row in left if row[0] not in gone]")
-                    self.line("if not left: break")
+                self.hits(place, constraints)
+                self.leave(constraints)
+                self.line("if not left: break")
             else:
-                self.line(f"found{place} = True")
+                self.line(f"there{place} = True")
                 self.line("break")
             self.indent = level
             if not rowed:
-                self.line(f"if found{place}: continue")
+                self.line(f"if there{place}: continue")
         if rowed:
             self.line(f"rows{place} = left")
             self.line(f"if not rows{place}: continue")
+            self.live = f"rows{place}"
 
     def whole(self, place: int, step: Step, whole: Whole, constraints: _Constraints) -> None:
         """`?x = F(E.?v) of E`: g<place>."""
@@ -421,8 +499,8 @@ class _Writer(Code):
                 self.line(f"found.append(new(Matched, (row[0], base + len(found), bound, {values})))")
         else:
             self.line(f"values = {values}")
-            self.line("n = base + len(found)")
-            self.line(f"found += [new(Matched, (row[0], n + i, bound, values)) for i, row in enumerate({self.live})]")
+            each = f"zip(map(number, {self.live}), count(base + len(found)), repeat(bound), repeat(values))"
+            self.line(f"found += map(new, repeat(Matched), {each})")
 
 
 def _names_row(expression: Expression) -> bool:

@@ -18,7 +18,7 @@ from dotr.patterns.layout import Layer
 from dotr.patterns.matcher import Matcher, compile_matcher
 from dotr.patterns.shapes import grouped
 from dotr.patterns.state import State
-from dotr.patterns.store import Index, IndexSpec, PortStore
+from dotr.patterns.store import IndexSpec, PortStore, compile_remember
 from dotr.patterns.ties import Values, tie_key
 
 Arrival: TypeAlias = tuple[int, Values]
@@ -65,11 +65,13 @@ class Operator:
                 ]
                 self._anchored[depth].setdefault(alike.shape.anchor.port, []).append(len(self._shapes))
                 self._shapes.append(_Compiled(matcher, alike.shape.anchor.port, tuple(indexes)))
-        self._indexes = [tuple(specs) for specs in wanted]
-        self._tests = [
-            [event_test(spec.own, port.attributes, clock) if spec.own else None for spec in specs]
+        self._stores = [(retention or 0, len(specs)) for retention, specs in zip(layer.retention, wanted, strict=True)]
+        self._remember = [
+            compile_remember(list(specs), [event_test(spec.own, port.attributes, clock) if spec.own else None for spec in specs])
             for port, specs in zip(layer.ports, wanted, strict=True)
         ]
+        self._facts = [isinstance(port.stream, int) for port in layer.ports]
+        self._flat = depths == 1 and all(self._facts)
         self._complete = self._completion(depths)
         read = {port.stream for port in layer.ports}
         self._made = [placed.rule.event if placed.rule.event in read else None for placed in layer.rules]
@@ -87,11 +89,8 @@ class Operator:
 
     def start(self) -> State:
         """The state before the first instant."""
-        stores = [
-            PortStore(retention or 0, [Index(spec, test) for spec, test in zip(specs, tests, strict=True)])
-            for retention, specs, tests in zip(self.layer.retention, self._indexes, self._tests, strict=True)
-        ]
-        lanes = [[stores[port].indexes[index].lanes for port, index in shape.indexes] for shape in self._shapes]
+        stores = [PortStore(*store, remember) for store, remember in zip(self._stores, self._remember, strict=True)]
+        lanes = [[stores[port].indexes[index] for port, index in shape.indexes] for shape in self._shapes]
         return State(stores, [set() for _ in range(self._consumed_sets)], lanes)
 
     def restore(self, written: bytes) -> State:
@@ -101,22 +100,53 @@ class Operator:
     def step(self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0) -> list[Matched]:
         """Run the layer at an instant later than all before. Composite events that arrive from lower layers may come in any order.
         `partition` numbers the partition, so that ordinals of events made in different ones differ."""
-        stores, ports = state.stores, self.layer.ports
-        present: dict[int, Sequence[Happened]] = {}
-        made: dict[Label, list[Arrival]] = {}
+        stores = state.stores
+        present: dict[int, list[Happened]] = {}
         matched: list[Matched] = []
         base = (self.layer.number << 16 | partition) << 32
         for port, events in arrivals.items():
-            if isinstance(ports[port].stream, int):
-                self._store(stores[port], port, time, events, present)
+            if self._facts[port]:
+                if len(events) == 1:
+                    happened = [_new(Happened, (time, *events[0]))]
+                else:
+                    happened = [_new(Happened, (time, ordinal, values)) for ordinal, values in events]
+                present[port] = happened
+                if self._stores[port][1]:
+                    stores[port].add(happened)
+        state.countdown -= 1
+        if not state.countdown:
+            state.sweep(time)
+        if self._flat:
+            anchored = self._anchored[0]
+            for port, happened in present.items():
+                for number in anchored.get(port, ()):
+                    self._shapes[number].matcher.find(happened, state.lanes[number], state.consumed, matched, base)
+        else:
+            self._rise(state, time, arrivals, present, matched, base)
+        return matched
+
+    def _rise(
+        self,
+        state: State,
+        time: Micros,
+        arrivals: Arrivals,
+        present: dict[int, list[Happened]],
+        matched: list[Matched],
+        base: int,
+    ) -> None:
+        """Depth by depth: complete the events that its rules read, then run them."""
+        made: dict[Label, list[Arrival]] = {}
         for depth, complete in enumerate(self._complete):
             for port, label in complete:
                 events = [*arrivals.get(port, ()), *made.get(label, ())]
                 if len(events) > 1:
-                    names = ports[port].attributes
+                    names = self.layer.ports[port].attributes
                     events.sort(key=lambda event: tie_key(names, event[1]))
                 if events:
-                    self._store(stores[port], port, time, events, present)
+                    happened = [_new(Happened, (time, ordinal, values)) for ordinal, values in events]
+                    present[port] = happened
+                    if self._stores[port][1]:
+                        state.stores[port].add(happened)
             if depth == len(self._anchored):
                 break
             before = len(matched)
@@ -127,16 +157,9 @@ class Operator:
                 event = self._made[rule]
                 if event is not None:
                     made.setdefault(event, []).append((ordinal, values))
-        state.sweep(time)
-        return matched
 
-    def _store(self, store: PortStore, port: int, time: Micros, events: Sequence[Arrival], present: dict[int, Sequence[Happened]]) -> None:
-        happened = [Happened(time, ordinal, values) for ordinal, values in events]
-        present[port] = happened
-        if self._indexes[port]:
-            store.expire(time)
-            for event in happened:
-                store.add(event)
+
+_new = tuple.__new__
 
 
 def _due(anchored: Mapping[int, Sequence[int]], present: Mapping[int, object]) -> Sequence[int]:

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, assert_never
 
+from dotr.expressions import VALUES
+from dotr.expressions.values import EXACT_TYPES
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Mode, Role, Rule, Window
 from dotr.model.terms import Label, Term, Variable
@@ -163,8 +165,16 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
 
     def part(place: int, role: Role) -> Part:
         same = next(n for n, other in enumerate(everyone) if (other.origin, other.source) == (role.origin, role.source))
-        constraints = tuple([normal(c, {}) for constraint in role.constraints for c in conjuncts(constraint)])
-        return Part(ports[place], same, role.source.attributes, constraints)
+        free = not place or _free(rule, rule.clauses[place - 1])
+        constraints: list[Expression] = []
+        threshold = False
+        for constraint in (c for written in role.constraints for c in conjuncts(written)):
+            if not place or (free and (_names_others(constraint, role.label) or (not threshold and _threshold(constraint)))):
+                threshold = threshold or not _names_others(constraint, role.label)
+                constraints.append(normal(constraint, {}))
+            else:
+                constraints.append(_relabelled(constraint, places))
+        return Part(ports[place], same, role.source.attributes, tuple(constraints))
 
     def step(place: int, clause: Clause) -> Step:
         match scope_of(clause):
@@ -191,6 +201,45 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
     values = tuple([normal(given[name], results) if name in given else None for name in attributes])
     consuming = tuple(sorted({place for label in rule.consuming if (place := int(places[label]))}))
     return Shape(anchor, steps, condition, values, consuming), tuple(constants)
+
+
+def _free(rule: Rule, clause: Clause) -> bool:
+    """Whether the constants in a clause's constraints may be the rows' own. Where each row would go through the candidates for itself they
+    stay in the shape: then an index has the candidates of that shape alone."""
+    return isinstance(clause, Absent | Choose) and not rule.consuming and (isinstance(clause, Absent) or clause.count in (None, 1))
+
+
+def _names_others(constraint: Expression, own: Label) -> bool:
+    match constraint:
+        case Attribute():
+            return True
+        case TimeOf(label):
+            return label != own
+        case Call(_, arguments):
+            return any(_names_others(argument, own) for argument in arguments)
+        case _:
+            return False
+
+
+def _threshold(constraint: Expression) -> bool:
+    """Whether it compares an attribute of the candidate with an exact number."""
+    match constraint:
+        case Call("<" | ">" | "<=" | ">=", (Var(), Const(term)) | (Const(term), Var())):
+            return type(VALUES[term]) in EXACT_TYPES
+        case _:
+            return False
+
+
+def _relabelled(expression: Expression, places: Mapping[Label, str]) -> Expression:
+    match expression:
+        case Attribute(label, name):
+            return Attribute(places[label], name)
+        case TimeOf(label):
+            return TimeOf(places[label])
+        case Call(function, arguments):
+            return Call(function, tuple([_relabelled(argument, places) for argument in arguments]))
+        case _:
+            return expression
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:

@@ -16,6 +16,9 @@ from dotr.patterns.store import Lanes, PortStore
 
 STATE_VERSION: Final = 1
 
+SWEEP: Final = 1024
+"""Instants from one sweep to the next."""
+
 
 class StateError(ValueError):
     """A written state that this release cannot read; says why."""
@@ -25,14 +28,14 @@ class State:
     """The stores of a layer's ports and, for each rule and consumed label, what was consumed; `step` changes them in place. `lanes` are
     those parts of the stores that each shape of rules looks into."""
 
-    __slots__ = ("_sweep", "consumed", "lanes", "retention", "stores")
+    __slots__ = ("consumed", "countdown", "lanes", "retention", "stores")
 
     def __init__(self, stores: Sequence[PortStore], consumed: Sequence[Consumed], lanes: Sequence[Sequence[Lanes]]) -> None:
         self.stores = tuple(stores)
         self.consumed = tuple(consumed)
         self.lanes = tuple(lanes)
         self.retention = max((store.retention for store in stores), default=0)
-        self._sweep = 1024
+        self.countdown = SWEEP
 
     def expire(self, now: Micros) -> None:
         """Forget, in every store, what no instant from `now` on can look back to."""
@@ -44,11 +47,9 @@ class State:
                 used -= {event for event in used if event[0] < horizon}
 
     def sweep(self, now: Micros) -> None:
-        """`expire` every so often: so that stores that nothing comes to any more do not stay."""
-        self._sweep -= 1
-        if not self._sweep:
-            self._sweep = 1024
-            self.expire(now)
+        """`expire` every so often, when the countdown of instants has ended: stores that nothing comes to any more do not stay."""
+        self.countdown = SWEEP
+        self.expire(now)
 
     def __len__(self) -> int:
         """How many events are remembered."""
@@ -76,7 +77,7 @@ class State:
                 raise StateError("it belongs to another program")
             for store, events in zip(self.stores, data["events"], strict=True):
                 for time, ordinal, values in events:
-                    store.add(Happened(time, ordinal, tuple(values)))
+                    store.add([Happened(time, ordinal, tuple(values))])
             for used, pairs in zip(self.consumed, data["consumed"], strict=True):
                 used.update((time, ordinal) for time, ordinal in pairs)
         except (KeyError, TypeError, json.JSONDecodeError) as error:

@@ -1,8 +1,8 @@
 """What stage two remembers: the events of a port within its retention, indexed by what constraints equate.
 
 Invariant: an index holds, for each key, the events of the port that pass its filter, in the order of time and ties; every event not
-older than the retention is there, and at most as many expired ones as live ones. Cost: adding and expiring are O(1) amortised an event
-and index; a look-up touches the events of its own key alone.
+older than the retention is there, and of a lane that grows at most as many expired ones as live ones. Cost: adding and expiring are
+O(1) amortised an event and index; a look-up touches the events of its own key alone. How a port's indexes take in events is generated.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from dotr.expressions import equality_key
 from dotr.model.algebra import Expression
 from dotr.model.time import Micros
 from dotr.patterns.happened import Happened
-from dotr.patterns.sliding import DistinctLane, Lane, OrderLane, SumLane
+from dotr.patterns.lanes import Lane, OrderLane, SkipLane
+from dotr.patterns.sums import DistinctLane, SumLane
 from dotr.patterns.ties import Values
 
 Key: TypeAlias = str | tuple[str, ...] | None
@@ -28,6 +29,9 @@ Lanes: TypeAlias = dict[Key, list[Happened]]
 Test: TypeAlias = Callable[[Micros, Values], bool]
 """Whether an event passes the constraints of a clause that name no other event."""
 
+Remember: TypeAlias = Callable[[Sequence[Lanes], Sequence[Happened], Micros], None]
+"""`remember(indexes, events, horizon)` puts events into the lanes of each index."""
+
 
 class Measure(Enum):
     """What an index answers of a stretch of its events, beside the events themselves."""
@@ -37,130 +41,128 @@ class Measure(Enum):
     LEAST = "least"
     GREATEST = "greatest"
     DISTINCT = "distinct"
+    ABOVE = "above"
+    """Where the next event is whose number is above another."""
+    BELOW = "below"
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
     """An index on some attribute positions, over the events that satisfy `own` (constraints in the normal form of `shapes`, which name no
-    other event); a measured one over those that have the attribute at `measured`, or all where that is None."""
+    other event); one for an aggregate of `measured` over those that have that attribute."""
 
     positions: tuple[int, ...]
     own: tuple[Expression, ...] = ()
     measure: Measure | None = None
     measured: int | None = None
 
-
-_TRIM = 64
-
-
-class Index:
-    """The lanes of one index of one store, by key."""
-
-    __slots__ = ("_key", "_spec", "_test", "lanes")
-
-    def __init__(self, spec: IndexSpec, test: Test | None) -> None:
-        self.lanes: Lanes = {}
-        self._spec = spec
-        self._test = test
-        self._key = _key_function(spec.positions)
-
-    def _lane(self) -> list[Happened]:
-        spec = self._spec
-        position = spec.measured if spec.measured is not None else 0
-        match spec.measure:
+    def lane(self) -> list[Happened]:
+        """The lane of a new key."""
+        position = self.measured if self.measured is not None else 0
+        match self.measure:
             case None:
                 return []
             case Measure.COUNT:
-                return Lane(position)
+                return Lane()
             case Measure.SUM:
                 return SumLane(position)
             case Measure.LEAST | Measure.GREATEST:
-                return OrderLane(position, spec.measure is Measure.GREATEST)
+                return OrderLane(position, self.measure is Measure.GREATEST)
             case Measure.DISTINCT:
                 return DistinctLane(position)
-
-    def add(self, event: Happened, horizon: Micros) -> None:
-        time, _, values = event
-        if self._test is not None and not self._test(time, values):
-            return
-        spec = self._spec
-        if spec.measured is not None and values[spec.measured] is None:
-            return
-        try:
-            key = self._key(values)
-        except _Unbound:
-            return  # an unbound attribute equals nothing
-        lane = self.lanes.get(key)
-        if lane is None:
-            lane = self.lanes[key] = self._lane()
-        lane.append(event)
-        if isinstance(lane, Lane):
-            positions = spec.positions
-            lane.keys[values[positions[0]] if len(positions) == 1 else tuple([values[p] for p in positions])] = None
-        half = len(lane) >> 1
-        if half > _TRIM and lane[half].time < horizon:
-            half = 1 << (half.bit_length() - 1)
-            if isinstance(lane, Lane):
-                lane.drop(half)
-            else:
-                del lane[:half]
-
-    def forget(self, event: Happened, horizon: Micros) -> None:
-        """Let go of an expired event's lane if all of it is expired."""
-        try:
-            key = self._key(event[2])
-        except _Unbound:
-            return
-        lane = self.lanes.get(key)
-        if lane is not None and lane[-1][0] < horizon:
-            del self.lanes[key]
+            case Measure.ABOVE | Measure.BELOW:
+                return SkipLane(position, self.measure is Measure.BELOW)
 
 
-class _Unbound(Exception):
-    """An attribute that makes a key is unbound."""
+TRIM: Final = 128
+"""A lane is trimmed from this length on."""
 
 
-def _key_function(positions: tuple[int, ...]) -> Callable[[Values], Key]:
-    """How an index finds an event's key."""
-    if not positions:
-        return lambda values: None
-    if len(positions) == 1:
-        (position,) = positions
-        return lambda values: _key(values[position])
-    return lambda values: tuple([_key(values[position]) for position in positions])
+def trim(lane: list[Happened]) -> None:
+    """Drop the older half of a lane, or, so that blocks keep their beginnings, a power of two of events that is nearly half."""
+    number = 1 << ((len(lane) >> 1).bit_length() - 1)
+    if isinstance(lane, Lane):
+        lane.drop(number)
+    else:
+        del lane[:number]
 
 
-def _key(value: str | None) -> str:
-    if value is None:
-        raise _Unbound
-    return value if value[0] == "<" else equality_key(value)
+def compile_remember(specs: Sequence[IndexSpec], tests: Sequence[Test | None]) -> Remember:
+    """Generate what puts a port's events into its indexes."""
+    space: dict[str, object] = {"key": equality_key, "trim": trim}
+    lines = ["def remember(indexes, events, horizon):"]
+    lines += [f"    l{n} = indexes[{n}]" for n in range(len(specs))]
+    lines += ["    for e in events:", "        t, _, v = e"]
+    for n, (spec, test) in enumerate(zip(specs, tests, strict=True)):
+        space[f"test{n}"], space[f"lane{n}"] = test, spec.lane
+        sides = [f"s{number}" for number in range(len(spec.positions))]
+        lines += [f"        {side} = v[{position}]" for side, position in zip(sides, spec.positions, strict=True)]
+        needed = [f"{side} is not None" for side in sides]
+        skips = spec.measure in (Measure.ABOVE, Measure.BELOW)
+        if spec.measured is not None and not skips:
+            needed.append(f"v[{spec.measured}] is not None")
+        if test is not None:
+            needed.append(f"test{n}(t, v)")
+        keys = [f"({side} if {side}[0] == '<' else key({side}))" for side in sides]
+        terms = "None" if not sides else sides[0] if len(sides) == 1 else f"({', '.join(sides)})"
+        fresh = "[e]" if spec.measure is None else f"c = lane{n}(); c.append(e)"
+        lines += [
+            f"        if {' and '.join(needed) or 'True'}:",
+            f"            k = {'None' if not keys else keys[0] if len(keys) == 1 else '(' + ', '.join(keys) + ')'}",
+            f"            c = l{n}.get(k)",
+            "            if c is None:",
+            f"                l{n}[k] = [e]" if spec.measure is None else f"                {fresh}; l{n}[k] = c",
+            "            else:",
+            "                c.append(e)",
+            *(["                if c.made: c.note(e)"] if skips else []),
+            f"                if len(c) > {TRIM} and c[len(c) >> 1][0] < horizon: trim(c)",
+        ]
+        if spec.measure is not None and not skips:
+            lines.append(f"            c.keys[{terms}] = None")
+    exec(compile("\n".join(lines), "<remember>", "exec"), space)
+    remember: Remember = space["remember"]  # type: ignore[assignment]
+    return remember
 
 
 class PortStore:
-    """The remembered events of one port and their indexes."""
+    """The remembered events of one port and the lanes of its indexes."""
 
-    __slots__ = ("indexes", "log", "retention")
+    __slots__ = ("_gone", "_remember", "indexes", "log", "retention")
 
-    def __init__(self, retention: Micros, indexes: Sequence[Index]) -> None:
+    def __init__(self, retention: Micros, indexes: int, remember: Remember) -> None:
         self.retention = retention
         self.log: deque[Happened] = deque()
-        self.indexes = tuple(indexes)
+        self.indexes: tuple[Lanes, ...] = tuple({} for _ in range(indexes))
+        self._remember = remember
+        self._gone = 0
 
-    def add(self, event: Happened) -> None:
-        """Remember an event not before any remembered one."""
-        self.log.append(event)
-        horizon = event[0] - self.retention
-        for index in self.indexes:
-            index.add(event, horizon)
+    def add(self, events: Sequence[Happened]) -> None:
+        """Remember the events of one time, not before any remembered one; forget what none from then on can look back to."""
+        now = events[0][0]
+        horizon = now - self.retention
+        log = self.log
+        log.extend(events)
+        if log[0][0] < horizon:
+            self.expire(now)
+        self._remember(self.indexes, events, horizon)
 
     def expire(self, now: Micros) -> None:
-        """Forget what no instant from `now` on can look back to."""
+        """Forget what no instant from `now` on can look back to. Lanes of which nothing is left are looked for when as many events have
+        gone as there are lanes."""
         horizon = now - self.retention
         log = self.log
         while log and log[0][0] < horizon:
-            event = log.popleft()
-            for index in self.indexes:
-                index.forget(event, horizon)
+            log.popleft()
+            self._gone += 1
+        if not log:
+            for lanes in self.indexes:
+                lanes.clear()
+            self._gone = 0
+        elif self._gone > TRIM + sum(map(len, self.indexes)):
+            for lanes in self.indexes:
+                for key in [key for key, lane in lanes.items() if lane[-1][0] < horizon]:
+                    del lanes[key]
+            self._gone = 0
 
     def __iter__(self) -> Iterator[Happened]:
         return iter(self.log)

@@ -1,27 +1,25 @@
-"""Aggregates of all events of a key in a stretch of time, without looking at each of them.
+"""Sums and averages of the events of one key, in any stretch of time or of distinct values, exact or rounded once.
 
-Idea: a lane is the list of one key's events in the order of time, kept together with what answers a question about any stretch `[i:j]`
-of it: prefix sums (exact: integers and decimals as they are, doubles as multiples of the least double, so that a difference of two of
-them rounds once), blocks of 1, 2, 4, … events with their least or greatest (an append-only segment tree), or, for `distinct`, a
-multiset that follows the window. Cost: O(1) amortised to append and to drop, O(log n) a question; `distinct` O(1) amortised an event.
+Idea: prefix sums, so that a stretch is a difference: integers and decimals as they are, doubles as whole multiples of the least double, so
+that the difference of two exact sums rounds once (the exact accumulator of Kulisch, as Python's integers). Of which types the values
+are is a prefix sum too. For `distinct`, a multiset follows the window. Cost: O(1) an event, O(log n) a question.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from decimal import Decimal, DecimalException
 from math import inf, isfinite, nan
 from typing import Final, TypeAlias
 
-from dotr.expressions import AGGREGATES, VALUES, order_key, write
+from dotr.expressions import AGGREGATES, VALUES, write
 from dotr.expressions.exact import EXACT
 from dotr.expressions.operators import divide, to_double
-from dotr.expressions.orders import OrderBy
 from dotr.expressions.values import NUMERIC, Number, Single, Value, single
 from dotr.model.terms import Term
 from dotr.model.time import Micros
 from dotr.patterns.happened import Happened
+from dotr.patterns.lanes import Lane
 
 # How many values of each kind a stretch has is one integer: a field of 40 bits a kind.
 _FIELD: Final = 40
@@ -42,38 +40,14 @@ def aggregate_terms(function: str, distinct: bool, terms: Terms) -> Term | None:
     return AGGREGATES[function](terms, distinct) if terms or function != "AVG" else None
 
 
-class Lane(list[Happened]):
-    """The events of one key that have the aggregated attribute, in the order of time. `keys` are the terms of the key's attributes: equal
-    keys can have unequal terms, and then a question must be asked of each event."""
-
-    __slots__ = ("keys", "position")
-
-    def __init__(self, position: int) -> None:
-        super().__init__()
-        self.position = position
-        self.keys: dict[Term | tuple[Term | None, ...] | None, None] = {}
-
-    def stretch(self, low: Micros, high: Micros) -> tuple[int, int]:
-        """Where the events with time from `low` to `high`, both closed, begin and end."""
-        j = len(self) if not self or self[-1][0] <= high else bisect_left(self, (high + 1,))
-        return bisect_left(self, (low,), 0, j), j
-
-    def number(self, low: Micros, high: Micros) -> int:
-        i, j = self.stretch(low, high)
-        return j - i
-
-    def drop(self, number: int) -> None:
-        """Forget the first events."""
-        del self[:number]
-
-
 class SumLane(Lane):
     """Prefix sums. Those of doubles are made when first asked for; `_odd` lanes hold a number that a sum of floats cannot."""
 
-    __slots__ = ("_binary", "_exact", "_kinds", "_odd", "_singles")
+    __slots__ = ("_binary", "_exact", "_kinds", "_odd", "_position", "_singles")
 
     def __init__(self, position: int) -> None:
-        super().__init__(position)
+        super().__init__()
+        self._position = position
         self._kinds = [0]
         self._exact: list[int | Decimal] = [0]
         self._binary: list[int] | None = None
@@ -82,7 +56,7 @@ class SumLane(Lane):
 
     def append(self, event: Happened) -> None:
         super().append(event)
-        value = VALUES[event[2][self.position]]
+        value = VALUES[event[2][self._position]]
         self._kinds.append(self._kinds[-1] + _kind(value))
         exact = self._exact
         last = exact[-1]
@@ -114,7 +88,7 @@ class SumLane(Lane):
     def _prefixes(self, rounded: Callable[[Number], float]) -> list[int]:
         prefixes = [0]
         for event in self:
-            prefixes.append(prefixes[-1] + self._fixed(VALUES[event[2][self.position]], rounded))
+            prefixes.append(prefixes[-1] + self._fixed(VALUES[event[2][self._position]], rounded))
         return prefixes
 
     def drop(self, number: int) -> None:
@@ -144,7 +118,7 @@ class SumLane(Lane):
             else:
                 self._singles = self._singles or self._prefixes(_rounded)
         if self._odd:
-            whole = VALUES[AGGREGATES["SUM"](terms_of(self[i:j], self.position), False)]
+            whole = VALUES[AGGREGATES["SUM"](terms_of(self[i:j], self._position), False)]
             return whole if type(whole) in NUMERIC else None  # type: ignore[return-value]
         prefixes = self._binary if floats is float else self._singles
         return total_of(kinds, _difference(self._exact[j], self._exact[i]), prefixes[j] - prefixes[i] if floats and prefixes else 0)
@@ -210,69 +184,13 @@ def rounded_once(number: int) -> float:
         return inf if number > 0 else -inf
 
 
-class OrderLane(Lane):
-    """The least (or, `greatest`, the greatest) of every block of 2^k events that begins at a multiple of 2^k, for every k."""
-
-    __slots__ = ("_greatest", "_levels")
-
-    def __init__(self, position: int, greatest: bool) -> None:
-        super().__init__(position)
-        self._greatest = greatest
-        self._levels: list[list[OrderBy]] = [[]]
-
-    def append(self, event: Happened) -> None:
-        super().append(event)
-        self._levels[0].append(order_key(event[2][self.position]))
-        self._grow(0)
-
-    def _grow(self, level: int) -> None:
-        levels, greatest = self._levels, self._greatest
-        while len(blocks := levels[level]) > 1:
-            level += 1
-            if level == len(levels):
-                levels.append([])
-            above = levels[level]
-            while len(above) < len(blocks) >> 1:
-                a, b = blocks[2 * len(above)], blocks[2 * len(above) + 1]
-                above.append(b if (a < b) is greatest else a)
-
-    def drop(self, number: int) -> None:
-        super().drop(number)
-        levels = self._levels
-        level = 0
-        while level < len(levels) and number & ((1 << level) - 1) == 0:
-            del levels[level][: number >> level]
-            level += 1
-        del levels[level:]  # blocks that would begin elsewhere
-        self._grow(level - 1)
-
-    def best(self, low: Micros, high: Micros) -> Term | None:
-        """The least, or greatest, from `low` to `high`; of nothing none."""
-        i, j = self.stretch(low, high)
-        greatest = self._greatest
-        found: OrderBy | None = None
-        for blocks in self._levels:
-            if i >= j:
-                break
-            if i & 1:
-                if found is None or (found < blocks[i]) is greatest:
-                    found = blocks[i]
-                i += 1
-            if j & 1:
-                j -= 1
-                if found is None or (found < blocks[j]) is greatest:
-                    found = blocks[j]
-            i >>= 1
-            j >>= 1
-        return None if found is None else found[3]
-
-
 class _Follower:
     """The multiset of values in a window that only moves forward, and the sum of its distinct ones."""
 
-    __slots__ = ("binary", "counts", "exact", "i", "j", "kinds", "odd")
+    __slots__ = ("_position", "binary", "counts", "exact", "i", "j", "kinds", "odd")
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, position: int, start: int) -> None:
+        self._position = position
         self.i = self.j = start
         self.counts: dict[Term, int] = {}
         self.kinds = 0
@@ -281,7 +199,7 @@ class _Follower:
         self.odd = False
 
     def move(self, lane: Lane, i: int, j: int) -> None:
-        counts, position = self.counts, lane.position
+        counts, position = self.counts, self._position
         for event in lane[max(self.j, i) : j]:
             term: Term = event[2][position]  # type: ignore[assignment]
             number = counts[term] = counts.get(term, 0) + 1
@@ -314,10 +232,11 @@ class _Follower:
 class DistinctLane(Lane):
     """Counts and sums of distinct values in windows that only move forward: one follower for each."""
 
-    __slots__ = ("_followers",)
+    __slots__ = ("_followers", "_position")
 
     def __init__(self, position: int) -> None:
-        super().__init__(position)
+        super().__init__()
+        self._position = position
         self._followers: dict[tuple[Micros, Micros], _Follower] = {}
 
     def drop(self, number: int) -> None:
@@ -333,7 +252,7 @@ class DistinctLane(Lane):
         i, j = self.stretch(now - far, now - near)
         follower = self._followers.get((near, far))
         if follower is None or i < follower.i or j < follower.j:
-            follower = self._followers[near, far] = _Follower(i)
+            follower = self._followers[near, far] = _Follower(self._position, i)
         follower.move(self, i, j)
         number = len(follower.counts)
         if function == "COUNT":
