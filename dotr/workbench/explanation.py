@@ -121,7 +121,8 @@ class _Explainer:
     def queries(self) -> Iterable[Asked]:
         users: dict[int, list[tuple[str, Label]]] = {}
         first: dict[int, Select] = {}
-        for rule in self.program.rules.rules:
+        placed = sorted((p.rule for layer in self.program.layout.layers for p in layer.rules), key=lambda rule: rule.name)
+        for rule in placed:
             for role in _roles(rule):
                 if isinstance(role.source, FactSource):
                     number = self.number(role.source)
