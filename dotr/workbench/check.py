@@ -145,7 +145,7 @@ def _check_rules(paths: Sequence[str]) -> list[Diagnostic]:
     together = compile_rules(documents, {}).diagnostics if len(documents) > 1 else ()
     for document in documents:
         alone = list(compile_rules([document], {}).diagnostics)
-        if any(d.code in _OF_OTHER_FILES for d in alone):
+        if len(documents) > 1 and any(d.code in _OF_OTHER_FILES for d in alone):
             with_others = [d for d in together if d.span is not None and d.span.document is document]
             if _errors(with_others) < _errors(alone):
                 alone = with_others

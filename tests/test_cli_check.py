@@ -1,0 +1,134 @@
+"""`dotr check`: every problem of every file, each once; programs are checked as wholes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import CONFIG, RULE, TEST, Project
+
+NO_PREFIX = RULE.replace("PREFIX : <http://e/>\n", "")
+
+
+def test_all_is_well(project: Project) -> None:
+    assert project.dotr("check", "c.yaml", "r.dotr", "t.yaml") == (0, "", "3 files checked: no errors, no warnings.\n")
+    assert project.dotr("check", ".") == (0, "", "3 files checked: no errors, no warnings.\n")
+
+
+def test_every_problem_of_every_file(project: Project) -> None:
+    project.write("r.dotr", RULE.replace("?x = A.?x", "?y = A.?z") + RULE.replace("PREFIX : <http://e/>\n", "").replace(":A", "p:A"))
+    project.write("d.dlog", "@prefix : <http://e/> .\n:a(?x) :- :b(?y) .\n:c(?x) :- :d(?z) .\n:e(?x) :- q:f(?x) .\n")
+    project.write("c.yaml", CONFIG + "knowledge: { datalog: [d.dlog], graphs: [none.ttl, g.ttl] }\n")
+    project.write("g.ttl", "nonsense")
+    project.change("c.yaml", "a.ndjson", "none.ndjson")
+    said = project.refused("check", "c.yaml")
+    for code in ("D201", "D207", "Q104", "C301 there is no file none.ttl", "C301 there is no file none.ndjson", "K104"):
+        assert said.count(code) == 1, code
+    assert "d.dlog:4:11: " in said
+
+
+def test_unsafe_datalog_is_told_beside_other_errors(project: Project) -> None:
+    project.write("d.dlog", "@prefix : <http://e/> .\n:a(?x) :- :b(?y) .\n:c(?x) :- :d(?z) .\n")
+    project.write("c.yaml", CONFIG + "knowledge: { datalog: [d.dlog] }\n")
+    project.change("r.dotr", "from A", "form A")
+    said = project.refused("check", ".")
+    assert said.count("K301") == 2
+    assert said.count("D101") == 1
+    assert said.endswith("3 files checked: 3 errors, no warnings.\n") or "4 files checked: 3 errors" in said
+
+
+def test_a_problem_is_told_once_for_all_that_use_the_file(project: Project) -> None:
+    project.change("r.dotr", "A.?x", "A.?y")
+    project.write("c2.yaml", CONFIG.replace("small", "other"))
+    assert project.refused("check", ".", "c.yaml", "r.dotr").count("D207") == 1
+
+
+def test_a_rule_file_without_prefixes_has_those_of_its_configuration(project: Project) -> None:
+    project.write("rules/r.dotr", NO_PREFIX)
+    (project.folder / "r.dotr").unlink()
+    project.write("configs/c.yaml", CONFIG.replace("r.dotr", "../rules/r.dotr").replace("a.ndjson", "../a.ndjson"))
+    project.write("tests/t.yaml", TEST.replace('rules: [r.dotr]\nprefixes: { "": "http://e/" }', "config: ../configs/c.yaml"))
+    assert project.dotr("check", "rules", "configs").code == 0
+    assert project.dotr("check", "configs", "rules/r.dotr").code == 0
+    assert project.dotr("check", "rules", "tests").code == 0
+
+
+def test_alone_it_has_none_and_each_is_told_once(project: Project) -> None:
+    project.write("r.dotr", NO_PREFIX)
+    said = project.refused("check", "r.dotr")
+    assert said.count("unknown prefix") == 1
+    assert "r.dotr:2:26: T103 unknown prefix :\n" in said
+    assert "Declare it here (PREFIX : <…>), or check the file with the configuration that names it" in said
+
+
+def test_with_prefixes_of_its_own_every_unknown_one_is_told(project: Project) -> None:
+    project.write("r.dotr", RULE.replace("a :Out", "a p:Out").replace(":x ?x", "p:x ?x"))
+    assert project.refused("check", "r.dotr").count("unknown prefix p:") == 2
+
+
+def test_rule_files_that_need_each_other(project: Project) -> None:
+    project.write("a.dotr", RULE)
+    project.write("b.dotr", "PREFIX : <http://e/>\nrule S define Two = [ dotr_id a :Two ] from Out\n")
+    assert project.dotr("check", "a.dotr", "b.dotr").code == 0
+    assert "b.dotr:2:" in project.refused("check", "b.dotr")
+    # Two programs in one folder may use the same names.
+    project.write("c.dotr", RULE)
+    assert project.dotr("check", "a.dotr", "c.dotr").code == 0
+
+
+def test_labels_of_missing_rule_files_are_no_errors_of_those_there(project: Project) -> None:
+    project.write("b.dotr", "PREFIX : <http://e/>\nrule S define Two = [ dotr_id a :Two ] from Out\n")
+    project.change("c.yaml", "[r.dotr]", "[none.dotr, b.dotr]")
+    said = project.refused("check", "c.yaml")
+    assert said.count(" C301 ") == 1
+    assert said.endswith("1 file checked: 1 error, no warnings.\n")
+
+
+def test_rule_tests_are_checked(project: Project) -> None:
+    project.change("t.yaml", ":a a :A .", ":a a")
+    project.change("t.yaml", "at: 1, event", "at: soon, event")
+    project.change("t.yaml", '":a" }', '":a :b" }')
+    said = project.refused("check", "t.yaml")
+    assert "t.yaml:5:31: C208 this graph cannot be read" in said
+    assert "t.yaml:6:21: C205 this is no time: 'soon'" in said
+    assert "t.yaml:6:56: C208 :a :b is no RDF term" in said
+
+
+def test_warnings_do_not_fail_unless_strict(project: Project) -> None:
+    project.change("r.dotr", "from A", "from B = [ SELECT ?y WHERE { ?y a :B } ]\nand each A")
+    project.change("r.dotr", "with", "within 5 s from B with")
+    answer = project.dotr("check", "c.yaml")
+    assert answer.code == 0
+    assert "D502 warning: rule R cannot be partitioned" in answer.err
+    assert answer.err.endswith("1 file checked: no errors, 1 warning.\n")
+    assert project.dotr("check", "c.yaml", "--strict").code == 2
+    assert "1 warning of the rules: dotr check c.yaml shows them.\n" in project.dotr("run", "c.yaml").err
+
+
+def test_folders(project: Project) -> None:
+    project.write("compose.yaml", "version: 3\nservices: {}\n")
+    project.write(".venv/bad.dotr", "nonsense")
+    project.write("deep/deeper/x.dlog", "@prefix : <http://e/> .\n:a(?x) :- :b(?x) .\n")
+    answer = project.dotr("check", ".")
+    assert answer.err == "4 files checked (1 YAML file neither configuration nor rule test, left out): no errors, no warnings.\n"
+    assert "compose.yaml:1:1: C201 unknown key version" in project.refused("check", "compose.yaml")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("none", "C301 there is no file none\n"),
+        ("a.ndjson", "C303 a.ndjson is nothing that dotr checks\n"),
+        ("empty", "C303 there is nothing below empty that dotr checks\n"),
+    ],
+)
+def test_paths_of_nothing(project: Project, path: str, said: str) -> None:
+    (project.folder / "empty").mkdir()
+    assert said in project.refused("check", "c.yaml", path)
+
+
+def test_what_is_not_evaluated_yet_is_refused_with_its_place(project: Project) -> None:
+    project.write("c.yaml", CONFIG + "knowledge: { datalog: [d.dlog] }\n")
+    project.write("d.dlog", "@prefix : <http://e/> .\n:a(?x) :- :b(?x), NOT :c(?x) .\n")
+    answer = project.dotr("check", "c.yaml")
+    if answer.code:  # until it is
+        assert "d.dlog:2:" in answer.err

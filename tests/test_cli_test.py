@@ -1,0 +1,113 @@
+"""`dotr test`: what passes, what fails and how the difference is shown, what cannot be run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import TEST, Project
+
+
+def test_a_test_passes(project: Project) -> None:
+    assert project.dotr("test", "t.yaml") == (0, "ok     t.yaml: one\n1 passed, 0 failed\n", "")
+    assert project.dotr("test", ".").code == 0
+
+
+def failed(project: Project, old: str, new: str) -> str:
+    project.change("t.yaml", old, new)
+    answer = project.dotr("test", "t.yaml")
+    assert (answer.code, answer.err) == (1, "")
+    assert answer.out.startswith("FAILED t.yaml: one\n")
+    assert answer.out.endswith("\n\n0 passed, 1 failed\n")
+    return answer.out.removeprefix("FAILED t.yaml: one\n").removesuffix("\n\n0 passed, 1 failed\n")
+
+
+def test_a_difference_is_a_diff(project: Project) -> None:
+    assert failed(project, 'x: ":a"', 'x: ":b"') == "  at 1 Out by R\n-     x: :b\n+     x: :a"
+
+
+def test_an_output_that_is_missing(project: Project) -> None:
+    assert failed(project, "at: 1, event", "at: 2, event").splitlines() == [
+        "+ got      at 1 Out by R",
+        "+     x: :a",
+        "+     _:c14n0 :x :a",
+        "+     _:c14n0 a :Out",
+        "- expected at 2 Out",
+        "-     x: :a",
+    ]
+
+
+def test_an_output_too_many(project: Project) -> None:
+    said = failed(project, 'expect: [ { at: 1, event: Out, attributes: { x: ":a" } } ]', "expect: []")
+    assert said.startswith("+ got      at 1 Out by R\n")
+    assert "-" not in said
+
+
+def test_graphs_are_compared_up_to_names(project: Project) -> None:
+    project.change("t.yaml", 'attributes: { x: ":a" }', 'graph: "_:any a :Out ; :x :a ."')
+    assert project.dotr("test", "t.yaml").code == 0
+    assert failed(project, ":x :a .", ":x 7 .") == "  at 1 Out by R\n-     _:c14n0 :x 7\n+     _:c14n0 :x :a\n      _:c14n0 a :Out"
+
+
+def test_facts(project: Project) -> None:
+    project.change(
+        "t.yaml", 'expect: [ { at: 1, event: Out, attributes: { x: ":a" } } ]', "facts: [ { at: 1, fact: A, attributes: { x: ':a' } } ]"
+    )
+    assert project.dotr("test", "t.yaml").code == 0
+    assert failed(project, "attributes: { x: ':a' }", "attributes: {}") == "  at 1 A\n+     x: :a"
+
+
+def test_attributes_are_exact_and_blank_nodes_have_any_name(project: Project) -> None:
+    project.change("t.yaml", ":a a :A", "_:b a :A")
+    project.change("t.yaml", '":a" }', '"_:other" }')
+    assert project.dotr("test", "t.yaml").code == 0
+
+
+def test_order_within_a_stream_is_no_lateness(project: Project) -> None:
+    project.change(
+        "t.yaml", 'stream: [ { at: 1, graph: ":a a :A ." } ]', 'stream: [ { at: 3, graph: ":b a :B ." }, { at: 1, graph: ":a a :A ." } ]'
+    )
+    assert project.dotr("test", "t.yaml").code == 0
+
+
+def test_dates(project: Project) -> None:
+    project.change("t.yaml", "at: 1,", "at: 2024-05-14 08:00:00,")
+    assert project.dotr("test", "t.yaml").code == 0
+    assert "at 2024-05-14T08:00:00Z" in failed(project, "{ at: 2024-05-14 08:00:00, event: Out", "{ at: 2024-05-14T08:00:01Z, event: Out")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (":a a :A .", ":a a", "t.yaml:5:31: C208 this graph cannot be read: unexpected end\n"),
+        (":a a :A .", "p:a a :A .", "t.yaml:5:31: C208 this graph cannot be read: the prefix p: has not been declared\n"),
+        ("at: 1, graph", "at: soon, graph", "t.yaml:5:21: C205 this is no time: 'soon'"),
+        ("at: 1, graph", "at: 1.5, graph", "t.yaml:5:21: C203 cases.0.stream.0.at should be a whole number\n"),
+        ("at: 1, graph", "at: 2024-02-30T00:00:00, graph", "t.yaml:5:21: C205 this is no time: there is no 2024-02-30\n"),
+        ('x: ":a"', 'x: ":a :b"', "t.yaml:6:53: C208 :a :b is no RDF term: write it as in Turtle\n"),
+        ('x: ":a"', "x: 5", "t.yaml:6:53: C203 cases.0.expect.0.attributes.x should be text\n"),
+        ("name: one", "nmae: one", "t.yaml:4:5: C201 unknown key nmae\n"),
+        ("expect:", "expects:", "t.yaml:6:5: C201 unknown key expects\n"),
+        ("expect:", "# expect:", "t.yaml:4:5: C202 case one expects nothing\n"),
+        ("r.dotr", "none.dotr", "t.yaml:1:9: C301 there is no file none.dotr\n"),
+        ("rules: [r.dotr]", "config: none.yaml", "t.yaml:1:9: C301 there is no file none.yaml\n"),
+        ("rules: [r.dotr]", "rules: [r.dotr]\nconfig: c.yaml", "t.yaml:1:1: C204 a test has either `config`, or `rules` of its own\n"),
+        ("rules: [r.dotr]\n", "", "t.yaml:1:1: C202 rules is missing\n"),
+        ("cases:", "kases:", "t.yaml:1:1: C202 t.yaml is no rule test: it has no cases\n"),
+    ],
+)
+def test_tests_that_cannot_be_run(project: Project, old: str, new: str, said: str) -> None:
+    project.change("t.yaml", old, new)
+    project.write("sound.yaml", TEST)
+    answer = project.dotr("test", "t.yaml", "sound.yaml")
+    assert answer.code == 2
+    assert said in answer.err
+    assert answer.out == "ok     sound.yaml: one\n1 passed, 0 failed, 1 could not be run\n"
+
+
+def test_folders_hold_other_yaml_too(project: Project) -> None:
+    project.write("deep/t.yml", TEST.replace("[r.dotr]", "[../r.dotr]"))
+    assert project.dotr("test", ".").out.endswith("2 passed, 0 failed\n")
+    (project.folder / "empty").mkdir()
+    assert "C301 there is no rule test below empty\n" in project.dotr("test", "empty").err
+    assert "C301 there is no file none.yaml\n" in project.dotr("test", "none.yaml").err
+    assert "C202 c.yaml is no rule test" in project.dotr("test", "c.yaml").err
