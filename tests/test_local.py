@@ -1,0 +1,236 @@
+"""`dotr run` in this process: what it says and where, how it stops, what it leaves."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Project
+
+ROOT = Path(__file__).parent.parent
+SUMMARY = "1 element, 1 instant, 1 fact, 1 event -> out.ndjson\n"
+
+
+def many(elements: int) -> str:
+    return "".join(f'{{"time": {number}, "graph": ":a{number} a :A ."}}\n' for number in range(elements))
+
+
+# --- what is said ---
+
+
+def test_a_run_says_what_it_did_on_stderr_alone(project: Project) -> None:
+    assert project.dotr("run", "c.yaml") == (0, "", SUMMARY)
+    assert json.loads(project.read("out.ndjson"))["attributes"] == {"x": "<http://e/a>"}
+    assert project.read("dead.ndjson") == ""
+
+
+def test_quiet_is_quiet(project: Project) -> None:
+    project.write("a.ndjson", project.read("a.ndjson") + "broken\n")
+    assert project.dotr("run", "c.yaml", "--quiet") == (0, "", "")
+    assert len(project.read("dead.ndjson").splitlines()) == 1
+
+
+def test_dead_letters_that_are_not_kept(project: Project) -> None:
+    project.change("c.yaml", "dead_letter: dead.ndjson\n", "")
+    project.write("a.ndjson", project.read("a.ndjson") + "broken\n")
+    answer = project.dotr("run", "c.yaml")
+    assert answer.code == 0
+    assert answer.err.endswith(SUMMARY + "Dead letters: 1 unreadable -> not kept (no dead_letter in the configuration)\n")
+    assert "dead.ndjson" not in project.files()
+
+
+def test_dropped_triples_are_told(project: Project) -> None:
+    project.change("r.dotr", "SELECT ?x WHERE { ?x a :A }", "SELECT ?x ?y WHERE { ?x a :A OPTIONAL { ?x :y ?y } }")
+    project.change("r.dotr", ":x ?x", ":x ?x, ?y")
+    project.change("r.dotr", "Out.?x = A.?x", "Out.?x = A.?x, Out.?y = A.?y")
+    said = project.dotr("run", "c.yaml").err
+    assert said == SUMMARY + "1 output triple was dropped: a variable was unbound, or a literal stood as subject or predicate.\n"
+
+
+def test_inconsistent_instants_are_told(project: Project) -> None:
+    project.write("g.ttl", "@prefix : <http://e/> . @prefix owl: <http://www.w3.org/2002/07/owl#> . :A owl:disjointWith :B .")
+    project.change("c.yaml", "rules:", "knowledge: { graphs: [g.ttl], entailment: owl2rl }\nrules:")
+    project.write("a.ndjson", "".join(f'{{"time": {n}, "graph": ":a a :A{", :B" if n else ""} ."}}\n' for n in range(6)))
+    answer = project.dotr("run", "c.yaml")
+    assert answer.code == 0
+    lines = answer.err.splitlines()
+    assert lines[0].startswith("the instant 1 is inconsistent (cax-dw")
+    assert lines[3] == "more inconsistent instants follow and are only counted here"
+    assert lines[4:] == ["6 elements, 6 instants, 6 facts, 6 events -> out.ndjson", "5 instants contradicted the background or themselves."]
+    assert project.dotr("run", "c.yaml", "--fresh", "--quiet").err == ""
+
+
+def test_results_go_to_standard_output_if_asked(project: Project) -> None:
+    arguments = command("run", "c.yaml", "--set", "output.0.path=/dev/stdout")
+    done = subprocess.run(arguments, capture_output=True, text=True, env=environment(), check=False)
+    assert (done.returncode, done.stderr) == (0, SUMMARY.replace("out.ndjson", "/dev/stdout"))
+    assert json.loads(done.stdout)["event"] == "Out"
+
+
+def test_python_minus_m(project: Project) -> None:
+    done = subprocess.run(command("run", "c.yaml"), capture_output=True, text=True, env=environment(), check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", SUMMARY)
+
+
+# --- what is left ---
+
+
+def test_compressed_outputs_are_the_same_bytes_again(project: Project) -> None:
+    project.change(
+        "c.yaml",
+        "{ path: out.ndjson }",
+        "{ path: deep/out.ndjson.gz }\n  - { path: deep/out.trig.gz, format: trig }\n  - { path: out.nq, format: nquads }",
+    )
+    project.write("a.ndjson", many(50))
+    assert project.dotr("run", "c.yaml").code == 0
+    first = [(project.folder / "deep" / name).read_bytes() for name in ("out.ndjson.gz", "out.trig.gz")]
+    lines = gzip.decompress(first[0]).decode().splitlines()
+    assert [json.loads(line)["time"] for line in lines] == list(range(50))
+    assert gzip.decompress(first[1]).count(b"generatedAtTime") == project.read("out.nq").count("generatedAtTime") == 50
+    assert project.dotr("run", "c.yaml", "--fresh").code == 0
+    assert [(project.folder / "deep" / name).read_bytes() for name in ("out.ndjson.gz", "out.trig.gz")] == first
+
+
+@pytest.mark.parametrize("form", ["ndjson", "trig", "nquads"])
+def test_output_is_input(project: Project, form: str) -> None:
+    project.write("a.ndjson", many(5))
+    assert project.dotr("run", "c.yaml", "--set", f"output.0.format={form}").code == 0
+    project.write("second.dotr", project.read("r.dotr").replace("?x a :A", "?o a :Out ; :x ?x"))
+    options = [
+        "name=second",
+        "rules.0=second.dotr",
+        f"input.0.format={form}",
+        "input.0.path=out.ndjson",
+        "output.0.path=two.ndjson",
+        "dead_letter=dead2",
+    ]
+    answer = project.dotr("run", "c.yaml", *(word for option in options for word in ("--set", option)))
+    assert answer.err == "5 elements, 5 instants, 5 facts, 5 events -> two.ndjson\n"
+
+
+def test_paths_of_options_are_relative_to_the_working_directory(project: Project) -> None:
+    project.write("deep/c.yaml", project.read("c.yaml").replace("r.dotr", "../r.dotr").replace("a.ndjson", "../a.ndjson"))
+    assert project.dotr("run", "deep/c.yaml", "--set", "output.0.path=here.ndjson").code == 0
+    assert {"here.ndjson", "deep/dead.ndjson"} <= project.files()
+
+
+# --- how it stops ---
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "dotr", *arguments]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture
+def long(project: Project) -> Iterator[Project]:
+    """A pipeline that runs for many seconds."""
+    project.write("a.ndjson", many(2_000) + "broken\n" + many(150_000).partition('"time": 2000,')[2].partition("\n")[2])
+    project.change("c.yaml", "{ path: out.ndjson }", "{ path: out.ndjson }\n  - { path: out.trig.gz, format: trig }")
+    yield project
+    (project.folder / "a.ndjson").unlink()
+
+
+def started(project: Project) -> None:
+    """Waits until there is output."""
+    path = project.folder / "out.ndjson"
+    deadline = time.monotonic() + 30
+    while not (path.exists() and path.stat().st_size):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def whole(project: Project) -> int:
+    """How many instants the outputs hold, which are the first ones, and whole."""
+    times = [json.loads(line)["time"] for line in project.read("out.ndjson").splitlines(keepends=True) if line.endswith("\n")]
+    assert project.read("out.ndjson").endswith("\n")
+    assert times == [n for n in range(len(times) + 1) if n != 2000][: len(times)]
+    graphs = gzip.decompress((project.folder / "out.trig.gz").read_bytes()).decode()
+    assert graphs.count("generatedAtTime") == len(times)
+    assert graphs.endswith("}\n")
+    return len(times)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_a_signal_ends_a_run_between_two_instants(long: Project, number: signal.Signals, quiet: list[str]) -> None:
+    running = subprocess.Popen(command("run", "c.yaml", *quiet), stderr=subprocess.PIPE, text=True, env=environment())
+    started(long)
+    running.send_signal(number)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == 0
+    instants = whole(long)
+    assert 0 < instants < 100_000
+    if quiet:
+        assert said == ""
+    else:
+        assert "Stopped: the output holds all instants so far.\n" in said
+        assert f"{instants:,} elements, {instants:,} instants" in said
+
+
+def test_a_signal_before_anything_is_read(project: Project) -> None:
+    project.write(
+        "slow.py",
+        "import signal, sys, os\nimport dotr.config\nread = dotr.config.read_config\n"
+        "def slow(*a):\n    os.kill(os.getpid(), signal.SIGTERM)\n    return read(*a)\n"
+        "dotr.config.read_config = slow\nfrom dotr.cli import main\nsys.exit(main(['run', 'c.yaml']))\n",
+    )
+    done = subprocess.run([sys.executable, "slow.py"], capture_output=True, text=True, env=environment(), check=False)
+    assert (done.returncode, done.stderr) == (0, "Stopped.\n")
+    assert "out.ndjson" not in project.files()
+
+
+def test_the_reader_of_the_output_goes_away(long: Project) -> None:
+    arguments = command("run", "c.yaml", "--quiet", "--set", "output.0.path=/dev/stdout")
+    running = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    assert running.stdout is not None
+    assert running.stderr is not None
+    assert running.stdout.readline().startswith('{"time": 0, ')
+    running.stdout.close()
+    said = running.stderr.read()
+    running.stderr.close()
+    assert running.wait(timeout=30) == 1
+    assert said == "The run failed: cannot write /dev/stdout: broken pipe (the output before that is kept)\n"
+
+
+def test_progress_on_a_terminal(long: Project) -> None:
+    """One line, rewritten; what is logged stands above it, and it is gone at the end."""
+    terminal, end = pty.openpty()
+    surroundings = {**environment(), "TERM": "xterm", "COLUMNS": "120", "LINES": "24"}
+    running = subprocess.Popen(command("run", "c.yaml"), stdin=end, stdout=end, stderr=end, env=surroundings)
+    os.close(end)
+    started(long)
+    shown, stopped, deadline = b"", False, time.monotonic() + 30
+    while time.monotonic() < deadline:
+        ready, _, _ = select.select([terminal], [], [], 0.1)
+        try:
+            shown += os.read(terminal, 1 << 16) if ready else b""
+        except OSError:
+            break  # the other end is closed
+        if not stopped and shown.count(b"/s), ") > 1:
+            running.send_signal(signal.SIGINT)
+            stopped = True
+    os.close(terminal)
+    assert running.wait(timeout=30) == 0
+    text = shown.decode()
+    lines = text.split("\r\n")
+    assert "small: starting" in text
+    assert any("/s), " in line and " instants, " in line and " events, 1 unreadable, " in line for line in text.split("\r"))
+    assert any(line.endswith("a.ndjson:2001: dead letter (unreadable): it is no JSON: expecting value at column 1") for line in lines)
+    assert any(line.endswith("Stopped: the output holds all instants so far.") for line in lines)
+    assert lines[-3].rpartition("\x1b[2K")[2].startswith(f"{whole(long):,} elements, ")
+    assert lines[-2:] == ["Dead letters: 1 unreadable -> dead.ndjson", ""]
