@@ -113,6 +113,7 @@ def _run(options: argparse.Namespace) -> int:
     from dotr.runtimes.pipeline import build
     from dotr.runtimes.totals import RunFailed
 
+    stopped = "Stopped before anything was read."
     with _terminable():
         try:
             config = read_config(options.config, options.options)
@@ -120,13 +121,14 @@ def _run(options: argparse.Namespace) -> int:
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark")
             if pipeline.program.warnings and not options.quiet:
                 _say(f"{_count(len(pipeline.program.warnings), 'warning')} of the rules: dotr check {options.config} shows them.")
+            stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
             totals = _go(pipeline, engine, quiet=options.quiet)
         except RunFailed as failure:
             _say(f"The run failed: {failure}")
             return 1
         except KeyboardInterrupt:
             if not options.quiet:
-                _say("Stopped.")
+                _say(stopped)
             return 0
     if not options.quiet:
         _say(summary(totals, pipeline))

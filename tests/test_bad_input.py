@@ -208,8 +208,15 @@ def test_inputs_that_are_wrong(project: Project, entry: str, said: str) -> None:
     assert said in project.refused("check", "c.yaml")
 
 
-@pytest.mark.parametrize(("header", "said"), [("", "I102 a.csv has no header\n"), ("t,t,x\n", "I104 a.csv has two columns t\n")])
-def test_headers_that_are_wrong(project: Project, header: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("", "I102 a.csv has no header\n"),
+        ("t,t,x\n", "I104 a.csv has two columns t\n"),
+        (b"t,\xe5\n", "I102 the header of a.csv is not UTF-8 (byte 2)\n"),
+    ],
+)
+def test_headers_that_are_wrong(project: Project, header: str | bytes, said: str) -> None:
     project.write("a.csv", header)
     project.change("c.yaml", NDJSON, CSV)
     assert said in project.refused("run", "c.yaml")

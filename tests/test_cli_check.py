@@ -132,3 +132,24 @@ def test_what_is_not_evaluated_yet_is_refused_with_its_place(project: Project) -
     answer = project.dotr("check", "c.yaml")
     if answer.code:  # until it is
         assert "d.dlog:2:" in answer.err
+
+
+def test_a_rule_file_without_a_rule_is_told(project: Project) -> None:
+    project.write("r.dotr", "# to be written\n")
+    answer = project.dotr("check", "c.yaml")
+    assert answer.code == 0
+    assert answer.err.startswith("r.dotr:1:1: C209 warning: this file holds no rule and no query\n")
+
+
+def test_a_background_that_contradicts_itself_is_told(project: Project) -> None:
+    project.write("g.ttl", "@prefix : <http://e/> . :B <http://www.w3.org/2002/07/owl#disjointWith> :C . :x a :B, :C .")
+    project.write("c.yaml", CONFIG + "knowledge: { graphs: [g.ttl], entailment: owl2rl }\n")
+    answer = project.dotr("check", "c.yaml")
+    assert answer.code == 0
+    assert answer.err.startswith("K401 warning: the background contradicts itself (cax-dw): <http://e/B>")
+
+
+def test_files_of_another_kind_are_told_apart(project: Project) -> None:
+    assert "C102 r.dotr is no configuration\n" in project.refused("run", "r.dotr")
+    assert "t.yaml:3:1: C102 t.yaml is a rule test, and no configuration\n" in project.refused("run", "t.yaml")
+    assert "C202 r.dotr is no rule test\n" in project.refused("test", "r.dotr")

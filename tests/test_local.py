@@ -190,7 +190,7 @@ def test_a_signal_before_anything_is_read(project: Project) -> None:
         "dotr.config.read_config = slow\nfrom dotr.cli import main\nsys.exit(main(['run', 'c.yaml']))\n",
     )
     done = subprocess.run([sys.executable, "slow.py"], capture_output=True, text=True, env=environment(), check=False)
-    assert (done.returncode, done.stderr) == (0, "Stopped.\n")
+    assert (done.returncode, done.stderr) == (0, "Stopped before anything was read.\n")
     assert "out.ndjson" not in project.files()
 
 

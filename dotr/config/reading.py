@@ -46,12 +46,17 @@ class Config:
 
 def read_config(path: str, options: Sequence[str] = ()) -> Config:
     """The configuration in a file, with `--set` options; raises `Refused` with every problem found."""
-    tree = read_tree(read_document(path))
+    document = read_document(path)
+    if Path(path).suffix in (".dotr", ".dlog"):
+        raise refuse("C102", f"{path} is no configuration", None, "Name the configuration (.yaml) that names it.")
+    tree = read_tree(document)
     if tree.data is None:
         hint = "It needs name, rules, input and output at least; `dotr new DIR` writes a small project."
         raise refuse("C102", f"{path} is empty", None, hint)
     if not isinstance(tree.data, dict):
         raise refuse("C102", "a configuration is a mapping of keys to values", tree.place(()), "It begins with a line such as name: fire")
+    if "cases" in tree.data:
+        raise refuse("C102", f"{path} is a rule test, and no configuration", tree.key(("cases",)), "`dotr test` runs it.")
     tree, touched = set_values(tree, options)
     try:
         settings = Settings.model_validate(tree.data)

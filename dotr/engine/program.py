@@ -146,8 +146,22 @@ def compile_program(spec: ProgramSpec) -> Program:
     knowledge = Knowledge.load(triples, [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog])
     layout = lay_out(share(ruleset.rules))
     stage_one = StageOne(knowledge, layout.streams)
-    warnings = [*problems, *_static_queries(ruleset, stage_one), *_single_partitions(layout)]
+    warnings = [*problems, *_contradictions(knowledge), *_static_queries(ruleset, stage_one), *_single_partitions(layout)]
     return Program(spec, ruleset, knowledge, layout, stage_one, tuple(warnings))
+
+
+def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:
+    """A warning for each contradiction of the background alone."""
+    return [
+        Diagnostic(
+            "K401",
+            f"the background contradicts itself ({found.rule}): {', '.join(map(' '.join, found.triples)) or 'by a rule without a body'}",
+            None,
+            "Mend the graphs, or choose another entailment; what was derived is used all the same.",
+            Severity.WARNING,
+        )
+        for found in knowledge.contradictions
+    ]
 
 
 def _static_queries(rules: RuleSet, stage_one: StageOne) -> list[Diagnostic]:

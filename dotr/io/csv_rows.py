@@ -31,7 +31,9 @@ def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Po
         taken: list[bytes] = []
         try:
             cells = next(csv.reader(_decoded(lines, taken), delimiter=file.csv.delimiter, strict=True), [])
-        except (csv.Error, UnicodeDecodeError, *DAMAGED) as error:
+        except UnicodeDecodeError as error:
+            raise refuse("I102", f"the header of {file.path} is not UTF-8 (byte {error.start})", place, "Save it as UTF-8.") from None
+        except (csv.Error, *DAMAGED) as error:
             raise refuse("I102", f"the header of {file.path} cannot be read: {error}", place) from None
     if not cells:
         raise refuse("I102", f"{file.path} has no header", place, "The first line of a CSV file names its columns.")

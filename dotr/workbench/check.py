@@ -118,7 +118,14 @@ def _cover(spec: ProgramSpec, covered: set[str]) -> None:
 def _check_program(spec: ProgramSpec, missing: Sequence[Diagnostic]) -> list[Diagnostic]:
     """The problems of a program; where some of its files are missing, those that do not come of that."""
     try:
-        found = list(compile_program(spec).warnings)
+        program = compile_program(spec)
+        found = list(program.warnings)
+        used = {rule.span.document.name for rule in program.rules.rules} | {query.span.document.name for query in program.rules.queries}
+        found += [
+            Diagnostic("C209", "this file holds no rule and no query", Span(document, 0, 0), "Is it the file meant?", Severity.WARNING)
+            for document in spec.rules
+            if document.name not in used
+        ]
     except Refused as refused:
         found = [*refused.diagnostics]
         for document in spec.datalog:

@@ -135,9 +135,12 @@ class TestFile:
 
 def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:
     """A file of cases, with the problems of the files that it names; raises `Refused` with every problem of its form."""
-    tree = read_tree(read_document(path))
+    document = read_document(path)
+    hint = "A rule test is a .yaml file with `cases`; a configuration is run by `dotr run`."
+    if Path(path).suffix in (".dotr", ".dlog"):
+        raise refuse("C202", f"{path} is no rule test", None, hint)
+    tree = read_tree(document)
     if not is_test(tree.data):
-        hint = "A rule test has `cases`; a configuration is run by `dotr run`."
         raise refuse("C202", f"{path} is no rule test: it has no cases", tree.place(()) if tree.data is not None else None, hint)
     try:
         section = TestSection.model_validate(tree.data)

@@ -106,6 +106,13 @@ CONFIGURATION: tuple[Explained, ...] = (
         ),
     ),
     Explained(
+        "C209",
+        "A rule file without a rule",
+        "The configuration names a file that holds neither a rule nor a shared query.",
+        "Is it the file meant? It is a warning.",
+        InFiles((("example.yaml", "name: example\nrules: [rules.dotr]\n" + _INPUT), ("rules.dotr", "# to be written\n"), ("a.ndjson", ""))),
+    ),
+    Explained(
         "C301",
         "There is no such file",
         "Nothing is at this path, or no file matches the pattern.",

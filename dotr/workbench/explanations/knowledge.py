@@ -137,4 +137,18 @@ DATALOG: tuple[Explained, ...] = (
         "Put FILTER NOT EXISTS into the query that uses the result.",
         _rule(":Working(?x) :- :Sensor(?x), NOT :Broken(?x) ."),
     ),
+    Explained(
+        "K401",
+        "The background contradicts itself",
+        "A rule of the entailment that derives a contradiction has a match in the background alone.",
+        "Mend the graphs, or choose another entailment. It is a warning: what was derived is used all the same.",
+        InFiles(
+            (
+                ("example.yaml", _CONFIG.format("both.ttl").replace(" }", ", entailment: owl2rl }", 1)),
+                ("both.ttl", "@prefix : <http://example.org/> .\n:B <http://www.w3.org/2002/07/owl#disjointWith> :C .\n:x a :B, :C .\n"),
+                ("rules.dotr", RULE),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
 )
