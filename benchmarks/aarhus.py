@@ -2,8 +2,9 @@
 
     python -m benchmarks.aarhus [--engine local] [--engine spark] [--master 'local[2]']
 
-CPU is that of the whole process tree (Python, JVM, Python workers), read from /proc; on Spark from the moment the query starts, so that the
-start of the session is not counted, and once more from the end of the first batch, when all worker processes are up. Needs the CityBench data (see the README) and `python kb/aarhus.py`.
+CPU is that of the whole process tree (Python, JVM, Python workers), read from /proc; on Spark from the moment the query starts, so that
+the start of the session is not counted, and once more from the end of the first batch, when all worker processes are up. Needs the
+CityBench data (see the README) and `python kb/aarhus.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,7 +110,7 @@ def spark(folder: str, master: str) -> None:
         run_query(*arguments)
         read(readings[-1][2])
 
-    run_query = runtime.run_query
+    run_query: Callable[..., None] = getattr(runtime, "run_query")  # noqa: B009
     setattr(runtime, "run_query", timed)  # noqa: B010
     runtime.run_spark(made, read)
     setattr(runtime, "run_query", run_query)  # noqa: B010

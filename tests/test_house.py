@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 DOTR = Path(__file__).parent.parent / "dotr"
@@ -14,24 +15,27 @@ def room(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
+def imports(path: Path) -> Iterator[str]:
+    """The modules that a file imports, also inside its functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.ImportFrom(module=str(module)):
+                yield module
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case _:
+                pass
+
+
+def broken(path: Path) -> list[str]:
+    own = path.relative_to(DOTR).parts[0].removesuffix(".py")
+    ours = [name for name in imports(path) if name.startswith("dotr.") and room(name) != own]
+    return [f"{path.relative_to(DOTR)} imports {name}" for name in ours if ROOMS.index(room(name)) > ROOMS.index(own)]
+
+
 def test_rooms_import_only_from_above() -> None:
-    broken = []
-    for path in DOTR.rglob("*.py"):
-        own = path.relative_to(DOTR).parts[0].removesuffix(".py")
-        if own.startswith("__"):
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = (
-                [node.module or ""]
-                if isinstance(node, ast.ImportFrom)
-                else [a.name for a in node.names]
-                if isinstance(node, ast.Import)
-                else []
-            )
-            for name in names:
-                if name.startswith("dotr.") and room(name) != own and ROOMS.index(room(name)) > ROOMS.index(own):
-                    broken.append(f"{path.relative_to(DOTR)} imports {name}")
-    assert not broken
+    files = [path for path in DOTR.rglob("*.py") if not path.relative_to(DOTR).parts[0].startswith("__")]
+    assert [message for path in files for message in broken(path)] == []
 
 
 def test_every_room_is_in_the_table() -> None:
