@@ -36,6 +36,15 @@ class Router:
     def facts(self, facts: Facts) -> list[Deliveries]:
         """What each layer's partitions are handed of an instant's facts."""
         deliveries: list[Deliveries] = [{} for _ in range(self.layers)]
+        if self.buckets == 1:
+            for stream, rows in facts.items():
+                arrivals = list(enumerate(rows))
+                for layer, port, _ in self._routes.get(stream, ()):
+                    if deliveries[layer]:
+                        deliveries[layer][0][port] = arrivals
+                    else:
+                        deliveries[layer][0] = {port: arrivals}
+            return deliveries
         for stream, rows in facts.items():
             self._deliver(stream, list(enumerate(rows)), 0, deliveries)
         return deliveries

@@ -39,6 +39,7 @@ Find: TypeAlias = Callable[[Sequence[Happened], Sequence[Lanes], Sequence[Consum
 """`find(anchors, lanes, consumed, found, base)` adds the matches to `found`; their ordinals are `base` and their place in it."""
 
 _NAN: Final = frozenset(('"NaN"^^<http://www.w3.org/2001/XMLSchema#double>', '"NaN"^^<http://www.w3.org/2001/XMLSchema#float>'))
+_EQUAL: Final = condition(Call("=", (Var("a"), Var("b"))), (Var("a"), Var("b")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class _Writer(Code):
         self.globals |= {
             "bisect": bisect_left,
             "key": equality_key,
+            "equal": _EQUAL,
             "new": tuple.__new__,
             "Matched": Matched,
             "NAN": _NAN,
@@ -236,11 +238,9 @@ class _Writer(Code):
     def equal(self, place: int, constraints: _Constraints) -> list[str]:
         """The sources of the tests that equal keys are equal terms: needed only of literals."""
         tests = []
-        for number, (name, other) in enumerate(constraints.equal):
+        for number, (name, _) in enumerate(constraints.equal):
             mine, side = self.argument(Var(name), place), f"s{place}_{number}"
-            parameters = (Var(name), other)
-            full = self.named(condition(Call("=", parameters), parameters))
-            tests.append(f"(not q{place} or ({mine} == {side} and {mine} not in NAN) or {full}({mine}, {side}))")
+            tests.append(f"(not q{place} or ({mine} == {side} and {mine} not in NAN) or equal({mine}, {side}))")
         return tests
 
     def passed_over(self, place: int, step: Step | None, constraints: _Constraints) -> None:
@@ -520,7 +520,7 @@ def _of_itself(expression: Expression) -> Expression:
 
 def _pure(positions: int) -> Callable[..., bool]:
     """Whether every term of a lane's keys is equal to what was looked up."""
-    equal = condition(Call("=", (Var("a"), Var("b"))), (Var("a"), Var("b")))
+    equal = _EQUAL
     if positions == 1:
 
         def pure(keys: dict[Term, None], side: Term) -> bool:

@@ -145,21 +145,24 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
     everyone = roles(rule)
     places = {role.label: str(place) for place, role in enumerate(everyone)}
     results = {c.variable: Attribute(str(place), RESULT) for place, c in enumerate(rule.clauses, 1) if isinstance(c, Aggregate)}
+    wholes = {clause.role.label for clause in rule.clauses if isinstance(clause, Aggregate)}
     constants: list[Term] = []
 
-    def normal(expression: Expression, plain: Mapping[Variable, Expression]) -> Expression:
+    def normal(expression: Expression, plain: Mapping[Variable, Expression], free: bool = True) -> Expression:
         match expression:
             case Const(term):
+                if not free:
+                    return expression
                 constants.append(term)
                 return _constant(len(constants) - 1)
             case Var(name):
                 return plain.get(name, expression)
             case Attribute(label, name):
-                return Attribute(places[label], name)
+                return Attribute(places[label], RESULT if label in wholes else name)
             case TimeOf(label):
                 return TimeOf(places[label])
             case Call(function, arguments):
-                return Call(function, tuple([normal(argument, plain) for argument in arguments]))
+                return Call(function, tuple([normal(argument, plain, free) for argument in arguments]))
             case Exists():
                 raise AssertionError("EXISTS belongs to stage one")
 
@@ -169,11 +172,10 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
         constraints: list[Expression] = []
         threshold = False
         for constraint in (c for written in role.constraints for c in conjuncts(written)):
-            if not place or (free and (_names_others(constraint, role.label) or (not threshold and _threshold(constraint)))):
-                threshold = threshold or not _names_others(constraint, role.label)
-                constraints.append(normal(constraint, {}))
-            else:
-                constraints.append(_relabelled(constraint, places))
+            others = _names_others(constraint, role.label)
+            taken = not place or (free and (others or (not threshold and _threshold(constraint))))
+            threshold = threshold or (taken and not others)
+            constraints.append(normal(constraint, {}, taken))
         return Part(ports[place], same, role.source.attributes, tuple(constraints))
 
     def step(place: int, clause: Clause) -> Step:
@@ -228,18 +230,6 @@ def _threshold(constraint: Expression) -> bool:
             return type(VALUES[term]) in EXACT_TYPES
         case _:
             return False
-
-
-def _relabelled(expression: Expression, places: Mapping[Label, str]) -> Expression:
-    match expression:
-        case Attribute(label, name):
-            return Attribute(places[label], name)
-        case TimeOf(label):
-            return TimeOf(places[label])
-        case Call(function, arguments):
-            return Call(function, tuple([_relabelled(argument, places) for argument in arguments]))
-        case _:
-            return expression
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:

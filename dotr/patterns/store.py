@@ -148,7 +148,7 @@ class PortStore:
 
     def expire(self, now: Micros) -> None:
         """Forget what no instant from `now` on can look back to. Lanes of which nothing is left are looked for when as many events have
-        gone as there are lanes."""
+        gone as are left: so there are not many more lanes than events, and looking costs each event once."""
         horizon = now - self.retention
         log = self.log
         while log and log[0][0] < horizon:
@@ -158,7 +158,7 @@ class PortStore:
             for lanes in self.indexes:
                 lanes.clear()
             self._gone = 0
-        elif self._gone > TRIM + sum(map(len, self.indexes)):
+        elif self._gone > TRIM + len(log):
             for lanes in self.indexes:
                 for key in [key for key, lane in lanes.items() if lane[-1][0] < horizon]:
                     del lanes[key]
