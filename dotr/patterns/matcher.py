@@ -8,7 +8,8 @@ narrows or splits it, and all the others are evaluated once for all.
 
 Invariant: when a rule is run at t, the stores hold every event of its ports with time at most t. Cost: for each anchor, the candidates of
 its own keys inside the windows, and for `last` and `first` no more of them than are passed over; for `not` no more than lead to the first
-that forbids; for an aggregate what `sliding` says, if its constraints are equalities and such as name no other event, else its candidates.
+that forbids; for an aggregate what `lanes` and `sums` say, if its constraints are equalities and such as name no other event, else its
+candidates.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count, repeat
 from operator import itemgetter
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from dotr.expressions import condition, equality_key, write
-from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var
+from dotr.model.algebra import Attribute, Call, Expression, Var
 from dotr.model.rules import Mode
-from dotr.model.terms import Term, Variable
+from dotr.model.terms import Term
 from dotr.model.time import Clock, Micros
-from dotr.patterns.code import Code, Compared, Row, parameters_of, rows_of
+from dotr.patterns.candidates import Candidates, Constraints, names_row
+from dotr.patterns.code import Row, rows_of
 from dotr.patterns.happened import Happened, Matched
-from dotr.patterns.shapes import ROW, Alike, Amid, Lack, Part, Pick, Step, Whole, Within
+from dotr.patterns.shapes import Alike, Amid, Lack, Part, Pick, Step, Whole, Within, conjuncts
 from dotr.patterns.store import IndexSpec, Lanes, Measure
 from dotr.patterns.sums import aggregate_terms
-from dotr.patterns.ties import equality
 
 Consumed: TypeAlias = set[tuple[Micros, int]]
 """The (time, ordinal) of the events of one label that a rule has used up."""
@@ -56,23 +57,11 @@ def compile_matcher(alike: Alike, consumed: Sequence[int], clock: Clock) -> Matc
     return _Writer(alike, rows_of(alike, consumed), clock).matcher()
 
 
-class _Constraints(NamedTuple):
-    """A role's constraints by how they are met: by the key of an index, by its filter, or by a test of each candidate; `rowed` tests name
-    a rule's own constant."""
-
-    equal: tuple[tuple[Variable, Attribute], ...]
-    own: tuple[Expression, ...]
-    tests: tuple[Expression, ...]
-    rowed: tuple[Expression, ...]
-
-
-class _Writer(Code):
-    """Writes one matcher. `live` is the name of the rows that are alive, None where one row alone is."""
+class _Writer(Candidates):
+    """Writes one matcher."""
 
     def __init__(self, alike: Alike, rows: tuple[Row, ...], clock: Clock) -> None:
         super().__init__(alike, rows, clock)
-        self.live: str | None = "rows" if len(rows) > 1 else None
-        self.looks: list[IndexSpec] = []
         self.globals |= {
             "bisect": bisect_left,
             "key": equality_key,
@@ -134,8 +123,8 @@ class _Writer(Code):
 
     def anchor(self, part: Part) -> None:
         """Its constraints; of those that name a rule's own constant, an equality finds the rules by key."""
-        plain = [c for c in part.constraints if not _names_row(c)]
-        rowed = [c for c in part.constraints if _names_row(c)]
+        plain = [c for c in part.constraints if not names_row(c)]
+        rowed = [c for c in part.constraints if names_row(c)]
         if plain:
             self.line(f"if not {self.holds(plain, 0)}: continue")
         for each in rowed:
@@ -186,153 +175,7 @@ class _Writer(Code):
                     constraints = self.constraints(place, step.part)
                 self.whole(place, step, whole, constraints)
 
-    def constraints(self, place: int, part: Part) -> _Constraints:
-        equal: dict[Variable, Attribute] = {}
-        own: list[Expression] = []
-        tests: list[Expression] = []
-        rowed: list[Expression] = []
-        for each in part.constraints:
-            pair = equality(each)
-            if _names_row(each):
-                (tests if self.live is None else rowed).append(each)
-            elif pair is not None and pair[0] not in equal:
-                equal[pair[0]] = pair[1]
-            elif all(isinstance(p, Var) or (isinstance(p, TimeOf) and p.label == str(place)) for p in parameters_of([each])):
-                own.append(_of_itself(each))
-            else:
-                tests.append(each)
-        return _Constraints(tuple(sorted(equal.items(), key=lambda item: item[0])), tuple(own), tuple(tests), tuple(rowed))
-
-    def look(self, part: Part, constraints: _Constraints, measure: Measure | None = None, measured: Variable | None = None) -> None:
-        positions = tuple([part.attributes.index(name) for name, _ in constraints.equal])
-        self.looks.append(IndexSpec(positions, constraints.own, measure, None if measured is None else part.attributes.index(measured)))
-
-    def lane(self, place: int, constraints: _Constraints, required: bool) -> None:
-        """c<place>: the events of the clause's key, or None; where one is `required`, none leaves this branch."""
-        keys, sides = [], []
-        for number, (_, other) in enumerate(constraints.equal):
-            side = f"s{place}_{number}"
-            self.line(f"{side} = {self.argument(other, None)}")
-            sides.append(side)
-            keys.append(f"({side} if {side}[0] == '<' else key({side}))")
-        key = "None" if not keys else keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
-        unbound = " or ".join(f"{side} is None" for side in sides)
-        if required and unbound:
-            self.line(f"if {unbound}: continue")
-        self.line(f"c{place} = {f'None if {unbound} else ' if unbound and not required else ''}l{place}.get({key})")
-        if required:
-            self.line(f"if c{place} is None: continue")
-        if sides:
-            literal = " or ".join(f"{side}[0] == '\"'" for side in sides)
-            self.line(f"q{place} = {f'c{place} is not None and ' if not required else ''}({literal})")
-
-    def bounds(self, place: int, scope: Within | Amid) -> None:
-        match scope:
-            case Within(near, far, reference):
-                self.line(f"low{place} = t{reference} - {far}")
-                self.line(f"high{place} = t{reference} - {near}")
-            case Amid(first, second):
-                self.line(f"low{place} = (t{first} if t{first} < t{second} else t{second}) + 1")
-                self.line(f"high{place} = (t{first} if t{first} > t{second} else t{second}) - 1")
-
-    def equal(self, place: int, constraints: _Constraints) -> list[str]:
-        """The sources of the tests that equal keys are equal terms: needed only of literals."""
-        tests = []
-        for number, (name, _) in enumerate(constraints.equal):
-            mine, side = self.argument(Var(name), place), f"s{place}_{number}"
-            tests.append(f"(not q{place} or ({mine} == {side} and {mine} not in NAN) or equal({mine}, {side}))")
-        return tests
-
-    def passed_over(self, place: int, step: Step | None, constraints: _Constraints) -> None:
-        """Skip a candidate that is consumed, has a positive role already (of a `step` that gives it one), or fails the constraints."""
-        if place in self.shape.consuming:
-            self.line(f"if (t{place}, o{place}) in used{place}: continue")
-        if step is not None:
-            for other in self.mates(place, step):
-                self.line(f"if o{place} == o{other} and t{place} == t{other}: continue")
-        tests = self.equal(place, constraints)
-        if constraints.tests:
-            tests.append(self.holds(constraints.tests, place))
-        if tests:
-            self.line(f"if not ({' and '.join(tests)}): continue")
-
-    def mates(self, place: int, step: Step) -> list[int]:
-        """The positive places before this one whose event a candidate could be."""
-        return [
-            other
-            for other in range(place)
-            if self.shape.positive(other)
-            and self.shape.parts[other].same == step.part.same
-            and not (isinstance(step.scope, Within) and step.scope.reference == other and step.scope.near > 0)
-        ]
-
-    def latest(self, place: int, scope: Within | Amid) -> str:
-        """The source of the place of the latest candidate in its lane, -1 if there is none."""
-        if isinstance(scope, Within) and scope.reference == 0 and scope.near == 0:
-            return f"len(c{place}) - 1"
-        return f"len(c{place}) - 1 if c{place}[-1][0] <= high{place} else bisect(c{place}, (high{place} + 1,)) - 1"
-
-    def threshold(self, constraints: _Constraints) -> Compared | None:
-        """The first comparison of a candidate's attribute with the rows' own constants."""
-        return next((c for c in map(self.compared, constraints.rowed) if c is not None and isinstance(c.left, Var)), None)
-
-    def skips(self, part: Part, constraints: _Constraints) -> tuple[Measure | None, Variable | None]:
-        """What the index must answer so that candidates that no row wants need not be looked at."""
-        threshold = self.threshold(constraints)
-        if threshold is None or not isinstance(threshold.left, Var):
-            return None, None
-        return Measure.ABOVE if threshold.operator in (">", ">=") else Measure.BELOW, threshold.left.name
-
-    def bound(self, threshold: Compared, live: str) -> str:
-        """The source of the constant that is passed most easily among the rows alive."""
-        above, cell = threshold.operator in (">", ">="), threshold.cell + 2
-        if self.ordered == threshold.cell:
-            return f"{live}[{0 if above else -1}][{cell}]"
-        return f"{'min' if above else 'max'}([row[{cell}] for row in {live}])"
-
-    def search(self, place: int, step: Step, mode: Mode, threshold: Compared | None = None, live: str = "") -> None:
-        """Open a loop over the candidates `e`, from the latest or the first on; with a threshold, after some misses to the next that any of
-        the rows in `live` may want."""
-        if mode is Mode.LAST:
-            outside = f"t{place} < low{place}"
-            start = self.latest(place, step.scope)
-            each = f"for i in range({start}, -1, -1):"
-            steps = [f"i = ({start}) + 1", "i = i - 1 if misses < 16 else c{p}.before(i, {b})", "if i < 0: break"]
-        else:
-            outside = f"t{place} > high{place}"
-            start = f"bisect(c{place}, (low{place},))"
-            each = f"for i in range({start}, len(c{place})):"
-            steps = [f"i = {start} - 1", "i = i + 1 if misses < 16 else c{p}.after(i + 1, {b})", "if i >= len(c{p}): break"]
-        if threshold is None:
-            self.line(each)
-            self.indent += 1
-        else:
-            self.line(steps[0])
-            self.line("misses = 0")
-            self.line("while True:")
-            self.indent += 1
-            self.line(steps[1].format(p=place, b=self.bound(threshold, live)))
-            self.line(steps[2].format(p=place))
-        self.line(f"t{place}, o{place}, v{place} = e = c{place}[i]")
-        self.line(f"if {outside}: break")
-
-    def hits(self, place: int, constraints: _Constraints) -> None:
-        """Those rows of `left` that want the candidate; none: the next candidate."""
-        self.narrow("hit", "left", constraints.rowed, place)
-        self.line("if not hit:")
-        self.line("    misses += 1")
-        self.line("    continue")
-
-    def leave(self, constraints: _Constraints) -> None:
-        """Take the rows that were hit out of `left`."""
-        threshold = self.threshold(constraints)
-        if len(constraints.rowed) == 1 and threshold is not None and threshold.cell == self.ordered:
-            self.line("left = " + ("left[len(hit):]" if threshold.operator in (">", ">=") else "left[:len(left) - len(hit)]"))
-        else:
-            self.line("gone = {row[0] for row in hit}")
-            self.line("left = [row for row in left if row[0] not in gone]")
-
-    def single(self, place: int, step: Step, mode: Mode, constraints: _Constraints) -> None:
+    def single(self, place: int, step: Step, mode: Mode, constraints: Constraints) -> None:
         """`last E`, `first E`."""
         self.line(f"e{place} = None")
         level = self.indent
@@ -343,7 +186,7 @@ class _Writer(Code):
         self.indent = level
         self.line(f"if e{place} is None: continue")
 
-    def several(self, place: int, step: Step, mode: Mode, count: int, constraints: _Constraints) -> None:
+    def several(self, place: int, step: Step, mode: Mode, count: int, constraints: Constraints) -> None:
         """`last n E`, `first n E`: a branch for each."""
         self.line(f"picked{place} = []")
         level = self.indent
@@ -356,7 +199,7 @@ class _Writer(Code):
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
 
-    def split(self, place: int, step: Step, mode: Mode, constraints: _Constraints) -> None:
+    def split(self, place: int, step: Step, mode: Mode, constraints: Constraints) -> None:
         """`last E`, `first E` for many rows: each candidate goes to the rows for which it is the one."""
         self.line(f"left = {self.live}")
         self.line("misses = 0")
@@ -374,7 +217,7 @@ class _Writer(Code):
         self.line(f"t{place}, o{place}, v{place} = e{place}")
         self.live = f"rows{place}"
 
-    def each(self, place: int, step: Step, constraints: _Constraints) -> None:
+    def each(self, place: int, step: Step, constraints: Constraints) -> None:
         """`each E`: a branch for every candidate, and in it the rows that want it."""
         if not constraints.rowed:
             self.line(f"for e{place} in c{place}[bisect(c{place}, (low{place},)):bisect(c{place}, (high{place} + 1,))]:")
@@ -396,7 +239,7 @@ class _Writer(Code):
         self.line(f"t{place}, o{place}, v{place} = e{place}")
         self.live = f"rows{place}"
 
-    def lack(self, place: int, step: Step, constraints: _Constraints) -> None:
+    def lack(self, place: int, step: Step, constraints: Constraints) -> None:
         """`not E`: leave this branch, or take those rows out of it for which there is one."""
         rowed = bool(constraints.rowed)
         if rowed:
@@ -422,7 +265,7 @@ class _Writer(Code):
             self.line(f"if not rows{place}: continue")
             self.live = f"rows{place}"
 
-    def whole(self, place: int, step: Step, whole: Whole, constraints: _Constraints) -> None:
+    def whole(self, place: int, step: Step, whole: Whole, constraints: Constraints) -> None:
         """`?x = F(E.?v) of E`: g<place>."""
         quick = self.answer(place, step.scope, whole)
         if constraints.tests or place in self.shape.consuming:
@@ -480,12 +323,14 @@ class _Writer(Code):
         """`if`, then `with`, then the match."""
         shape = self.shape
         if shape.condition is not None:
-            if self.live is not None and _names_row(shape.condition):
-                self.narrowed([shape.condition], None, len(shape.steps) + 1)
-            else:
-                self.line(f"if not {self.holds([shape.condition], None)}: continue")
+            rowed = [c for c in conjuncts(shape.condition) if self.live is not None and names_row(c)]
+            plain = [c for c in conjuncts(shape.condition) if c not in rowed]
+            if plain:
+                self.line(f"if not {self.holds(plain, None)}: continue")
+            if rowed:
+                self.narrowed(rowed, None, len(shape.steps) + 1)
         events = [f"e{place}" for place in range(len(shape.parts)) if shape.positive(place)]
-        bound, own = f"({', '.join(events)},)", any(_names_row(value) for value in shape.values if value is not None)
+        bound, own = f"({', '.join(events)},)", any(names_row(value) for value in shape.values if value is not None)
         values = f"({', '.join(map(self.value, shape.values))}{',' if shape.values else ''})"
         if self.live is None:
             self.line(f"found.append(new(Matched, (row[0], base + len(found), {bound}, {values})))")
@@ -501,21 +346,6 @@ class _Writer(Code):
             self.line(f"values = {values}")
             each = f"zip(map(number, {self.live}), count(base + len(found)), repeat(bound), repeat(values))"
             self.line(f"found += map(new, repeat(Matched), {each})")
-
-
-def _names_row(expression: Expression) -> bool:
-    return any(isinstance(p, Attribute) and p.label == ROW for p in parameters_of([expression]))
-
-
-def _of_itself(expression: Expression) -> Expression:
-    """A constraint that names no other event, the same at whatever place it stands."""
-    match expression:
-        case TimeOf():
-            return TimeOf("")
-        case Call(function, arguments):
-            return Call(function, tuple([_of_itself(argument) for argument in arguments]))
-        case _:
-            return expression
 
 
 def _pure(positions: int) -> Callable[..., bool]:
