@@ -15,7 +15,6 @@ import pytest
 
 from dotr import Program
 from dotr.config import read_config
-from dotr.diagnostics import Refused
 from dotr.engine.instants import merge
 from dotr.engine.program import compile_program
 from dotr.engine.session import Engine
@@ -95,19 +94,13 @@ def test_the_city() -> None:
 
 # --- the cases ---
 
-LATER = read_folder(ROOT / "tests/cases_later")
-FILES = {**read_folder(ROOT / "tests/cases"), **LATER}
+FILES = read_folder(ROOT / "tests/cases")
 
 
 @cache
 def loaded(name: str) -> Program:
     file: CaseFile = FILES[name]
-    try:
-        return Program.load(file.rules, file.graphs, file.datalog, entailment=file.entailment, prefixes=file.prefixes, unit=file.unit)
-    except Refused as refused:
-        if name in LATER:
-            pytest.skip(f"not evaluated yet: {refused.diagnostics[0].message}")
-        raise
+    return Program.load(file.rules, file.graphs, file.datalog, entailment=file.entailment, prefixes=file.prefixes, unit=file.unit)
 
 
 @pytest.mark.parametrize("buckets", [2, 5, 64])
