@@ -6,7 +6,7 @@ processes. A firing's fresh names are a function of its match, so a replay write
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from dotr.model.stream import Firing
