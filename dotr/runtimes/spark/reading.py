@@ -51,7 +51,7 @@ def task_lines(job: Job, task: Task) -> list[Line]:
     ask, deliver = program.stage_one.facts, program.router(job.buckets).facts
     chunks: list[dict[int, Instants]] = [{} for _ in range(job.layers)]
     contradictory: list[tuple[Micros, str]] = []
-    instants = facts = start = 0
+    instants = facts = inconsistent = start = 0
     while start < len(elements):
         time = elements[start][0]
         end = start + 1
@@ -60,8 +60,10 @@ def task_lines(job: Job, task: Task) -> list[Line]:
         asked = ask(merge(time, [triples for _, triples in elements[start:end]]))
         start = end
         instants += 1
-        if asked.contradictions and len(contradictory) < TOLD:
-            contradictory.append((time, asked.contradictions[0].rule))
+        if asked.contradictions:
+            inconsistent += 1
+            if len(contradictory) < TOLD:
+                contradictory.append((time, asked.contradictions[0].rule))
         if asked.facts:
             facts += sum(map(len, asked.facts.values()))
             for buckets, deliveries in zip(chunks, deliver(asked.facts), strict=True):
@@ -80,5 +82,6 @@ def task_lines(job: Job, task: Task) -> list[Line]:
         lines.append(Line(-1, Kind.DEAD, 0, dead_payload(dead)))
     if contradictory:
         lines.append(Line(-3, Kind.INCONSISTENT, 0, inconsistent_payload(contradictory)))
-    lines.append(Line(-2, Kind.COUNTS, 0, counts_payload(Totals(len(elements), instants, facts, 0, counted))))
+    totals = Totals(len(elements), instants, facts, dead=counted, inconsistent=inconsistent)
+    lines.append(Line(-2, Kind.COUNTS, 0, counts_payload(totals)))
     return lines

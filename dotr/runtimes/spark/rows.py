@@ -104,13 +104,14 @@ def inconsistent_of(payload: bytes) -> list[tuple[Micros, str]]:
 def counts_payload(totals: Totals) -> bytes:
     """The inverse of `counts_of`."""
     dead = {reason.value: count for reason, count in totals.dead.items()}
-    return _dump([totals.elements, totals.instants, totals.facts, totals.events, dead, totals.dropped])
+    return _dump([totals.elements, totals.instants, totals.facts, totals.events, dead, totals.dropped, totals.inconsistent])
 
 
 def counts_of(payload: bytes) -> Totals:
     """
-    >>> counts_of(counts_payload(Totals(elements=2, dead={Reason.LATE: 1}))).elements
-    2
+    >>> totals = Totals(elements=2, dead={Reason.LATE: 1}, inconsistent=1)
+    >>> counts_of(counts_payload(totals)) == totals
+    True
     """
-    elements, instants, facts, events, dead, dropped = json.loads(payload)
-    return Totals(elements, instants, facts, events, {Reason(reason): count for reason, count in dead.items()}, dropped)
+    elements, instants, facts, events, dead, *rest = json.loads(payload)
+    return Totals(elements, instants, facts, events, {Reason(reason): count for reason, count in dead.items()}, *rest)

@@ -49,7 +49,8 @@ def run_spark(pipeline: Pipeline, progress: Progress) -> Totals:
             cores = session.sparkContext.defaultParallelism
             wanted = checkpoint.claim(replace(wanted, buckets=cores, partitions=cores))
         job = _job(pipeline, wanted, session.sparkContext.defaultParallelism, checkpoint.query)
-        sink = Sink(_write(pipeline), progress)
+        names = {os.path.abspath(file.path): file.path for file in pipeline.inputs}
+        sink = Sink(_write(pipeline), progress, names, pipeline.clock)
         run_query(session, job, sink, checkpoint.query, checkpoint.log)
         return sink.totals
     finally:

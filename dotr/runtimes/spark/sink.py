@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
 from dotr.model.stream import DeadLetter, Firing
-from dotr.model.time import Micros
+from dotr.model.time import Clock
 from dotr.outputs import output_order
-from dotr.runtimes.letters import LOG, Complaints
-from dotr.runtimes.spark.reading import TOLD
+from dotr.runtimes.letters import Complaints
 from dotr.runtimes.spark.rows import Kind, counts_of, dead_of, firings_of, inconsistent_of
 from dotr.runtimes.totals import Progress, Totals
 
@@ -19,13 +18,15 @@ Write = Callable[[int, Sequence[Firing], Sequence[DeadLetter]], None]
 
 
 class Sink:
-    """Called by Spark once a batch, or again with the same number after a crash. `failure` is what stopped it."""
+    """Called by Spark once a batch, or again with the same number after a crash. `failure` is what stopped it. `names` are the
+    files as the user knows them, by the paths that the workers open."""
 
-    def __init__(self, write: Write, progress: Progress) -> None:
+    def __init__(self, write: Write, progress: Progress, names: Mapping[str, str], clock: Clock) -> None:
         self._write = write
         self._progress = progress
+        self._names = names
+        self._clock = clock
         self._complaints = Complaints()
-        self._contradictory = 0
         self.totals = Totals()
         self.failure: Exception | None = None
 
@@ -45,9 +46,10 @@ class Sink:
             if kind == Kind.FIRINGS:
                 firings += firings_of(payload)
             elif kind == Kind.DEAD:
-                letters += dead_of(payload)
+                letters += [letter._replace(file=self._names.get(letter.file, letter.file)) for letter in dead_of(payload)]
             elif kind == Kind.INCONSISTENT:
-                self._inconsistent(inconsistent_of(payload))
+                for time, rule in inconsistent_of(payload):
+                    self._complaints.inconsistent(time, rule, self._clock)
             elif kind == Kind.COUNTS:
                 counted += counts_of(payload)
         firings.sort(key=output_order)
@@ -58,9 +60,3 @@ class Sink:
         dropped = sum(firing.dropped for firing in firings)
         self.totals += counted + Totals(events=len(firings), dropped=dropped)
         self._progress(self.totals)
-
-    def _inconsistent(self, found: Iterable[tuple[Micros, str]]) -> None:
-        for time, rule in found:
-            self._contradictory += 1
-            if self._contradictory <= TOLD:
-                LOG.warning("the instant %d µs is inconsistent (%s); its facts are those of what was derived", time, rule)
