@@ -83,6 +83,15 @@ def test_paths_are_relative_to_the_file_and_those_set_outside_to_the_working_dir
     assert config.files.path("mine.ndjson", ("output", 0, "path")) == "mine.ndjson"
 
 
+def test_paths_from_the_environment_are_relative_to_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = configured(tmp_path, MINIMAL.replace("a.ndjson", "'${DOTR_TEST_FOLDER:-data}/a.ndjson'"))
+    here = ("input", 0, "path")
+    assert config.files.path(config.settings.input[0].path, here) == str(tmp_path / "data/a.ndjson")
+    monkeypatch.setenv("DOTR_TEST_FOLDER", "elsewhere")
+    config = configured(tmp_path, MINIMAL.replace("a.ndjson", "'${DOTR_TEST_FOLDER:-data}/a.ndjson'"))
+    assert config.files.path(config.settings.input[0].path, here) == "elsewhere/a.ndjson"
+
+
 @pytest.mark.parametrize("option", ["output", "output.5.path=x", "name.deeper=x", "=x"])
 def test_set_that_reaches_nothing_is_refused(tmp_path: Path, option: str) -> None:
     assert "C105" in refused(tmp_path, MINIMAL, option)

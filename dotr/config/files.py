@@ -66,8 +66,9 @@ class Files:
     outside: frozenset[Location] = frozenset()
 
     def path(self, text: str, location: Location) -> str:
-        """A path of the document, as it can be opened from the working directory."""
-        outside = any(location[: len(touched)] == touched for touched in self.outside)
+        """A path of the document, as it can be opened from the working directory. What comes from the shell, by `--set` or at the
+        beginning by an environment variable, is relative to the working directory."""
+        outside = any(location[: len(touched)] == touched for touched in self.outside) or self.tree.begins_with_variable(location)
         path = Path(text).expanduser()
         return os.path.normpath(path if outside else self.folder / path)
 

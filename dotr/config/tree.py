@@ -41,6 +41,12 @@ class Tree:
         """The place of a value's key."""
         return self.places.get((*location, _KEY), self.place(location))
 
+    def begins_with_variable(self, location: Location) -> bool:
+        """Whether a value is written with an environment variable in front that is set (and so not by its default)."""
+        span = self.places.get(location)
+        variable = _ENVIRONMENT.match(span.text.lstrip("\"'")) if span is not None else None
+        return variable is not None and variable[1] in os.environ
+
 
 _KEY: Final = "<key>"
 
