@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dotr import Program
 from dotr.engine.instants import merge
 from dotr.engine.session import Engine
-from dotr.model.stream import Element
+from dotr.model.stream import Element, Firing
 from dotr.model.terms import Triple
 from dotr.model.time import Clock, Micros
 from tests.oracle.program import ReportedFact, Result
@@ -22,11 +22,17 @@ def run_engine(program: Program, elements: Iterable[Element], clock: Clock, *, r
     engine = Engine(program, clock)
     outputs: list[Output] = []
     facts: list[ReportedFact] = []
+
+    def put(firings: Iterable[Firing]) -> None:
+        outputs.extend(Output(f.time, f.rule, f.event, dict(f.attributes), frozenset(f.graph), f.dropped) for f in firings)
+
     for time in sorted(together):
         instant = merge(time, together[time])
         firings, _ = engine.step(instant)
-        outputs += [Output(f.time, f.rule, f.event, dict(f.attributes), frozenset(f.graph), f.dropped) for f in firings]
+        put(firings)
         facts += [ReportedFact(time, e.type, dict(e.attributes)) for e in program.facts_of_interest(instant)]
         if reload:
             engine.reload()
+    for firings in engine.finish():
+        put(firings)
     return Result(tuple(facts), tuple(outputs), decided_by_names=False)

@@ -25,13 +25,15 @@ class Features:
     aggregates: bool = False
     recursion: bool = False
     """A rule that reads its own event, strictly in the past."""
+    timers: bool = False
+    """Ticks and delayed anchors."""
     negation: bool = False
     """NOT in Datalog."""
 
 
 CORE = Features()
 GENERAL = Features(general=True)
-ALL = Features(general=True, counts=True, absent=True, aggregates=True, recursion=True, negation=True)
+ALL = Features(general=True, counts=True, absent=True, aggregates=True, recursion=True, timers=True, negation=True)
 
 
 @dataclass(frozen=True)
@@ -240,10 +242,26 @@ def events(
 
 
 @st.composite
+def anchors(
+    draw: st.DrawFn, event: str, readable: dict[str, tuple[str, ...]], own: tuple[str, ...], features: Features
+) -> tuple[str, tuple[str, ...]]:
+    """The text of an anchor labelled L0 and its attributes; of a rule's own event only a delayed one."""
+    kind = draw(st.sampled_from(["plain", "every", "every for", "delayed", "delayed", "own"])) if features.timers else "plain"
+    length = f"{draw(st.integers(1, 4))} s" if kind != "plain" else ""
+    if kind == "every":
+        return f"every {length} as L0", ()
+    if kind == "every for":
+        query = draw(queries(features))
+        return f"every {length} for [ {query.text} ] as L0", query.projected
+    text, names, _ = draw(events("L0", Bound(), {event: own} if kind == "own" else readable, features))
+    return text + (f" delayed by {length}" if length else ""), names
+
+
+@st.composite
 def rules(draw: st.DrawFn, name: str, event: str, readable: dict[str, tuple[str, ...]], own: tuple[str, ...], features: Features) -> str:
     """A rule that defines an event with the attributes `own`, over what it may read at the same instant."""
     bound = Bound()
-    text, names, _ = draw(events("L0", bound, readable, features))
+    text, names = draw(anchors(event, readable, own, features))
     bound.attributes["L0"] = names
     lines = [f"from {text}"]
     chosen: list[str] = []

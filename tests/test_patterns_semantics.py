@@ -34,11 +34,8 @@ from tests.strategies_streams import streams
 
 EXAMPLES = os.environ.get("DOTR_EXAMPLES")
 TEMPORAL = Features(counts=True, absent=True, aggregates=True, recursion=True)
-LATER = {
-    name: file
-    for name, file in read_folder(Path(__file__).parent / "cases_later").items()
-    if name in ("aggregates.yaml", "last_n.yaml", "negation.yaml", "recursion.yaml")
-}
+TIMERS = replace(TEMPORAL, timers=True)
+LATER = {name: file for name, file in read_folder(Path(__file__).parent / "cases_later").items() if name != "datalog_not.yaml"}
 
 
 def evaluated(documents: Sequence[Document], prefixes: Prefixes) -> RuleSet:
@@ -123,6 +120,17 @@ def examples(number: int) -> settings:
 def test_the_engine_says_what_the_oracle_says(text: ProgramText, elements: list[Element]) -> None:
     shown(text, elements)
     assert said(run_engine(program_of(text), elements, Clock()).outputs) == expected(text, elements)
+
+
+@examples(150)
+@given(programs(TIMERS), streams())
+def test_so_it_does_for_timers(text: ProgramText, elements: list[Element]) -> None:
+    """With the state written and read back, too."""
+    shown(text, elements)
+    program = program_of(text)
+    result = run_engine(program, elements, Clock())
+    assert said(result.outputs) == expected(text, elements)
+    assert run_engine(program, elements, Clock(), reload=True).outputs == result.outputs
 
 
 @examples(60)

@@ -95,6 +95,11 @@ class Program:
 
         return Session(self)
 
+    @cached_property
+    def timed(self) -> bool:
+        """Whether time alone can make a rule fire: there are ticks, or delayed anchors."""
+        return bool(self.stage_one.ticks) or any(placed.rule.anchor.delay for layer in self.layout.layers for placed in layer.rules)
+
     def router(self, buckets: int = 1) -> Router:
         return Router(self.layout, buckets)
 
@@ -110,7 +115,7 @@ class Program:
             ask(shared.label, shared.query, shared.query.projection)
         for rule in self.rules.rules:
             for role in roles(rule):
-                if isinstance(role.source, FactSource):
+                if isinstance(role.source, FactSource) and role.source.period is None:
                     ask(role.origin, role.source.query, role.source.reported)
         return tuple((label, plan(query, self.knowledge.background)) for label, query in questions)
 
@@ -171,7 +176,7 @@ def _static_queries(rules: RuleSet, stage_one: StageOne) -> list[Diagnostic]:
     found: dict[Span, Diagnostic] = {}
     for rule in rules.rules:
         for role in roles(rule):
-            if not isinstance(role.source, FactSource):
+            if not isinstance(role.source, FactSource) or role.source.period is not None:
                 continue
             query = role.source.query
             asked = plans.get(query) or plans.setdefault(query, plan(query, background))

@@ -2,41 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
 from dotr.engine.instants import merge
 from dotr.engine.program import Program
+from dotr.engine.routing import Facts
 from dotr.engine.stage_one import Asked
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.stream import Firing, Instant
 from dotr.model.terms import Label, Triple, Variable
-from dotr.model.time import LAST_MICRO, Clock
+from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs.writing import ntriples, output_order
 
 
 class Engine:
-    """Both stages over closed instants in time order: what the local runtime and a session drive."""
+    """Both stages over closed instants in time order: what the local runtime and a session drive.
+
+    Between instants there are moments at which ticks or delayed anchors stand; they are gone through in the order of time, all layers at
+    one before any at the next. The first and the last time that the engine is told of bound the ticks, and the last one what is waited for.
+    """
 
     def __init__(self, program: Program, clock: Clock) -> None:
         self.program = program
         self._layers = program.stage_two(clock)
         self._router = program.router()
         self._states = [layer.start() for layer in self._layers]
+        self._timed = program.timed
+        self._passed: Micros | None = None
 
     def step(self, instant: Instant) -> tuple[list[Firing], Asked]:
-        """The firings of an instant later than all before, in order of rule name, then attributes; and what stage one found."""
+        """The firings of an instant later than all before, in order of rule name, then attributes, after those of the moments before it;
+        and what stage one found."""
         asked = self.program.stage_one.facts(instant)
-        if not asked.facts:
-            return [], asked
+        if not self._timed:
+            return self._moment(instant.time, asked.facts) if asked.facts else [], asked
+        time = instant.time
+        earlier = [firing for firings in self.passing(time - 1) for firing in firings]
+        self._passed = time
+        return earlier + self._moment(time, {**asked.facts, **self.program.stage_one.ticks_at(time)}), asked
+
+    def passing(self, until: Micros) -> Iterator[list[Firing]]:
+        """The firings of each moment up to a time, while no instant comes."""
+        if self._timed:
+            if self._passed is None:
+                return  # before the first instant
+            while (time := self._next(self._passed)) is not None and time <= until:
+                self._passed = time
+                yield self._moment(time, self.program.stage_one.ticks_at(time))
+
+    def advance(self, time: Micros) -> Iterator[list[Firing]]:
+        """The firings of each moment up to a time later than all before: it counts like an instant at which nothing holds."""
+        if self._passed is None:
+            self._passed = time - 1
+        yield from self.passing(time)
+        self._passed = time
+
+    def finish(self) -> Iterator[list[Firing]]:
+        """The stream is over: the firings of each moment at which something stands that was waited for."""
+        while self._timed and (time := self._due()) is not None:
+            yield self._moment(time, {}, ended=True)
+
+    def _due(self) -> Micros | None:
+        """When the next delayed anchor stands."""
+        times = [layer.due(state) for layer, state in zip(self._layers, self._states, strict=True)]
+        return min([time for time in times if time is not None], default=None)
+
+    def _next(self, passed: Micros) -> Micros | None:
+        """The next moment after all before, if no instant comes first."""
+        due, tick = self._due(), self.program.stage_one.next_tick(passed)
+        return due if tick is None else tick if due is None else min(due, tick)
+
+    def _moment(self, time: Micros, facts: Facts, *, ended: bool = False) -> list[Firing]:
+        """All layers at one time; the firings are in order of rule name, then attributes."""
         firings: list[Firing] = []
-        deliveries = self._router.facts(asked.facts)
+        deliveries = self._router.facts(facts)
         for number, layer in enumerate(self._layers):
             arrivals = deliveries[number].get(0)
             if not arrivals:
-                continue
-            step = layer.step(self._states[number], instant.time, arrivals)
+                if not self._timed or layer.due(self._states[number]) != time:
+                    continue
+                arrivals = {}
+            step = layer.step(self._states[number], time, arrivals, ended=ended)
             firings += step.firings
             if step.events and number + 1 < len(self._layers):
                 for above, further in enumerate(self._router.events(step.events, number)):
@@ -44,7 +92,7 @@ class Engine:
                         deliveries[above].setdefault(0, {}).setdefault(port, []).extend(events)
         if len(firings) > 1:
             firings.sort(key=output_order)
-        return firings, asked
+        return firings
 
     def reload(self) -> None:
         """Write all state and read it back, as a runtime does between batches."""
@@ -98,8 +146,8 @@ class Session:
         """The events of the instant at `time`, the merge of the graphs: Turtle text with the program's prefixes, or triples, whose terms
         are N-Triples text or terms of pyoxigraph or rdflib.
 
-        Without a graph time passes and nothing holds; an empty graph is an instant. Raises ValueError for a time not after the last, an
-        unreadable graph, or a finished session; then nothing has changed.
+        Without a graph time passes and nothing holds: what became due by then is told; an empty graph is an instant. Raises ValueError
+        for a time not after the last, an unreadable graph, or a finished session; then nothing has changed.
         """
         if self._finished:
             raise ValueError("the session is finished")
@@ -113,18 +161,23 @@ class Session:
         elements = [read_graph(graph, self._prefixes) if isinstance(graph, str) else read_triples(graph) for graph in graphs]
         self._last = time
         if not elements:
-            return []
+            return self._events(self._engine.advance(now))
         firings, _ = self._engine.step(merge(now, elements))
-        return [self._event(firing) for firing in firings]
+        return self._events([firings])
 
     def finish(self) -> list[OutputEvent]:
-        """The end of the stream: the events that were waiting for it."""
+        """The end of the stream, of which the last time advanced to is the last instant: the events that were waiting for it."""
+        if self._finished:
+            return []
         self._finished = True
-        return []
+        return self._events(self._engine.finish())
 
-    def _event(self, firing: Firing) -> OutputEvent:
-        time = firing.time // self._unit.value
-        return OutputEvent(time, firing.rule, firing.event, dict(firing.attributes), ntriples(firing.graph))
+    def _events(self, moments: Iterable[Sequence[Firing]]) -> list[OutputEvent]:
+        return [
+            OutputEvent(each.time // self._unit.value, each.rule, each.event, dict(each.attributes), ntriples(each.graph))
+            for firings in moments
+            for each in firings
+        ]
 
 
 def read_triples(triples: Iterable[Iterable[object]]) -> tuple[Triple, ...]:

@@ -17,6 +17,7 @@ from dotr.model.algebra import Select
 from dotr.model.rules import FactSource
 from dotr.model.stream import Instant
 from dotr.model.terms import Term
+from dotr.model.time import Micros
 from dotr.patterns.ties import Values, in_tie_order
 from dotr.queries import Plan, plan
 
@@ -28,15 +29,29 @@ class Asked(NamedTuple):
     contradictions: Sequence[Contradiction]
 
 
+class Ticks(NamedTuple):
+    """A stream of ticks: its period, and the answers of the background, in the tie order."""
+
+    stream: int
+    period: Micros
+    rows: Sequence[Values]
+
+
 class StageOne:
-    """The compiled queries of a program over its knowledge."""
+    """The compiled queries of a program over its knowledge; `ticks` are the streams that no instant is asked for."""
 
     def __init__(self, knowledge: Knowledge, streams: Sequence[FactSource]) -> None:
         self.knowledge = knowledge
         self.plans: list[Plan] = []
         numbers: dict[Select, int] = {}
+        self.ticks: list[Ticks] = []
         self._streams: list[list[tuple[int, tuple[str, ...]]]] = []
         for stream, source in enumerate(streams):
+            if source.period is not None:
+                static = list(plan(source.query, knowledge.background).static)
+                if static:
+                    self.ticks.append(Ticks(stream, source.period, in_tie_order(source.attributes, static)))
+                continue
             number = numbers.setdefault(source.query, len(self.plans))
             if number == len(self.plans):
                 self.plans.append(plan(source.query, knowledge.background))
@@ -62,6 +77,20 @@ class StageOne:
                 for stream, names in self._streams[number]:
                     facts[stream] = in_tie_order(names, rows)
         return Asked(facts, closure.contradictions)
+
+    def next_tick(self, after: Micros) -> Micros | None:
+        """The first time after another at which there are ticks.
+
+        >>> stage = StageOne(Knowledge.load([], []), [])
+        >>> stage.ticks = [Ticks(0, 10, [()]), Ticks(1, 4, [()])]
+        >>> stage.next_tick(-11), stage.next_tick(4), sorted(stage.ticks_at(8)), sorted(stage.ticks_at(20))
+        (-10, 8, [1], [0, 1])
+        """
+        return min([(after // each.period + 1) * each.period for each in self.ticks]) if self.ticks else None
+
+    def ticks_at(self, time: Micros) -> dict[int, Sequence[Values]]:
+        """The ticks of a time, by stream."""
+        return {each.stream: each.rows for each in self.ticks if time % each.period == 0}
 
     def _due(self, new: TripleIndex) -> Sequence[int]:
         by_predicate = self._by_predicate

@@ -42,9 +42,14 @@ class StageTwo:
         """The state that `State.encode` wrote; raises `StateError`."""
         return self._operator.restore(written)
 
-    def step(self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0) -> Step:
-        """Run the layer at an instant later than all before; changes the state in place."""
-        matched = self._operator.step(state, time, arrivals, partition)
+    def due(self, state: State) -> Micros | None:
+        """When the next delayed anchor stands."""
+        return self._operator.due(state)
+
+    def step(self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False) -> Step:
+        """Run the layer at a moment later than all before, and not later than one that is `due`; changes the state in place. `ended`: the
+        last instant is over, so that nothing more is waited for."""
+        matched = self._operator.step(state, time, arrivals, partition, ended=ended)
         if not matched:
             return _NOTHING
         seen: dict[bytes, int] = {}

@@ -80,11 +80,12 @@ class Candidates(Code):
     def bounds(self, place: int, scope: Within | Amid) -> None:
         match scope:
             case Within(near, far, reference):
-                self.line(f"low{place} = t{reference} - {far}")
-                self.line(f"high{place} = t{reference} - {near}")
+                self.line(f"low{place} = {self.stands(reference)} - {far}")
+                self.line(f"high{place} = {self.stands(reference)} - {near}")
             case Amid(first, second):
-                self.line(f"low{place} = (t{first} if t{first} < t{second} else t{second}) + 1")
-                self.line(f"high{place} = (t{first} if t{first} > t{second} else t{second}) - 1")
+                a, b = self.stands(first), self.stands(second)
+                self.line(f"low{place} = ({a} if {a} < {b} else {b}) + 1")
+                self.line(f"high{place} = ({a} if {a} > {b} else {b}) - 1")
 
     def equal(self, place: int, constraints: Constraints) -> list[str]:
         """The sources of the tests that equal keys are equal terms: needed only of literals."""
@@ -114,7 +115,7 @@ class Candidates(Code):
             for other in range(place)
             if self.shape.positive(other)
             and self.shape.parts[other].same == step.part.same
-            and not (isinstance(step.scope, Within) and step.scope.reference == other and step.scope.near > 0)
+            and not (isinstance(step.scope, Within) and step.scope.reference == other and step.scope.near > self.shape.parts[other].delay)
         ]
 
     def latest(self, place: int, scope: Within | Amid) -> str:

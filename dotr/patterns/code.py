@@ -99,6 +99,10 @@ class Code:
         self.globals[name] = value
         return name
 
+    def stands(self, place: int) -> str:
+        """The source of the time at which a bound event stands: its own, or the present for a delayed anchor."""
+        return "now" if not place and self.shape.anchor.delay else f"t{place}"
+
     def argument(self, parameter: Parameter, own: int | None) -> str:
         """What an expression reads: `own` is the place of the candidate, whose attributes are plain variables."""
         match parameter:

@@ -88,6 +88,8 @@ class _Writer(Candidates):
                 self.line("eaten = []")
             level = self.indent
             self.line("t0, o0, v0 = e0")
+            if shape.anchor.delay:
+                self.line(f"now = t0 + {shape.anchor.delay}")
             self.anchor(shape.anchor)
             if shape.consuming and self.live is not None:
                 self.one_by_one()
@@ -313,7 +315,7 @@ class _Writer(Candidates):
             case ("AVG", False):
                 return Measure.SUM, f"c{place}.avg({window})"
             case _ if isinstance(scope, Within) and scope.reference == 0:
-                return Measure.DISTINCT, f"c{place}.distinct({whole.function!r}, t0, {scope.near}, {scope.far})"
+                return Measure.DISTINCT, f"c{place}.distinct({whole.function!r}, {self.stands(0)}, {scope.near}, {scope.far})"
             case _:
                 return None
 

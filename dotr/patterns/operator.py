@@ -3,6 +3,9 @@
 At an instant the arriving events are stored first, then the rules are run depth by depth; before each depth the composite events that its
 rules read are complete, put in the tie order, and stored. Cost: an instant costs its arrivals and the rules they anchor, not
 the rules there are.
+
+Events of a port that a rule delays wait in a queue, one for each delay: there they are in the order in which they become due. Anchors that
+become due are looked up like those of a port, numbered from -1 down.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ Arrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
 
 
 class _Compiled(NamedTuple):
-    """A shape's matcher, the port of its anchors, and the (port, index) that each clause looks into."""
+    """A shape's matcher, the port (or below 0 the queue) of its anchors, and the (port, index) that each clause looks into."""
 
     matcher: Matcher
     anchor: int
@@ -48,6 +51,7 @@ class Operator:
         for placed in layer.rules:
             first_consumed.append(self._consumed_sets)
             self._consumed_sets += len({label for label in placed.rule.consuming if label != placed.rule.anchor.label})
+        self._delays: dict[tuple[int, Micros], int] = {}
         depths = 1 + max((placed.depth for placed in layer.rules), default=0)
         self._shapes: list[_Compiled] = []
         self._anchored: list[dict[int, list[int]]] = [{} for _ in range(depths)]
@@ -63,8 +67,10 @@ class Operator:
                     (step.part.port, wanted[step.part.port].setdefault(look, len(wanted[step.part.port])))
                     for step, look in zip(alike.shape.steps, matcher.looks, strict=True)
                 ]
-                self._anchored[depth].setdefault(alike.shape.anchor.port, []).append(len(self._shapes))
-                self._shapes.append(_Compiled(matcher, alike.shape.anchor.port, tuple(indexes)))
+                anchor = alike.shape.anchor
+                source = -1 - self._delays.setdefault((anchor.port, anchor.delay), len(self._delays)) if anchor.delay else anchor.port
+                self._anchored[depth].setdefault(source, []).append(len(self._shapes))
+                self._shapes.append(_Compiled(matcher, source, tuple(indexes)))
         self._stores = [(retention or 0, len(specs)) for retention, specs in zip(layer.retention, wanted, strict=True)]
         self._remember = [
             compile_remember(list(specs), [event_test(spec.own, port.attributes, clock) if spec.own else None for spec in specs])
@@ -91,19 +97,31 @@ class Operator:
         """The state before the first instant."""
         stores = [PortStore(*store, remember) for store, remember in zip(self._stores, self._remember, strict=True)]
         lanes = [[stores[port].indexes[index] for port, index in shape.indexes] for shape in self._shapes]
-        return State(stores, [set() for _ in range(self._consumed_sets)], lanes)
+        return State(stores, [set() for _ in range(self._consumed_sets)], lanes, len(self._delays))
 
     def restore(self, written: bytes) -> State:
         """The state that `State.encode` wrote; raises `StateError`."""
         return self.start().restore(written)
 
-    def step(self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0) -> list[Matched]:
-        """Run the layer at an instant later than all before. Composite events that arrive from lower layers may come in any order.
-        `partition` numbers the partition, so that ordinals of events made in different ones differ."""
+    def due(self, state: State) -> Micros | None:
+        """When the next delayed anchor stands."""
+        times = [events[0][0] + delay for (_, delay), events in zip(self._delays, state.waiting, strict=True) if events]
+        return min(times) if times else None
+
+    def step(self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False) -> list[Matched]:
+        """Run the layer at a moment later than all before, and not later than one that is `due`. Composite events that arrive from lower
+        layers may come in any order. `partition` numbers the partition, so that ordinals of events made in different ones differ.
+        `ended`: the last instant is over, so that what is new is no delayed anchor any more."""
         stores = state.stores
         present: dict[int, list[Happened]] = {}
         matched: list[Matched] = []
         base = (self.layer.number << 16 | partition) << 32
+        if self._delays:
+            for ((_, delay), number), waiting in zip(self._delays.items(), state.waiting, strict=True):
+                if waiting and waiting[0][0] + delay == time:
+                    due = present[-1 - number] = [waiting.popleft()]
+                    while waiting and waiting[0][0] + delay == time:
+                        due.append(waiting.popleft())
         for port, events in arrivals.items():
             if self._facts[port]:
                 if len(events) == 1:
@@ -123,6 +141,9 @@ class Operator:
                     self._shapes[number].matcher.find(happened, state.lanes[number], state.consumed, matched, base)
         else:
             self._rise(state, time, arrivals, present, matched, base)
+        if self._delays and not ended:
+            for (port, _), waiting in zip(self._delays, state.waiting, strict=True):
+                waiting.extend(present.get(port, ()))
         return matched
 
     def _rise(

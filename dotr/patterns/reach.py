@@ -15,7 +15,7 @@ from dotr.model.time import Micros
 
 
 class Reach(NamedTuple):
-    """The distances from the anchor at which a role's events can lie, both closed."""
+    """The distances from the match's time at which a role's events can lie, both closed."""
 
     near: Micros
     far: Micros
@@ -43,7 +43,7 @@ def scope_of(clause: Clause) -> Window | Between:
 
 
 def reaches(rule: Rule) -> Sequence[Reach]:
-    """The reach of every role, in the order of `roles`."""
+    """The reach of every role, in the order of `roles`. A delayed anchor stands at the match's time and lies before it."""
     known: dict[Label, Reach] = {rule.anchor.label: Reach(0, 0)}
     for clause in rule.clauses:
         match scope_of(clause):
@@ -55,9 +55,9 @@ def reaches(rule: Rule) -> Sequence[Reach]:
                 known[clause.role.label] = Reach(min(a.near, b.near) + 1, max(a.far, b.far) - 1)
             case other:
                 assert_never(other)
-    return tuple(known.values())
+    return (Reach(rule.anchor.delay, rule.anchor.delay), *list(known.values())[1:])
 
 
 def retention(rule: Rule) -> Micros:
-    """How long the rule needs what it reads: its longest chain of windows."""
+    """How long the rule needs what it reads: its longest chain of windows, or its anchor's delay."""
     return max(0, *(reach.far for reach in reaches(rule)))

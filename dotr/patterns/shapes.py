@@ -30,12 +30,14 @@ Values: TypeAlias = tuple[Expression | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A role in normal form: `port` numbers where its events come from, `same` the first place that reads the same events."""
+    """A role in normal form: `port` numbers where its events come from, `same` the first place that reads the same events. With a
+    `delay` (an anchor's), its event stands in the match at that much after its time."""
 
     port: int
     same: int
     attributes: tuple[Variable, ...]
     constraints: tuple[Expression, ...]
+    delay: Micros = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,7 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
             taken = not place or (free and (others or (not threshold and _threshold(constraint))))
             threshold = threshold or (taken and not others)
             constraints.append(normal(constraint, {}, taken))
-        return Part(ports[place], same, role.source.attributes, tuple(constraints))
+        return Part(ports[place], same, role.source.attributes, tuple(constraints), role.delay)
 
     def step(place: int, clause: Clause) -> Step:
         match scope_of(clause):

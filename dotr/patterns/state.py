@@ -1,4 +1,4 @@
-"""The state of one partition of a layer: remembered events and consumed ones, as data that can be written and read back.
+"""The state of one partition of a layer: remembered events, consumed and waiting ones, as data that can be written and read back.
 
 The written form is JSON text in UTF-8, versioned, holding terms as they are: nothing in it is code.
 """
@@ -6,6 +6,7 @@ The written form is JSON text in UTF-8, versioned, holding terms as they are: no
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,7 +15,7 @@ from dotr.patterns.happened import Happened
 from dotr.patterns.matcher import Consumed
 from dotr.patterns.store import Lanes, PortStore
 
-STATE_VERSION: Final = 1
+STATE_VERSION: Final = 2
 
 SWEEP: Final = 1024
 """Instants from one sweep to the next."""
@@ -26,16 +27,22 @@ class StateError(ValueError):
 
 class State:
     """The stores of a layer's ports and, for each rule and consumed label, what was consumed; `step` changes them in place. `lanes` are
-    those parts of the stores that each shape of rules looks into."""
+    those parts of the stores that each shape of rules looks into. For each delay of a port's events, `waiting` has those that still stand
+    in the future, in the order of time and ties. `passed`: all ticks up to it have been handed to the partition (None: none yet).
+    """
 
-    __slots__ = ("consumed", "countdown", "lanes", "retention", "stores")
+    __slots__ = ("consumed", "countdown", "lanes", "passed", "retention", "stores", "waiting")
 
-    def __init__(self, stores: Sequence[PortStore], consumed: Sequence[Consumed], lanes: Sequence[Sequence[Lanes]]) -> None:
+    def __init__(
+        self, stores: Sequence[PortStore], consumed: Sequence[Consumed], lanes: Sequence[Sequence[Lanes]], delays: int = 0
+    ) -> None:
         self.stores = tuple(stores)
         self.consumed = tuple(consumed)
         self.lanes = tuple(lanes)
         self.retention = max((store.retention for store in stores), default=0)
         self.countdown = SWEEP
+        self.waiting: tuple[deque[Happened], ...] = tuple(deque() for _ in range(delays))
+        self.passed: Micros | None = None
 
     def expire(self, now: Micros) -> None:
         """Forget, in every store, what no instant from `now` on can look back to."""
@@ -52,8 +59,8 @@ class State:
         self.expire(now)
 
     def __len__(self) -> int:
-        """How many events are remembered."""
-        return sum(map(len, self.stores))
+        """How many events are remembered, and wait."""
+        return sum(map(len, self.stores)) + sum(map(len, self.waiting))
 
     def encode(self) -> bytes:
         """The state as versioned JSON."""
@@ -62,6 +69,8 @@ class State:
                 "version": STATE_VERSION,
                 "events": [[list(event) for event in store] for store in self.stores],
                 "consumed": [sorted(used) for used in self.consumed],
+                "waiting": [[list(event) for event in events] for events in self.waiting],
+                "passed": self.passed,
             },
             ensure_ascii=False,
             separators=(",", ":"),
@@ -73,13 +82,17 @@ class State:
             data = json.loads(written)
             if data["version"] != STATE_VERSION:
                 raise StateError(f"its version is {data['version']}, this release reads {STATE_VERSION}")
-            if len(data["events"]) != len(self.stores) or len(data["consumed"]) != len(self.consumed):
+            kept = ("events", self.stores), ("consumed", self.consumed), ("waiting", self.waiting)
+            if any(len(data[name]) != len(places) for name, places in kept):
                 raise StateError("it belongs to another program")
             for store, events in zip(self.stores, data["events"], strict=True):
                 for time, ordinal, values in events:
                     store.add([Happened(time, ordinal, tuple(values))])
             for used, pairs in zip(self.consumed, data["consumed"], strict=True):
                 used.update((time, ordinal) for time, ordinal in pairs)
+            for waiting, events in zip(self.waiting, data["waiting"], strict=True):
+                waiting.extend(Happened(time, ordinal, tuple(values)) for time, ordinal, values in events)
+            self.passed = data["passed"]
         except (KeyError, TypeError, json.JSONDecodeError) as error:
             raise StateError(f"it cannot be read ({error})") from error
         return self

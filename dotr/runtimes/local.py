@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 
 from dotr.diagnostics import Refused
 from dotr.engine.instants import merge
 from dotr.engine.session import Engine
 from dotr.io import FileSink, Unwritten, letter_line, merged
-from dotr.model.stream import DeadLetter, Reason
+from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.outputs.writing import writer
 from dotr.runtimes.letters import LOG, Complaints
 from dotr.runtimes.pipeline import Pipeline
@@ -67,6 +68,7 @@ class _Run:
     def __init__(self, pipeline: Pipeline, sinks: list[FileSink], rejected: FileSink | None, stop: Stop) -> None:
         self.engine = Engine(pipeline.program, pipeline.clock)
         self.elements = self.instants = self.facts = self.events = self.dropped = self.contradictory = 0
+        self._timed = pipeline.program.timed
         self._inputs = pipeline.inputs
         self._clock = pipeline.clock
         self._sinks = [(writer(output.format, pipeline.clock), sink) for output, sink in zip(pipeline.outputs, sinks, strict=True)]
@@ -77,10 +79,12 @@ class _Run:
 
     def go(self, report: Progress) -> None:
         """Run to the end of the inputs, or until stopped."""
-        stop, engine, sinks = self._stop, self.engine, self._sinks
+        stop, engine, sinks, timed = self._stop, self.engine, self._sinks, self._timed
         next_report = time.monotonic()
         try:
             for number, (now, elements) in enumerate(merged(self._inputs, self.dead)):
+                if timed:
+                    self.write(engine.passing(now - 1))
                 stop.busy = True
                 firings, asked = engine.step(merge(now, [triples for _, triples in elements]))
                 self.instants += 1
@@ -91,10 +95,7 @@ class _Run:
                 if asked.facts:
                     self.facts += sum(map(len, asked.facts.values()))
                 if firings:
-                    self.events += len(firings)
-                    self.dropped += sum([firing.dropped for firing in firings])
-                    for write, sink in sinks:
-                        sink.write(write(firings))
+                    self.put(firings)
                 if not number % _CHECK_EVERY and time.monotonic() >= next_report:
                     report(self.totals())
                     for _, sink in sinks:
@@ -103,9 +104,30 @@ class _Run:
                 stop.busy = False
                 if stop.wanted:
                     raise KeyboardInterrupt
+            self.write(engine.finish())
         except KeyboardInterrupt:
             LOG.warning("Stopped: the output holds all instants so far.")
         stop.busy = True  # so that files are closed before a signal is heard
+
+    def put(self, firings: Sequence[Firing]) -> None:
+        """Write and count the firings of an instant."""
+        self.events += len(firings)
+        self.dropped += sum([firing.dropped for firing in firings])
+        for write, sink in self._sinks:
+            sink.write(write(firings))
+
+    def write(self, moments: Iterable[Sequence[Firing]]) -> None:
+        """Write the firings of moments at which there is no instant, until stopped."""
+        stop = self._stop
+        stop.busy = True
+        for firings in moments:
+            if firings:
+                self.put(firings)
+            stop.busy = False
+            if stop.wanted:
+                raise KeyboardInterrupt
+            stop.busy = True
+        stop.busy = False
 
     def dead(self, letter: DeadLetter) -> None:
         """Count, tell and keep a dead letter."""

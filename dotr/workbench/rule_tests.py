@@ -28,6 +28,7 @@ from dotr.engine.spec import ProgramSpec
 from dotr.io.times import parse_time
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Span
+from dotr.model.stream import Firing
 from dotr.model.terms import Term, Triple, Variable
 from dotr.model.time import Clock, Micros, Unit
 from dotr.workbench.difference import Item, comparable, comparable_attributes, difference
@@ -191,13 +192,19 @@ class Case:
         engine = Engine(program, self.clock)
         outputs: list[Item] = []
         facts: list[Item] = []
+
+        def output(firings: Sequence[Firing]) -> list[Item]:
+            return [Item(f.time, f.event, f.rule, comparable_attributes(dict(f.attributes)), comparable(f.graph)) for f in firings]
+
         for time in sorted(self.elements):
             instant = merge(time, self.elements[time])
             firings, _ = engine.step(instant)
-            outputs += [Item(f.time, f.event, f.rule, comparable_attributes(dict(f.attributes)), comparable(f.graph)) for f in firings]
+            outputs += output(firings)
             if self.facts is not None:
                 found = program.facts_of_interest(instant)
                 facts += [Item(time, event.type, None, comparable_attributes(event.attributes), None) for event in found]
+        for firings in engine.finish():
+            outputs += output(firings)
         parts = [] if self.outputs is None else [difference(self.outputs, outputs, self.clock, prefixes)]
         parts += [] if self.facts is None else [difference(self.facts, facts, self.clock, prefixes)]
         return "\n".join(part for part in parts if part)

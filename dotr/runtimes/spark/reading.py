@@ -78,6 +78,8 @@ def task_lines(job: Job, task: Task) -> list[Line]:
         lines += [Line(keys[bucket], Kind.CHUNK, found[0][0], chunk_payload(found)) for bucket, found in buckets.items()]
         if task.closed is not None:
             lines += [Line(key, Kind.CLOSED, task.closed, b"") for key in keys]
+        if elements and program.timed:
+            lines += [Line(key, Kind.SPAN, elements[0][0], b"%d" % elements[-1][0]) for key in keys]
     if dead:
         lines.append(Line(-1, Kind.DEAD, 0, dead_payload(dead)))
     if contradictory:

@@ -4,6 +4,7 @@
 | --- | --- | --- | --- |
 | CHUNK | the bucket's | of its first instant | arrivals at a bucket of a layer, by instant |
 | CLOSED | the bucket's | closed so far | nothing: it tells a bucket that no chunk of the batch came to, too, what time it is |
+| SPAN | the bucket's | of a task's first instant | the time of its last, in words; only where a program has timers |
 | FIRINGS | below 0 | 0 | matches of a bucket as firings |
 | DEAD | below 0 | 0 | dead letters |
 | INCONSISTENT | below 0 | 0 | the first instants of a task that contradict themselves, each with the rule that says so |
@@ -36,6 +37,7 @@ class Kind(IntEnum):
     DEAD = 3
     INCONSISTENT = 4
     COUNTS = 5
+    SPAN = 6
 
 
 class Line(NamedTuple):

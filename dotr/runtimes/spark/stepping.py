@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, count, repeat
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from dotr.patterns.operator import Arrival
 from dotr.patterns.state import State, StateError
 from dotr.runtimes.spark.compiled import layers_of, program_of, uncollected
 from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.moments import TicksHere, moments, ticks_here
 from dotr.runtimes.spark.rows import Kind, Line, firings_payload
 
 Instants: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
@@ -93,6 +95,12 @@ def restore(job: Job, layer: int, written: bytes) -> State:
         raise refuse("S105", f"the state in the checkpoint cannot be used: {error}", hint=hint) from None
 
 
+@lru_cache(maxsize=1 << 12)
+def _ticks(job: Job, layer: int, bucket: int) -> Sequence[TicksHere]:
+    program = program_of(job)
+    return ticks_here(program, program.router(job.buckets), layer, bucket)
+
+
 def step_bucket(job: Job, layer: int, bucket: int, state: State, lines: Iterable[Line]) -> list[Line]:
     """Steps the state through a batch; returns the bucket's firings, and chunks for the layers above."""
     with uncollected():
@@ -100,24 +108,34 @@ def step_bucket(job: Job, layer: int, bucket: int, state: State, lines: Iterable
 
 
 def _stepped(job: Job, layer: int, bucket: int, state: State, lines: Iterable[Line]) -> list[Line]:
-    step, router = layers_of(job)[layer].step, program_of(job).router(job.buckets)
+    stage, program = layers_of(job)[layer], program_of(job)
+    step, router = stage.step, program.router(job.buckets)
     keys = [job.keys(number) for number in range(job.layers)]
     firings: list[Firing] = []
     above: dict[int, Instants] = {}
     chunks: list[Instants] = []
+    spans: list[tuple[Micros, Micros]] = []
     closed: Micros | None = None
     for line in lines:
         if line.kind == Kind.CHUNK:
             chunks.append(instants_of(line.payload))
         elif line.kind == Kind.CLOSED:
             closed = line.time
-    for time, arrivals in in_order(chunks):
-        done = step(state, time, arrivals, bucket)
+        elif line.kind == Kind.SPAN:
+            spans.append((line.time, int(line.payload)))
+    batch: Iterable[tuple[Micros, dict[int, list[Arrival]], bool]] = ((time, arrivals, False) for time, arrivals in in_order(chunks))
+    if program.timed:
+        assert closed is not None, "every bucket is told what time it is"
+        batch = moments(stage, state, _ticks(job, layer, bucket), in_order(chunks), spans, closed)
+    for time, arrivals, ended in batch:
+        done = step(state, time, arrivals, bucket, ended=ended)
         firings += done.firings
         if done.events and layer + 1 < job.layers:
             for number, deliveries in enumerate(router.events(done.events, layer)):
                 for target, ports in deliveries.items():
                     above.setdefault(keys[number][target], []).append((time, ports))
+    if program.timed:
+        closed = state.passed
     if closed is not None:
         state.expire(closed + 1)
     out = [Line(key, Kind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in above.items()]
