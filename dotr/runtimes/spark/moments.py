@@ -57,6 +57,10 @@ def moments(
     last = max([passed, *(each[1] for each in spans)])
     until = LAST_MICRO if closed == LAST_MICRO else last
 
+    def moment(time: Micros, arrivals: Ports) -> Moment:
+        ended = time > last
+        return Moment(time, arrivals if ended else _ticking(ticks, time, arrivals), ended)
+
     def between(after: Micros, before: Micros) -> Iterator[Moment]:
         """The moments that lie between two."""
         while True:
@@ -65,11 +69,11 @@ def moments(
             after = min(times if due is None else [*times, due], default=before)
             if after >= before:
                 return
-            yield Moment(after, _ticking(ticks, after, {}), after > last)
+            yield moment(after, {})
 
     for time, arrivals in arrived:
         yield from between(passed, time)
-        yield Moment(time, _ticking(ticks, time, arrivals) if time <= last else arrivals, time > last)
+        yield moment(time, arrivals)
         passed = time
     yield from between(passed, until + 1)
     state.passed = last

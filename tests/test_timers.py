@@ -1,0 +1,175 @@
+"""Ticks and delayed anchors: in sessions, through written states, and in any partitions and batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dotr import Program
+from dotr.engine.instants import merge
+from dotr.engine.session import Session
+from dotr.engine.spec import ProgramSpec
+from dotr.model.places import Document
+from dotr.model.stream import Element, Firing
+from dotr.model.terms import Triple
+from dotr.model.time import LAST_MICRO, Clock, Micros, Unit
+from dotr.outputs import output_order
+from dotr.patterns.operator import Arrival
+from dotr.patterns.state import StateError
+from dotr.runtimes.spark.moments import moments, ticks_here
+from dotr.runtimes.spark.stepping import in_order
+from tests.running import run_engine
+from tests.strategies import ProgramText, programs
+from tests.strategies_streams import streams
+from tests.test_patterns_semantics import TIMERS, compiled, examples, outputs, program_of, shown
+
+HEADER = "PREFIX : <http://e/>\n"
+OPEN = ":x a :Open ; :door :d ."
+LEFT = """
+rule Left define Left = [ [] :left ?door ; :since ?t ]
+from Open = [ SELECT ?door WHERE { ?o a :Open ; :door ?door } ] delayed by 10 min
+with Left.?door = Open.?door, Left.?t = time(Open)
+"""
+TICK = """
+rule Tick define Ticked = [ [] :at ?t ] from every 10 min as Tick with Ticked.?t = time(Tick)
+"""
+ROOMS = """
+rule Rooms define Seen = [ [] :room ?room ; :n ?n ]
+from every 10 min for [ SELECT ?room WHERE { ?room a :Room } ] as Tick
+and ?n = count(*) of Read = [ SELECT ?room WHERE { ?r :in ?room FILTER(?room = Tick.?room) } ] within [0, 10 min) from Tick
+with Seen.?room = Tick.?room, Seen.?n = ?n
+"""
+AGAIN = """
+rule Again define Left = [ [] :left ?door ; :since ?t ]
+from Left as Before delayed by 5 min
+with Left.?door = Before.?door, Left.?t = time(Before)
+"""
+
+
+def program(text: str, tmp_path: Path | None = None, background: str = "") -> Program:
+    graphs: tuple[str, ...] = ()
+    if tmp_path is not None:
+        path = tmp_path / "background.ttl"
+        path.write_text(f"@prefix : <http://e/> .\n{background}")
+        graphs = (str(path),)
+    return compiled(ProgramSpec((Document("t.dotr", HEADER + text),), (), graphs, prefixes={"": "http://e/"}, unit=Unit.MINUTE))
+
+
+def times(session: Session, *advances: tuple[int, ...] | tuple[int, str]) -> list[list[int]]:
+    return [[event.time for event in session.advance(*advance)] for advance in advances]
+
+
+def test_a_delayed_anchor_fires_when_time_passes() -> None:
+    session = program(LEFT).session()
+    assert times(session, (0, OPEN), (9,), (10,), (11,)) == [[], [], [10], []]
+    assert session.finish() == []
+
+
+def test_it_comes_with_the_next_instant_at_the_latest() -> None:
+    session = program(LEFT).session()
+    assert times(session, (0, OPEN), (60, "")) == [[], [10]]
+
+
+def test_the_end_of_a_session_waits_for_what_is_outstanding_but_not_on_and_on() -> None:
+    session = program(LEFT + AGAIN).session()
+    assert times(session, (0, OPEN), (12,)) == [[], [10]]
+    (event,) = session.finish()  # the one of 10 is waited for; its own, of 15, lies after the last time
+    assert (event.time, event.attributes["t"]) == (15, '"10"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    assert session.finish() == []
+
+
+def test_the_last_time_bounds_it_whatever_else_stands_there() -> None:
+    """At 15 stand the door of 5 and the reminder of 10; what is made there is waited for no more, for either."""
+    session = program(LEFT + AGAIN).session()
+    assert times(session, (0, OPEN), (5, OPEN), (12,)) == [[], [], [10]]
+    assert [event.time for event in session.finish()] == [15, 15]
+
+
+def test_ticks_come_from_the_first_time_to_the_last_both_included() -> None:
+    session = program(TICK).session()
+    assert times(session, (10,), (11,), (40, ""), (49, OPEN), (50,)) == [[10], [], [20, 30, 40], [], [50]]
+    assert session.finish() == []
+    assert times(program(TICK).session(), (-15, ""), (-1,), (0,)) == [[], [-10], [0]]
+    assert times(program(TICK).session(), (-20, ""), (-19,)) == [[-20], []]
+
+
+def test_ticks_are_no_facts_of_instants(tmp_path: Path) -> None:
+    rooms = program(ROOMS, tmp_path, ":a a :Room . :b a :Room .")
+    assert [warning.code for warning in rooms.warnings if warning.code == "D501"] == []
+    read = merge(0, [(("<http://e/c>", "<http://e/in>", "<http://e/a>"),)])
+    assert [event.type for event in rooms.facts_of_interest(read)] == ["Read"]
+    session = rooms.session()
+    session.advance(1, ":r :in :a . :c a :Room .")
+    assert [(event.attributes["room"], event.attributes["n"][1]) for event in session.advance(10)] == [
+        ("<http://e/b>", "0"),
+        ("<http://e/a>", "1"),
+    ]
+
+
+def test_a_program_is_timed_where_time_alone_can_make_a_rule_fire(tmp_path: Path) -> None:
+    assert program(LEFT).timed
+    assert program(TICK).timed
+    assert program(ROOMS, tmp_path, ":a a :Room .").timed
+    assert not program(ROOMS).timed  # no room, no tick
+    assert not program("define B = [ ?x a :B ] from A = [ SELECT ?x WHERE { ?x a :A } ] with B.?x = A.?x").timed
+
+
+def test_what_waits_is_part_of_the_state() -> None:
+    (layer,) = program(LEFT).stage_two(Clock())
+    (other,) = program(TICK).stage_two(Clock())
+    state = layer.start()
+    layer.step(state, 5, {0: [(0, ("<http://e/d>",)), (1, (None,))]})
+    state.passed = 7
+    written = state.encode()
+    again = layer.restore(written)
+    assert (again.encode(), len(again), again.passed) == (written, 2, 7)
+    assert layer.due(again) == 600_000_005
+    assert len(layer.step(again, 600_000_005, {}).firings) == 2
+    assert (layer.due(again), len(again)) == (None, 0)
+    with pytest.raises(StateError, match="another program"):
+        other.restore(written)
+
+
+def in_batches(program: Program, elements: Sequence[Element], buckets: int, cuts: Sequence[Micros]) -> list[Firing]:
+    """The firings where each layer runs in so many partitions, and each batch goes through one layer after the other."""
+    together: dict[Micros, list[tuple[Triple, ...]]] = {}
+    for element in elements:
+        together.setdefault(element.time, []).append(element.triples)
+    layers, router = program.stage_two(Clock()), program.router(buckets)
+    states = [[layer.start() for _ in range(buckets)] for layer in layers]
+    ticks = [[ticks_here(program, router, number, bucket) for bucket in range(buckets)] for number in range(len(layers))]
+    firings: list[Firing] = []
+    for after, closed in pairwise([-LAST_MICRO, *sorted(set(cuts)), LAST_MICRO]):
+        chunks: list[list[list[tuple[Micros, dict[int, list[Arrival]]]]]] = [[[] for _ in range(buckets)] for _ in layers]
+        held = sorted(time for time in together if after < time <= closed)
+        spans = [(time, time) for time in held]
+        for time in held:
+            for number, deliveries in enumerate(router.facts(program.stage_one.facts(merge(time, together[time])).facts)):
+                for bucket, ports in deliveries.items():
+                    chunks[number][bucket].append((time, ports))
+        for number, layer in enumerate(layers):
+            for bucket in range(buckets):
+                state = states[number][bucket] = layer.restore(states[number][bucket].encode())
+                for moment in moments(layer, state, ticks[number][bucket], in_order([chunks[number][bucket]]), spans, closed):
+                    step = layer.step(state, moment.time, moment.arrivals, bucket, ended=moment.ended)
+                    firings += step.firings
+                    for above, further in enumerate(router.events(step.events, number)):
+                        for target, ports in further.items():
+                            chunks[above][target].append((moment.time, ports))
+    return sorted(firings, key=output_order)
+
+
+@examples(60)
+@given(programs(TIMERS), streams(), st.lists(st.integers(-3, 25).map(lambda second: second * 1_000_000)))
+def test_partitions_and_batches_say_what_one_process_says(text: ProgramText, elements: list[Element], cuts: list[Micros]) -> None:
+    """Fresh names included. A batch may end where there is no instant."""
+    shown(text, elements)
+    program = program_of(text)
+    expected = list(run_engine(program, elements, Clock()).outputs)
+    assert outputs(in_batches(program, elements, 1, cuts)) == expected
+    assert outputs(in_batches(program, elements, 5, cuts)) == expected
