@@ -25,14 +25,6 @@ class Instant(NamedTuple):
     triples: tuple[Triple, ...]
 
 
-class Fact(NamedTuple):
-    """One solution of a query at an instant, on its way to stage two. `stream` numbers the program's fact streams; `values`
-    follow that stream's attributes (sorted by name), None where the solution leaves one unbound."""
-
-    stream: int
-    values: tuple[Term | None, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that held at one instant: a fact of interest, or the result of a rule."""
