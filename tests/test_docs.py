@@ -18,7 +18,7 @@ from tests.oracle.cases import difference, read_cases, read_world
 from tests.oracle.program import run
 
 DOCS = Path(__file__).parent.parent / "docs"
-NOT_YET = {"D901", "K304"}
+NOT_YET = {"K304"}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (\S+\.(?:dotr|dlog|ttl))\n")
 

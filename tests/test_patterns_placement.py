@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.languages.dotr import compile_rules
 from dotr.model.algebra import Attribute, Call, Var
@@ -19,7 +20,7 @@ from dotr.patterns.operator import Operator
 from dotr.patterns.partition import Anywhere, Keyed, Single, partitioning
 from dotr.patterns.reach import reaches, retention
 from tests.oracle.temporal import Output
-from tests.test_patterns_semantics import compiled, outputs, partitioned
+from tests.test_patterns_semantics import outputs, partitioned
 
 SECOND = 1_000_000
 HEADER = """PREFIX : <http://example.org/>
@@ -53,7 +54,7 @@ def element(time: int, *facts: tuple[str, str, int]) -> Element:
 
 def run(text: str, elements: list[Element]) -> list[Output]:
     """What one partition says, and eight say too."""
-    program = compiled(ProgramSpec((Document("rules.dotr", HEADER + text),)))
+    program = compile_program(ProgramSpec((Document("rules.dotr", HEADER + text),)))
     one = partitioned(program, elements, 1)
     assert partitioned(program, elements, 8, reload=True) == one
     return outputs(one)

@@ -8,23 +8,19 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import patch
 
-import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 
 from dotr import Program
-from dotr.engine import program as program_module
 from dotr.engine.instants import merge
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.languages.dotr import Code, RuleSet, compile_rules
 from dotr.model.places import Document
 from dotr.model.stream import Element, Firing
-from dotr.model.terms import Prefixes, Triple
+from dotr.model.terms import Triple
 from dotr.model.time import Clock, Micros
 from dotr.outputs.writing import output_order
-from tests.oracle.cases import Case, CaseFile, difference, read_folder, read_world
+from tests.oracle.cases import read_world
 from tests.oracle.isomorphism import canonical
 from tests.oracle.program import run
 from tests.oracle.temporal import Output
@@ -35,18 +31,6 @@ from tests.strategies_streams import streams
 EXAMPLES = os.environ.get("DOTR_EXAMPLES")
 TEMPORAL = Features(counts=True, absent=True, aggregates=True, recursion=True)
 TIMERS = replace(TEMPORAL, timers=True)
-LATER = {name: file for name, file in read_folder(Path(__file__).parent / "cases_later").items() if name != "datalog_not.yaml"}
-
-
-def evaluated(documents: Sequence[Document], prefixes: Prefixes) -> RuleSet:
-    """The rules, also those that the language refuses for not being evaluated yet."""
-    read = compile_rules(documents, prefixes)
-    return replace(read, diagnostics=tuple(d for d in read.diagnostics if d.code != Code.NOT_EVALUATED))
-
-
-def compiled(spec: ProgramSpec) -> Program:
-    with patch.object(program_module, "compile_rules", evaluated):
-        return compile_program(spec)
 
 
 def program_of(text: ProgramText) -> Program:
@@ -54,7 +38,7 @@ def program_of(text: ProgramText) -> Program:
         graph = Path(folder) / "background.ttl"
         graph.write_text(text.background)
         documents = (Document("random.dotr", text.rules),), (Document("random.dlog", text.datalog),)
-        return compiled(ProgramSpec(*documents, (str(graph),)))
+        return compile_program(ProgramSpec(*documents, (str(graph),)))
 
 
 def partitioned(program: Program, elements: Sequence[Element], buckets: int, *, reload: bool = False) -> list[Firing]:
@@ -142,14 +126,3 @@ def test_many_partitions_say_what_one_says(text: ProgramText, elements: list[Ele
     one = partitioned(program, elements, 1)
     assert partitioned(program, elements, 7, reload=True) == one
     assert outputs(one) == list(run_engine(program, elements, Clock(), reload=True).outputs)
-
-
-@pytest.mark.parametrize(
-    ("file", "case"), [pytest.param(file, case, id=f"{name}: {case.name}") for name, file in LATER.items() for case in file.cases]
-)
-def test_cases_that_the_language_still_refuses(file: CaseFile, case: Case) -> None:
-    def documents(paths: Sequence[Path]) -> tuple[Document, ...]:
-        return tuple(Document(path.name, path.read_text()) for path in paths)
-
-    program = compiled(ProgramSpec(documents(file.rules), documents(file.datalog), tuple(map(str, file.graphs)), prefixes=file.prefixes))
-    assert case.expect is None or difference(case.expect, run_engine(program, case.elements, case.clock).outputs) == ""

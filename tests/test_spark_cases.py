@@ -22,7 +22,7 @@ from tests.test_cases import CONSTRUCTS, FILES, INDEX
 
 pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
 
-APART: Micros = 400 * 86_400_000_000
+DAY: Micros = 86_400_000_000
 
 
 def chosen() -> Mapping[str, frozenset[str]]:
@@ -45,6 +45,12 @@ def test_no_construct_is_left_out() -> None:
     assert set(CONSTRUCTS) <= frozenset().union(*CHOICE.values())
 
 
+def apart(file: CaseFile) -> Micros:
+    """What lies between the cases of a file: less where timers would fire all the while, and then no window is longer."""
+    timed = any(word in path.read_text() for path in file.rules for word in ("every ", " delayed by "))
+    return DAY if timed else 400 * DAY
+
+
 def write(file: CaseFile, folder: Path) -> None:
     """The file's cases as one input stream, and a configuration of its program."""
     clock = Clock(file.unit, any(case.clock.dated for case in file.cases))
@@ -52,7 +58,7 @@ def write(file: CaseFile, folder: Path) -> None:
     for number, case in enumerate(file.cases):
         for time, triples in sorted(case.elements):
             graph = "".join(f"{s} {p} {o} .\n" for s, p, o in triples)
-            lines.append(json.dumps({"time": written(time + number * APART, clock), "graph": graph}))
+            lines.append(json.dumps({"time": written(time + number * apart(file), clock), "graph": graph}))
     (folder / "stream.ndjson").write_text("\n".join(lines) + "\n")
     unit = next(name for name, unit in UNITS.items() if unit is file.unit)
     config = {

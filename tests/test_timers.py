@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dotr import Program
 from dotr.engine.instants import merge
+from dotr.engine.program import compile_program
 from dotr.engine.session import Session
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
@@ -26,7 +27,7 @@ from dotr.runtimes.spark.stepping import in_order
 from tests.running import run_engine
 from tests.strategies import ProgramText, programs
 from tests.strategies_streams import streams
-from tests.test_patterns_semantics import TIMERS, compiled, examples, outputs, program_of, shown
+from tests.test_patterns_semantics import TIMERS, examples, outputs, program_of, shown
 
 HEADER = "PREFIX : <http://e/>\n"
 OPEN = ":x a :Open ; :door :d ."
@@ -57,7 +58,7 @@ def program(text: str, tmp_path: Path | None = None, background: str = "") -> Pr
         path = tmp_path / "background.ttl"
         path.write_text(f"@prefix : <http://e/> .\n{background}")
         graphs = (str(path),)
-    return compiled(ProgramSpec((Document("t.dotr", HEADER + text),), (), graphs, prefixes={"": "http://e/"}, unit=Unit.MINUTE))
+    return compile_program(ProgramSpec((Document("t.dotr", HEADER + text),), (), graphs, prefixes={"": "http://e/"}, unit=Unit.MINUTE))
 
 
 def times(session: Session, *advances: tuple[int, ...] | tuple[int, str]) -> list[list[int]]:

@@ -22,7 +22,6 @@ from dotr.languages.dotr.names import resolve_names
 from dotr.languages.dotr.parse import parse
 from dotr.languages.dotr.prefixes import resolve_prefixes
 from dotr.languages.dotr.program import Pass, Program
-from dotr.languages.dotr.unevaluated import refuse_unevaluated
 from dotr.languages.dotr.windows import resolve_windows
 from dotr.model.places import Document
 from dotr.model.rules import Rule, SharedQuery
@@ -42,7 +41,6 @@ PASSES: Final[tuple[Pass, ...]] = (
     check_conditions,
     check_cycles,
     emit,
-    refuse_unevaluated,
 )
 
 

@@ -57,5 +57,3 @@ class Code(StrEnum):
     # What only the engine can see.
     BACKGROUND_ALONE = "D501"  # warning
     ONE_PARTITION = "D502"  # warning
-
-    NOT_EVALUATED = "D901"

@@ -217,10 +217,4 @@ RULES: tuple[Explained, ...] = (
             (("example.yaml", _CONFIG.replace("knowledge: { graphs: [rooms.ttl] }\n", "")), ("rules.dotr", _ONE_CORE), ("a.ndjson", ""))
         ),
     ),
-    _rule(
-        "D901",
-        "Not evaluated yet",
-        "This is part of the language, and this release does not run it.",
-        "Write the rule without it, or wait.",
-    ),
 )
