@@ -225,7 +225,7 @@ def events(
     draw: st.DrawFn, label: str, bound: Bound, readable: dict[str, tuple[str, ...]], features: Features
 ) -> tuple[str, tuple[str, ...], str]:
     """The text of an event, its attributes, and the label that it reads (itself for a query of the rule's own)."""
-    outer = bound.terms()
+    outer = [*bound.terms(), *bound.aggregates]
     if not readable or draw(st.booleans()):
         query = draw(queries(features, outer))
         return f"{label} = [ {query.text} ]", query.projected, label

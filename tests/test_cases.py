@@ -98,6 +98,7 @@ CONSTRUCTS = (
     "not between",
     "aggregates",
     "aggregate between",
+    "aggregate in a later constraint",
     # section 4: conditions, consumption, events
     "if",
     "error logic",

@@ -262,6 +262,34 @@ def test_negation_and_aggregates() -> None:
     assert found.condition.arguments[1] == Call(">=", (Var("warm"), Attribute("A", "v")))
 
 
+def test_an_aggregate_in_the_conditions_after_it() -> None:
+    found = smoke_and(
+        "and ?n = count(*) of Temp as D within 5 min from Smoke "
+        "and last Temp as A [ FILTER(?v > ?n && ?v < 9) ] within 5 min from Smoke "
+        "and not C = [ SELECT ?c { ?c :v ?w FILTER(?w > 1) FILTER(?w = ?n || ?c = Smoke.?room) } ] between A and Smoke "
+        "and each Own = [ SELECT ?x { ?x :v ?m ; :n ?n FILTER(?m > ?n) } ] within 5 min from Smoke",
+    )
+    own, n = Var("v"), Attribute("D", "n")
+    assert found.clauses[1].role.constraints == (Call(">", (own, n)), Call("<", (own, Const(literal("9", XSD + "integer")))))
+    denied = found.clauses[2].role
+    assert denied.constraints == (Call("||", (Call("=", (Var("w"), n)), Call("=", (Var("c"), Attribute("Smoke", "room"))))),)
+    assert isinstance(denied.source, FactSource)
+    assert denied.source.attributes == ("c", "w")
+    assert denied.source.reported == ("c",)
+    assert found.clauses[3].role.constraints == ()
+
+
+def test_an_aggregate_is_not_known_before_its_clause_nor_in_a_shared_query() -> None:
+    start = "define X = [ [] a :X ] from Smoke = [ SELECT ?s { ?s a :S } ] "
+    count = "and ?n = count(*) of Temp as D within 5 min from Smoke "
+    temp = "query Temp = [ SELECT ?v { ?t :value ?v } ] "
+    rules = compiled(f"{temp} {start} and last Temp [ FILTER(?v > ?n) ] within 1 s from Smoke {count} if ?n > 1")
+    assert [(d.code, d.message) for d in rules.diagnostics] == [(Code.UNBOUND_LABEL, "?n is not bound yet")]
+    shared = "query Warm = [ SELECT ?v { ?t :v ?v FILTER(?v > ?n) } ] "
+    rules = compiled(f"{temp} {shared} {start} {count} and last Warm within 1 s from Smoke if ?n > 1")
+    assert codes(rules) == [Code.NEVER_BOUND]
+
+
 def test_conditions_and_assignments_end_where_the_rule_goes_on() -> None:
     found = rule(
         'Rule slow-down """What "it" says.""" DEFINE Slow = [ dotr_id1 :text ?text ; :with ?n # ] with\n ] '

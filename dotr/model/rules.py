@@ -44,8 +44,9 @@ class Role:
     """An event's place in a rule: a label, where its events come from, and the temporal constraints that choose among them.
 
     `origin` is the label of the shared query or event that the role reads (`last Fire as Old`: label Old, origin Fire).
-    In a constraint, `Var(v)` is an attribute of the candidate, `Attribute(M, v)` one of a label bound before, and `TimeOf(label)` the
-    time of this candidate or of a label bound before. The constraints are conjuncts.
+    In a constraint, `Var(v)` is an attribute of the candidate, `Attribute(M, v)` one of a label bound before (where M was
+    aggregated before, its aggregate's variable), and `TimeOf(label)` the time of this candidate or of a label bound before. The constraints
+    are conjuncts.
 
     An anchor may have a `delay`: its event stands in the match at that much after its own time, to which only `TimeOf` refers.
     """

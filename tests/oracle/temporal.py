@@ -51,6 +51,8 @@ class Binding:
     events: Mapping[Label, Happening]
     aggregates: Mapping[Variable, Term]
     used: Mapping[Label, tuple[Happening, ...]]
+    results: Mapping[Label, Mapping[Variable, Term]] = field(default_factory=dict)
+    """For constraints, what an aggregated label stands for: its aggregate's variable, where it has a value."""
 
 
 @dataclass
@@ -123,7 +125,8 @@ def scope(binding: Binding, history: History) -> Scope:
 def constrained(role: Role, candidate: Happening, binding: Binding, history: History) -> bool:
     """The candidate satisfies its constraints, which see its own attributes as variables and the labels bound before."""
     events = {**binding.events, role.label: candidate}
-    inner = Scope(candidate.attributes, {label: (h.time, h.attributes) for label, h in events.items()}, history.clock)
+    seen = {label: (h.time, h.attributes) for label, h in events.items()}
+    inner = Scope(candidate.attributes, {**seen, **{label: (0, result) for label, result in binding.results.items()}}, history.clock)
     return all(holds(constraint, inner) for constraint in role.constraints)
 
 
@@ -147,7 +150,8 @@ def extend(rule: Rule, clause: Choose | Absent | Aggregate, binding: Binding, hi
         taken = {h.identity for h in binding.events.values()}
         found = [h for h in candidates(rule, role, clause.window, binding, history) if h.identity not in taken]
         for event in chosen(clause, found, history):
-            yield Binding({**binding.events, role.label: event}, binding.aggregates, {**binding.used, role.label: (event,)})
+            events, used = {**binding.events, role.label: event}, {**binding.used, role.label: (event,)}
+            yield replace(binding, events=events, used=used)
     elif isinstance(clause, Absent):
         if not candidates(rule, clause.role, clause.scope, binding, history):
             yield binding
@@ -156,8 +160,10 @@ def extend(rule: Rule, clause: Choose | Absent | Aggregate, binding: Binding, hi
         if clause.attribute is not None:
             found = [h for h in found if clause.attribute in h.attributes]
         term = aggregate(clause, found)
-        aggregates = binding.aggregates if term is None else {**binding.aggregates, clause.variable: term}
-        yield Binding(binding.events, aggregates, {**binding.used, clause.role.label: tuple(found)})
+        result = {} if term is None else {clause.variable: term}
+        used = {**binding.used, clause.role.label: tuple(found)}
+        results = {**binding.results, clause.role.label: result}
+        yield Binding(binding.events, {**binding.aggregates, **result}, used, results)
 
 
 def chosen(clause: Choose, found: list[Happening], history: History) -> list[Happening]:

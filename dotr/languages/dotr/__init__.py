@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dotr.diagnostics import Diagnostic, Refused, Severity
+from dotr.languages.dotr.aggregated import resolve_aggregates
 from dotr.languages.dotr.attributes import check_attributes
 from dotr.languages.dotr.clauses import check_clauses
 from dotr.languages.dotr.codes import Code
@@ -35,6 +36,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     resolve_names,
     check_labels,
     read_fragments,
+    resolve_aggregates,
     check_attributes,
     resolve_windows,
     check_clauses,

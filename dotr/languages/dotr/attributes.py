@@ -1,7 +1,8 @@
 """Pass 6: every `M.?v` and `time(M)` names a bound event and an attribute of it, every plain variable something of its own text.
 
 A constraint sees the attributes of its own event as plain variables, and the labels bound before; `if` and `with` see all bound labels,
-and the variables of aggregates. In a shared query, `M` means the label of each rule that uses the query.
+and the variables of aggregates (a constraint those of the aggregates before it, `aggregated.py`). In a shared query, `M` means the label
+of each rule that uses the query.
 """
 
 from __future__ import annotations
@@ -51,7 +52,11 @@ def _constraints(rule: RuleDraft, position: int, role: RoleDraft, events: _Event
         for name in _names(role.filters):
             if name not in known:
                 place = scan.plain_variable(role.syntax.filters, name)
-                yield _unknown(role.read.text, name, place, known, role.question)
+                if name in rule.aggregates:
+                    hint = f"{role.label.text} comes before the aggregate. Clauses bind in the order written."
+                    yield Diagnostic(Code.UNBOUND_LABEL, f"?{name} is not bound yet", place, hint)
+                else:
+                    yield _unknown(role.read.text, name, place, known, role.question)
 
 
 def _names(expressions: Iterable[Expression]) -> list[Variable]:
@@ -102,9 +107,9 @@ def _question(question: Question) -> Iterator[Diagnostic]:
                 yield warning(Code.NEVER_BOUND, f"?{name} is never bound in this query", scan.plain_variable(question.text, name), hint)
     for constraint in question.constraints:
         if _has_exists(constraint):
-            first = next(r for r in question.references if _is_of(r, constraint))
+            place = next((r.span for r in question.references if _is_of(r, constraint)), question.text)
             hint = "EXISTS is asked of one instant, the other event is known later. Write two FILTERs, joined by &&."
-            yield Diagnostic(Code.EXISTS_IN_CONSTRAINT, "EXISTS and another event in one condition", first.span, hint)
+            yield Diagnostic(Code.EXISTS_IN_CONSTRAINT, "EXISTS and another event in one condition", place, hint)
 
 
 def _conditions(pattern: Pattern) -> Iterator[tuple[tuple[Expression, ...], Mapping[Variable, None]]]:

@@ -67,6 +67,7 @@ def _rule(rule: RuleDraft, events: _Events) -> Iterator[Diagnostic]:
         if isinstance(clause, AggregateSyntax):
             argument = ANYTHING if clause.argument is None else own.get(clause.argument[1].text, ANYTHING)
             aggregates[clause.variable.text] = aggregate_kinds(clause.function.text, argument)
+            bound[role.label.text] = {clause.variable.text: aggregates[clause.variable.text]}
     if rule.condition is not None and rule.syntax.condition is not None:
         yield from _judged([_Conjunct(rule.condition, rule.syntax.condition)], aggregates, bound)
 
@@ -298,6 +299,8 @@ def _place(conjunct: _Conjunct, atom: _Atom | None = None) -> Span:
             return scan.compared_variable(conjunct.text, name)
         case Attribute(label, name):
             found = [r.span for r in references(conjunct.text) if (r.label, r.variable) == (label, name)]
+            if not found:  # the variable of an aggregate
+                return scan.compared_variable(conjunct.text, name)
         case TimeOf(label):
             found = [r.span for r in references(conjunct.text) if (r.label, r.variable) == (label, None)]
         case None:
@@ -331,7 +334,7 @@ def _unused_aggregates(rule: RuleDraft) -> Iterator[Diagnostic]:
         if isinstance(clause, AggregateSyntax) and clause.event.label.text not in consumed:
             name = clause.variable.text
             if sum(token.lastgroup == "variable" and token[0][1:] == name for token in scan.tokens(rule.syntax.span)) == 1:
-                hint = f"Use ?{name} in `if` or `with`, or leave the clause out: it changes nothing."
+                hint = f"Use ?{name} in `if`, in `with` or in a later clause, or leave the clause out: it changes nothing."
                 yield warning(Code.UNUSED_AGGREGATE, f"?{name} is never used", clause.variable.span, hint)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -98,29 +98,36 @@ def references(span: Span) -> tuple[Reference, ...]:
     return tuple(found)
 
 
-def split_constraints(query: Select) -> tuple[Select, tuple[Expression, ...]]:
-    """The query without its temporal constraints, and the constraints (semantics.md, section 3)."""
-    pattern, constraints = _without(query.pattern)
+def split_constraints(query: Select, outer: Collection[Variable] = ()) -> tuple[Select, tuple[Expression, ...]]:
+    """The query without its temporal constraints, and the constraints (semantics.md, section 3).
+
+    `outer`: variables that the query does not bind and that are known outside; a conjunct that reads one is a temporal constraint.
+    """
+    pattern, constraints = _without(query.pattern, frozenset(outer))
     return Select(query.projection, pattern, query.distinct, query.order, query.offset, query.limit), constraints
 
 
-def _without(pattern: Pattern) -> tuple[Pattern, tuple[Expression, ...]]:
+def _without(pattern: Pattern, outer: frozenset[Variable]) -> tuple[Pattern, tuple[Expression, ...]]:
     """Go down through what the solution modifiers put around the WHERE group."""
+
+    def temporal(condition: Expression) -> bool:
+        return bool(references_of(condition) or outer & variables(condition))
+
     match pattern:
-        case Filter(inner, conditions) if any(map(references_of, conditions)):
-            kept = tuple(c for c in conditions if not references_of(c))
-            return Filter(inner, kept) if kept else inner, tuple(c for c in conditions if references_of(c))
+        case Filter(inner, conditions) if not isinstance(inner, Group) and any(map(temporal, conditions)):
+            kept = tuple(c for c in conditions if not temporal(c))
+            return Filter(inner, kept) if kept else inner, tuple(c for c in conditions if temporal(c))
         case Filter(inner, conditions):
-            inner, constraints = _without(inner)
+            inner, constraints = _without(inner, outer)
             return Filter(inner, conditions), constraints
         case Extend(inner, variable, expression):
-            inner, constraints = _without(inner)
+            inner, constraints = _without(inner, outer)
             return Extend(inner, variable, expression), constraints
         case Group(inner, keys, aggregates):
-            inner, constraints = _without(inner)
+            inner, constraints = _without(inner, outer)
             return Group(inner, keys, aggregates), constraints
         case Join(inner, Values() as values):
-            inner, constraints = _without(inner)
+            inner, constraints = _without(inner, outer)
             return Join(inner, values), constraints
         case _:
             return pattern, ()
