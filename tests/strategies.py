@@ -1,6 +1,6 @@
 """Random programs for property tests: rule files, Datalog files and graphs as text, over the small world of `strategies_streams`.
 
-`Features` switches on what the engine cannot evaluate yet.
+The whole grammar is here: expressions, queries and rules have modules of their own.
 """
 
 from __future__ import annotations
@@ -10,324 +10,90 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from tests.strategies_streams import CLASSES, HEADER, NAMES, NAMESPACE, NUMBERS, PROPERTIES, VALUES, triples, turtle
+from dotr.model.time import Clock, Unit
+from tests.strategies_expressions import conditions
+from tests.strategies_queries import constraints, queries
+from tests.strategies_rules import Readable, Shared, rules
+from tests.strategies_streams import CLASSES, HEADER, NAMES, NAMESPACE, PROPERTIES, VALUES, triples, turtle
 
 
 @dataclass(frozen=True)
 class Features:
-    """What a generated program may hold beyond the core."""
+    """What a generated program holds, and what it does not."""
 
-    general: bool = False
-    """MINUS, EXISTS and NOT EXISTS in queries."""
-    counts: bool = False
-    """`last n` and `first n`."""
-    absent: bool = False
-    aggregates: bool = False
-    recursion: bool = False
-    """A rule that reads its own event, strictly in the past."""
-    timers: bool = False
-    """Ticks and delayed anchors."""
     negation: bool = False
     """NOT in Datalog."""
+    plain: bool = False
+    """Queries of triple patterns alone, and no Datalog, so that more rules find something."""
 
 
 CORE = Features()
-GENERAL = Features(general=True)
-ALL = Features(general=True, counts=True, absent=True, aggregates=True, recursion=True, timers=True, negation=True)
 
 
 @dataclass(frozen=True)
 class ProgramText:
-    """A program as its author would write it."""
+    """A program as its author would write it, and what its stream's times are."""
 
     rules: str
     datalog: str
     background: str
     entailment: str
+    clock: Clock = field(default_factory=Clock)
 
 
-@dataclass(frozen=True)
-class Query:
-    """A query under way: its text without the brackets, its attributes, and the variables that a constraint may use."""
+# --- rule files ---
 
-    text: str
-    projected: tuple[str, ...]
-    usable: tuple[str, ...]
-
-
-@dataclass
-class Bound:
-    """What a rule has bound so far: for every label its attributes; and its aggregate variables."""
-
-    attributes: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    aggregates: list[str] = field(default_factory=list)
-
-    def terms(self) -> list[str]:
-        """`M.?v` for every attribute bound."""
-        return [f"{label}.?{v}" for label, names in self.attributes.items() for v in names]
-
-
-# --- expressions ---
+EXPECTED = ("x", "v", "y", "a")
+"""Attributes that a shared query's constraints may expect of the anchor of a rule that uses it."""
 
 
 @st.composite
-def operands(draw: st.DrawFn, terms: Sequence[str]) -> str:
-    """A term or a small computation."""
-    simple = draw(st.sampled_from([*terms, *terms, draw(st.sampled_from([*VALUES, *NAMES]))]))
-    match draw(st.integers(0, 9)):
-        case 0:
-            return f"({simple} {draw(st.sampled_from('+-*/'))} {draw(st.sampled_from([*terms, *NUMBERS]))})"
-        case 1:
-            return f"COALESCE({simple}, {draw(st.sampled_from([*VALUES, *NAMES]))})"
-        case 2:
-            return f"STR({simple})"
-        case 3:
-            return f"xsd:{draw(st.sampled_from(['integer', 'decimal', 'double', 'string', 'boolean']))}({simple})"
-        case _:
-            return simple
+def shared_queries(draw: st.DrawFn, label: str, plain: bool) -> tuple[str, Shared]:
+    """A shared query; now and then one with temporal constraints, which each rule that uses it resolves for itself."""
+    expects: tuple[str, ...] = ()
+    if draw(st.integers(0, 2)) == 0:
+        expects = tuple(draw(st.permutations(EXPECTED)))[: draw(st.integers(1, 2))]
+    query = draw(queries((), plain))
+    text = query.text
+    if expects and text.count("WHERE { ") == 1:
+        outer = [*(f"L0.?{name}" for name in expects), "time(L0)"]
+        made = draw(constraints([f"?{v}" for v in query.usable], outer))
+        text = text.replace("WHERE { ", f"WHERE {{ FILTER({made}) ")
+        return f"query {label} = [ {text} ]", Shared(query.projected, tuple(("L0", name) for name in expects))
+    return f"query {label} = [ {text} ]", Shared(query.projected)
+
+
+LEVELS = ([0], [0, 1], [0, 1, 1], [0, 1, 2], [0, 0, 1], [0, 0])
 
 
 @st.composite
-def conditions(draw: st.DrawFn, left: Sequence[str], right: Sequence[str], depth: int = 1) -> str:
-    """A condition that compares the one with the other."""
-    shape = draw(st.integers(0, 9))
-    if depth and shape == 0:
-        a, b = (draw(conditions(left, right, depth - 1)) for _ in range(2))
-        return f"({a} {draw(st.sampled_from(['&&', '||']))} {b})"
-    if depth and shape == 1:
-        return f"!({draw(conditions(left, right, depth - 1))})"
-    attributes = [term for term in left if "?" in term]
-    if shape == 2 and attributes:
-        return f"BOUND({draw(st.sampled_from(attributes))})"
-    if shape == 3:
-        listed = ", ".join(draw(st.lists(operands(right), min_size=1, max_size=2)))
-        return f"{draw(operands(left))} {draw(st.sampled_from(['IN', 'NOT IN']))} ({listed})"
-    operator = draw(st.sampled_from(["=", "=", "=", "!=", "<", "<=", ">", ">="]))
-    a, b = draw(operands(left)), draw(operands(right))
-    return f"{a} {operator} {b}" if draw(st.booleans()) else f"{b} {operator} {a}"
-
-
-# --- queries ---
-
-
-USUAL = (
-    "?x a :A . ?x :p ?v .",
-    "?x a :B .",
-    "?x :q ?y .",
-    "?x :p ?v .",
-    "?x a ?c . ?x :q ?y . ?y :p ?v .",
-    "?x a :A . ?x :q ?y .",
-    "?x :r ?v .",
-)
-
-
-@st.composite
-def patterns(draw: st.DrawFn) -> tuple[str, list[str]]:
-    """Some triple patterns and their variables."""
-    if draw(st.sampled_from([True, True, True, False])):
-        text = draw(st.sampled_from(USUAL))
-        return text, [word[1:] for word in text.split() if word.startswith("?")]
-    parts, variables = [], []
-    for _ in range(draw(st.integers(1, 2))):
-        subject = draw(st.sampled_from(["?x", "?x", "?y", "?x", ":n0"]))
-        predicate = draw(st.sampled_from(["a", *PROPERTIES, *PROPERTIES, "?e"]))
-        if predicate == "a":
-            value = draw(st.sampled_from([*CLASSES, *CLASSES, "?c"]))
-        elif predicate in (":p", ":r"):
-            value = draw(st.sampled_from(["?v", "?v", "?u", "?x", draw(st.sampled_from(VALUES))]))
-        else:
-            value = draw(st.sampled_from(["?y", "?y", "?z", "?x", draw(st.sampled_from(NAMES))]))
-        parts.append(f"{subject} {predicate} {value} .")
-        variables += [word[1:] for word in (subject, predicate, value) if word.startswith("?")]
-    return " ".join(parts), variables
-
-
-@st.composite
-def queries(draw: st.DrawFn, features: Features, outer: Sequence[str] = ()) -> Query:
-    """A SELECT query; `outer` are the `M.?v` that its temporal constraints may use."""
-    text, variables = draw(patterns())
-    for _ in range(draw(st.sampled_from([0, 1, 0, 0, 2]))):
-        match draw(st.integers(0, 8 if features.general else 5)):
-            case 0:
-                inner, more = draw(patterns())
-                condition = f" FILTER({draw(conditions([f'?{v}' for v in [*variables, *more]], VALUES))})" if draw(st.booleans()) else ""
-                text += f" OPTIONAL {{ {inner}{condition} }}"
-                variables += more
-            case 1:
-                (one, first), (two, second) = draw(patterns()), draw(patterns())
-                text += f" {{ {one} }} UNION {{ {two} }}"
-                variables += [*first, *second]
-            case 2:
-                v = draw(st.sampled_from(variables)) if variables else "x"
-                listed = draw(st.lists(st.sampled_from([*NAMES, *VALUES, "UNDEF"]), min_size=1, max_size=3))
-                text += f" VALUES ?{v} {{ {' '.join(listed)} }}"
-                variables.append(v)
-            case 3 if "w" not in variables:
-                text += f" BIND({draw(operands([f'?{v}' for v in variables] or ['1']))} AS ?w)"
-                variables.append("w")
-            case 4 | 5:
-                text += f" FILTER({draw(conditions([f'?{v}' for v in variables] or ['1'], VALUES))})"
-            case 6:
-                text += f" MINUS {{ {draw(patterns())[0]} }}"
-            case 7 | 8:
-                text += f" FILTER {draw(st.sampled_from(['EXISTS', 'NOT EXISTS']))} {{ {draw(patterns())[0]} }}"
-            case _:
-                pass
-    known = sorted(set(variables)) or ["x"]
-    if not variables:
-        text += " ?x a :A ."
-    projected = tuple(draw(st.permutations(known)))[: draw(st.sampled_from([3, 2, 1]))]
-    distinct = draw(st.integers(0, 4)) == 0
-    usable = projected if distinct else tuple(known)
-    for _ in range(draw(st.sampled_from([0, 1, 1, 0, 2])) if outer else 0):
-        text += f" FILTER({draw(constraints(usable, outer))})"
-    columns = " ".join(f"?{v}" for v in projected)
-    return Query(f"SELECT {'DISTINCT ' if distinct else ''}{columns} WHERE {{ {text} }}", projected, usable)
-
-
-@st.composite
-def constraints(draw: st.DrawFn, own: Sequence[str], outer: Sequence[str]) -> str:
-    """A temporal constraint: most of them the equality that a key is made from."""
-    v, other = draw(st.sampled_from(list(own))), draw(st.sampled_from(list(outer)))
-    alike = [(mine, o) for mine in own for o in outer if o.endswith(f".?{mine}")]
-    if alike and draw(st.integers(0, 2)) > 0:
-        v, other = draw(st.sampled_from(alike))
-    if draw(st.sampled_from([True, True, False])):
-        return f"?{v} = {other}" if draw(st.booleans()) else f"{other} = ?{v}"
-    return draw(conditions([f"?{v}" for v in own], [other]).filter(lambda c: other in c))
-
-
-# --- rules ---
-
-SHARED = {"Q0": 0, "Q1": 1}
-
-
-@st.composite
-def windows(draw: st.DrawFn, strict: bool = False) -> str:
-    """A window's extent; `strict` ones leave out the present."""
-    match draw(st.integers(0, 4)):
-        case 0 | 1:
-            return f"{draw(st.sampled_from([8, 5, 3, 2, 1]))} s"
-        case 2 if not strict:
-            return "[0, 0]"
-        case 3 if not strict:
-            return f"[0, {draw(st.integers(0, 5))} s]"
-        case _:
-            low = draw(st.integers(0, 3))
-            high = low + draw(st.integers(1, 4))
-            opening = "(" if strict and low == 0 else draw(st.sampled_from("[("))
-            closing = draw(st.sampled_from("])"))
-            return f"{opening}{low} s, {high} s{closing}"
-
-
-@st.composite
-def events(
-    draw: st.DrawFn, label: str, bound: Bound, readable: dict[str, tuple[str, ...]], features: Features
-) -> tuple[str, tuple[str, ...], str]:
-    """The text of an event, its attributes, and the label that it reads (itself for a query of the rule's own)."""
-    outer = [*bound.terms(), *bound.aggregates]
-    if not readable or draw(st.booleans()):
-        query = draw(queries(features, outer))
-        return f"{label} = [ {query.text} ]", query.projected, label
-    origin = draw(st.sampled_from([*readable, *(r for r in readable if r.startswith("F"))]))
-    names = readable[origin]
-    text = f"{origin} as {label}"
-    if len(names) > 0 and draw(st.booleans()):
-        if outer:
-            filters = [draw(constraints(names, outer)) for _ in range(draw(st.sampled_from([1, 1, 2])))]
-        else:
-            filters = [draw(conditions([f"?{v}" for v in names], VALUES))]
-        text += f" [ {' '.join(f'FILTER({f})' for f in filters)} ]"
-    return text, names, origin
-
-
-@st.composite
-def anchors(
-    draw: st.DrawFn, event: str, readable: dict[str, tuple[str, ...]], own: tuple[str, ...], features: Features
-) -> tuple[str, tuple[str, ...]]:
-    """The text of an anchor labelled L0 and its attributes; of a rule's own event only a delayed one."""
-    kind = draw(st.sampled_from(["plain", "every", "every for", "delayed", "delayed", "own"])) if features.timers else "plain"
-    length = f"{draw(st.integers(1, 4))} s" if kind != "plain" else ""
-    if kind == "every":
-        return f"every {length} as L0", ()
-    if kind == "every for":
-        query = draw(queries(features))
-        return f"every {length} for [ {query.text} ] as L0", query.projected
-    text, names, _ = draw(events("L0", Bound(), {event: own} if kind == "own" else readable, features))
-    return text + (f" delayed by {length}" if length else ""), names
-
-
-@st.composite
-def rules(draw: st.DrawFn, name: str, event: str, readable: dict[str, tuple[str, ...]], own: tuple[str, ...], features: Features) -> str:
-    """A rule that defines an event with the attributes `own`, over what it may read at the same instant."""
-    bound = Bound()
-    text, names = draw(anchors(event, readable, own, features))
-    bound.attributes["L0"] = names
-    lines = [f"from {text}"]
-    chosen: list[str] = []
-    for i in range(1, 1 + draw(st.sampled_from([1, 2, 0]))):
-        label = f"L{i}"
-        reference = draw(st.sampled_from(sorted(bound.attributes)))
-        kind = draw(st.sampled_from(["choose", "choose", *["absent"] * features.absent, *["aggregate"] * features.aggregates]))
-        recursive = features.recursion and draw(st.integers(0, 2)) == 0
-        text, names, _ = draw(events(label, bound, {event: own} if recursive else readable, features))
-        window = f"within {draw(windows(strict=recursive))} from {reference}"
-        others = sorted(bound.attributes)
-        if kind != "choose" and len(others) > 1 and draw(st.booleans()):
-            window = f"between {others[0]} and {others[1]}"
-        if kind == "choose":
-            mode = draw(st.sampled_from(["each", "last", "first"]))
-            count = f" {draw(st.integers(1, 3))}" if mode != "each" and features.counts and draw(st.booleans()) else ""
-            lines.append(f"and {mode}{count} {text} {window}")
-            bound.attributes[label] = names
-            chosen.append(label)
-        elif kind == "absent":
-            lines.append(f"and not {text} {window}")
-        else:
-            function = draw(st.sampled_from(["count", "sum", "avg", "min", "max"]))
-            distinct = draw(st.sampled_from(["", "distinct "]))
-            argument = f"{distinct}{label}.?{draw(st.sampled_from(names))}" if names else "*"
-            lines.append(f"and ?g{i} = {function if names else 'count'}({argument}) of {text} {window}")
-            bound.aggregates.append(f"?g{i}")
-            chosen.append(label)
-    terms = [*bound.terms(), *bound.aggregates, *(f"time({label})" for label in bound.attributes)]
-    if draw(st.sampled_from([False, False, False, True])):
-        lines.append(f"if {draw(conditions(terms, [*terms, *VALUES]))}")
-    lines.append("with " + ", ".join(f"{event}.?{v} = {draw(operands(terms))}" for v in own))
-    consumed = [label for label in chosen if draw(st.integers(0, 2)) == 0]
-    if consumed:
-        lines.append("consuming " + ", ".join(consumed))
-    template = draw(st.sampled_from(TEMPLATES)).format(event=event, **dict(zip("ab", [*own, *own], strict=False)))
-    used = "".join(f" [] :has ?{v} ." for v in own)
-    return f"rule {name}\ndefine {event} = [ {template}{used} ]\n" + "\n".join(lines) + "\n"
-
-
-TEMPLATES = (
-    "dotr_id a :{event} ; :v ?{a} .",
-    "dotr_id1 :cause dotr_id2 . dotr_id2 :of ?{a} .",
-    "[] :items (?{a} ?{b}) .",
-    "_:x :knows [ :v ?{a} ] ; :self _:x .",
-    "?{a} :seen ?{b} .",
-)
-
-
-@st.composite
-def rule_files(draw: st.DrawFn, features: Features) -> str:
-    """Shared queries and one to three rules; a rule's event may be read by the rules of events numbered higher."""
-    readable: dict[str, tuple[str, ...]] = {}
-    parts = [HEADER]
+def rule_files(draw: st.DrawFn, plain: bool) -> str:
+    """Shared queries and one to three rules. A rule reads events numbered lower at the same instant, and any event in the past; an event
+    of several rules has the attributes of all."""
+    shared: dict[str, Shared] = {}
+    parts = []
     for label in draw(st.sampled_from([[], ["Q0"], ["Q0", "Q1"]])):
-        query = draw(queries(features))
-        parts.append(f"query {label} = [ {query.text} ]")
-        readable[label] = query.projected
-    levels = draw(st.sampled_from([[0], [0, 1], [0, 1, 1], [0, 1, 2], [0, 0, 1]]))
-    attributes = {f"F{level}": tuple(draw(st.sampled_from([["a"], ["a", "b"]]))) for level in sorted(set(levels))}
+        text, found = draw(shared_queries(label, plain))
+        parts.append(text)
+        shared[label] = found
+    levels = draw(st.sampled_from(LEVELS))
+    own = [draw(st.sampled_from([("a",), ("a", "b"), ("a", "x"), ()])) for _ in levels]
+    of: dict[str, Shared] = {}
+    for level, names in zip(levels, own, strict=True):
+        known = of[f"F{level}"].attributes if f"F{level}" in of else ()
+        of[f"F{level}"] = Shared(tuple(sorted({*known, *names})))
+    named: set[str] = set()
     for number, level in enumerate(levels):
-        below = {event: names for event, names in attributes.items() if event < f"F{level}"}
-        parts.append(draw(rules(f"R{number}", f"F{level}", {**readable, **below}, attributes[f"F{level}"], features)))
+        event = f"F{level}"
+        below = {name: each for name, each in of.items() if name < event}
+        name = draw(st.sampled_from([f"R{number}", f"R{number}", f"R-{number}", ""]))
+        if name == "" and event in named:
+            name = f"R{number}"
+        named.add(name or event)
+        parts.append(draw(rules(name, event, Readable(shared, below, of, plain), own[number])))
     if draw(st.booleans()):
-        parts[1:] = reversed(parts[1:])
-    return "\n".join(parts)
+        parts.reverse()
+    return "\n".join([HEADER, *parts])
 
 
 # --- Datalog and whole programs ---
@@ -401,11 +167,14 @@ GRAPH_HEADER = (
 )
 
 
+CLOCKS = (Clock(), Clock(), Clock(), Clock(Unit.SECOND, dated=True), Clock(Unit.MILLISECOND))
+
+
 @st.composite
 def programs(draw: st.DrawFn, features: Features = CORE, entailments: Sequence[str] = ("none",)) -> ProgramText:
     entailment = draw(st.sampled_from(list(entailments)))
-    datalog = "\n".join(draw(st.lists(datalog_rules(features), max_size=3)))
+    datalog = "\n".join(draw(st.lists(datalog_rules(features), max_size=0 if features.plain else 2)))
     background = GRAPH_HEADER + turtle(draw(triples(blanks=1)))
     if entailment != "none":
         background += draw(schemas())
-    return ProgramText(draw(rule_files(features)), HEADER + datalog, background, entailment)
+    return ProgramText(draw(rule_files(features.plain)), HEADER + datalog, background, entailment, draw(st.sampled_from(CLOCKS)))

@@ -1,5 +1,5 @@
 """Random graphs and streams from a small world: two classes, four properties, three names, a few values that are equal without being
-the same term, so that joins, ties, equal values and consumption happen often."""
+the same term, so that joins, ties, equal values and consumption happen often; now and then a value of any other kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from dotr.model.stream import Element
-from dotr.model.terms import RDF_TYPE, XSD, Triple, literal
+from dotr.model.terms import RDF, RDF_TYPE, XSD, Term, Triple, literal
 
 NAMESPACE = "http://example.org/"
 HEADER = f"PREFIX : <{NAMESPACE}>\nPREFIX xsd: <{XSD}>\n"
@@ -18,6 +18,38 @@ PROPERTIES = (":p", ":q", ":r", ":s")
 NAMES = (":n0", ":n1", ":n2")
 NUMBERS = ("0", "1", "2", "3", "1.0", "2.50", "1e0", "-1")
 VALUES = (*NUMBERS, '"1"', '"b"', "true")
+
+
+def _typed(lexical: str, datatype: str) -> tuple[str, Term]:
+    return f'"{lexical}"^^xsd:{datatype}', literal(lexical, XSD + datatype)
+
+
+RARE: dict[str, Term] = dict(
+    [
+        _typed("0.1", "double"),
+        _typed("2.5", "float"),
+        _typed("-0.0", "double"),
+        _typed("NaN", "double"),
+        _typed("INF", "double"),
+        _typed("01", "byte"),
+        _typed("x", "integer"),
+        _typed("300", "byte"),
+        _typed("1970-01-01T00:00:02Z", "dateTime"),
+        _typed("1969-12-31T23:30:00.5-01:30", "dateTime"),
+        _typed("2014-08-01T07:50:00", "dateTime"),
+        _typed("PT2S", "dayTimeDuration"),
+        ('"b"@en', literal("b", RDF + "langString", "en")),
+        ('"abc"@de', literal("abc", RDF + "langString", "de")),
+        ('"ab cB1"', literal("ab cB1")),
+        ('""', literal("")),
+        ('"z"^^:T', literal("z", NAMESPACE + "T")),
+        ("false", literal("false", XSD + "boolean")),
+        ("0.1", literal("0.1", XSD + "decimal")),
+        ("10", literal("10", XSD + "integer")),
+    ]
+)
+"""Values of every other kind, and how a rule writes them."""
+
 TERMS = {
     **{name: f"<{NAMESPACE}{name[1:]}>" for name in (*CLASSES, *PROPERTIES, *NAMES)},
     **{text: literal(text, XSD + "integer") for text in ("0", "1", "2", "3", "-1")},
@@ -27,9 +59,12 @@ TERMS = {
     '"b"': literal("b"),
     "true": literal("true", XSD + "boolean"),
     "a": RDF_TYPE,
+    **RARE,
 }
 
 SECOND = 1_000_000
+MOST_VALUES = (*VALUES, *VALUES, *VALUES, *RARE)
+"""Common values and, less often, rare ones."""
 
 
 @st.composite
@@ -47,14 +82,14 @@ def triples(draw: st.DrawFn, blanks: int = 2) -> tuple[Triple, ...]:
         if triple not in found:
             found.append(triple)
 
-    for _ in range(draw(st.sampled_from([1, 2, 1, 2, 3, 0]))):
+    for _ in range(draw(st.sampled_from([2, 1, 3, 2, 3, 0]))):
         subject = draw(st.sampled_from(nodes))
-        parts = draw(st.sampled_from(["apq", "ap", "apqrs", "a", "p", "q", "pr", "qs"]))
+        parts = draw(st.sampled_from(["apq", "ap", "apqrs", "apq", "p", "q", "pr", "qs", "apr"]))
         for part in parts:
             if part == "a":
                 add(subject, "a", draw(st.sampled_from(CLASSES)))
             elif part in "pr":
-                add(subject, f":{part}", draw(st.sampled_from(VALUES)))
+                add(subject, f":{part}", draw(st.sampled_from(MOST_VALUES)))
             else:
                 add(subject, f":{part}", draw(st.sampled_from(nodes)))
     return tuple(found)
@@ -62,11 +97,18 @@ def triples(draw: st.DrawFn, blanks: int = 2) -> tuple[Triple, ...]:
 
 @st.composite
 def streams(draw: st.DrawFn, longest: int = 10) -> list[Element]:
-    """Elements in any order, with ties, gaps, repeats, blank nodes and empty graphs."""
+    """Elements in any order, with ties, gaps, repeats, blank nodes and empty graphs; some begin before the epoch or lie between seconds."""
     graphs = draw(st.lists(triples(), min_size=2, max_size=4))
-    elements = []
+    start = draw(st.sampled_from([0, 0, 0, -3, 7])) * SECOND
+    gap = draw(st.sampled_from([0, 0, 0, 13])) * SECOND
+    step = draw(st.sampled_from([SECOND, SECOND, SECOND, SECOND // 2]))
+    elements: list[Element] = []
     for _ in range(draw(st.integers(longest // 2, longest))):
-        time = draw(st.integers(0, 8)) * SECOND
+        if elements and draw(st.integers(0, 9)) == 9:
+            elements.append(draw(st.sampled_from(elements)))  # the very same, at the same time
+            continue
+        count = draw(st.integers(0, 8))
+        time = start + count * step + (gap if count > 4 else 0)
         graph = draw(st.sampled_from(graphs) if draw(st.booleans()) else triples())
         elements.append(Element(time, graph))
     return elements

@@ -20,7 +20,7 @@ from dotr.patterns.operator import Operator
 from dotr.patterns.partition import Anywhere, Keyed, Single, partitioning
 from dotr.patterns.reach import reaches, retention
 from tests.oracle.temporal import Output
-from tests.test_patterns_semantics import outputs, partitioned
+from tests.running import outputs, partitioned
 
 SECOND = 1_000_000
 HEADER = """PREFIX : <http://example.org/>

@@ -12,9 +12,10 @@ from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.patterns.layout import lay_out
 from dotr.patterns.shapes import grouped
+from tests.properties import compiled, examples, oracle, said
+from tests.running import outputs, partitioned
 from tests.strategies import ProgramText
 from tests.strategies_streams import NUMBERS, VALUES, streams
-from tests.test_patterns_semantics import examples, expected, outputs, partitioned, program_of, said
 
 HEADER = """PREFIX : <http://example.org/>
 PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
@@ -79,12 +80,12 @@ def test_together_they_say_what_each_says_alone(rules: list[str], elements: list
     note(text(rules).rules)
     for element in elements:
         note(f"{element.time}: {' . '.join(map(' '.join, element.triples))}")
-    together = said(outputs(partitioned(program_of(text(rules)), elements, 1)))
+    together = said(outputs(partitioned(compiled(text(rules)), elements, 1)))
     alone: Counter[tuple[object, ...]] = Counter()
     for rule in rules:
-        alone += said(outputs(partitioned(program_of(text([rule])), elements, 3, reload=True)))
+        alone += said(outputs(partitioned(compiled(text([rule])), elements, 3, reload=True)))
     assert together == alone
-    assert together == expected(text(rules), elements)
+    assert together == said(oracle(text(rules), elements).outputs)
 
 
 def shapes_of(rules: str) -> list[tuple[int, ...]]:

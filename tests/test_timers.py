@@ -1,14 +1,10 @@
-"""Ticks and delayed anchors: in sessions, through written states, and in any partitions and batches."""
+"""Ticks and delayed anchors: in sessions, and through written states."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dotr import Program
 from dotr.engine.instants import merge
@@ -16,18 +12,8 @@ from dotr.engine.program import compile_program
 from dotr.engine.session import Session
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
-from dotr.model.stream import Element, Firing
-from dotr.model.terms import Triple
-from dotr.model.time import LAST_MICRO, Clock, Micros, Unit
-from dotr.outputs import output_order
-from dotr.patterns.operator import Arrival
+from dotr.model.time import Clock, Unit
 from dotr.patterns.state import StateError
-from dotr.runtimes.spark.moments import moments, ticks_here
-from dotr.runtimes.spark.stepping import in_order
-from tests.running import run_engine
-from tests.strategies import ProgramText, programs
-from tests.strategies_streams import streams
-from tests.test_patterns_semantics import TIMERS, examples, outputs, program_of, shown
 
 HEADER = "PREFIX : <http://e/>\n"
 OPEN = ":x a :Open ; :door :d ."
@@ -134,43 +120,3 @@ def test_what_waits_is_part_of_the_state() -> None:
     assert (layer.due(again), len(again)) == (None, 0)
     with pytest.raises(StateError, match="another program"):
         other.restore(written)
-
-
-def in_batches(program: Program, elements: Sequence[Element], buckets: int, cuts: Sequence[Micros]) -> list[Firing]:
-    """The firings where each layer runs in so many partitions, and each batch goes through one layer after the other."""
-    together: dict[Micros, list[tuple[Triple, ...]]] = {}
-    for element in elements:
-        together.setdefault(element.time, []).append(element.triples)
-    layers, router = program.stage_two(Clock()), program.router(buckets)
-    states = [[layer.start() for _ in range(buckets)] for layer in layers]
-    ticks = [[ticks_here(program, router, number, bucket) for bucket in range(buckets)] for number in range(len(layers))]
-    firings: list[Firing] = []
-    for after, closed in pairwise([-LAST_MICRO, *sorted(set(cuts)), LAST_MICRO]):
-        chunks: list[list[list[tuple[Micros, dict[int, list[Arrival]]]]]] = [[[] for _ in range(buckets)] for _ in layers]
-        held = sorted(time for time in together if after < time <= closed)
-        spans = [(time, time) for time in held]
-        for time in held:
-            for number, deliveries in enumerate(router.facts(program.stage_one.facts(merge(time, together[time])).facts)):
-                for bucket, ports in deliveries.items():
-                    chunks[number][bucket].append((time, ports))
-        for number, layer in enumerate(layers):
-            for bucket in range(buckets):
-                state = states[number][bucket] = layer.restore(states[number][bucket].encode())
-                for moment in moments(layer, state, ticks[number][bucket], in_order([chunks[number][bucket]]), spans, closed):
-                    step = layer.step(state, moment.time, moment.arrivals, bucket, ended=moment.ended)
-                    firings += step.firings
-                    for above, further in enumerate(router.events(step.events, number)):
-                        for target, ports in further.items():
-                            chunks[above][target].append((moment.time, ports))
-    return sorted(firings, key=output_order)
-
-
-@examples(60)
-@given(programs(TIMERS), streams(), st.lists(st.integers(-3, 25).map(lambda second: second * 1_000_000)))
-def test_partitions_and_batches_say_what_one_process_says(text: ProgramText, elements: list[Element], cuts: list[Micros]) -> None:
-    """Fresh names included. A batch may end where there is no instant."""
-    shown(text, elements)
-    program = program_of(text)
-    expected = list(run_engine(program, elements, Clock()).outputs)
-    assert outputs(in_batches(program, elements, 1, cuts)) == expected
-    assert outputs(in_batches(program, elements, 5, cuts)) == expected

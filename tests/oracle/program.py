@@ -13,7 +13,7 @@ from dotr.model.rules import FactSource, Rule, SharedQuery
 from dotr.model.stream import Element
 from dotr.model.terms import Label, Term, Triple, Variable, blank, is_blank
 from dotr.model.time import Clock, Micros
-from tests.oracle.algebra import select
+from tests.oracle.algebra import NamesDecide, select
 from tests.oracle.closure import close
 from tests.oracle.temporal import History, Output, fire, in_order
 
@@ -39,14 +39,24 @@ class ReportedFact:
 
 @dataclass(frozen=True)
 class Result:
-    """`decided_by_names`: a tie was broken by nothing but the names of blank nodes, which this oracle chooses in its own way."""
+    """`decided_by_names`: a tie was broken by nothing but the names of blank nodes, which this oracle chooses in its own way.
+    `too_much`: it gave up."""
 
     facts: tuple[ReportedFact, ...]
     outputs: tuple[Output, ...]
     decided_by_names: bool
+    too_much: bool = False
 
 
-def run(world: World, elements: Iterable[Element]) -> Result:
+def run(world: World, elements: Iterable[Element], most: int | None = None) -> Result:
+    """What a program says of a stream; with `most`, it gives up where there are more outputs."""
+    try:
+        return say(world, elements, most)
+    except NamesDecide:
+        return Result((), (), decided_by_names=True)
+
+
+def say(world: World, elements: Iterable[Element], most: int | None) -> Result:
     held = dict(instants(elements))
     first, last = min(held, default=0), max(held, default=0)
     history = History(world.clock, last)
@@ -73,6 +83,8 @@ def run(world: World, elements: Iterable[Element]) -> Result:
         for rule in ordered:
             fired = fire(rule, now, history)
             outputs += fired
+            if most is not None and len(outputs) > most:
+                return Result((), (), decided_by_names=False, too_much=True)
             for output in fired:
                 history.record(rule.event, now, output.attributes)
         waiting |= {anchor.stands for rule in ordered for anchor in history.anchors(rule)}

@@ -63,6 +63,7 @@ class History:
     clock: Clock
     last: Micros
     happened: dict[Source | Label, list[Happening]] = field(default_factory=dict)
+    numbers: dict[Source | Label, int] = field(default_factory=dict)
     consumed: set[tuple[str, Label, tuple[object, Micros, int]]] = field(default_factory=set)
     decided_by_names: bool = False
     fired: int = 0
@@ -73,9 +74,11 @@ class History:
         known.append(Happening((None, time, number), time, attributes))
 
     def of(self, role: Role) -> list[Happening]:
-        """The events that a role can see. Two roles of one rule see the same event where they read the same shared query or event."""
+        """The events that a role can see. Two roles of one rule see the same event where they read the same shared query or event:
+        an inline query that hides it is another."""
         key = role.source.event if isinstance(role.source, EventSource) else role.source
-        return [replace(h, identity=(role.origin, *h.identity[1:]), delay=role.delay) for h in self.happened.get(key, [])]
+        of = role.origin, self.numbers.setdefault(key, len(self.numbers))
+        return [replace(h, identity=(of, *h.identity[1:]), delay=role.delay) for h in self.happened.get(key, [])]
 
     def anchors(self, rule: Rule) -> list[Happening]:
         """What may anchor a match of the rule, sooner or later. What comes after the last instant is waited for no more."""
