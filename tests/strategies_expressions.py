@@ -46,7 +46,7 @@ def one_of(draw: Draw, *makers: Callable[[], _Made]) -> _Made:
 
 def simple(draw: Draw, terms: Terms, constants: Sequence[str] = (*MOST_VALUES, *NAMES)) -> str:
     """A term, most of the time, or a constant."""
-    return pick(draw, terms) if terms and draw(st.integers(0, 2)) else pick(draw, constants)
+    return pick(draw, terms) if terms and draw(st.integers(0, 2)) > 0 else pick(draw, constants)
 
 
 def number(draw: Draw, terms: Terms, depth: int) -> str:

@@ -288,7 +288,7 @@ def constraints(draw: st.DrawFn, own: Sequence[str], outer: Sequence[str]) -> st
     """A temporal constraint: most of them the equality that a key is made from. One conjunct or several."""
     mine, other = pick(draw, own), pick(draw, outer)
     alike = [(a, o) for a in own for o in outer if o.endswith(f".{a}")]
-    if alike and draw(st.integers(0, 4)):
+    if alike and draw(st.integers(0, 4)) > 0:
         mine, other = alike[draw(st.integers(0, len(alike) - 1))]
     shape = draw(st.integers(0, 9))
     if shape < 4:

@@ -232,7 +232,7 @@ def template(draw: st.DrawFn, event: str, own: Sequence[str]) -> str:
         statements.append(f"{node(1)} {verb()} {value(1)}{more}{further}")
     # All that is assigned shows, and an event that has nothing else is told from others by a fresh name.
     statements += [f"[] :has {hole}" for hole in holes if draw(st.integers(0, 3))]
-    dot = " ." if statements and draw(st.booleans()) else ""
+    dot = " ." if draw(st.booleans()) and statements else ""
     return " . ".join(statements) + dot
 
 

@@ -2,7 +2,19 @@
 
 from dotr.expressions.aggregates import AGGREGATES, aggregate
 from dotr.expressions.compile import Parameter, condition, conjunction, evaluator
-from dotr.expressions.orders import equality_key, order_key
+from dotr.expressions.orders import equality_key, order_key, sort_key
 from dotr.expressions.values import VALUES, write
 
-__all__ = ["AGGREGATES", "VALUES", "Parameter", "aggregate", "condition", "conjunction", "equality_key", "evaluator", "order_key", "write"]
+__all__ = [
+    "AGGREGATES",
+    "VALUES",
+    "Parameter",
+    "aggregate",
+    "condition",
+    "conjunction",
+    "equality_key",
+    "evaluator",
+    "order_key",
+    "sort_key",
+    "write",
+]

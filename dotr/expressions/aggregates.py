@@ -1,7 +1,7 @@
 """SPARQL's aggregates of a group's terms (SPARQL 1.1, section 18.5.1), the same whatever the order of the terms.
 
-A None among the terms is an error of the aggregated expression: COUNT and SAMPLE pass it over, the others err. A sum of doubles is the
-exact sum rounded once; decimals are exact, and their average is a quotient of 18 places.
+A None among the terms is an error of the aggregated expression: COUNT and SAMPLE pass it over, the others err. A sum with doubles is the
+exact sum of all its numbers, decimals among them, rounded once; decimals are exact, and their average is a quotient of 18 places.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from math import fsum, isinf, isnan, nan
 from typing import Final
 
 from dotr.expressions.exact import EXACT
-from dotr.expressions.operators import divide, to_double
+from dotr.expressions.operators import divide
 from dotr.expressions.orders import order_key
 from dotr.expressions.values import NUMERIC, VALUES, Number, Single, single, write
 from dotr.model.algebra import AggregateCall
@@ -34,14 +34,14 @@ def count(terms: Terms, distinct: bool = False) -> Term | None:
 def total(numbers: Sequence[Number]) -> Number | None:
     """The sum in the widest of the numbers' types.
 
-    >>> total([]), total([1, Decimal("0.1")]), total([1e16, 1.0, -1e16]), total([1, 0.5])
-    (0, Decimal('1.1'), 1.0, 1.5)
+    >>> total([]), total([1, Decimal("0.1")]), total([1e16, 1.0, -1e16]), total([Decimal("0.1"), Decimal("0.2"), 0.0])
+    (0, Decimal('1.1'), 1.0, 0.3)
     """
     kinds = set(map(type, numbers))
     if kinds <= {int}:
         return sum(numbers)
     if float in kinds or Single in kinds:
-        result = _float_sum([to_double(n) for n in numbers] if float in kinds else [float(single(to_double(n))) for n in numbers])
+        result = _float_sum(numbers)
         return result if float in kinds else single(result)
     try:
         return reduce(EXACT.add, (Decimal(n) for n in numbers))
@@ -49,14 +49,17 @@ def total(numbers: Sequence[Number]) -> Number | None:
         return None
 
 
-def _float_sum(numbers: Sequence[float]) -> float:
-    special = [n for n in numbers if isinf(n) or isnan(n)]
+def _float_sum(numbers: Sequence[Number]) -> float:
+    special = [n for n in numbers if isinstance(n, float) and (isinf(n) or isnan(n))]
     if special:
-        return special[0] if len(set(special)) == 1 else nan
+        return float(special[0]) if len(set(special)) == 1 else nan
     try:
-        return fsum(numbers)
+        doubles = [float(n) for n in numbers]
+        if doubles == numbers:  # Python compares exactly: nothing is rounded yet
+            return fsum(doubles)
     except OverflowError:
-        return _nearest(sum(map(Fraction, numbers), Fraction(0)))
+        pass
+    return _nearest(sum(map(Fraction, numbers), Fraction(0)))
 
 
 def _nearest(number: Fraction) -> float:

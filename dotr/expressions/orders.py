@@ -83,7 +83,7 @@ def _order_key(term: Term) -> OrderBy:
     value = VALUES[term]
     kind = type(value)
     if kind is Blank:
-        return 1, 0, term, term
+        return 1, 0, "", term
     if kind is Iri:
         return 2, 0, term[1:-1], term
     if kind in NUMERIC:
@@ -102,8 +102,13 @@ def _order_key(term: Term) -> OrderBy:
 _ORDER: Final = _Keys(_order_key)
 
 
+def sort_key(term: Term | None) -> tuple[int, int, Any]:
+    """The place of a term in ORDER BY: equal values have one place, and so have all blank nodes."""
+    return order_key(term)[:3]
+
+
 def order_key(term: Term | None) -> OrderBy:
-    """The place of a term in ORDER BY: unbound, blank nodes, IRIs, literals; numbers by value, dates by instant, strings by code point.
+    """What MIN and MAX compare: unbound, blank nodes, IRIs, literals; numbers by value, dates by instant, strings by code point.
 
     What SPARQL leaves open is decided too: literals by kind, then equal values by the code points of their terms.
 

@@ -19,6 +19,15 @@ class Var:
     name: Variable
 
 
+def is_hidden(name: Variable) -> bool:
+    """Whether a variable is a blank node of a query, or was made where the query was read (`.0`): no query can name it.
+
+    >>> is_hidden("_:x"), is_hidden(".0"), is_hidden("_x")
+    (True, True, False)
+    """
+    return name.startswith(("_:", "."))
+
+
 @dataclass(frozen=True, slots=True)
 class Const:
     term: Term

@@ -7,14 +7,14 @@ are is a prefix sum too. For `distinct`, a multiset follows the window. Cost: O(
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal, DecimalException
 from math import inf, isfinite, nan
 from typing import Final, TypeAlias
 
 from dotr.expressions import AGGREGATES, VALUES, write
 from dotr.expressions.exact import EXACT
-from dotr.expressions.operators import divide, to_double
+from dotr.expressions.operators import divide
 from dotr.expressions.values import NUMERIC, Number, Single, Value, single
 from dotr.model.terms import Term
 from dotr.model.time import Micros
@@ -41,9 +41,9 @@ def aggregate_terms(function: str, distinct: bool, terms: Terms) -> Term | None:
 
 
 class SumLane(Lane):
-    """Prefix sums. Those of doubles are made when first asked for; `_odd` lanes hold a number that a sum of floats cannot."""
+    """Prefix sums. Those of doubles and floats are made when first asked for; `_odd` lanes hold a number that no exact sum can."""
 
-    __slots__ = ("_binary", "_exact", "_kinds", "_odd", "_position", "_singles")
+    __slots__ = ("_binary", "_exact", "_kinds", "_odd", "_position")
 
     def __init__(self, position: int) -> None:
         super().__init__()
@@ -51,7 +51,6 @@ class SumLane(Lane):
         self._kinds = [0]
         self._exact: list[int | Decimal] = [0]
         self._binary: list[int] | None = None
-        self._singles: list[int] | None = None
         self._odd = False
 
     def append(self, event: Happened) -> None:
@@ -70,30 +69,18 @@ class SumLane(Lane):
                 self._odd = True
         else:
             exact.append(last)
-        for prefixes, rounded in ((self._binary, to_double), (self._singles, _rounded)):
-            if prefixes is not None:
-                prefixes.append(prefixes[-1] + self._fixed(value, rounded))
+        if self._binary is not None:
+            self._binary.append(self._binary[-1] + _fixed(value))
 
-    def _fixed(self, value: Value | None, rounded: Callable[[Number], float]) -> int:
-        """The value as a multiple of 1 / _UNIT; what is no finite number adds nothing."""
-        if type(value) not in NUMERIC:
-            return 0
-        number = rounded(value)  # type: ignore[arg-type]
-        if isfinite(number):
-            return fixed(number)
-        if not isinstance(value, float) or isfinite(value):
-            self._odd = True
-        return 0
-
-    def _prefixes(self, rounded: Callable[[Number], float]) -> list[int]:
+    def _prefixes(self) -> list[int]:
         prefixes = [0]
         for event in self:
-            prefixes.append(prefixes[-1] + self._fixed(VALUES[event[2][self._position]], rounded))
+            prefixes.append(prefixes[-1] + _fixed(VALUES[event[2][self._position]]))
         return prefixes
 
     def drop(self, number: int) -> None:
         super().drop(number)
-        for prefixes in (self._kinds, self._exact, self._binary, self._singles):
+        for prefixes in (self._kinds, self._exact, self._binary):
             if prefixes is not None:
                 del prefixes[:number]
 
@@ -110,18 +97,14 @@ class SumLane(Lane):
         return None if whole is None else write(divide(whole, j - i))
 
     def _total(self, i: int, j: int, kinds: int) -> Number | None:
-        floats = kinds >= _DOUBLE and wide_of(kinds)
-        if floats and not self._odd:
-            # Only now is it known whether a value is too great for a float.
-            if floats is float:
-                self._binary = self._binary or self._prefixes(to_double)
-            else:
-                self._singles = self._singles or self._prefixes(_rounded)
         if self._odd:
             whole = VALUES[AGGREGATES["SUM"](terms_of(self[i:j], self._position), False)]
             return whole if type(whole) in NUMERIC else None  # type: ignore[return-value]
-        prefixes = self._binary if floats is float else self._singles
-        return total_of(kinds, _difference(self._exact[j], self._exact[i]), prefixes[j] - prefixes[i] if floats and prefixes else 0)
+        binary = 0
+        if kinds >= _DOUBLE and wide_of(kinds):
+            prefixes = self._binary = self._binary or self._prefixes()
+            binary = prefixes[j] - prefixes[i]
+        return total_of(kinds, _difference(self._exact[j], self._exact[i]), binary)
 
 
 def _difference(a: int | Decimal, b: int | Decimal) -> int | Decimal:
@@ -151,19 +134,15 @@ def wide_of(kinds: int) -> type[float] | None:
 
 
 def total_of(kinds: int, exact: int | Decimal, binary: int) -> Number | None:
-    """A sum of values of these kinds from the exact sum of the integers and decimals, and, with floats, that of all as floats."""
+    """A sum of values of these kinds from the exact sum of the integers and decimals, and that of the doubles and floats."""
     if _field(kinds, _OTHER):
         return None
     wide = wide_of(kinds)
     if wide is None:
         return Decimal(exact) if kinds >= _DECIMAL else int(exact)
     high, low, no_number = _field(kinds, _HIGH), _field(kinds, _LOW), _field(kinds, _NAN)
-    number = nan if no_number or (high and low) else inf if high else -inf if low else rounded_once(binary)
+    number = nan if no_number or (high and low) else inf if high else -inf if low else rounded_once(binary, exact)
     return number if wide is float else single(number)
-
-
-def _rounded(number: Number) -> float:
-    return float(single(to_double(number)))
 
 
 def fixed(number: float) -> int:
@@ -176,12 +155,23 @@ def fixed(number: float) -> int:
     return numerator << (1075 - denominator.bit_length())
 
 
-def rounded_once(number: int) -> float:
-    """The double nearest to a multiple of the least double."""
+def _fixed(value: Value | None) -> int:
+    """What a double or a float adds to a sum of them; what is none, or not finite, adds nothing."""
+    return fixed(value) if isinstance(value, float) and isfinite(value) else 0
+
+
+def rounded_once(binary: int, exact: int | Decimal = 0) -> float:
+    """The double nearest to a multiple of the least double and an exact number.
+
+    >>> rounded_once(fixed(0.5), Decimal("0.1")), rounded_once(fixed(0.1), 10**400)
+    (0.6, inf)
+    """
+    above, below = exact.as_integer_ratio()
+    above = above * _UNIT + binary * below
     try:
-        return number / _UNIT
+        return above / (below * _UNIT)
     except OverflowError:
-        return inf if number > 0 else -inf
+        return inf if above > 0 else -inf
 
 
 class _Follower:
@@ -221,12 +211,7 @@ class _Follower:
                 self.exact = self.exact + sign * value if type(value) is int is type(self.exact) else EXACT.fma(value, sign, self.exact)
             except DecimalException:
                 self.odd = True
-        if type(value) in NUMERIC:
-            number = to_double(value)  # type: ignore[arg-type]
-            if isfinite(number):
-                self.binary += sign * fixed(number)
-            elif not isinstance(value, float):
-                self.odd = True
+        self.binary += sign * _fixed(value)
 
 
 class DistinctLane(Lane):
@@ -260,8 +245,7 @@ class DistinctLane(Lane):
         if function == "AVG" and not number:
             return None
         kinds = follower.kinds
-        rounded = wide_of(kinds) is Single and (_field(kinds, _INT) or _field(kinds, _DECIMAL))
-        if follower.odd or rounded:
+        if follower.odd:
             return aggregate_terms(function, True, list(follower.counts))
         whole = total_of(kinds, follower.exact, follower.binary)
         return None if whole is None else write(whole if function == "SUM" else divide(whole, number))

@@ -6,19 +6,16 @@ Where SPARQL leaves an order open, it is that of semantics.md, section 4: by (na
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from dotr.expressions import aggregate, order_key
-from dotr.model.algebra import AggregateCall, Direction, Exists, Group, Select, Var
+from dotr.expressions import aggregate, sort_key
+from dotr.model.algebra import AggregateCall, Direction, Exists, Group, Select, Var, is_hidden
 from dotr.model.terms import Term, Variable
 from dotr.queries.computing import Computed, Existence
 from dotr.queries.graph import Graph
 from dotr.queries.matching import Bindings, Solution
 from dotr.queries.operators import EMPTY, Operator
 from dotr.queries.scope import NOTHING, Variables, expressions_in, has_exists
-
-HIDDEN: Final = "_."
-"""What the names of variables begin with that no query can write."""
 
 TieKey: TypeAlias = tuple[tuple[tuple[Variable, Term], ...], tuple[tuple[Variable, Term], ...]]
 Compiler: TypeAlias = Callable[[Exists], Existence]
@@ -30,7 +27,7 @@ def tie_key(solution: Solution) -> TieKey:
     >>> tie_key({"x": "_:b9", "y": "<a>"}) < tie_key({"y": "<b>", "x": "_:b1"})
     True
     """
-    pairs = tuple(sorted((name, value) for name, value in solution.items() if name[0] not in HIDDEN))
+    pairs = tuple(sorted((name, value) for name, value in solution.items() if not is_hidden(name)))
     return tuple([(name, "_:" if value[0] == "_" else value) for name, value in pairs]), pairs
 
 
@@ -56,7 +53,7 @@ class _Summary:
         if self._argument is not None:
             return self._combine([self._argument.of(graph, solution, outer) for solution in group])
         if self._distinct:
-            group = distinct_of([{name: value for name, value in s.items() if name[0] not in HIDDEN} for s in group])
+            group = distinct_of([{name: value for name, value in s.items() if not is_hidden(name)} for s in group])
         return self._combine([f"_:{i}" for i in range(len(group))])  # COUNT(*): a term a solution
 
 
@@ -127,7 +124,7 @@ class SelectOperator(Operator):
         names = self._select.projection
         ordered = sorted(solutions, key=lambda s: tie_key({name: s[name] for name in names if name in s}))
         for computed, direction in reversed(self._order):
-            ordered.sort(key=lambda s, c=computed: order_key(c.of(graph, s, outer)), reverse=direction is Direction.DESCENDING)  # type: ignore[misc]
+            ordered.sort(key=lambda s, c=computed: sort_key(c.of(graph, s, outer)), reverse=direction is Direction.DESCENDING)  # type: ignore[misc]
         return ordered
 
     def size(self, graph: Graph) -> float:

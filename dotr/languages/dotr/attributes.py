@@ -17,7 +17,7 @@ from dotr.languages.dotr.labels import unbound
 from dotr.languages.dotr.program import Origin, Program, Question, RoleDraft, RuleDraft, attributes, warning
 from dotr.languages.dotr.syntax import AggregateSyntax, ByLabel
 from dotr.languages.sparql import Reference, in_scope, references, references_of, variables
-from dotr.model.algebra import Attribute, Call, Exists, Expression, Filter, Pattern
+from dotr.model.algebra import Attribute, Call, Exists, Expression, Filter, Pattern, is_hidden
 from dotr.model.places import Span
 from dotr.model.terms import Label, Variable
 
@@ -102,7 +102,7 @@ def _question(question: Question) -> Iterator[Diagnostic]:
     for conditions, known in (*_conditions(question.select.pattern), (question.constraints, in_scope(question.select.pattern))):
         for name in _names(conditions):
             if name not in known and name not in question.select.projection:
-                instead = meant(name, [v for v in known if v[0] not in "_."])
+                instead = meant(name, [v for v in known if not is_hidden(v)])
                 hint = f"A comparison with it can only err, and is never true. {instead}".rstrip()
                 yield warning(Code.NEVER_BOUND, f"?{name} is never bound in this query", scan.plain_variable(question.text, name), hint)
     for constraint in question.constraints:

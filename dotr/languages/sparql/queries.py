@@ -9,7 +9,7 @@ from rdflib.plugins.sparql.parserutils import CompValue
 from dotr.languages.sparql.grammar import Node
 from dotr.languages.sparql.patterns import Patterns, join
 from dotr.languages.sparql.scope import in_scope, references, sampled, variables
-from dotr.model.algebra import Direction, Expression, Extend, Filter, Group, Join, OrderKey, Pattern, Select, Values, Var
+from dotr.model.algebra import Direction, Expression, Extend, Filter, Group, Join, OrderKey, Pattern, Select, Values, Var, is_hidden
 from dotr.model.places import Span
 
 
@@ -86,7 +86,7 @@ class Queries(Patterns):
         if node.projection is None:
             if node.groupby is not None:
                 self.problem("Q112", "SELECT * with GROUP BY", self.span(node.groupby), "Name the variables that are grouped by.")
-            columns.names = [v for v in visible if v[0] not in "_."]
+            columns.names = [v for v in visible if not is_hidden(v)]
             return columns
         for column in node.projection:
             place = column.var if column.var is not None else column.evar
