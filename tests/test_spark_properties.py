@@ -1,0 +1,143 @@
+"""Generated programs on Spark: outputs, names and dead letters are, byte for byte, those of this process.
+
+A run on Spark costs seconds, so that each has several programs over one stream: its own, in a file order of its own, with late and broken
+lines, in two inputs, in batches of some random size. `DOTR_SPARK_EXAMPLES=50` makes that many runs; the default are always the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from dotr.config import UNITS
+from dotr.expressions.times import written
+from dotr.model.stream import Element
+from dotr.runtimes.local import run_local
+from dotr.runtimes.spark.java import java_problem
+from tests.properties import MOST, compiled
+from tests.running import run_engine
+from tests.strategies import ProgramText, programs
+from tests.strategies_streams import streams, turtle
+from tests.test_spark_cases import pipeline, text
+
+pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+
+RUNS: Final = int(os.environ.get("DOTR_SPARK_EXAMPLES", "4"))
+TOGETHER: Final = 4
+"""Programs in a run, all of which find something."""
+
+
+def drawn(number: int, start: int) -> list[tuple[ProgramText, list[Element]]]:
+    """Programs and streams, the same for the same start."""
+    found: list[tuple[ProgramText, list[Element]]] = []
+
+    @seed(start)
+    @settings(max_examples=number, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(programs(), streams(longest=14))
+    def collect(text: ProgramText, elements: list[Element]) -> None:
+        found.append((text, elements))
+
+    collect()
+    return found
+
+
+def apart(text: ProgramText, number: int) -> ProgramText:
+    """The program with labels and names that no other of the run has."""
+    return replace(text, rules=re.sub(r"\b([FQR]-?\d)\b", rf"\1of{number}", text.rules))
+
+
+@cache
+def groups() -> list[tuple[list[ProgramText], list[Element]]]:
+    """For each run some programs and a stream of which each of them has something to say, and not too much; one at least has timers."""
+    found: list[tuple[list[ProgramText], list[Element]]] = []
+    waiting = deque(drawn(24 * RUNS, 1))
+    for _ in range(RUNS):
+        chosen: list[ProgramText] = []
+        timed = False
+        (first, elements) = waiting[0]
+        while len(chosen) < TOGETHER and waiting:
+            text = replace(waiting.popleft()[0], clock=first.clock)
+            program = compiled(text)
+            if len(chosen) == TOGETHER - 1 and not timed and not program.timed:
+                continue
+            if 0 < len(run_engine(program, elements, text.clock, most=MOST).outputs) <= MOST:
+                timed |= program.timed
+                chosen.append(apart(text, len(chosen)))
+        found.append((chosen, elements))
+    return found
+
+
+BROKEN: Final = ("no JSON", '{"time": 1, "graph": "no Turtle"}', '{"time": "no time", "graph": ""}')
+
+
+def write(folder: Path, texts: Sequence[ProgramText], elements: Sequence[Element], choose: Random) -> None:
+    """The pipeline of some programs: the stream in two inputs, in the order in which it was drawn or nearly sorted."""
+    clock = texts[0].clock
+    ordered = sorted(elements, key=lambda each: each.time + choose.choice([0, 0, 0, 3_000_000]))
+    lines: list[list[str]] = [[], []]
+    for element in ordered:
+        lines[choose.randrange(2)].append(json.dumps({"time": written(element.time, clock), "graph": turtle(element.triples)}))
+    for each in lines:
+        each.insert(choose.randint(0, len(each)), choose.choice(BROKEN))
+    for name, each in zip(("a", "b"), lines, strict=True):
+        (folder / f"{name}.ndjson").write_text("\n".join(each) + "\n")
+    for number, program in enumerate(texts):
+        (folder / f"{number}.dotr").write_text(program.rules)
+        (folder / f"{number}.dlog").write_text(program.datalog)
+        (folder / f"{number}.ttl").write_text(program.background)
+    config = {
+        "name": "cases",
+        "time": {"unit": next(name for name, unit in UNITS.items() if unit is clock.unit)},
+        "knowledge": {
+            "graphs": [f"{number}.ttl" for number in range(len(texts))],
+            "datalog": [f"{number}.dlog" for number in range(len(texts))],
+            "entailment": "none",
+        },
+        "rules": [f"{number}.dotr" for number in range(len(texts))],
+        "input": [
+            {"name": name, "format": "ndjson", "path": f"{name}.ndjson", "lateness": choose.choice(["0 s", "2 s", "30 s"])} for name in "ab"
+        ],
+        "output": [{"path": "out.ndjson"}, {"format": "nquads", "path": "out.nq"}],
+        "dead_letter": "rejected.ndjson",
+        "spark": {"master": "local[2]", "checkpoint": "checkpoint", "batch": choose.choice([2, 4, 6, 100])},
+    }
+    (folder / "cases.yaml").write_text(json.dumps(config))
+
+
+@pytest.fixture(scope="module")
+def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One JVM for all runs."""
+    from dotr.runtimes.spark.session import start
+
+    session = start("properties", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
+    yield
+    session.stop()
+
+
+@pytest.mark.usefixtures("_session")
+@pytest.mark.parametrize("run", range(RUNS))
+def test_spark_gives_what_this_process_gives(run: int, tmp_path: Path) -> None:
+    from dotr.runtimes.spark.run import run_spark
+
+    texts, elements = groups()[run]
+    assert texts
+    write(tmp_path, texts, elements, Random(run))
+    here = run_local(pipeline(tmp_path, "local"), lambda totals: None)
+    there = run_spark(pipeline(tmp_path, "spark"), lambda totals: None)
+    for output in ("out.ndjson", "out.nq"):
+        assert text(tmp_path / "spark" / output) == text(tmp_path / "local" / output)
+    # In process, letters come in the order in which they were met.
+    letters = [sorted(text(tmp_path / engine / "rejected.ndjson").splitlines()) for engine in ("spark", "local")]
+    assert letters[0] == letters[1]
+    assert there == here
