@@ -37,10 +37,59 @@ and each Jump as Earlier [ FILTER(?by = Jump.?by) ] within 30 s from Jump
 with Pair.?one = Jump.?room, Pair.?other = Earlier.?room
 """
 
+WHOLE = """
+PREFIX : <http://e/>
+query Reading = [ SELECT ?room ?v WHERE { ?r :room ?room ; :value ?v } ]
+
+rule Flow "Ticks, and aggregates."
+define Flow = [ [] :until ?at ; :readings ?n ; :high ?high ; :mean ?mean ]
+from every 15 s as Tick
+and ?n = count(*) of Reading as All within [0, 15 s) from Tick
+and ?high = sum(distinct High.?v) of Reading as High [ FILTER(?v > 50) ] within [0, 1 min) from Tick
+and ?mean = avg(Low.?v) of Reading as Low [ FILTER(?v < ?n) ] within [0, 1 min) from Tick
+with Flow.?at = time(Tick), Flow.?n = ?n, Flow.?high = ?high, Flow.?mean = ?mean
+
+rule Silent "A tick for each room that is known, and nothing from it."
+define Silent = [ dotr_id1 :silent ?room ]
+from every 20 s for [ SELECT ?room WHERE { ?room a :Room } ] as Tick
+and not Reading [ FILTER(?room = Tick.?room) ] within [0, 10 s) from Tick
+with Silent.?room = Tick.?room
+
+rule Quiet "A delayed anchor: a high reading, and then nothing."
+define Quiet = [ dotr_id1 :quiet ?room ; :since ?since ]
+from Reading as High [ FILTER(?v > 80) ] delayed by 4 s
+and not Reading as Next [ FILTER(?room = High.?room) ] within [0, 4 s) from High
+with Quiet.?room = High.?room, Quiet.?since = time(High)
+
+rule Still "It anchors itself, later."
+define Quiet = [ dotr_id1 :quiet ?room ; :since ?since ]
+from Quiet as Before delayed by 1500 ms
+and not Reading as Next [ FILTER(?room = Before.?room) ] within [0, 1.5 s) from Before
+with Quiet.?room = Before.?room, Quiet.?since = Before.?since
+
+rule Start define Run = [ [] :run ?n ]
+from Reading as Now with Run.?room = Now.?room, Run.?v = Now.?v, Run.?n = 1
+
+rule Further "Recursion in the past: a run of readings, each higher than the one before."
+define Run = [ [] :run ?n ]
+from Reading as Now
+and each Run as Before [ FILTER(?room = Now.?room && ?v < Now.?v && ?n < 4) ] within 20 s from Now
+and not Reading as Other [ FILTER(?room = Now.?room) ] between Before and Now
+with Run.?room = Now.?room, Run.?v = Now.?v, Run.?n = Before.?n + 1
+
+rule Used "Consumption, over the events of the others."
+define Used = [ dotr_id1 :of ?room ; :value ?v ]
+from Quiet and first Run as Old [ FILTER(?room = Quiet.?room && ?n > 1) ] within 1 min from Quiet
+with Used.?room = Old.?room, Used.?v = Old.?v
+consuming Old
+"""
+ROOMS = "@prefix : <http://e/> . " + " ".join(f":r{number} a :Room ." for number in range(8))
+
 CONFIG = """
 name: jumps
 prefixes: {{ "": "http://e/" }}
-rules: [jumps.dotr]
+knowledge: {{ graphs: [rooms.ttl] }}
+rules: [{rules}]
 input:
   - {{ name: sorted, format: ndjson, path: a*.ndjson }}
   - {{ name: loose, format: ndjson, path: b.ndjson, lateness: 4 s }}
@@ -77,11 +126,13 @@ def write_inputs(folder: Path, elements: int = 400) -> None:
     with gzip.open(folder / "c.csv.gz", "wt") as file:
         file.write("t,room,value\n" + rows + "x,1,1\n")
     (folder / "jumps.dotr").write_text(RULES)
+    (folder / "whole.dotr").write_text(WHOLE)
+    (folder / "rooms.ttl").write_text(ROOMS)
 
 
-def pipeline(folder: Path, out: str, batch: int = 50, *, on_spark: bool = True) -> Pipeline:
+def pipeline(folder: Path, out: str, batch: int = 50, *, on_spark: bool = True, rules: str = "jumps.dotr") -> Pipeline:
     config = folder / f"{out}.yaml"
-    config.write_text(CONFIG.format(out=out, batch=batch))
+    config.write_text(CONFIG.format(out=out, batch=batch, rules=rules))
     return build(read_config(os.path.relpath(config)), fresh=False, on_spark=on_spark)  # so that dead letters name relative paths
 
 
@@ -202,7 +253,12 @@ class TestCheckpoint:
 
 
 def test_killed_and_started_again_it_is_as_if_nothing_had_happened(folder: Path) -> None:
-    pipeline(folder, "killed", 120)
+    """With ticks, delayed anchors that wait across the crash, negation, aggregates, recursion and consumption."""
+    rules = "jumps.dotr, whole.dotr"
+    run_local(pipeline(folder, "whole", on_spark=False, rules=rules), lambda totals: None)
+    events = [json.loads(line) for line in results(folder, "whole")[0].splitlines()]
+    assert {event["rule"] for event in events} == {"Jump", "Pair", "Flow", "Silent", "Quiet", "Still", "Start", "Further", "Used"}
+    pipeline(folder, "killed", 120, rules=rules)
     home = Path(__file__).parent.parent
     command = [sys.executable, "-m", "dotr", "run", os.path.relpath(folder / "killed.yaml"), "--engine", "spark", "--quiet"]
     environment = {**os.environ, "PYTHONPATH": str(home)}
@@ -217,4 +273,4 @@ def test_killed_and_started_again_it_is_as_if_nothing_had_happened(folder: Path)
         assert "\tat " not in said
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert results(folder, "killed") == results(folder, "local")
+    assert results(folder, "killed") == results(folder, "whole")
