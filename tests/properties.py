@@ -42,18 +42,20 @@ def examples(number: int) -> settings:
 
 
 def compiled(text: ProgramText, *, backwards: bool = False) -> Program:
-    """`backwards`: with the lines of its graph and of its Datalog the other way round."""
+    """`backwards`: with the lines of its graph and of its Datalog the other way round, and so its rules, each in a file of its own."""
 
     def lines(part: str, header: int) -> str:
         head, rest = part.splitlines()[:header], part.splitlines()[header:]
         return "\n".join([*head, *(reversed(rest) if backwards else rest)]) + "\n"
 
+    header, *statements = text.rules.split("\n\n") if backwards else ("", text.rules)
+    rules = [Document(f"{number}.dotr", f"{header}\n{statement}") for number, statement in enumerate(statements)]
     with tempfile.TemporaryDirectory() as folder:
         graph = Path(folder) / "background.ttl"
         graph.write_text(lines(text.background, 3))
         return compile_program(
             ProgramSpec(
-                (Document("random.dotr", text.rules),),
+                tuple(reversed(rules)),
                 (Document("random.dlog", lines(text.datalog, 2)),),
                 (str(graph),),
                 Entailment(text.entailment),

@@ -32,7 +32,7 @@ CORE = Features()
 
 @dataclass(frozen=True)
 class ProgramText:
-    """A program as its author would write it, and what its stream's times are."""
+    """A program as its author would write it, and what its stream's times are. An empty line parts the statements of its rules."""
 
     rules: str
     datalog: str
@@ -93,7 +93,7 @@ def rule_files(draw: st.DrawFn, plain: bool) -> str:
         parts.append(draw(rules(name, event, Readable(shared, below, of, plain), own[number])))
     if draw(st.booleans()):
         parts.reverse()
-    return "\n".join([HEADER, *parts])
+    return "\n\n".join([HEADER, *parts])
 
 
 # --- Datalog and whole programs ---
