@@ -14,7 +14,7 @@ from dotr.model.time import Clock, Unit
 from tests.strategies_expressions import conditions
 from tests.strategies_queries import constraints, queries
 from tests.strategies_rules import Readable, Shared, rules
-from tests.strategies_streams import CLASSES, HEADER, NAMES, NAMESPACE, PROPERTIES, VALUES, triples, turtle
+from tests.strategies_streams import CLASSES, HEADER, NAMES, NAMESPACE, PROPERTIES, VALUES, pick, triples, turtle
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ def rule_files(draw: st.DrawFn, plain: bool) -> str:
     of several rules has the attributes of all."""
     shared: dict[str, Shared] = {}
     parts = []
-    for label in draw(st.sampled_from([[], ["Q0"], ["Q0", "Q1"]])):
+    for label in pick(draw, [[], ["Q0"], ["Q0", "Q1"]]):
         text, found = draw(shared_queries(label, plain))
         parts.append(text)
         shared[label] = found
-    levels = draw(st.sampled_from(LEVELS))
-    own = [draw(st.sampled_from([("a",), ("a", "b"), ("a", "x"), ()])) for _ in levels]
+    levels = pick(draw, LEVELS)
+    own = [pick(draw, [("a",), ("a", "b"), ("a", "x"), ()]) for _ in levels]
     of: dict[str, Shared] = {}
     for level, names in zip(levels, own, strict=True):
         known = of[f"F{level}"].attributes if f"F{level}" in of else ()
@@ -86,7 +86,7 @@ def rule_files(draw: st.DrawFn, plain: bool) -> str:
     for number, level in enumerate(levels):
         event = f"F{level}"
         below = {name: each for name, each in of.items() if name < event}
-        name = draw(st.sampled_from([f"R{number}", f"R{number}", f"R-{number}", ""]))
+        name = pick(draw, [f"R{number}", f"R{number}", f"R-{number}", ""])
         if name == "" and event in named:
             name = f"R{number}"
         named.add(name or event)
@@ -102,12 +102,12 @@ def rule_files(draw: st.DrawFn, plain: bool) -> str:
 @st.composite
 def atoms(draw: st.DrawFn, bracket: bool) -> tuple[str, list[str]]:
     """An atom in one of the two notations, and its variables."""
-    a, b = draw(st.sampled_from(["?a", "?b", "?c"])), draw(st.sampled_from(["?a", "?b", "?c", draw(st.sampled_from(NAMES))]))
+    a, b = pick(draw, ["?a", "?b", "?c"]), pick(draw, ["?a", "?b", "?c", pick(draw, NAMES)])
     variables = [word for word in (a, b) if word.startswith("?")]
     if draw(st.integers(0, 3)) == 0:
-        class_ = draw(st.sampled_from(CLASSES))
+        class_ = pick(draw, CLASSES)
         return (f"[{a}, a, {class_}]" if bracket else f"{class_}({a})"), [a]
-    name = draw(st.sampled_from(PROPERTIES))
+    name = pick(draw, PROPERTIES)
     return (f"{name}[{a}, {b}]" if bracket else f"{name}({a}, {b})"), variables
 
 
@@ -123,11 +123,11 @@ def datalog_rules(draw: st.DrawFn, features: Features) -> str:
         body.append(f"FILTER({draw(conditions(variables, VALUES))})")
     if features.negation and draw(st.integers(0, 2)) == 0:
         # What is negated is given, never derived: any such program is stratified.
-        body.append(f"NOT :given[{draw(st.sampled_from(variables))}, ?d]")
+        body.append(f"NOT :given[{pick(draw, variables)}, ?d]")
     if draw(st.integers(0, 4)) == 0:
         # A computed value goes into a property that no body reads: recursion over new values would not end.
-        body.append(f"BIND({draw(st.sampled_from(variables))} + 1 AS ?w)")
-        head = f":computed[{draw(st.sampled_from(variables))}, ?w]"
+        body.append(f"BIND({pick(draw, variables)} + 1 AS ?w)")
+        head = f":computed[{pick(draw, variables)}, ?w]"
     else:
         head = draw(atoms(bracket).filter(lambda made: set(made[1]) <= set(variables)))[0]
     return f"{head} :- {', '.join(draw(st.permutations(body)))} ."
@@ -138,8 +138,8 @@ def schemas(draw: st.DrawFn) -> str:
     """Some triples of RDFS and OWL."""
     lines = []
     for _ in range(draw(st.integers(1, 3))):
-        c, d = draw(st.sampled_from(CLASSES)), draw(st.sampled_from(CLASSES))
-        p, q = draw(st.sampled_from(PROPERTIES)), draw(st.sampled_from(PROPERTIES))
+        c, d = pick(draw, CLASSES), pick(draw, CLASSES)
+        p, q = pick(draw, PROPERTIES), pick(draw, PROPERTIES)
         lines.append(
             draw(
                 st.sampled_from(
@@ -172,9 +172,9 @@ CLOCKS = (Clock(), Clock(), Clock(), Clock(Unit.SECOND, dated=True), Clock(Unit.
 
 @st.composite
 def programs(draw: st.DrawFn, features: Features = CORE, entailments: Sequence[str] = ("none",)) -> ProgramText:
-    entailment = draw(st.sampled_from(list(entailments)))
+    entailment = pick(draw, list(entailments))
     datalog = "\n".join(draw(st.lists(datalog_rules(features), max_size=0 if features.plain else 2)))
     background = GRAPH_HEADER + turtle(draw(triples(blanks=1)))
     if entailment != "none":
         background += draw(schemas())
-    return ProgramText(draw(rule_files(features.plain)), HEADER + datalog, background, entailment, draw(st.sampled_from(CLOCKS)))
+    return ProgramText(draw(rule_files(features.plain)), HEADER + datalog, background, entailment, pick(draw, CLOCKS))

@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 
 from hypothesis import strategies as st
 
-from tests.strategies_streams import MOST_VALUES, NAMES, NUMBERS, VALUES
+from tests.strategies_streams import MOST_VALUES, NAMES, NUMBERS, VALUES, pick
 
 Draw: TypeAlias = st.DrawFn
 Terms: TypeAlias = Sequence[str]
@@ -31,10 +31,6 @@ RANGES = ('"*"', '"en"', '"DE"')
 DIGESTS = ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")
 CASTS = ("integer", "decimal", "double", "float", "string", "boolean")
 SCALARS = ("0", "1", "2", "1.5", "0.1", "1e0", "-1", "3")
-
-
-def pick(draw: Draw, options: Sequence[str]) -> str:
-    return draw(st.sampled_from(options))
 
 
 _Made = TypeVar("_Made")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from tests.strategies_expressions import condition, conditions, one_of, operand, pick
-from tests.strategies_streams import CLASSES, MOST_VALUES, NAMES, PROPERTIES, VALUES
+from tests.strategies_expressions import condition, conditions, one_of, operand
+from tests.strategies_streams import CLASSES, MOST_VALUES, NAMES, PROPERTIES, VALUES, pick
 
 USUAL = (
     "?x a :A . ?x :p ?v .",
@@ -212,7 +212,7 @@ def grouped(draw: st.DrawFn, group: Group) -> Query:
     """A query with GROUP BY, or with one group of all."""
     terms = group.terms()
     named = [term for term in terms if term.startswith("?")]
-    keys = list(draw(st.permutations(named)))[: draw(st.sampled_from([1, 2, 0]))]
+    keys = list(draw(st.permutations(named)))[: pick(draw, [1, 2, 0])]
     columns, projected, by = list(keys), [key[1:] for key in keys], list(keys)
     if draw(st.integers(0, 4)) == 0:
         name = group.fresh()
@@ -246,7 +246,7 @@ def selected(draw: st.DrawFn, group: Group, forms: Sequence[str] = FORMS) -> Que
     form = pick(draw, forms)
     if form == "grouped":
         return grouped(draw, group)
-    projected = list(draw(st.permutations(known)))[: draw(st.sampled_from([3, 2, 1]))]
+    projected = list(draw(st.permutations(known)))[: pick(draw, [3, 2, 1])]
     columns = " ".join(f"?{v}" for v in projected)
     if form == "star":
         return Query(f"SELECT * WHERE {{ {group.text} }}", tuple(known), tuple(known))
@@ -269,11 +269,11 @@ def queries(draw: st.DrawFn, outer: Sequence[str] = (), plain: bool = False) -> 
     """A SELECT query; `outer` are the `M.?v` and `time(M)` that its temporal constraints may use; `plain`: of triple patterns alone."""
     group = Group()
     add_triples(draw, group)
-    for _ in range(0 if plain else draw(st.sampled_from([0, 0, 0, 1, 0, 1, 0, 2]))):
+    for _ in range(0 if plain else pick(draw, [0, 0, 0, 1, 0, 1, 0, 2])):
         element(draw, group)
     query = selected(draw, group, ("plain", "plain", "distinct") if plain else FORMS)
     own = [f"?{v}" for v in query.usable]
-    temporal = draw(st.sampled_from([0, 1, 1, 0, 2])) if outer else 0
+    temporal = pick(draw, [0, 1, 1, 0, 2]) if outer else 0
     filters = [f"FILTER({draw(constraints(own, outer))})" for _ in range(temporal)]
     if not filters:
         return query

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from tests.strategies_expressions import condition, one_of, operand, pick
+from tests.strategies_expressions import condition, one_of, operand
 from tests.strategies_queries import constraints, queries
-from tests.strategies_streams import NAMES, VALUES
+from tests.strategies_streams import NAMES, VALUES, pick
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Words:
     """Keywords in one way of writing them, and blanks and comments between what they are part of."""
 
     def __init__(self, draw: st.DrawFn) -> None:
-        self.change = draw(st.sampled_from([str.lower, str.lower, str.upper, str.title]))
-        self.end = draw(st.sampled_from(["\n", "\n", " ", " # and last X within 5 s from Y ]\n\t"]))
+        self.change = pick(draw, [str.lower, str.lower, str.upper, str.title])
+        self.end = pick(draw, ["\n", "\n", " ", " # and last X within 5 s from Y ]\n\t"])
 
     def __call__(self, text: str) -> str:
         return str(self.change(text))
@@ -96,7 +96,7 @@ def window(draw: st.DrawFn, words: Words, *, strict: bool = False) -> tuple[str,
     """A window's extent, and whether it leaves out the present; `strict` ones do."""
     match draw(st.integers(0, 5)):
         case 0 | 1 | 2:
-            return duration(draw, draw(st.sampled_from([16, 10, 12, 6, 8, 5, 4, 2, 1]))), True
+            return duration(draw, pick(draw, [16, 10, 12, 6, 8, 5, 4, 2, 1])), True
         case 3 if not strict:
             return f"[{duration(draw, 0)}, {duration(draw, seconds(draw, 0, 7))}]", False
         case _:
@@ -141,7 +141,7 @@ def event(draw: st.DrawFn, words: Words, fallback: str, bound: Bound, readable: 
             text += " [ ]"
         case 1 | 2 | 3 | 4 if names and (outer or not draw(st.integers(0, 3))):
             own = [f"?{v}" for v in names]
-            count = draw(st.sampled_from([1, 1, 1, 2]))
+            count = pick(draw, [1, 1, 1, 2])
             made = [draw(constraints(own, outer)) if outer else condition(draw, own, VALUES) for _ in range(count)]
             text += f" [ {' '.join(f'FILTER({each})' for each in made)} ]"
     return Event(text, label, names, strict=origin in late and not past)
@@ -226,7 +226,7 @@ def template(draw: st.DrawFn, event: str, own: Sequence[str]) -> str:
         return pick(draw, ("7.50", '"it"@EN', "true", "'''a ] b'''", *NAMES)) if draw(st.integers(0, 4)) == 0 else node(depth)
 
     statements = []
-    for _ in range(draw(st.sampled_from([1, 2, 1, 0]))):
+    for _ in range(pick(draw, [1, 2, 1, 0])):
         more = f" , {value(1)}" if draw(st.integers(0, 2)) == 0 else ""
         further = f" ; {verb()} {value(0)}" if draw(st.integers(0, 2)) == 0 else ""
         statements.append(f"{node(1)} {verb()} {value(1)}{more}{further}")
@@ -248,7 +248,7 @@ def rules(draw: st.DrawFn, name: str, event: str, readable: Readable, own: tuple
     bound.labels.add(made.label)
     lines = [f"{words('from')} {text}"]
     consumable = [made.label]
-    for number in range(1, 1 + draw(st.sampled_from([1, 1, 2, 2, 0, 3]))):
+    for number in range(1, 1 + pick(draw, [1, 1, 2, 2, 0, 3])):
         line, label = clause(draw, words, number, bound, readable)
         lines.append(line)
         consumable += [label] if label else []

@@ -4,6 +4,8 @@ the same term, so that joins, ties, equal values and consumption happen often; n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
@@ -67,6 +69,19 @@ MOST_VALUES = (*VALUES, *VALUES, *VALUES, *RARE)
 """Common values and, less often, rare ones."""
 
 
+_Option = TypeVar("_Option")
+
+
+@cache
+def _index(number: int) -> st.SearchStrategy[int]:
+    return st.integers(0, number - 1)
+
+
+def pick(draw: st.DrawFn, options: Sequence[_Option]) -> _Option:
+    """One of some; a strategy for each list of options would cost more than all else."""
+    return options[draw(_index(len(options)))]
+
+
 @st.composite
 def triples(draw: st.DrawFn, blanks: int = 2) -> tuple[Triple, ...]:
     """A small graph; its blank nodes are numbered by appearance."""
@@ -82,16 +97,16 @@ def triples(draw: st.DrawFn, blanks: int = 2) -> tuple[Triple, ...]:
         if triple not in found:
             found.append(triple)
 
-    for _ in range(draw(st.sampled_from([2, 1, 3, 2, 3, 0]))):
-        subject = draw(st.sampled_from(nodes))
-        parts = draw(st.sampled_from(["apq", "ap", "apqrs", "apq", "p", "q", "pr", "qs", "apr"]))
+    for _ in range(pick(draw, [2, 1, 3, 2, 3, 0])):
+        subject = pick(draw, nodes)
+        parts = pick(draw, ["apq", "ap", "apqrs", "apq", "p", "q", "pr", "qs", "apr"])
         for part in parts:
             if part == "a":
-                add(subject, "a", draw(st.sampled_from(CLASSES)))
+                add(subject, "a", pick(draw, CLASSES))
             elif part in "pr":
-                add(subject, f":{part}", draw(st.sampled_from(MOST_VALUES)))
+                add(subject, f":{part}", pick(draw, MOST_VALUES))
             else:
-                add(subject, f":{part}", draw(st.sampled_from(nodes)))
+                add(subject, f":{part}", pick(draw, nodes))
     return tuple(found)
 
 
@@ -99,17 +114,17 @@ def triples(draw: st.DrawFn, blanks: int = 2) -> tuple[Triple, ...]:
 def streams(draw: st.DrawFn, longest: int = 10) -> list[Element]:
     """Elements in any order, with ties, gaps, repeats, blank nodes and empty graphs; some begin before the epoch or lie between seconds."""
     graphs = draw(st.lists(triples(), min_size=2, max_size=4))
-    start = draw(st.sampled_from([0, 0, 0, -3, 7])) * SECOND
-    gap = draw(st.sampled_from([0, 0, 0, 13])) * SECOND
-    step = draw(st.sampled_from([SECOND, SECOND, SECOND, SECOND // 2]))
+    start = pick(draw, [0, 0, 0, -3, 7]) * SECOND
+    gap = pick(draw, [0, 0, 0, 13]) * SECOND
+    step = pick(draw, [SECOND, SECOND, SECOND, SECOND // 2])
     elements: list[Element] = []
     for _ in range(draw(st.integers(longest // 2, longest))):
         if elements and draw(st.integers(0, 9)) == 9:
-            elements.append(draw(st.sampled_from(elements)))  # the very same, at the same time
+            elements.append(pick(draw, elements))  # the very same, at the same time
             continue
         count = draw(st.integers(0, 8))
         time = start + count * step + (gap if count > 4 else 0)
-        graph = draw(st.sampled_from(graphs) if draw(st.booleans()) else triples())
+        graph = pick(draw, graphs) if draw(st.booleans()) else draw(triples())
         elements.append(Element(time, graph))
     return elements
 
