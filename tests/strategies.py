@@ -5,6 +5,7 @@ The whole grammar is here: expressions, queries and rules have modules of their 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -93,7 +94,12 @@ def rule_files(draw: st.DrawFn, plain: bool) -> str:
         parts.append(draw(rules(name, event, Readable(shared, below, of, plain), own[number])))
     if draw(st.booleans()):
         parts.reverse()
-    return "\n\n".join([HEADER, *parts])
+    parts = [re.sub(r"\?(?=[A-Za-z_])", "$", part) if draw(st.integers(0, 11)) == 11 else part for part in parts]
+    header = HEADER
+    if draw(st.integers(0, 5)) == 5:
+        header += f"prefix e.x: <{NAMESPACE}>\n"
+        parts = [re.sub(r"(?<=[ (|/^!]):(?=[pqrs]\b)", "e.x:", part) for part in parts]
+    return "\n\n".join([header, *parts])
 
 
 # --- Datalog and whole programs ---

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
 from tests.strategies_expressions import condition, conditions, one_of, operand
-from tests.strategies_streams import CLASSES, MOST_VALUES, NAMES, PROPERTIES, VALUES, pick
+from tests.strategies_streams import CLASSES, MOST_VALUES, NAMES, NAMESPACE, PROPERTIES, VALUES, pick
 
 USUAL = (
     "?x a :A . ?x :p ?v .",
@@ -275,12 +276,17 @@ def queries(draw: st.DrawFn, outer: Sequence[str] = (), plain: bool = False) -> 
     own = [f"?{v}" for v in query.usable]
     temporal = pick(draw, [0, 1, 1, 0, 2]) if outer else 0
     filters = [f"FILTER({draw(constraints(own, outer))})" for _ in range(temporal)]
-    if not filters:
-        return query
     before, inside, after = query.text.rpartition(group.text)
     # First or last in the group: where a FILTER stands has no meaning.
-    inside = " ".join([*filters, inside]) if draw(st.integers(0, 3)) == 0 else " ".join([inside, *filters])
-    return Query(before + inside + after, query.projected, query.usable)
+    inside = " ".join([*filters, inside] if filters and draw(st.integers(0, 3)) == 0 else [inside, *filters])
+    return Query(dressed(draw, before + inside + after), query.projected, query.usable)
+
+
+def dressed(draw: st.DrawFn, text: str) -> str:
+    """The query with a prefix of its own and a comment, now and then."""
+    if draw(st.integers(0, 11)) < 11:
+        return text
+    return f"PREFIX own: <{NAMESPACE}> # a ] that ends nothing\n" + re.sub(r"(?<= ):(?=[pqrs]\b)", "own:", text)
 
 
 @st.composite

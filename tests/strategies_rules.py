@@ -233,7 +233,8 @@ def template(draw: st.DrawFn, event: str, own: Sequence[str]) -> str:
     # All that is assigned shows, and an event that has nothing else is told from others by a fresh name.
     statements += [f"[] :has {hole}" for hole in holes if draw(st.integers(0, 3))]
     dot = " ." if draw(st.booleans()) and statements else ""
-    return " . ".join(statements) + dot
+    prefix = "PREFIX t.t: <http://example.org/> t.t:a t.t:v t.t:a . " if draw(st.integers(0, 11)) == 11 else ""
+    return prefix + " . ".join(statements) + dot
 
 
 # --- rules ---
