@@ -205,6 +205,8 @@ def _check(paths: Sequence[str], *, strict: bool) -> int:
         _say(f"{diagnostic}\n")
     errors = sum(d.severity is Severity.ERROR for d in found.diagnostics)
     warnings = len(found.diagnostics) - errors
+    for state in () if errors else found.states:
+        _tell(str(state))
     left_out = f" ({_count(found.left_out, 'YAML file')} neither configuration nor rule test, left out)" if found.left_out else ""
     _say(f"{_count(found.checked, 'file')} checked{left_out}: {_count(errors, 'error')}, {_count(warnings, 'warning')}.")
     return 2 if errors or (strict and warnings) else 0

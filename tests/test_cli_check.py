@@ -10,8 +10,47 @@ NO_PREFIX = RULE.replace("PREFIX : <http://e/>\n", "")
 
 
 def test_all_is_well(project: Project) -> None:
-    assert project.dotr("check", "c.yaml", "r.dotr", "t.yaml") == (0, "", "3 files checked: no errors, no warnings.\n")
-    assert project.dotr("check", ".") == (0, "", "3 files checked: no errors, no warnings.\n")
+    state = "State of c.yaml: none, every anchor is on its own\n"
+    assert project.dotr("check", "c.yaml", "r.dotr", "t.yaml") == (0, state, "3 files checked: no errors, no warnings.\n")
+    assert project.dotr("check", ".") == (0, state, "3 files checked: no errors, no warnings.\n")
+
+
+CHAIN = """\
+PREFIX : <http://e/>
+query Temp = [ SELECT ?x WHERE { ?x a :Temp } ]
+rule R
+define Out = [ dotr_id a :Out ]
+from Smoke = [ SELECT ?x WHERE { ?x a :Smoke } ] delayed by 30 s
+and each A = [ SELECT ?x WHERE { ?x a :A FILTER(?x = Smoke.?x) } ] within 1 min from Smoke
+and last Temp [ FILTER(?x = A.?x) ] within [0, 5 min) from A
+and not Rain = [ SELECT ?x WHERE { ?x a :Rain FILTER(?x = Smoke.?x) } ] between Temp and Smoke
+rule S
+define Other = [ [] a :Other ]
+from Out and last Temp within 3 min from Out and each Out as Twin within [0, 0] from Out
+"""
+
+
+def test_the_state_that_a_program_keeps(project: Project) -> None:
+    project.write("chain.dotr", CHAIN)
+    answer = project.dotr("check", "chain.dotr")
+    assert answer.code == 0
+    assert answer.out == (
+        "State of chain.dotr, bounded by the longest chain of windows:\n"
+        "  Smoke: kept 30 s (delayed by 30 s) in rule R\n"
+        "  A: kept 1 min (1 min from Smoke) in rule R\n"
+        "  Temp: kept less than 6 min (less than 5 min from A, 1 min from Smoke) in rule R; no longer in 1 other rule\n"
+        "  Rain: kept less than 6 min (between Temp and Smoke, less than 5 min from A, 1 min from Smoke) in rule R\n"
+        "  Out: kept for its own instant in rule S\n"
+    )
+
+
+def test_the_state_is_that_of_sound_programs_each_once(project: Project) -> None:
+    project.write("a.dotr", RULE)
+    project.write("b.dotr", "PREFIX : <http://e/>\nrule S define Two = [ dotr_id a :Two ] from Out\n")
+    out = project.dotr("check", "a.dotr", "b.dotr").out
+    assert out == "State of a.dotr: none, every anchor is on its own\nState of a.dotr, b.dotr: none, every anchor is on its own\n"
+    project.write("bad.dotr", "rule")
+    assert project.dotr("check", "a.dotr", "bad.dotr").out == ""
 
 
 def test_every_problem_of_every_file(project: Project) -> None:

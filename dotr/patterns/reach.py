@@ -58,6 +58,24 @@ def reaches(rule: Rule) -> Sequence[Reach]:
     return (Reach(rule.anchor.delay, rule.anchor.delay), *list(known.values())[1:])
 
 
+def chain(rule: Rule, clause: Clause) -> tuple[Clause, ...]:
+    """The clauses that lead from one to the anchor by the farthest way, itself first: the windows that add up to its reach."""
+    far = {role.label: reach.far for role, reach in zip(roles(rule)[1:], reaches(rule)[1:], strict=True)} | {rule.anchor.label: 0}
+    by_label = {other.role.label: other for other in rule.clauses}
+    found = [clause]
+    while True:
+        match scope_of(found[-1]):
+            case Window(_, reference):
+                label = reference
+            case Between(first, second):
+                label = max(first, second, key=far.__getitem__)
+            case other:
+                assert_never(other)
+        if label == rule.anchor.label:
+            return tuple(found)
+        found.append(by_label[label])
+
+
 def retention(rule: Rule) -> Micros:
     """How long the rule needs what it reads: its longest chain of windows, or its anchor's delay."""
     return max(0, *(reach.far for reach in reaches(rule)))

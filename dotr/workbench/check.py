@@ -2,6 +2,7 @@
 
 A rule file that a configuration or a test among the given files names is checked as part of its program, with its prefixes and with the
 labels of the other files; one that none names is checked alone, or with the others that none names where it needs their labels.
+Of programs without errors it is told what they remember.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from dotr.config import Settings, existing, read_config, read_document, read_tree
 from dotr.diagnostics import Diagnostic, Refused, Severity, refuse
@@ -18,9 +19,10 @@ from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.knowledge.knowledge import check_safety
 from dotr.languages.datalog import parse_datalog
-from dotr.languages.dotr import Code, compile_rules
+from dotr.languages.dotr import Code, RuleSet, compile_rules
 from dotr.model.places import Document, Span
 from dotr.runtimes.pipeline import check_files
+from dotr.workbench.bounds import State, state
 from dotr.workbench.rule_tests import is_test, read_cases, read_file
 
 _YAML: Final = (".yaml", ".yml")
@@ -30,11 +32,12 @@ _OF_OTHER_FILES: Final = (Code.UNBOUND_LABEL, Code.UNKNOWN_EVENT)
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Every problem once, how many files were checked, and how many YAML files were none of ours."""
+    """Every problem once, how many files were checked, how many YAML files were none of ours, and what each program remembers."""
 
     diagnostics: tuple[Diagnostic, ...]
     checked: int
     left_out: int
+    states: tuple[State, ...]
 
 
 def check(paths: Sequence[str]) -> Checked:
@@ -52,16 +55,17 @@ def check(paths: Sequence[str]) -> Checked:
         except Refused as refused:
             found += refused.diagnostics
     covered: set[str] = set()
+    programs: _Programs = {}
     for file in files:
         if Path(file).suffix in _YAML:
-            found += _check_yaml(file, covered)
+            found += _check_yaml(file, covered, programs)
     rest = [file for file in files if os.path.realpath(file) not in covered]
-    found += _check_rules([file for file in rest if file.endswith(".dotr")])
+    found += _check_rules([file for file in rest if file.endswith(".dotr")], programs)
     for file in rest:
         if file.endswith(".dlog"):
             found += _check_datalog(file)
     unique = {str(diagnostic): diagnostic for diagnostic in found}
-    return Checked(tuple(unique.values()), len(files), left_out)
+    return Checked(tuple(unique.values()), len(files), left_out, tuple(programs.values()))
 
 
 def _below(folder: str) -> list[str]:
@@ -94,7 +98,11 @@ def _ours(file: str) -> bool:
     return is_test(data) or (isinstance(data, dict) and not own.isdisjoint(data))
 
 
-def _check_yaml(path: str, covered: set[str]) -> list[Diagnostic]:
+_Programs: TypeAlias = dict[frozenset[str], State]
+"""What the programs without errors remember, each once, by the names of their rule files."""
+
+
+def _check_yaml(path: str, covered: set[str], programs: _Programs) -> list[Diagnostic]:
     """The problems of a configuration or a rule test and of its program, whose texts it adds to `covered`."""
     try:
         tree = read_tree(read_document(path))
@@ -102,11 +110,11 @@ def _check_yaml(path: str, covered: set[str]) -> list[Diagnostic]:
             test, problems = read_file(path)
             _cover(test.spec, covered)
             read_cases(test, problems)
-            return problems + _check_program(test.spec, problems)
+            return problems + _check_program(path, test.spec, problems, programs)
         config = read_config(path)
         spec, problems = config.spec()
         _cover(spec, covered)
-        return [*problems, *_check_program(spec, problems), *check_files(config)]
+        return [*problems, *_check_program(path, spec, problems, programs), *check_files(config)]
     except Refused as refused:
         return list(refused.diagnostics)
 
@@ -115,11 +123,12 @@ def _cover(spec: ProgramSpec, covered: set[str]) -> None:
     covered.update(os.path.realpath(document.name) for document in (*spec.rules, *spec.datalog))
 
 
-def _check_program(spec: ProgramSpec, missing: Sequence[Diagnostic]) -> list[Diagnostic]:
+def _check_program(path: str, spec: ProgramSpec, missing: Sequence[Diagnostic], programs: _Programs) -> list[Diagnostic]:
     """The problems of a program; where some of its files are missing, those that do not come of that."""
     try:
         program = compile_program(spec)
         found = list(program.warnings)
+        _remember(path, spec.rules, program.rules, programs)
         used = {rule.span.document.name for rule in program.rules.rules} | {query.span.document.name for query in program.rules.queries}
         found += [
             Diagnostic("C209", "this file holds no rule and no query", Span(document, 0, 0), "Is it the file meant?", Severity.WARNING)
@@ -133,6 +142,12 @@ def _check_program(spec: ProgramSpec, missing: Sequence[Diagnostic]) -> list[Dia
     return [d for d in found if not (missing and d.code in _OF_OTHER_FILES)]
 
 
+def _remember(title: str, documents: Iterable[Document], rules: RuleSet, programs: _Programs) -> None:
+    files = frozenset(os.path.realpath(document.name) for document in documents)
+    if files and files not in programs:
+        programs[files] = state(title, rules)
+
+
 def _safety(document: Document, spec: ProgramSpec) -> list[Diagnostic]:
     try:
         return [problem for rule in parse_datalog(document, spec.prefixes) for problem in check_safety(rule)]
@@ -140,7 +155,7 @@ def _safety(document: Document, spec: ProgramSpec) -> list[Diagnostic]:
         return []  # told already
 
 
-def _check_rules(paths: Sequence[str]) -> list[Diagnostic]:
+def _check_rules(paths: Sequence[str], programs: _Programs) -> list[Diagnostic]:
     """The problems of rule files that belong to no program that is known."""
     found: list[Diagnostic] = []
     documents: list[Document] = []
@@ -149,13 +164,18 @@ def _check_rules(paths: Sequence[str]) -> list[Diagnostic]:
             documents.append(read_document(path))
         except Refused as refused:
             found += refused.diagnostics
-    together = compile_rules(documents, {}).diagnostics if len(documents) > 1 else ()
+    all_rules = compile_rules(documents, {}) if len(documents) > 1 else RuleSet((), (), ())
     for document in documents:
-        alone = list(compile_rules([document], {}).diagnostics)
-        if len(documents) > 1 and any(d.code in _OF_OTHER_FILES for d in alone):
-            with_others = [d for d in together if d.span is not None and d.span.document is document]
-            if _errors(with_others) < _errors(alone):
+        own_rules = compile_rules([document], {})
+        alone = list(own_rules.diagnostics)
+        if not own_rules.errors:
+            _remember(document.name, [document], own_rules, programs)
+        elif any(d.code in _OF_OTHER_FILES for d in alone):
+            with_others = [d for d in all_rules.diagnostics if d.span is not None and d.span.document is document]
+            if len(documents) > 1 and _errors(with_others) < _errors(alone):
                 alone = with_others
+                if not all_rules.errors:
+                    _remember(", ".join(d.name for d in documents), documents, all_rules, programs)
         found += _prefixes_once(alone, "prefix" in document.text.lower())
     return found
 

@@ -1,19 +1,28 @@
-"""An explanation drawn: queries to the left, rules in the order of their layers, the events that they make; as mermaid and as SVG."""
+"""An explanation drawn: queries to the left, rules in the order of their layers, the events that they make; as mermaid and as SVG.
+
+In the SVG nothing is written outside a box: an arrow ends at the line of the step that it feeds, so that no two texts can meet however long
+they are; long lines are broken. An arrow that has to pass a column goes through a gap kept free for it there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from html import escape
+from itertools import pairwise
 from typing import Final
 
-from dotr.workbench.explanation import Explained, Explanation, Step
+from dotr.workbench.explanation import Explained, Explanation
 
 _CHARACTER: Final = 6.7
 _LINE: Final = 16
 _PAD: Final = 10
 _GAP: Final = 28
-_BETWEEN: Final = 150
+_PASS: Final = 12
+_BETWEEN: Final = 90
+_WIDEST: Final = 72
+"""Lines are broken at this many characters."""
 
 
 def mermaid(found: Explanation) -> str:
@@ -26,13 +35,21 @@ def _mermaid(found: Explanation) -> Iterator[str]:
         yield f"  q{asked.number}[{_quoted(f'query {asked.number}', *asked.labels, asked.how)}]"
     events = list(dict.fromkeys(rule.event for rule in found.rules))
     for number, rule in enumerate(found.rules):
-        yield f"  r{number}[[{_quoted(*_lines(rule))}]]"
+        yield f"  r{number}[[{_quoted(rule.name, *_rest(rule))}]]"
     for number, event in enumerate(events):
         yield f"  e{number}([{_quoted(event)}])"
+    if any(step.source is None for rule in found.rules for step in rule.steps):
+        yield f"  clock(({_quoted('clock')}))"
     for number, rule in enumerate(found.rules):
         for step in rule.steps:
-            source = f"q{step.source}" if isinstance(step.source, int) else f"e{events.index(step.source)}"
-            yield f"  {source} -- {_quoted(*_edge(step))} --> r{number}"
+            match step.source:
+                case None:
+                    source = "clock"
+                case int():
+                    source = f"q{step.source}"
+                case _:
+                    source = f"e{events.index(step.source)}"
+            yield f"  {source} -- {_quoted(step.written(), *step.constraints)} --> r{number}"
         yield f"  r{number} --> e{events.index(rule.event)}"
 
 
@@ -44,89 +61,197 @@ def _quoted(*lines: str) -> str:
     )
 
 
-def _lines(rule: Explained) -> tuple[str, ...]:
-    """What a rule's box says."""
-    return (
-        rule.name,
-        *([f"if {rule.condition}"] if rule.condition else []),
-        *([f"consuming {', '.join(rule.consuming)}"] if rule.consuming else []),
-        f"layer {rule.layer}, {rule.partition}",
-        *(f"{step.label}: {step.state}" for step in rule.steps[1:]),
-    )
+def _rest(rule: Explained) -> Iterator[str]:
+    """What a rule's box says beside its name and its steps."""
+    if rule.condition:
+        yield f"if {rule.condition}"
+    for step in rule.steps:
+        if step.answer:
+            yield f"{step.selection} {step.label}: {step.answer}"
+    for step in rule.steps:
+        if step.consumed:
+            yield f"consuming {step.label}"
+    yield f"layer {rule.layer}; {rule.partition}"
+    if rule.recursion:
+        yield f"recursion: {rule.recursion}"
+    for step in rule.steps:
+        if step.state:
+            yield f"{step.label}: {step.state}"
 
 
-def _edge(step: Step) -> tuple[str, ...]:
-    return (f"{step.selection} {step.label} {step.scope}".rstrip(), *step.constraints)
+# --- SVG ---
 
 
 @dataclass(slots=True)
 class _Box:
-    lines: tuple[str, ...]
+    """A frame with lines; `ports` are the numbers of the lines at which arrows end. All of a column become as wide as the widest."""
+
+    lines: list[str]
+    round: float = 4.0
+    ports: list[int] = field(default_factory=list)
     x: float = 0.0
     y: float = 0.0
-    round: float = 4.0
+    width: float = 0.0
 
     @property
-    def width(self) -> float:
+    def needed(self) -> float:
         return max(map(len, self.lines)) * _CHARACTER + 2 * _PAD
 
     @property
     def height(self) -> float:
         return len(self.lines) * _LINE + 2 * _PAD
 
+    @property
+    def middle(self) -> float:
+        return self.y + self.height / 2
+
+    def line(self, number: int) -> float:
+        """The height at which a line stands."""
+        return self.y + _PAD + 7 + number * _LINE
+
+    def write(self, text: str, indent: str = "") -> None:
+        self.lines += textwrap.wrap(text, _WIDEST, subsequent_indent=indent + "  ", initial_indent=indent) or [""]
+
+
+@dataclass(slots=True)
+class _Gap:
+    """A gap in a column through which an arrow passes."""
+
+    x: float = 0.0
+    y: float = 0.0
+    width: float = 0.0
+    height: float = _PASS
+    needed: float = 0.0
+
+    @property
+    def middle(self) -> float:
+        return self.y + self.height / 2
+
+
+@dataclass(slots=True)
+class _Arrow:
+    """From a box to a line of another (None: to its middle), through gaps."""
+
+    start: _Box
+    end: _Box
+    line: int | None
+    gaps: list[_Gap]
+
 
 def svg(found: Explanation) -> str:
     """The same as a picture: one column for the queries, then for each layer one of its rules and one of the events that they make."""
-    events = {event: _Box((event,), round=18.0) for event in dict.fromkeys(rule.event for rule in found.rules)}
-    queries = {q.number: _Box((f"query {q.number}: {', '.join(q.labels)}", q.how, *q.wakes)) for q in found.queries}
-    rules = [
-        _Box((*_lines(rule), *(f"{n}. {line}" for n, step in enumerate(rule.steps, 1) for line in _edge(step)))) for rule in found.rules
-    ]
-    columns: list[list[_Box]] = [list(queries.values())]
-    for layer in sorted({rule.layer for rule in found.rules}):
-        columns.append([box for box, rule in zip(rules, found.rules, strict=True) if rule.layer == layer])
-        last = {rule.event: rule.layer for rule in found.rules}
-        columns.append([box for event, box in events.items() if last[event] == layer])
-    x, height = float(_GAP), 0.0
-    for column in filter(None, columns):
+    columns, arrows = _columns(found)
+    x, bottom = float(_GAP), 0.0
+    for column in columns:
+        width = max(box.needed for box in column)
         y = float(_GAP)
         for box in column:
-            box.x, box.y = x, y
-            y += box.height + _GAP
-        x += max(box.width for box in column) + _BETWEEN
-        height = max(height, y)
-    arrows: list[str] = []
-    for box, rule in zip(rules, found.rules, strict=True):
-        for number, step in enumerate(rule.steps, 1):
-            source = queries[step.source] if isinstance(step.source, int) else events[step.source]
-            arrows.append(_arrow(source, box, f"{number}. {step.selection}"))
-        arrows.append(_arrow(box, events[rule.event], ""))
-    boxes = [line for column in columns for box in column for line in _drawn(box)]
-    width = x - _BETWEEN + _GAP
+            box.x, box.y, box.width = x, y, width
+            y += box.height + (_PASS if isinstance(box, _Gap) else _GAP)
+        x += width + _BETWEEN
+        bottom = max(bottom, y)
+    boxes = [line for column in columns for box in column if isinstance(box, _Box) for line in _drawn(box)]
+    right = x - _BETWEEN + _GAP
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{right:.0f}" height="{bottom:.0f}" viewBox="0 0 {right:.0f} {bottom:.0f}" '
             'font-family="monospace" font-size="11">',
             f"<title>{escape(found.title)}</title>",
             '<defs><marker id="end" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
             '<path d="M0 0L8 4L0 8z"/></marker></defs>',
             '<rect width="100%" height="100%" fill="white"/>',
-            *arrows,
+            *map(_path, arrows),
             *boxes,
             "</svg>",
         ]
     )
 
 
-def _arrow(start: _Box, end: _Box, label: str) -> str:
-    x1, y1, x2, y2 = start.x + start.width, start.y + start.height / 2, end.x, end.y + end.height / 2
-    if x2 < x1:  # back to a layer's own rules
-        x1, x2 = start.x, end.x + end.width
-    path = f'<path d="M{x1:.0f} {y1:.0f}C{(x1 + x2) / 2:.0f} {y1:.0f} {(x1 + x2) / 2:.0f} {y2:.0f} {x2:.0f} {y2:.0f}"'
-    drawn = f'{path} fill="none" stroke="#555" marker-end="url(#end)"/>'
-    return (
-        f'{drawn}<text x="{(x1 + x2) / 2:.0f}" y="{(y1 + y2) / 2 - 4:.0f}" text-anchor="middle">{escape(label)}</text>' if label else drawn
-    )
+def _columns(found: Explanation) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]:
+    """The boxes from left to right, with the gaps for arrows that pass, each column ordered by where its arrows come from."""
+    queries = {asked.number: _query_box(asked.number, asked.labels, asked.how, asked.wakes) for asked in found.queries}
+    events = {event: _Box([event], round=18.0) for event in dict.fromkeys(rule.event for rule in found.rules)}
+    clock = _Box(["clock"], round=18.0)
+    timed = any(step.source is None for rule in found.rules for step in rule.steps)
+    rules = [_rule_box(rule) for rule in found.rules]
+    last = {rule.event: rule.layer for rule in found.rules}
+    columns: list[list[_Box]] = [[*queries.values(), *([clock] if timed else [])]]
+    for layer in sorted({rule.layer for rule in found.rules}):
+        columns.append([box for box, rule in zip(rules, found.rules, strict=True) if rule.layer == layer])
+        columns.append([box for event, box in events.items() if last[event] == layer])
+    columns = [column for column in columns if column]
+    place = {id(box): number for number, column in enumerate(columns) for box in column}
+    filled: list[list[_Box | _Gap]] = [list(column) for column in columns]
+    sources: dict[int, list[_Box | _Gap]] = {}
+    arrows: list[_Arrow] = []
+
+    def connect(start: _Box, end: _Box, line: int | None) -> None:
+        gaps = [_Gap() for _ in range(place[id(start)] + 1, place[id(end)])]
+        nearest: _Box | _Gap = start
+        for number, gap in enumerate(gaps, place[id(start)] + 1):
+            filled[number].append(gap)
+            sources[id(gap)] = [nearest]
+            nearest = gap
+        if place[id(start)] < place[id(end)]:
+            sources.setdefault(id(end), []).append(nearest)
+        arrows.append(_Arrow(start, end, line, gaps))
+
+    for box, rule in zip(rules, found.rules, strict=True):
+        for step, line in zip(rule.steps, box.ports, strict=True):
+            connect(
+                clock if step.source is None else queries[step.source] if isinstance(step.source, int) else events[step.source], box, line
+            )
+        connect(box, events[rule.event], None)
+    for before, column in pairwise(filled):
+        _order(column, before, sources)
+    return filled, arrows
+
+
+def _order(column: list[_Box | _Gap], before: Sequence[_Box | _Gap], sources: dict[int, list[_Box | _Gap]]) -> None:
+    """Order a column by the mean place of what its boxes come from (the barycentre of Sugiyama, Tagawa, Toda 1981)."""
+    places = {id(box): number for number, box in enumerate(before)}
+
+    def centre(box: _Box | _Gap) -> float:
+        found = [places[id(source)] for source in sources.get(id(box), ()) if id(source) in places]
+        return sum(found) / len(found) if found else len(before) / 2
+
+    column.sort(key=centre)
+
+
+def _query_box(number: int, labels: Sequence[str], how: str, wakes: Sequence[str]) -> _Box:
+    box = _Box([])
+    box.write(f"query {number}: {', '.join(labels)}")
+    box.write(how)
+    for kind in wakes:
+        box.write(kind)
+    return box
+
+
+def _rule_box(rule: Explained) -> _Box:
+    box = _Box([rule.name])
+    for step in rule.steps:
+        box.ports.append(len(box.lines))
+        box.write(step.written())
+        for constraint in step.constraints:
+            box.write(constraint, "    ")
+    for text in _rest(rule):
+        box.write(text)
+    return box
+
+
+def _path(arrow: _Arrow) -> str:
+    """The arrow's line, from a side of its start through its gaps to a side of its end; back to a rule of its own layer, from the left."""
+    start, end = arrow.start, arrow.end
+    y = end.middle if arrow.line is None else end.line(arrow.line)
+    back = end.x < start.x
+    x1, x2 = (start.x, end.x + end.width) if back else (start.x + start.width, end.x)
+    first = start.line(0) if start.ports else start.middle
+    points = [(x1, first), *(point for gap in arrow.gaps for point in ((gap.x, gap.middle), (gap.x + gap.width, gap.middle))), (x2, y)]
+    path = f"M{x1:.0f} {first:.0f}"
+    for number, ((xa, ya), (xb, yb)) in enumerate(pairwise(points)):
+        middle = (xa + xb) / 2
+        path += f"L{xb:.0f} {yb:.0f}" if number % 2 else f"C{middle:.0f} {ya:.0f} {middle:.0f} {yb:.0f} {xb:.0f} {yb:.0f}"
+    return f'<path d="{path}" fill="none" stroke="#555" marker-end="url(#end)"/>'
 
 
 def _drawn(box: _Box) -> Iterator[str]:
@@ -134,4 +259,7 @@ def _drawn(box: _Box) -> Iterator[str]:
     yield f'<rect {frame} rx="{box.round:.0f}" fill="#f4f6f8" stroke="#333"/>'
     for number, line in enumerate(box.lines):
         weight = ' font-weight="bold"' if number == 0 else ""
-        yield f'<text x="{box.x + _PAD:.0f}" y="{box.y + _PAD + 11 + number * _LINE:.0f}"{weight}>{escape(line)}</text>'
+        yield (
+            f'<text x="{box.x + _PAD:.0f}" y="{box.y + _PAD + 11 + number * _LINE:.0f}"{weight} '
+            f'xml:space="preserve">{escape(line, quote=False)}</text>'
+        )

@@ -10,7 +10,7 @@ from dotr.diagnostics import Refused, refuse
 from dotr.engine.program import Program, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.workbench.drawing import mermaid, svg
-from dotr.workbench.explanation import Asked, Explained, Explanation, explanation
+from dotr.workbench.explanation import Asked, Explained, Explanation, Step, explanation
 from dotr.workbench.rule_tests import is_test, read_file
 
 
@@ -63,29 +63,47 @@ def _query(asked: Asked) -> Iterator[str]:
     shared = "" if len(asked.rules) == 1 else ", asked once for all of them"
     yield f"Query {asked.number}: {', '.join(asked.labels)} of {', '.join(asked.rules)}{shared}"
     yield f"  asked      {asked.how}"
-    yield f"  wakes on   {', '.join(asked.wakes)}"
+    if asked.wakes:
+        yield f"  wakes on   {', '.join(asked.wakes)}"
     if asked.datalog:
         yield f"  Datalog    {', '.join(asked.datalog)}"
     if asked.static:
-        yield f"  static     {asked.static:,} answer{'' if asked.static == 1 else 's'} of the background alone, at every instant"
+        yield f"  static     {asked.static}"
 
 
 def _rule(rule: Explained) -> Iterator[str]:
     yield f"Rule {rule.name} -> {rule.event}" + (f': "{rule.documentation}"' if rule.documentation else "")
     for step in rule.steps:
-        source = f"query {step.source}" if isinstance(step.source, int) else f"event {step.source}"
-        yield f"  {step.selection} {step.label} ({source})" + (f" {step.scope}" if step.scope else "")
+        yield f"  {step.written(_source(step))}"
         for constraint in step.constraints:
             yield f"    where    {constraint}"
+        if step.answer:
+            yield f"    {step.answer}"
     if rule.condition:
         yield f"  if         {rule.condition}"
     for assignment in rule.assignments:
         yield f"  with       {assignment}"
-    if rule.consuming:
-        yield f"  consuming  {', '.join(rule.consuming)}"
+    for step in rule.steps:
+        if step.consumed:
+            yield f"  consuming  {step.label}: {step.consumed}"
     yield f"  partition  {rule.partition}"
-    yield f"  layer      {rule.layer}"
-    for step in rule.steps[1:]:
+    yield f"  layer      {rule.placed}"
+    if rule.recursion:
+        yield f"  recursion  {rule.recursion}"
+    if rule.alike:
+        yield f"  runs       as one with {', '.join(rule.alike)}, which differ{'s' if len(rule.alike) == 1 else ''} in constants alone"
+    kept = [step for step in rule.steps if step.state]
+    for step in kept:
         yield f"  state      {step.label}: {step.state}"
-    if len(rule.steps) == 1:
+    if not kept:
         yield "  state      none"
+
+
+def _source(step: Step) -> str:
+    match step.source:
+        case None:
+            return "(the clock)"
+        case int():
+            return f"(query {step.source})"
+        case _:
+            return f"(event {step.source})"

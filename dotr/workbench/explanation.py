@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, TypeAlias, assert_never
+from functools import cached_property
+from typing import Final
 
 from dotr.engine.program import Program
 from dotr.languages.datalog import parse_datalog
-from dotr.model.algebra import (
-    Alternative,
-    Bgp,
-    Const,
-    Exists,
-    Inverse,
-    Link,
-    Negated,
-    Path,
-    PathPattern,
-    Pattern,
-    Repeat,
-    Select,
-    Sequence,
-    Slot,
-    TriplePattern,
-)
-from dotr.model.datalog import DatalogRule, Not
-from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, EventSource, FactSource, Role, Rule, Window
+from dotr.model.algebra import Select
+from dotr.model.rules import Absent, Aggregate, Choose, Clause, FactSource, Mode, Role, Rule
 from dotr.model.terms import Label, Prefixes, Term
+from dotr.model.time import Micros
 from dotr.patterns.layout import Layer, Placed
-from dotr.patterns.partition import Anywhere, Keyed, Partitioning, Single
+from dotr.patterns.reach import chain, reaches, roles, scope_of
+from dotr.patterns.shapes import grouped
 from dotr.queries import Plan, plan, question
-from dotr.queries.scope import children, expressions_in, parameters_of
-from dotr.workbench.written import duration_text, expression_text, scope_text, term_text
+from dotr.workbench.bounds import link_text
+from dotr.workbench.reasons import Reasons, answered
+from dotr.workbench.touching import touched
+from dotr.workbench.written import bound_text, duration_text, expression_text, scope_text, term_text
 
 _PREFIX: Final = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>", re.IGNORECASE | re.MULTILINE)
 
@@ -41,7 +29,7 @@ _PREFIX: Final = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>", re.IGNOREC
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A query as it will be asked: under which labels, in which rules, and how; `wakes` are the kinds of triples that make it be asked,
-    `datalog` the rules that derive such triples."""
+    `datalog` the rules that derive such triples. The query of ticks is asked of the background alone, and wakes on nothing."""
 
     number: int
     labels: tuple[Label, ...]
@@ -49,24 +37,33 @@ class Asked:
     how: str
     wakes: tuple[str, ...]
     datalog: tuple[str, ...]
-    static: int
+    static: str
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One role of a rule: what is bound, from where (a query's number, or an event), in which window, under which constraints."""
+    """One role of a rule: what is bound, from where (a query's number, or an event; nowhere for ticks of the clock alone), in which window
+    or with which timer, under which constraints; how an aggregate is answered, what is kept, and what `consuming` the label uses up."""
 
     selection: str
     label: Label
-    source: int | Label
+    source: int | Label | None
     scope: str
+    timer: str
     constraints: tuple[str, ...]
+    answer: str
     state: str
+    consumed: str
+
+    def written(self, source: str = "") -> str:
+        """The step in one line, with the text of its source."""
+        words = [self.selection, self.label, source, self.scope]
+        return " ".join(filter(None, words)) + (f", {self.timer}" if self.timer else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A rule: its roles in order, and what it does with a match."""
+    """A rule: its roles in order, what it does with a match, and where it runs; `alike` are the rules that run as one with it."""
 
     name: str
     documentation: str
@@ -75,8 +72,10 @@ class Explained:
     steps: tuple[Step, ...]
     condition: str
     assignments: tuple[str, ...]
-    consuming: tuple[Label, ...]
     partition: str
+    placed: str
+    recursion: str
+    alike: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +101,11 @@ class _Explainer:
         for document in (*program.spec.rules, *program.spec.datalog):
             self.prefixes = {**dict(_PREFIX.findall(document.text)), **self.prefixes}
         self.datalog = [rule for document in program.spec.datalog for rule in parse_datalog(document, program.spec.prefixes)]
-        self.numbers: dict[Select, int] = {}
+        self.reasons = Reasons(program.layout)
+        self.numbers: dict[tuple[Select, bool], int] = {}
         for source in program.layout.streams:
-            self.numbers.setdefault(question(source.query), len(self.numbers) + 1)
+            if not _of_clock(source):
+                self.numbers.setdefault((question(source.query), source.period is not None), len(self.numbers) + 1)
 
     def explanation(self, title: str) -> Explanation:
         knowledge = self.program.knowledge
@@ -112,7 +113,7 @@ class _Explainer:
             f"{knowledge.loaded:,} triples, and {knowledge.derived:,} derived from them once; "
             f"entailment {self.program.spec.entailment.value}; {len(self.datalog)} Datalog rule{'' if len(self.datalog) == 1 else 's'}"
         )
-        rules = [self.rule(number, layer, placed) for number, layer in enumerate(self.program.layout.layers) for placed in layer.rules]
+        rules = [self.rule(layer, placed) for layer in self.program.layout.layers for placed in layer.rules]
         queries = tuple(self.queries())
         read = {label for asked in queries for label in asked.labels}
         unread = tuple(shared.label for shared in self.program.rules.queries if shared.label not in read)
@@ -120,75 +121,107 @@ class _Explainer:
 
     def queries(self) -> Iterable[Asked]:
         users: dict[int, list[tuple[str, Label]]] = {}
-        first: dict[int, Select] = {}
+        first: dict[int, FactSource] = {}
         placed = sorted((p.rule for layer in self.program.layout.layers for p in layer.rules), key=lambda rule: rule.name)
         for rule in placed:
-            for role in _roles(rule):
-                if isinstance(role.source, FactSource):
+            for role in roles(rule):
+                if isinstance(role.source, FactSource) and not _of_clock(role.source):
                     number = self.number(role.source)
                     users.setdefault(number, []).append((rule.name, role.origin))
-                    first.setdefault(number, role.source.query)
-        for number, select in sorted(first.items()):
-            planned = plan(select, self.program.knowledge.background)
+                    first.setdefault(number, role.source)
+        for number, source in sorted(first.items()):
+            planned = plan(source.query, self.program.knowledge.background)
             labels = tuple(dict.fromkeys(label for _, label in users[number]))
             rules = tuple(dict.fromkeys(name for name, _ in users[number]))
-            wakes = ("any triple",) if planned.kinds is None else tuple(sorted(map(self.kind, planned.kinds)))
-            yield Asked(number, labels, rules, _how(planned), wakes, self.touched(select), len(planned.static))
+            answers = f"{len(planned.static):,} answer{'' if len(planned.static) == 1 else 's'}"
+            datalog = touched(source.query, self.datalog)
+            if source.period is not None:
+                ticks = f"{answers}, each a tick" if planned.static else "no answer, so that it never ticks"
+                how = f"once, of the background alone: {ticks}"
+                yield Asked(number, labels, rules, how, (), datalog, "")
+            else:
+                wakes = ("any triple",) if planned.kinds is None else tuple(sorted(map(self.kind, planned.kinds)))
+                static = f"{answers} of the background alone, at every instant" if planned.static else ""
+                yield Asked(number, labels, rules, _how(planned), wakes or ("every instant",), datalog, static)
 
     def number(self, source: FactSource) -> int:
-        return self.numbers[question(source.query)]
+        return self.numbers[question(source.query), source.period is not None]
 
     def kind(self, kind: tuple[Term, Term | None]) -> str:
         predicate, value = kind
         return " ".join(term_text(term, self.prefixes) for term in (predicate, value) if term is not None)
 
-    def touched(self, select: Select) -> tuple[str, ...]:
-        """The Datalog rules that can derive what a query reads, or what one of them reads."""
-        read = {kind for pattern in _patterns(select) for kind in _reads(pattern)}
-        found: dict[str, None] = {}
-        while True:
-            new = [rule for rule in self.datalog if rule.name not in found and any(_derives(head, read) for head in rule.head)]
-            if not new:
-                return tuple(rule.name for rule in self.datalog if rule.name in found)
-            for rule in new:
-                found[rule.name] = None
-                read |= {kind for pattern in _body(rule) for kind in _reads(pattern)}
-
-    def rule(self, number: int, layer: Layer, placed: Placed) -> Explained:
+    def rule(self, layer: Layer, placed: Placed) -> Explained:
         rule = placed.rule
-        retention = [layer.retention[port] for port in placed.ports]
+        answers = answered(rule, placed.ports, self.program.attributes[rule.event], self.prefixes)
+        clauses: tuple[Clause | None, ...] = (None, *rule.clauses)
         steps = [
-            self.step(_selection(clause), role, kept, scope_text(_scope(clause)) if clause else "")
-            for clause, role, kept in zip((None, *rule.clauses), _roles(rule), retention, strict=True)
+            self.step(rule, role, clause, answer, self.state(layer, placed, place))
+            for place, (role, clause, answer) in enumerate(zip(roles(rule), clauses, answers, strict=True))
         ]
         return Explained(
             rule.name,
             rule.documentation,
             rule.event,
-            number,
+            layer.number,
             tuple(steps),
             "" if rule.condition is None else expression_text(rule.condition, self.prefixes),
             tuple(f"{rule.event}.?{a.variable} = {expression_text(a.expression, self.prefixes)}" for a in rule.assignments),
-            rule.consuming,
-            _partition(placed.split, _roles(rule)),
+            self.reasons.partition(placed),
+            self.reasons.layer(placed),
+            self.reasons.recursion(placed),
+            self.alike[rule.name],
         )
 
-    def step(self, selection: str, role: Role, kept: int | None, scope: str) -> Step:
-        match role.source:
-            case FactSource() as source:
-                origin: int | Label = self.number(source)
-            case EventSource(event):
-                origin = event
-            case _:
-                assert_never(role.source)
+    @cached_property
+    def alike(self) -> dict[str, tuple[str, ...]]:
+        """For each rule, the others that one matcher serves too."""
+        found: dict[str, tuple[str, ...]] = {}
+        for layer in self.program.layout.layers:
+            for depth in sorted({placed.depth for placed in layer.rules}):
+                here = [placed for placed in layer.rules if placed.depth == depth]
+                for shape in grouped([(n, p.rule, p.ports, self.program.attributes[p.rule.event]) for n, p in enumerate(here)]):
+                    names = [here[number].rule.name for number in shape.numbers]
+                    found |= {name: tuple(other for other in names if other != name) for name in names}
+        return found
+
+    def step(self, rule: Rule, role: Role, clause: Clause | None, answer: str, state: str) -> Step:
+        if not isinstance(role.source, FactSource):
+            source: int | Label | None = role.source.event
+        else:
+            source = None if _of_clock(role.source) else self.number(role.source)
         constraints = tuple(expression_text(constraint, self.prefixes) for constraint in role.constraints)
-        attributes = ", ".join(f"?{name}" for name in role.source.attributes) or "no attributes"
-        state = "nothing is kept" if kept is None else f"{attributes}: kept {duration_text(kept)}"
-        return Step(selection, role.label, origin, scope, constraints, state)
+        scope = "" if clause is None else scope_text(scope_of(clause))
+        consumed = _consumed(clause) if role.label in rule.consuming else ""
+        return Step(_selection(clause), role.label, source, scope, _timer(role), constraints, answer, state, consumed)
+
+    def state(self, layer: Layer, placed: Placed, place: int) -> str:
+        """What is kept of a role's events, how long, and for which rule if another asks for more."""
+        rule, port = placed.rule, placed.ports[place]
+        attributes = ", ".join(f"?{name}" for name in roles(rule)[place].source.attributes) or "no attributes"
+        if not place:
+            return f"{attributes}: wait {duration_text(rule.anchor.delay)}" if rule.anchor.delay else ""
+        own, kept = reaches(rule)[place].far, layer.retention[port]
+        links = chain(rule, rule.clauses[place - 1])
+        way = f" ({', '.join(map(link_text, links))})" if len(links) > 1 else ""
+        more = ""
+        if kept is not None and kept > own:
+            others = [other.rule.name for other in layer.rules if _reach(other, port) == kept]
+            more = f", and {bound_text(kept)} for {'this rule' if others[0] == rule.name else 'rule ' + others[0]}"
+            if others[0] == rule.name:
+                more += "'s other events of that kind"
+        return f"{attributes}: kept {bound_text(own) if own else 'for their instant'}{way}{more}"
 
 
-def _roles(rule: Rule) -> tuple[Role, ...]:
-    return (rule.anchor, *(clause.role for clause in rule.clauses))
+def _reach(placed: Placed, port: int) -> Micros:
+    """How far back a rule needs the events of a port."""
+    far = zip(placed.ports[1:], reaches(placed.rule)[1:], strict=True)
+    return max((reach.far for other, reach in far if other == port), default=-1)
+
+
+def _of_clock(source: FactSource) -> bool:
+    """Whether these are ticks without a query."""
+    return source.period is not None and not source.query.projection and not source.attributes
 
 
 def _how(planned: Plan) -> str:
@@ -200,86 +233,28 @@ def _selection(clause: Clause | None) -> str:
         case None:
             return "from"
         case Choose(_, mode, _, count):
-            return mode.value if count is None else f"{mode.value} {count}"
+            return mode.value if count is None or mode is Mode.EACH else f"{mode.value} {count}"
         case Absent():
             return "not"
         case Aggregate(variable, function, distinct, attribute):
             return f"?{variable} = {function}({'distinct ' if distinct else ''}{'*' if attribute is None else f'?{attribute}'}) of"
-        case _:
-            assert_never(clause)
 
 
-def _scope(clause: Clause) -> Window | Between:
-    return clause.window if isinstance(clause, Choose) else clause.scope
+def _timer(role: Role) -> str:
+    """When an anchor that is a timer stands."""
+    if role.delay:
+        return f"delayed by {duration_text(role.delay)}: looked at that much after it held"
+    if isinstance(role.source, FactSource) and role.source.period is not None:
+        each = "" if _of_clock(role.source) else ", a tick for each answer"
+        return f"every {duration_text(role.source.period)}{each}"
+    return ""
 
 
-def _partition(split: Partitioning, roles: tuple[Role, ...]) -> str:
-    match split:
-        case Keyed(attribute):
-            return "by the value of " + " = ".join(f"{role.label}.?{attribute[role.label]}" for role in roles)
-        case Single(why):
-            return f"one partition, on one core: {why}"
-        case Anywhere():
-            return "any: each anchor is on its own"
-        case _:
-            assert_never(split)
-
-
-_Kind: TypeAlias = tuple[Term | None, Term | None]
-"""Triples of a predicate and an object; None: of any."""
-
-
-def _derives(head: TriplePattern, read: set[_Kind]) -> bool:
-    made = _constant(head.predicate), _constant(head.object)
-    return any(all(a is None or b is None or a == b for a, b in zip(made, kind, strict=True)) for kind in read)
-
-
-def _constant(slot: Slot) -> Term | None:
-    return slot.term if isinstance(slot, Const) else None
-
-
-def _patterns(pattern: Pattern) -> Iterator[TriplePattern | PathPattern]:
-    """Every triple and path pattern of a query, those of EXISTS too."""
-    if isinstance(pattern, Bgp):
-        yield from pattern.patterns
-    for inside in children(pattern):
-        yield from _patterns(inside)
-    for expression in expressions_in(pattern):
-        for parameter in parameters_of(expression):
-            if isinstance(parameter, Exists):
-                yield from _patterns(parameter.pattern)
-
-
-def _reads(pattern: TriplePattern | PathPattern) -> Iterator[_Kind]:
-    match pattern:
-        case TriplePattern():
-            yield _constant(pattern.predicate), _constant(pattern.object)
-        case PathPattern():
-            for predicate in _links(pattern.path):
-                yield predicate, None
-
-
-def _links(path: Path) -> Iterator[Term | None]:
-    match path:
-        case Link(predicate):
-            yield predicate
-        case Inverse(inside) | Repeat(inside):
-            yield from _links(inside)
-        case Sequence(left, right) | Alternative(left, right):
-            yield from _links(left)
-            yield from _links(right)
-        case Negated():
-            yield None
-        case _:
-            assert_never(path)
-
-
-def _body(rule: DatalogRule) -> Iterator[TriplePattern]:
-    for item in rule.body:
-        match item:
-            case TriplePattern():
-                yield item
-            case Not(body):
-                yield from body
-            case _:
-                pass
+def _consumed(clause: Clause | None) -> str:
+    match clause:
+        case None | Absent():
+            return "no effect"
+        case Choose():
+            return "the event of a match is used up for this rule"
+        case Aggregate(variable):
+            return f"all that ?{variable} is made of is used up for this rule"

@@ -13,6 +13,8 @@ from dotr.model.time import Micros, Unit
 
 _NUMBER: Final = re.compile(rf'"(-?\d+(?:\.\d+)?|true|false)"\^\^<{re.escape(XSD)}(?:integer|decimal|boolean)>')
 _UNITS: Final = {"d": Unit.DAY, "h": Unit.HOUR, "min": Unit.MINUTE, "s": Unit.SECOND, "ms": Unit.MILLISECOND, "us": Unit.MICROSECOND}
+_STRICT: Final = 20
+"""More open intervals than this in one chain are written to the microsecond."""
 _INFIX: Final = frozenset(["=", "!=", "<", "<=", ">", ">=", "&&", "||", "+", "-", "*", "/"])
 
 
@@ -44,6 +46,16 @@ def duration_text(length: Micros) -> str:
         if count:
             parts.append(f"{count} {name}")
     return " ".join(parts) or "0"
+
+
+def bound_text(length: Micros) -> str:
+    """A greatest length; those of open intervals are a microsecond or some short of a round one.
+
+    >>> bound_text(300_000_000), bound_text(299_999_999), bound_text(0)
+    ('5 min', 'less than 5 min', '0')
+    """
+    rounded = -(-length // 1_000) * 1_000
+    return f"less than {duration_text(rounded)}" if 0 < rounded - length <= _STRICT else duration_text(length)
 
 
 def scope_text(scope: Window | Between) -> str:

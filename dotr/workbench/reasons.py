@@ -1,0 +1,172 @@
+"""Why a rule runs as it does: its partition key, its layer, its recursion, and how its aggregates are answered.
+
+Nothing is decided here: partitions and layers are those of the layout, and how an aggregate is answered is read off its matcher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, assert_never
+
+from dotr.languages.dotr.cycles import components
+from dotr.model.algebra import Attribute, Call, Expression, TimeOf
+from dotr.model.rules import Aggregate, Between, EventSource, Role, Rule
+from dotr.model.terms import Label, Prefixes, Variable
+from dotr.model.time import Clock
+from dotr.patterns.layout import Layout, Placed
+from dotr.patterns.matcher import compile_matcher
+from dotr.patterns.partition import Anywhere, Keyed, Single, carried
+from dotr.patterns.placement import meet
+from dotr.patterns.reach import roles
+from dotr.patterns.shapes import conjuncts, grouped
+from dotr.patterns.store import Measure
+from dotr.patterns.ties import equality
+from dotr.workbench.written import expression_text
+
+_ANSWERS: Final[Mapping[Measure, str]] = {
+    Measure.COUNT: "slides: a look-up of the window's ends, O(log n) an answer",
+    Measure.SUM: "slides: sums so far, O(1) an event and O(log n) an answer",
+    Measure.LEAST: "slides: the least of each block of events, O(1) an event and O(log n) an answer",
+    Measure.GREATEST: "slides: the greatest of each block of events, O(1) an event and O(log n) an answer",
+    Measure.DISTINCT: "slides: the window's values with their counts, O(1) an event that enters or leaves",
+}
+
+
+class Reasons:
+    """The reasons of one program's rules."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._placed = {placed.rule.name: placed for layer in layout.layers for placed in layer.rules}
+        self._layers = {placed.rule.name: layer.number for layer in layout.layers for placed in layer.rules}
+        self._makers: dict[Label, list[Placed]] = {}
+        for placed in self._placed.values():
+            self._makers.setdefault(placed.rule.event, []).append(placed)
+        needs = [(name, maker) for name, placed in self._placed.items() for _, maker in self._needs(placed.rule)]
+        self._itself = {name for name, maker in needs if name == maker}
+        self._component = components(needs)
+
+    def _needs(self, rule: Rule) -> Iterator[tuple[Label, str]]:
+        """The events that a rule reads, and the rules that make them."""
+        for role in roles(rule):
+            if isinstance(role.source, EventSource):
+                for maker in self._makers[role.source.event]:
+                    yield role.source.event, maker.rule.name
+
+    def partition(self, placed: Placed) -> str:
+        """How a rule's events are spread over partitions, and why."""
+        rule, split = placed.rule, placed.split
+        match split:
+            case Keyed(attribute):
+                key = " = ".join(f"{role.label}.?{attribute[role.label]}" for role in roles(rule))
+                return f"by the value of {key}: {self._why_keyed(rule, split)}"
+            case Single(why):
+                return f"one partition, on one core: {why}"
+            case Anywhere():
+                return "any: each anchor is on its own, for there is no clause"
+            case _:
+                assert_never(split)
+
+    def _why_keyed(self, rule: Rule, split: Keyed) -> str:
+        source = rule.anchor.source
+        key = split.attribute[rule.anchor.label]
+        here = isinstance(source, EventSource) and all(
+            isinstance(maker.split, Keyed) and key in carried(maker.rule, maker.split) for maker in self._makers[source.event]
+        )
+        made = [f"{rule.anchor.origin} is made under it"] if here else []
+        if not rule.clauses:
+            return " and ".join(made) or "the rule has no clause"
+        return " and ".join(["equalities tie every clause to the anchor", *made])
+
+    def layer(self, placed: Placed) -> str:
+        """The layer's number, and what put the rule there."""
+        number = self._layers[placed.rule.name]
+        events: dict[Label, None] = {}
+        sent: dict[Label, None] = {}
+        for role in roles(placed.rule):
+            if isinstance(role.source, EventSource):
+                events[role.source.event] = None
+                for maker in self._makers[role.source.event]:
+                    if self._layers[maker.rule.name] < number and not meet(maker.rule, maker.split, placed.split, role):
+                        sent[role.source.event] = None
+        if not events:
+            return f"{number}: it reads no events of rules"
+        if sent:
+            return f"{number}: {_listed(sent)} {_are(sent)} made under another key, in a layer before"
+        return f"{number}: {_listed(events)} {_are(events)} read in the partition that makes {'it' if len(events) == 1 else 'them'}"
+
+    def recursion(self, placed: Placed) -> str:
+        """With which rules this one is recursive, over which events; empty where it is not."""
+        name = placed.rule.name
+        members = sorted(other for other, number in self._component.items() if number == self._component.get(name))
+        if len(members) < 2 and name not in self._itself:
+            return ""
+        events = sorted({event for member in members for event, maker in self._needs(self._placed[member].rule) if maker in members})
+        together = f"rules {_listed(members)} need each other's {_listed(events)}" if len(members) > 1 else f"{events[0]} needs {events[0]}"
+        one = "one partition" if isinstance(placed.split, Single) else f"one key ({_key(placed)})"
+        return f"{together}, strictly in the past; so {'they have' if len(members) > 1 else 'it has'} {one}"
+
+
+def _key(placed: Placed) -> str:
+    split = placed.split
+    return f"?{split.attribute[placed.rule.anchor.label]} of {placed.rule.anchor.label}" if isinstance(split, Keyed) else "any"
+
+
+def _are(words: Mapping[str, None]) -> str:
+    return "is" if len(words) == 1 else "are"
+
+
+def _listed(words: Sequence[str] | Mapping[str, None]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def answered(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...], prefixes: Prefixes) -> tuple[str, ...]:
+    """For each role how it is answered: empty but for aggregates."""
+    (alike,) = grouped([(0, rule, ports, attributes)])
+    looks = compile_matcher(alike, [0], Clock()).looks
+    found = [""]
+    for clause, look in zip(rule.clauses, looks, strict=True):
+        if not isinstance(clause, Aggregate):
+            found.append("")
+        elif look.measure is not None:
+            found.append(_ANSWERS[look.measure])
+        else:
+            found.append(f"computed again from the window's events at each anchor: {_why_again(rule, clause, prefixes)}")
+    return tuple(found)
+
+
+def _why_again(rule: Rule, clause: Aggregate, prefixes: Prefixes) -> str:
+    """Why no measure answers an aggregate."""
+    if clause.role.label in rule.consuming:
+        return f"{clause.role.label} is consumed"
+    others = [expression_text(c, prefixes) for c in _crossing(clause.role)]
+    if others:
+        return f"{_listed(others)} relate{'s' if len(others) == 1 else ''} it to another event by more than an equality"
+    if isinstance(clause.scope, Between) or clause.scope.reference != rule.anchor.label:
+        return "what is distinct is counted only in windows that hang on the anchor"
+    return "its constraints need more than an index of equalities"
+
+
+def _crossing(role: Role) -> list[Expression]:
+    """The constraints that no index of equalities meets."""
+    found: list[Expression] = []
+    keyed: set[Variable] = set()
+    for constraint in (c for written in role.constraints for c in conjuncts(written)):
+        pair = equality(constraint)
+        if pair is not None and pair[0] not in keyed:
+            keyed.add(pair[0])
+        elif _names_another(constraint, role.label):
+            found.append(constraint)
+    return found
+
+
+def _names_another(expression: Expression, own: Label) -> bool:
+    match expression:
+        case Attribute():
+            return True
+        case TimeOf(label):
+            return label != own
+        case Call(_, arguments):
+            return any(_names_another(argument, own) for argument in arguments)
+        case _:
+            return False
