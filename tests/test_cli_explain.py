@@ -220,18 +220,18 @@ def test_timers_and_chains(project: Project) -> None:
     project.write("t.yaml", TEST.replace("r.dotr]", "timers.dotr]\nknowledge: { graphs: [rooms.ttl] }"))
     project.write("timers.dotr", TIMERS)
     text = explained(project, "t.yaml")
-    assert "Query 2: Tick of Silent\n  asked      once, of the background alone: 2 answers, each a tick\n\n" in text
+    assert "Query 1: Tick of Silent\n  asked      once, of the background alone: 2 answers, each a tick\n\n" in text
     rules = rules_of(text)
     assert rules["Silent"] == (
-        "  from Tick (query 2), every 10 min, a tick for each answer\n"
-        "  not Temp (query 1) within [0, 10 min) from Tick\n"
+        "  from Tick (query 1), every 10 min, a tick for each answer\n"
+        "  not Temp (query 2) within [0, 10 min) from Tick\n"
         "    where    ?room = Tick.?room\n"
         "  with       Silent.?room = Tick.?room\n"
         "  partition  by the value of Tick.?room = Temp.?room: equalities tie every clause to the anchor\n"
         "  layer      0: it reads no events of rules\n"
         "  state      Temp: ?room, ?v: kept less than 10 min\n"
     )
-    assert rules["Late"].startswith("  from Temp (query 1), delayed by 1 min: looked at that much after it held\n  last 2 Before (query 1)")
+    assert rules["Late"].startswith("  from Temp (query 2), delayed by 1 min: looked at that much after it held\n  last 2 Before (query 2)")
     assert rules["Late"].endswith(
         "  state      Temp: ?room, ?v: wait 1 min\n"
         "  state      Before: ?room, ?v: kept 5 min, and less than 10 min for rule Silent\n"
