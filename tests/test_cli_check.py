@@ -132,6 +132,39 @@ def test_rule_tests_are_checked(project: Project) -> None:
     assert "t.yaml:6:56: C208 :a :b is no RDF term" in said
 
 
+def test_names_that_a_rule_test_expects_and_nothing_has(project: Project) -> None:
+    project.write(
+        "t.yaml",
+        TEST.replace("event: Out, attributes: { x:", "event: Otu, attributes: { x:")
+        + """\
+  - name: two
+    stream: [ { at: 1, graph: ":a a :A ." } ]
+    expect: [ { at: 1, event: Out, rule: RR, attributes: { xx: ":a" } }, { at: 2, rule: R } ]
+    facts: [ { at: 1, fact: B, attributes: { y: ":a" } }, { at: 1, fact: A, attributes: { y: ":a", "?x": ":a" } } ]
+""",
+    )
+    answer = project.dotr("check", "t.yaml")
+    assert answer.code == 0
+    for said in (
+        "t.yaml:6:31: C210 warning: no rule defines the event Otu",
+        "Did you mean Out?",
+        "C210 warning: there is no rule RR",
+        "C210 warning: Out has no attribute xx",
+        "Out has x. Did you mean x?",
+        "C210 warning: no query is called B",
+        "C210 warning: A has no attribute y",
+    ):
+        assert said in answer.err
+    assert answer.err.endswith("1 file checked: no errors, 5 warnings.\n")
+    assert project.dotr("test", "t.yaml").code == 1
+
+
+def test_misspelt_keys_of_a_rule_test(project: Project) -> None:
+    project.change("t.yaml", "at: 1, event", "at: 1, evnt")
+    assert "C201 unknown key evnt" in (said := project.refused("check", "t.yaml"))
+    assert "Did you mean event?" in said
+
+
 def test_warnings_do_not_fail_unless_strict(project: Project) -> None:
     project.change("r.dotr", "from A", "from B = [ SELECT ?y WHERE { ?y a :B } ]\nand each A")
     project.change("r.dotr", "with", "within 5 s from B with")

@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dotr.expressions import evaluator
+from dotr.expressions.functions import FUNCTIONS
 from dotr.languages.dotr import Code, compile_rules
-from dotr.model.algebra import Filter
+from dotr.languages.dotr.domains import TAKES
+from dotr.languages.dotr.kinds import Kind, kind_of
+from dotr.model.algebra import Call, Const, Filter
 from dotr.model.places import Document
 from dotr.model.rules import FactSource
 from dotr.model.terms import XSD, Term, literal
@@ -122,3 +126,91 @@ def test_aggregates_and_times_in_the_last_condition() -> None:
     assert Code.NEVER_HOLDS in warned("?s :a ?v", count + "if ?n > 3 && ?n < 2")
     assert warned("?s :a ?v", count + "if ?n > 3 && time(A) > 7") == []
     assert warned("?s :a ?v", 'if time(A) > "2020-01-01"') == [Code.NEVER_COMPARABLE]
+
+
+KINDS: dict[Kind, list[Term]] = {}
+for _term in TERMS:
+    KINDS.setdefault(kind_of(_term), []).append(_term)
+KINDS[Kind.OTHER] += [
+    literal("2024-05-14T08:00:00Z", XSD + "dateTime"),
+    literal("2024-05-14", XSD + "date"),
+    literal("08:00:00", XSD + "time"),
+    literal("PT5M", XSD + "dayTimeDuration"),
+]
+SUITABLE = {
+    Kind.IRI: f"<{XSD}integer>",
+    Kind.NUMBER: literal("1", XSD + "integer"),
+    Kind.STRING: literal("a"),
+    Kind.OTHER: literal("2024-05-14T08:00:00Z", XSD + "dateTime"),
+}
+
+
+@pytest.mark.parametrize("function", [name for name in TAKES if name != "!"])
+def test_a_function_takes_no_kind_that_is_not_in_its_row(function: str) -> None:
+    """Whatever stands at the other places, an argument of another kind is an error."""
+    takes = TAKES[function]
+    width = 1 if function.startswith("UNARY") else 2 if not function[0].isalpha() and function[0] != "<" else FUNCTIONS[function].least or 1
+    for place in range(width):
+        others = [
+            [SUITABLE[kind] for kind in SUITABLE if kind in takes[min(other, len(takes) - 1)]] for other in range(width) if other != place
+        ]
+        for kind in set(Kind) - takes[min(place, len(takes) - 1)]:
+            for term in KINDS[kind]:
+                for rest in itertools.product(*others):
+                    arguments = [*rest[:place], term, *rest[place:]]
+                    assert evaluator(Call(function, tuple(map(Const, arguments))), ())() is None, (function, arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "warnings"),
+    [
+        ("if STRLEN(A.?s) > 2", ["D317"]),
+        ("if STRLEN(A.?v) > 2", []),
+        ('if REGEX(A.?s, "x") || A.?v > 2', ["D317"]),
+        ("if COALESCE(A.?s + 1, 3) > 2", ["D317"]),
+        ("if STRLEN(STR(A.?s)) > 2 && A.?v + 1 > 2 && YEAR(A.?v) > 3", []),
+        ("if A.?s", ["D313"]),
+        ("if !A.?s", ["D317"]),
+        ("if A.?v", []),
+        ("if A.?v < A.?w && A.?v > A.?w", ["D313"]),
+        ("if A.?v < A.?w && A.?w < A.?v", ["D313"]),
+        ("if A.?v <= A.?w && A.?v >= A.?w", []),
+        ("if A.?v != A.?w && A.?v = A.?w", ["D313"]),
+        ("if A.?v < A.?v", ["D313"]),
+        ("if A.?v != A.?v", []),
+        ("if true && A.?v > 1", ["D316"]),
+        ("if 1 < 2", ["D316"]),
+        ("if A.?v > 1 || true", []),
+        ("and ?n = sum(B.?s) of A as B within 1 h from A if ?n > 1", ["D317"]),
+        ("and ?n = sum(B.?v) of A as B within 1 h from A if ?n > 1", []),
+        ("and ?n = max(B.?s) of A as B within 1 h from A if ?n > 1", ["D314"]),
+        ("and ?n = count(*) of A as B within 1 h from A and last A as C [ FILTER(STRLEN(?n) > 1) ] within 1 h from A", ["D317"]),
+        ("and not A as B within [0, 1 h] from A", ["D315"]),
+        ("and not A as B [ FILTER(?s = A.?s && A.?v = ?v) ] within [0, 1 h) from A", ["D315"]),
+        ("and not A as B [ FILTER(?s = A.?s && ?v > A.?v) ] within [0, 1 h) from A", []),
+        ("and not A as B [ FILTER(?s = A.?v) ] within [0, 1 h) from A", []),
+        ("and not A as B within 1 h from A", []),
+        ("delayed by 1 min and not A as B within [0, 1 h) from A", []),
+        ("and last A as C within 1 h from A and not A as B within [0, 1 h) from C", []),
+        ("and last A as C within 1 h from A and not A as B between C and C", ["D303"]),
+    ],
+)
+def test_warnings_of_rules(text: str, warnings: list[str]) -> None:
+    query = "query A = [ SELECT ?s ?v ?w { ?s :a ?v ; :b ?w } ]"
+    found = compile_rules([Document("x.dotr", f"{query} define E = [ [] a :E ] from A {text}")], {"": "http://example.org/"})
+    assert [d.code for d in found.diagnostics] == warnings
+
+
+def test_kinds_are_followed_from_event_to_event() -> None:
+    text = """
+    query A = [ SELECT ?s ?v { ?s :a ?v } ]
+    rule One define One = [ [] :x ?x ; :n ?n ] from A and ?n = count(*) of A as B within 1 h from A with One.?x = A.?s, One.?n = ?n
+    rule Two define Two = [ [] :x ?x ; :n ?n ] from One with Two.?x = One.?x, Two.?n = One.?n
+    rule Three define Three = [ [] a :T ] from Two if Two.?x > 5
+    rule Four define Four = [ [] a :T ] from Two if Two.?n = "5"
+    rule Again define Two = [ [] :x ?x ] from Two as Before delayed by 1 min with Two.?x = Before.?x, Two.?n = Before.?n
+    rule Any define Free = [ [] :x ?x ] from Free as Before delayed by 1 min with Free.?x = Before.?x
+    rule Five define Five = [ [] a :T ] from Free if Free.?x = 5
+    """
+    found = compile_rules([Document("x.dotr", text)], {"": "http://example.org/"})
+    assert [(d.code, d.span.text if d.span else "") for d in found.diagnostics] == [("D314", "Two.?x"), ("D314", "Two.?n")]

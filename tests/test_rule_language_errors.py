@@ -14,7 +14,7 @@ from dotr.model.places import Document
 
 ERRORS = Path(__file__).parent / "errors"
 CASES = sorted(ERRORS.glob("*.dotr"))
-FOUND_BY_THE_ENGINE = {Code.BACKGROUND_ALONE, Code.ONE_PARTITION}
+FOUND_BY_THE_ENGINE = {Code.BACKGROUND_ALONE, Code.ONE_PARTITION, Code.NEVER_TICKS}
 
 
 def messages(case: Path) -> str:

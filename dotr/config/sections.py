@@ -153,10 +153,16 @@ def keys_of(model: type[BaseModel], location: Location) -> list[str]:
         if isinstance(part, int) or not (isinstance(current, type) and issubclass(current, BaseModel)):
             continue
         field = current.model_fields.get(part)
-        current = field.annotation if field else None
-        arguments = getattr(current, "__args__", ())
-        current = next((a for a in (current, *arguments) if isinstance(a, type) and issubclass(a, BaseModel)), current)
+        current = _section_in(field.annotation if field else None)
     return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
+
+
+def _section_in(annotation: object) -> object:
+    """The section that a field holds, be it in a list, or optional; the annotation itself where there is none."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inside = (_section_in(argument) for argument in getattr(annotation, "__args__", ()))
+    return next((found for found in inside if isinstance(found, type) and issubclass(found, BaseModel)), annotation)
 
 
 def schema() -> str:

@@ -119,6 +119,14 @@ class Program:
                     ask(role.origin, role.source.query, role.source.reported)
         return tuple((label, plan(query, self.knowledge.background)) for label, query in questions)
 
+    @cached_property
+    def reported(self) -> Mapping[Label, tuple[Variable, ...]]:
+        """The labels of `facts_of_interest`, each with the attributes that its facts can have, sorted."""
+        found: dict[Label, set[Variable]] = {}
+        for label, asked in self._reported:
+            found.setdefault(label, set()).update(asked.select.projection)
+        return {label: tuple(sorted(names)) for label, names in found.items()}
+
     def facts_of_interest(self, instant: Instant) -> list[Event]:
         """All facts of all labels at an instant: projected attributes only, before temporal constraints."""
         closure = self.knowledge.close(instant.triples)
@@ -151,7 +159,13 @@ def compile_program(spec: ProgramSpec) -> Program:
     knowledge = Knowledge.load(triples, [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog])
     layout = lay_out(share(ruleset.rules))
     stage_one = StageOne(knowledge, layout.streams)
-    warnings = [*problems, *_contradictions(knowledge), *_static_queries(ruleset, stage_one), *_single_partitions(layout)]
+    warnings = [
+        *problems,
+        *_contradictions(knowledge),
+        *_static_queries(ruleset, stage_one),
+        *_idle_ticks(layout, stage_one),
+        *_single_partitions(layout),
+    ]
     return Program(spec, ruleset, knowledge, layout, stage_one, tuple(warnings))
 
 
@@ -189,6 +203,23 @@ def _static_queries(rules: RuleSet, stage_one: StageOne) -> list[Diagnostic]:
                     Severity.WARNING,
                 )
     return list(found.values())
+
+
+def _idle_ticks(layout: Layout, stage_one: StageOne) -> list[Diagnostic]:
+    """A warning for each `every … for` to which the background has no answer."""
+    ticking = {layout.streams[ticks.stream] for ticks in stage_one.ticks}
+    return [
+        Diagnostic(
+            "D503",
+            f"{placed.rule.anchor.label} never ticks: the background has no answer to its query",
+            placed.rule.anchor.span,
+            "Its query is asked of the background alone, not of the stream. Is a graph missing in `knowledge`?",
+            Severity.WARNING,
+        )
+        for layer in layout.layers
+        for placed in layer.rules
+        if isinstance(source := placed.rule.anchor.source, FactSource) and source.period is not None and source not in ticking
+    ]
 
 
 def _single_partitions(layout: Layout) -> list[Diagnostic]:

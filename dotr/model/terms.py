@@ -31,6 +31,8 @@ RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"
 OWL: Final = "http://www.w3.org/2002/07/owl#"
 PROV: Final = "http://www.w3.org/ns/prov#"
+WELL_KNOWN: Final[Prefixes] = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD, "prov": PROV}
+"""Prefixes that an author can be told the IRI of."""
 
 _ESCAPES: Final = {
     **{code: f"\\u{code:04X}" for code in (*range(0x20), 0x7F)},

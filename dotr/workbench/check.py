@@ -23,7 +23,8 @@ from dotr.languages.dotr import Code, RuleSet, compile_rules
 from dotr.model.places import Document, Span
 from dotr.runtimes.pipeline import check_files
 from dotr.workbench.bounds import State, state
-from dotr.workbench.rule_tests import is_test, read_cases, read_file
+from dotr.workbench.expectations import unknown_names
+from dotr.workbench.rule_tests import TestFile, is_test, read_cases, read_file
 
 _YAML: Final = (".yaml", ".yml")
 _KINDS: Final = (".dotr", ".dlog", *_YAML)
@@ -110,7 +111,7 @@ def _check_yaml(path: str, covered: set[str], programs: _Programs) -> list[Diagn
             test, problems = read_file(path)
             _cover(test.spec, covered)
             read_cases(test, problems)
-            return problems + _check_program(path, test.spec, problems, programs)
+            return problems + _check_program(path, test.spec, problems, programs, test)
         config = read_config(path)
         spec, problems = config.spec()
         _cover(spec, covered)
@@ -123,12 +124,17 @@ def _cover(spec: ProgramSpec, covered: set[str]) -> None:
     covered.update(os.path.realpath(document.name) for document in (*spec.rules, *spec.datalog))
 
 
-def _check_program(path: str, spec: ProgramSpec, missing: Sequence[Diagnostic], programs: _Programs) -> list[Diagnostic]:
-    """The problems of a program; where some of its files are missing, those that do not come of that."""
+def _check_program(
+    path: str, spec: ProgramSpec, missing: Sequence[Diagnostic], programs: _Programs, test: TestFile | None = None
+) -> list[Diagnostic]:
+    """The problems of a program, and of a test's names for what it has; where some of its files are missing, those that do not come of
+    that."""
     try:
         program = compile_program(spec)
         found = list(program.warnings)
         _remember(path, spec.rules, program.rules, programs)
+        if test is not None:
+            found += unknown_names(test, program)
         used = {rule.span.document.name for rule in program.rules.rules} | {query.span.document.name for query in program.rules.queries}
         found += [
             Diagnostic("C209", "this file holds no rule and no query", Span(document, 0, 0), "Is it the file meant?", Severity.WARNING)

@@ -13,13 +13,12 @@ from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.datalog.tokens import Kind, Token
 from dotr.model.algebra import Const, Slot, Var
 from dotr.model.places import Document, Span
-from dotr.model.terms import FALSE, OWL, RDF, RDF_TYPE, RDFS, TRUE, XSD, Prefixes, iri, literal, unescaped
+from dotr.model.terms import FALSE, RDF_TYPE, TRUE, WELL_KNOWN, XSD, Prefixes, iri, literal, unescaped
 
 TYPE: Final = Const(RDF_TYPE)
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _ESCAPED: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
-_WELL_KNOWN: Final = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
 
 
 class Unreadable(Exception):
@@ -114,8 +113,8 @@ class Reader:
         return namespace + (_ESCAPED.sub(r"\1", local) if "\\" in local else local)
 
     def _prefix_hint(self, prefix: str) -> str:
-        if prefix in _WELL_KNOWN:
-            return f"Add `PREFIX {prefix}: <{_WELL_KNOWN[prefix]}>` at the top of the file."
+        if prefix in WELL_KNOWN:
+            return f"Add `PREFIX {prefix}: <{WELL_KNOWN[prefix]}>` at the top of the file."
         known = ", ".join(sorted(f"{p}:" for p in self._prefixes)) or "none"
         return did_you_mean(prefix, sorted(self._prefixes)) or f"Declare it: `PREFIX {prefix}: <…>`. Known here: {known}."
 

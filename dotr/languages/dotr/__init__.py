@@ -21,6 +21,7 @@ from dotr.languages.dotr.fragments import read_fragments
 from dotr.languages.dotr.labels import check_labels
 from dotr.languages.dotr.names import resolve_names
 from dotr.languages.dotr.parse import parse
+from dotr.languages.dotr.pointless import check_pointless
 from dotr.languages.dotr.prefixes import resolve_prefixes
 from dotr.languages.dotr.program import Pass, Program
 from dotr.languages.dotr.windows import resolve_windows
@@ -42,6 +43,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     check_clauses,
     check_conditions,
     check_cycles,
+    check_pointless,
     emit,
 )
 

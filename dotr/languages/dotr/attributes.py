@@ -103,7 +103,7 @@ def _question(question: Question) -> Iterator[Diagnostic]:
         for name in _names(conditions):
             if name not in known and name not in question.select.projection:
                 instead = meant(name, [v for v in known if not is_hidden(v)])
-                hint = f"A comparison with it can only err, and is never true. {instead}".rstrip()
+                hint = f"It has no value: a comparison with it can only err, and BOUND of it is false. {instead}".rstrip()
                 yield warning(Code.NEVER_BOUND, f"?{name} is never bound in this query", scan.plain_variable(question.text, name), hint)
     for constraint in question.constraints:
         if _has_exists(constraint):
@@ -144,5 +144,5 @@ def _plain(name: Variable, place: Span, rule: RuleDraft, events: _Events) -> Dia
     aggregates = sorted(f"?{v}" for v in rule.aggregates)
     hint = f"Write {written}." if written else "Write L.?v for an attribute of the event L."
     if aggregates:
-        hint += f" The rule's aggregates are {', '.join(aggregates)}."
+        hint += f" The rule's aggregates are {', '.join(aggregates)}. {meant(name, sorted(rule.aggregates))}".rstrip()
     return Diagnostic(Code.PLAIN_VARIABLE, f"?{name} is no aggregate of the rule", place, hint)

@@ -49,6 +49,9 @@ class Code(StrEnum):
     NO_TIMER = "D312"
     NEVER_HOLDS = "D313"  # warning
     NEVER_COMPARABLE = "D314"  # warning
+    ANCHOR_NEGATED = "D315"  # warning
+    ALWAYS_HOLDS = "D316"  # warning
+    CAN_ONLY_ERR = "D317"  # warning
 
     # Events over rules.
     SAME_INSTANT_CYCLE = "D401"
@@ -57,3 +60,4 @@ class Code(StrEnum):
     # What only the engine can see.
     BACKGROUND_ALONE = "D501"  # warning
     ONE_PARTITION = "D502"  # warning
+    NEVER_TICKS = "D503"  # warning

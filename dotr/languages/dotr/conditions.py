@@ -1,52 +1,48 @@
-"""Pass 9: conditions that can never hold, as far as the text alone proves it; and what is never used.
+"""Pass 9: conditions that can never hold and operations that can only err, as far as the text alone proves it.
 
 Before: `FILTER(?v > 5 && ?v < 3)`. After: the same rules, and a warning at `?v`. Idea: a comparison of terms that have no kind in common
-(`kinds.py`) is never true; and of all that must hold together, no two comparisons of one variable with constants may exclude each other.
-Invariant: no false alarm. Numbers are held against each other as the coarsest type (xsd:float) would round them.
+(`kinds.py`) is never true; an argument of none of the kinds that a function takes (`domains.py`) makes it err; and of all that must hold
+together, no two comparisons of one variable with constants, or of the same two variables, may exclude each other.
+Invariant: no false alarm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from dotr.diagnostics import Diagnostic
 from dotr.expressions import condition
-from dotr.expressions.operators import to_double
-from dotr.expressions.values import EXACT_TYPES, NUMERIC, Number, read, single
 from dotr.languages.dotr import scan
 from dotr.languages.dotr.codes import Code
+from dotr.languages.dotr.conjuncts import Conjunct, constant, first_atom, listed, parts, place, shown
+from dotr.languages.dotr.domains import NUMERIC_AGGREGATES, Misused, misused, way_out
+from dotr.languages.dotr.exclusive import together
 from dotr.languages.dotr.kinds import ANYTHING, Kind, Kinds, Scope, aggregate_kinds, kind_of, kinds_in, kinds_of
 from dotr.languages.dotr.program import Origin, Program, Question, RoleDraft, RuleDraft, warning
 from dotr.languages.dotr.syntax import AggregateSyntax, ByLabel
-from dotr.languages.sparql import references
-from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Extend, Filter, Pattern, TimeOf, Var
+from dotr.model.algebra import Call, Const, Expression, Extend, Filter, Group, Pattern, Var
 from dotr.model.places import Span
-from dotr.model.terms import Label, Term, Variable, is_iri, literal_parts
+from dotr.model.terms import XSD, Label, Variable
 
-_MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _LITERALS: Final = frozenset({Kind.NUMBER, Kind.STRING, Kind.BOOLEAN})
+_NODES: Final = frozenset({Kind.IRI, Kind.BLANK})
 _ORDERED: Final = _LITERALS | {Kind.OTHER}
 
-_Atom: TypeAlias = Var | Attribute | TimeOf
 _Events: TypeAlias = Mapping[Label, Mapping[Variable, Kinds]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Conjunct:
-    """A condition, and the text in which it stands."""
-
-    expression: Expression
-    text: Span
 
 
 def check_conditions(program: Program) -> Program:
     events = _event_kinds(program)
-    problems = [p for query in program.queries if query.question for p in _judged(_where(query.question), _own(query.question), {})]
+    problems = [
+        p
+        for query in program.queries
+        if query.question
+        for p in (*_judged(_where(query.question), _own(query.question), {}), *_bindings(query.question))
+    ]
     for rule in program.rules:
         problems += _rule(rule, events)
-    return program.reporting([*problems, *(_unused(program) if program.sound else ())])
+    return program.reporting(problems)
 
 
 def _rule(rule: RuleDraft, events: _Events) -> Iterator[Diagnostic]:
@@ -56,20 +52,76 @@ def _rule(rule: RuleDraft, events: _Events) -> Iterator[Diagnostic]:
         own = _attributes(role, events)
         where = _where(role.question)
         own_problems = list(_judged(where, own, bound))
-        if role.origin is Origin.OWN:
+        if role.origin is Origin.OWN and role.question is not None:
             yield from own_problems
-        conjuncts = [_Conjunct(c, role.question.text) for c in role.question.constraints] if role.question else []
+            yield from _bindings(role.question)
+        conjuncts = [Conjunct(c, role.question.text) for c in role.question.constraints] if role.question else []
         if isinstance(role.syntax, ByLabel) and role.syntax.filters is not None:
-            conjuncts += [_Conjunct(c, role.syntax.filters) for c in role.filters]
+            conjuncts += [Conjunct(c, role.syntax.filters) for c in role.filters]
         if conjuncts:
             yield from (p for p in _judged([*where, *conjuncts], own, bound) if p not in own_problems)
         bound[role.label.text] = own
         if isinstance(clause, AggregateSyntax):
             argument = ANYTHING if clause.argument is None else own.get(clause.argument[1].text, ANYTHING)
+            yield from _aggregated(clause, argument)
             aggregates[clause.variable.text] = aggregate_kinds(clause.function.text, argument)
             bound[role.label.text] = {clause.variable.text: aggregates[clause.variable.text]}
     if rule.condition is not None and rule.syntax.condition is not None:
-        yield from _judged([_Conjunct(rule.condition, rule.syntax.condition)], aggregates, bound)
+        yield from _judged([Conjunct(rule.condition, rule.syntax.condition)], aggregates, bound)
+    for assignment, expression in zip(rule.syntax.assignments, rule.expressions, strict=False):
+        if expression is not None:
+            yield from _errors(Conjunct(expression, assignment.expression), aggregates, bound)
+
+
+def _aggregated(clause: AggregateSyntax, kinds: Kinds) -> Iterator[Diagnostic]:
+    """A sum or an average of what is never a number."""
+    function = clause.function.text.lower()
+    if function in NUMERIC_AGGREGATES and Kind.NUMBER not in kinds and clause.argument is not None:
+        variable = clause.argument[1]
+        hint = f"Here ?{variable.text} is {listed(kinds)}, so that ?{clause.variable.text} is unbound wherever there is an event."
+        yield warning(Code.CAN_ONLY_ERR, f"{function} takes numbers", variable.span, hint)
+
+
+def _bindings(question: Question) -> Iterator[Diagnostic]:
+    """What can only err in the BINDs of the WHERE group itself and in the SELECT line."""
+    pattern = question.select.pattern
+    while isinstance(pattern, Extend | Filter | Group):
+        if isinstance(pattern, Extend):
+            yield from _errors(Conjunct(pattern.expression, question.text), kinds_in(pattern.pattern), {})
+        pattern = pattern.pattern
+
+
+def _errors(conjunct: Conjunct, own: Mapping[Variable, Kinds], bound: Scope) -> Iterator[Diagnostic]:
+    """Where an expression holds an operation that can only err; the first for each place."""
+    said: set[Span] = set()
+    for wrong in misused(conjunct.expression, own, bound):
+        at, written = _misused_at(conjunct, wrong), shown(wrong.argument)
+        if at not in said:
+            said.add(at)
+            hint = f"Here {written} is {listed(wrong.kinds)}. {way_out(wrong, written)}".rstrip()
+            yield warning(Code.CAN_ONLY_ERR, f"{_operation(wrong.function)} can only err", at, hint)
+
+
+def _misused_at(conjunct: Conjunct, wrong: Misused) -> Span:
+    match first_atom(wrong.argument):
+        case Var(name) if wrong.function[0].isalpha():
+            return scan.argument_variable(conjunct.text, name, wrong.function)
+        case Var(name) if wrong.function in ("+", "-", "*", "/"):
+            return scan.compared_variable(conjunct.text, name, "+-*/")
+        case atom:
+            return place(conjunct, atom)
+
+
+def _operation(function: str) -> str:
+    match function:
+        case "!":
+            return "the negation"
+        case _ if function.startswith("<"):
+            return f"xsd:{function[len(XSD) + 1 : -1]}(…)"
+        case _ if function[0].isalpha() and not function.startswith("UNARY"):
+            return f"{function}(…)"
+        case _:
+            return "this arithmetic"
 
 
 def _own(question: Question) -> Mapping[Variable, Kinds]:
@@ -83,19 +135,33 @@ def _attributes(role: RoleDraft, events: _Events) -> Mapping[Variable, Kinds]:
 
 
 def _event_kinds(program: Program) -> _Events:
-    """The kinds of each event's attributes: those that the assignments of all rules give. Narrowed once, from anything: rules may be
-    recursive."""
+    """The kinds of each event's attributes: those that the assignments of all rules can give, from none on until nothing is added (rules
+    may be recursive). What never gets any is of an event that never happens, and is left open."""
+    nothing: Kinds = frozenset()
+    found: _Events = {label: dict.fromkeys(names, nothing) for label, names in program.events.items()}
+    while (more := _given(program, found)) != found:
+        found = more
+    return {label: {name: kinds or ANYTHING for name, kinds in names.items()} for label, names in found.items()}
+
+
+def _given(program: Program, events: _Events) -> _Events:
     found: dict[Label, dict[Variable, Kinds]] = {}
     for rule in program.rules:
-        bound = {role.label.text: _attributes(role, {}) for role in rule.roles}
+        bound = {role.label.text: _attributes(role, events) for role in rule.roles}
+        aggregates: dict[Variable, Kinds] = {}
+        for role, clause in zip(rule.roles[1:], rule.syntax.clauses, strict=True):
+            if isinstance(clause, AggregateSyntax):
+                own = bound[role.label.text]
+                argument = ANYTHING if clause.argument is None else own.get(clause.argument[1].text, ANYTHING)
+                aggregates[clause.variable.text] = aggregate_kinds(clause.function.text, argument)
         attributes = found.setdefault(rule.syntax.event.text, {})
         for assignment, expression in zip(rule.syntax.assignments, rule.expressions, strict=False):
-            kinds = ANYTHING if expression is None else kinds_of(expression, {}, bound)
+            kinds = ANYTHING if expression is None else kinds_of(expression, aggregates, bound)
             attributes[assignment.variable.text] = attributes.get(assignment.variable.text, frozenset()) | kinds
     return found
 
 
-def _where(question: Question | None) -> list[_Conjunct]:
+def _where(question: Question | None) -> list[Conjunct]:
     """The conditions of the WHERE group itself, which all hold of every solution."""
     if question is None:
         return []
@@ -109,32 +175,24 @@ def _where(question: Question | None) -> list[_Conjunct]:
             case _:
                 return ()
 
-    return [_Conjunct(expression, question.text) for expression in conditions(question.select.pattern)]
+    return [Conjunct(expression, question.text) for expression in conditions(question.select.pattern)]
 
 
 # --- conjunctions ---
 
 
-def _judged(conjuncts: Iterable[_Conjunct], own: Mapping[Variable, Kinds], bound: Scope) -> Iterator[Diagnostic]:
+def _judged(conjuncts: Iterable[Conjunct], own: Mapping[Variable, Kinds], bound: Scope) -> Iterator[Diagnostic]:
     """What can never hold among conditions that must all hold; at most one report for each."""
-    sound: list[_Conjunct] = []
-    for conjunct in (part for whole in conjuncts for part in _parts(whole)):
+    sound: list[Conjunct] = []
+    for conjunct in (part for whole in conjuncts for part in parts(whole)):
+        yield from _errors(conjunct, own, bound)
         reason = _never(conjunct.expression, own, bound)
         if reason is None:
             sound.append(conjunct)
         else:
             code, message, hint = reason
-            yield warning(code, message, _place(conjunct), hint)
-    yield from _together(sound, own, bound)
-
-
-def _parts(conjunct: _Conjunct) -> Iterator[_Conjunct]:
-    match conjunct.expression:
-        case Call("&&", arguments):
-            for argument in arguments:
-                yield from _parts(_Conjunct(argument, conjunct.text))
-        case _:
-            yield conjunct
+            yield warning(code, message, place(conjunct), hint)
+    yield from together(sound)
 
 
 _Reason: TypeAlias = tuple[Code, str, str]
@@ -142,10 +200,13 @@ _Reason: TypeAlias = tuple[Code, str, str]
 
 def _never(expression: Expression, own: Mapping[Variable, Kinds], bound: Scope) -> _Reason | None:
     """Why a condition can never hold, if it cannot."""
-    if _constant(expression):
+    if constant(expression):
         if condition(expression, ())():
             return None
         return Code.NEVER_HOLDS, "this condition is constant, and false or an error", "Leave it out, or compare with a variable."
+    kinds = kinds_of(expression, own, bound)
+    if kinds and kinds <= _NODES:
+        return Code.NEVER_HOLDS, f"{listed(kinds)} is no condition", "Compare it, or ask BOUND(…)."
     match expression:
         case Call("&&", arguments):
             return next((reason for a in arguments if (reason := _never(a, own, bound))), None)
@@ -154,23 +215,17 @@ def _never(expression: Expression, own: Mapping[Variable, Kinds], bound: Scope) 
             return reasons[0] if all(reasons) else None
         case Call(("=" | "!=" | "<" | "<=" | ">" | ">=") as operator, (left, right)):
             a, b = kinds_of(left, own, bound), kinds_of(right, own, bound)
-            return None if _comparable(operator, a, b) else _clash(left, a, right, b)
+            if not _comparable(operator, a, b):
+                return _clash(left, a, right, b)
+            if operator in ("<", ">") and left == right:
+                return Code.NEVER_HOLDS, f"{shown(left)} is compared with itself", "Compare it with another event's: M.?v."
+            return None
         case Call("IN", (tested, *members)) if members:
             a = kinds_of(tested, own, bound)
             clashes = [(member, b) for member in members if not _comparable("=", a, b := kinds_of(member, own, bound))]
             return _clash(tested, a, *clashes[0]) if len(clashes) == len(members) else None
         case _:
             return None
-
-
-def _constant(expression: Expression) -> bool:
-    match expression:
-        case Const():
-            return True
-        case Call(_, arguments):
-            return all(map(_constant, arguments))
-        case _:
-            return False
 
 
 def _comparable(operator: str, a: Kinds, b: Kinds) -> bool:
@@ -185,7 +240,7 @@ def _comparable(operator: str, a: Kinds, b: Kinds) -> bool:
 
 
 def _clash(left: Expression, a: Kinds, right: Expression, b: Kinds) -> _Reason:
-    hint = f"Here {_shown(left)} is {_listed(a)}, and {_shown(right)} is {_listed(b)}."
+    hint = f"Here {shown(left)} is {listed(a)}, and {shown(right)} is {listed(b)}."
     if _is_number_in_quotes(left) or _is_number_in_quotes(right):
         hint += " Write the number without quotes."
     elif a & b:
@@ -195,154 +250,3 @@ def _clash(left: Expression, a: Kinds, right: Expression, b: Kinds) -> _Reason:
 
 def _is_number_in_quotes(expression: Expression) -> bool:
     return isinstance(expression, Const) and kind_of(expression.term) is Kind.STRING and expression.term[1:-1].replace(".", "", 1).isdigit()
-
-
-def _listed(kinds: Kinds) -> str:
-    return " or ".join(kind.value for kind in Kind if kind in kinds)
-
-
-def _shown(expression: Expression) -> str:
-    match expression:
-        case Var(name):
-            return f"?{name}"
-        case Attribute(label, name):
-            return f"{label}.?{name}"
-        case TimeOf(label):
-            return f"time({label})"
-        case Const(term):
-            return _written(term)
-        case Call(function, _) if function[0].isalpha():
-            return f"{function}(…)"
-        case _:
-            return "the expression"
-
-
-def _written(term: Term) -> str:
-    """A term as an author would write it, but for prefixes."""
-    return literal_parts(term)[0] if not is_iri(term) and kind_of(term) in (Kind.NUMBER, Kind.BOOLEAN) else term
-
-
-# --- what comparisons with constants leave of one variable ---
-
-
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """`atom operator term`."""
-
-    atom: _Atom
-    operator: str
-    term: Term
-    conjunct: _Conjunct
-
-    def __str__(self) -> str:
-        return f"{_shown(self.atom)} {self.operator} {_written(self.term)}"
-
-
-def _together(conjuncts: Sequence[_Conjunct], own: Mapping[Variable, Kinds], bound: Scope) -> Iterator[Diagnostic]:
-    """One report for each variable of which nothing is left."""
-    compared: dict[_Atom, list[_Compared]] = {}
-    for conjunct in conjuncts:
-        if (found := _compared(conjunct)) is not None:
-            compared.setdefault(found.atom, []).append(found)
-    for atom, comparisons in compared.items():
-        pair = next(((a, b) for i, b in enumerate(comparisons) for a in comparisons[:i] if _exclude(a, b)), None)
-        if pair is not None:
-            hint = "One of them must go, or they belong on both sides of ||."
-            yield warning(Code.NEVER_HOLDS, f"{pair[0]} and {pair[1]} never hold together", _place(pair[1].conjunct, atom), hint)
-
-
-def _compared(conjunct: _Conjunct) -> _Compared | None:
-    match conjunct.expression:
-        case Call(("=" | "<" | "<=" | ">" | ">=") as operator, (Var() | Attribute() | TimeOf() as atom, Const(term))):
-            return _Compared(atom, operator, term, conjunct)
-        case Call(("=" | "<" | "<=" | ">" | ">=") as operator, (Const(term), Var() | Attribute() | TimeOf() as atom)):
-            return _Compared(atom, _MIRRORED[operator], term, conjunct)
-        case _:
-            return None
-
-
-def _exclude(a: _Compared, b: _Compared) -> bool:
-    """Whether no term satisfies both."""
-    kinds = kind_of(a.term), kind_of(b.term)
-    if Kind.OTHER in kinds:
-        return False
-    if kinds[0] is not kinds[1]:
-        return True
-    x, y = read(a.term), read(b.term)
-    if type(x) in NUMERIC and type(y) in NUMERIC:
-        return _apart(a.operator, x, b.operator, y) or _apart(b.operator, y, a.operator, x)  # type: ignore[arg-type]
-    return a.operator == b.operator == "=" and x != y
-
-
-def _apart(above: str, low: Number, below: str, high: Number) -> bool:
-    """Whether what is `above` (`=`, `>`, `>=`) the one number cannot be `below` (`=`, `<`, `<=`) the other.
-
-    >>> _apart(">", 5, "<", 3), _apart(">", 5, "<", 5), _apart(">=", 5, "<=", 5), _apart("<", 5, ">", 3)
-    (True, True, False, False)
-    """
-    if above not in ("=", ">", ">=") or below not in ("=", "<", "<="):
-        return False
-    if single(to_double(low)) > single(to_double(high)):
-        return True
-    alike = type(low) is type(high) or {type(low), type(high)} <= EXACT_TYPES
-    return alike and low == high and (above == ">" or below == "<")
-
-
-# --- places ---
-
-
-def _place(conjunct: _Conjunct, atom: _Atom | None = None) -> Span:
-    """Where a condition stands, as near as its text tells: at what it compares."""
-    atom = atom or _first_atom(conjunct.expression)
-    match atom:
-        case Var(name):
-            return scan.compared_variable(conjunct.text, name)
-        case Attribute(label, name):
-            found = [r.span for r in references(conjunct.text) if (r.label, r.variable) == (label, name)]
-            if not found:  # the variable of an aggregate
-                return scan.compared_variable(conjunct.text, name)
-        case TimeOf(label):
-            found = [r.span for r in references(conjunct.text) if (r.label, r.variable) == (label, None)]
-        case None:
-            found = [Span(conjunct.text.document, *t.span()) for t in scan.tokens(conjunct.text) if t[0].lower() == "filter"]
-    return found[-1] if found else conjunct.text
-
-
-def _first_atom(expression: Expression) -> _Atom | None:
-    match expression:
-        case Var() | Attribute() | TimeOf():
-            return expression
-        case Call(_, arguments):
-            return next((atom for argument in arguments if (atom := _first_atom(argument))), None)
-        case Const() | Exists():
-            return None
-
-
-# --- what is never used ---
-
-
-def _unused(program: Program) -> Iterator[Diagnostic]:
-    for rule in program.rules:
-        yield from _unused_aggregates(rule)
-    yield from _unused_queries(program)
-
-
-def _unused_aggregates(rule: RuleDraft) -> Iterator[Diagnostic]:
-    """An aggregate that no text of the rule names again, and whose events it does not consume, changes nothing."""
-    consumed = {word.text for word in rule.syntax.consuming}
-    for clause in rule.syntax.clauses:
-        if isinstance(clause, AggregateSyntax) and clause.event.label.text not in consumed:
-            name = clause.variable.text
-            if sum(token.lastgroup == "variable" and token[0][1:] == name for token in scan.tokens(rule.syntax.span)) == 1:
-                hint = f"Use ?{name} in `if`, in `with` or in a later clause, or leave the clause out: it changes nothing."
-                yield warning(Code.UNUSED_AGGREGATE, f"?{name} is never used", clause.variable.span, hint)
-
-
-def _unused_queries(program: Program) -> Iterator[Diagnostic]:
-    """A shared query that no rule reads, in a file that has rules."""
-    read = {role.read.text for rule in program.rules for role in rule.roles}
-    with_rules = {id(rule.syntax.span.document) for rule in program.rules}
-    for query in program.queries:
-        label = query.syntax.label
-        if label.text not in read and id(label.span.document) in with_rules:
-            yield warning(Code.UNUSED_QUERY, f"no rule reads {label.text}", label.span, "Leave the query out, or let a rule read it.")

@@ -1,21 +1,19 @@
 """The grammar of rule files, in pyparsing: text to the syntax tree, one statement after the other.
 
-Idea: terminals skip blanks and comments themselves, keep their place, and note what they looked for in vain at the furthest place
-reached; that is the error message. A statement that does not parse becomes one diagnostic, and parsing goes on at the next line that
-starts a statement, so that every broken statement of a file is reported. No packrat: alternatives differ in their first words.
+A statement that does not parse becomes one diagnostic (`terminals.py`), and parsing goes on at the next line that starts a statement, so
+that every broken statement of a file is reported. No packrat: alternatives differ in their first words.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyparsing as pp
 
-from dotr.diagnostics import Diagnostic, Refused, did_you_mean
+from dotr.diagnostics import Diagnostic
 from dotr.languages.dotr import scan
-from dotr.languages.dotr.codes import Code
 from dotr.languages.dotr.syntax import (
     AbsentSyntax,
     AggregateSyntax,
@@ -36,182 +34,17 @@ from dotr.languages.dotr.syntax import (
     WindowSyntax,
     Word,
 )
+from dotr.languages.dotr.terminals import Bracketed, Broken, End, Expression, Furthest, Mark, Recovery, Terminal
 from dotr.model.places import Document, Span
 from dotr.model.rules import Mode
 from dotr.model.terms import unescaped
 
 _NOT_RESERVED: Final = rf"(?!(?i:{'|'.join(sorted(scan.RESERVED))})(?!\w))"
 _NAME: Final = rf"(?!(?i:{'|'.join(sorted(scan.RESERVED - {'every'}))})(?!\w))\w+(?:-\w+)*"
-_STATEMENT: Final = re.compile(
-    rf"(?:^|;)[^\S\n]*({scan.STATEMENT}|(?i:prefix)\s+[\w.-]*:|(?i:rule)\s+\w|(?i:query|define)\s+\w+\s*=)", re.MULTILINE
-)
 _STRING: Final = r"\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'"
 _LONG_STRING: Final = r"\"{3}(?:[^\"\\]|\\.|\"{1,2}(?!\"))*\"{3}|'{3}(?:[^'\\]|\\.|'{1,2}(?!'))*'{3}"
-_LABEL: Final = re.compile(r"\b(?i:query|define)\s+(\w+)")
-
 _Made: TypeAlias = Any
 """What a parse action makes: pyparsing hands it on untyped; the syntax nodes check it again."""
-
-
-class _Furthest:
-    """What was looked for in vain at the furthest place of the statement being parsed."""
-
-    def __init__(self, document: Document) -> None:
-        self.document = document
-        self.problems: list[Diagnostic] = []
-        self.clear()
-
-    def clear(self) -> None:
-        self.place = -1
-        self.expected: list[str] = []
-        self.known: Diagnostic | None = None
-
-    def note(self, place: int, expected: str) -> None:
-        if place > self.place:
-            self.place, self.expected, self.known = place, [], None
-        if place == self.place and expected not in self.expected:
-            self.expected.append(expected)
-
-    def note_known(self, diagnostic: Diagnostic) -> None:
-        """A problem that is understood better than by what could have stood in its place."""
-        place = diagnostic.span.start if diagnostic.span else 0
-        if place >= self.place:
-            self.place, self.expected, self.known = place, [], diagnostic
-
-    def diagnostic(self) -> Diagnostic:
-        if self.known is not None:
-            return self.known
-        text, expected = self.document.text, _in_words(self.expected)
-        found = scan.TOKEN.match(text, self.place)
-        if found is None:
-            end = len(text[: self.place].rstrip())
-            return Diagnostic(Code.UNEXPECTED, f"expected {expected}, found the end of the file", Span(self.document, max(0, end - 1), end))
-        place = Span(self.document, found.start(), found.end())
-        word = found[0].split("\n", 1)[0]
-        return Diagnostic(Code.UNEXPECTED, f"expected {expected}, found {word!r}", place, self._way_out(word))
-
-    def _way_out(self, word: str) -> str:
-        if word.lower() in scan.RESERVED and any("label" in e or "name" in e for e in self.expected):
-            return f"{word!r} is a word of the language and cannot be a label or a name."
-        if word.lower() == "and" and "'with'" in self.expected:
-            return "A clause `and …` stands before `if`; in an expression write &&."
-        if word.lower() == "between" and "'within'" in self.expected:
-            return "Only `not` and aggregates look between two events; each, last and first take a window: within 5 min from …"
-        meant = did_you_mean(word.lower(), [e.strip("'") for e in self.expected if e.startswith("'")])
-        return meant or _HINTS.get(self.expected[0] if self.expected else "", "")
-
-
-def _in_words(expected: Sequence[str]) -> str:
-    return f"{', '.join(expected[:-1])} or {expected[-1]}" if len(expected) > 1 else expected[0] if expected else "nothing more"
-
-
-_HINTS: Final = {
-    "'each'": "After `and` comes `each E`, `last E`, `first E`, `not E` or `?x = count(*) of E`.",
-    "a unit of time": "Write durations like 5 min, 1 h 30 min or 250 ms.",
-    "a duration": "Write `within 5 min from …` or an interval like `within [0, 5 min] from …`.",
-    "'PREFIX'": "A statement starts with PREFIX, query, rule or define.",
-}
-
-
-class _Terminal(pp.Token):
-    """A regular expression behind blanks and comments; gives a Word, or nothing if it is not kept."""
-
-    def __init__(self, furthest: _Furthest, pattern: str, description: str, *, keep: bool = True) -> None:
-        super().__init__()
-        self.furthest = furthest
-        self.pattern = re.compile(pattern, re.DOTALL)
-        self.description = description
-        self.keep = keep
-        self.leave_whitespace()
-
-    def _generateDefaultName(self) -> str:
-        return self.description
-
-    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
-        start = _skip(instring, loc)
-        found = self.pattern.match(instring, start)
-        if found is None:
-            self.fail(instring, start)
-        end = found.end()
-        return end, [Word(found[0], Span(self.furthest.document, start, end))] if self.keep else []
-
-    def fail(self, text: str, place: int, *, known: Diagnostic | None = None) -> NoReturn:
-        if known is not None:
-            self.furthest.note_known(known)
-        else:
-            self.furthest.note(place, self.description)
-        raise pp.ParseException(text, place, self.description, self)
-
-
-class _Bracketed(_Terminal):
-    """`[ … ]` around a text of another language; gives the Span between the brackets."""
-
-    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
-        start = _skip(instring, loc)
-        if not instring.startswith("[", start):
-            self.fail(instring, start)
-        try:
-            end = scan.bracketed(self.furthest.document, start)
-        except Refused as refused:
-            self.fail(instring, start, known=refused.diagnostics[0])
-        return end, [Span(self.furthest.document, start + 1, end - 1)]
-
-
-class _Expression(_Terminal):
-    """A SPARQL expression up to the next word of the rule; gives its Span."""
-
-    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
-        start = _skip(instring, loc)
-        try:
-            end = scan.expression(self.furthest.document, start)
-        except Refused as refused:
-            self.fail(instring, start, known=refused.diagnostics[0])
-        if end == start:
-            self.fail(instring, start)
-        return end, [Span(self.furthest.document, start, end)]
-
-
-class _Mark(_Terminal):
-    """The offset reached: where a statement ends."""
-
-    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
-        return loc, [loc]
-
-
-class _Recovery(_Terminal):
-    """What no statement can read: reported, and skipped up to the next statement."""
-
-    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
-        start = _skip(instring, loc)
-        if start >= len(instring):
-            raise pp.ParseException(instring, start, self.description, self)
-        furthest = self.furthest
-        furthest.problems.append(furthest.diagnostic())
-        wanted = max(furthest.place, start + 1)
-        furthest.clear()
-        line = instring.rfind("\n", 0, wanted) + 1
-        end = next((found.start(1) for found in _STATEMENT.finditer(instring, line) if found.start(1) >= wanted), len(instring))
-        return end, [_Broken(tuple(_LABEL.findall(instring, start, end)))]
-
-
-class _Broken(tuple[str, ...]):
-    """The labels that a statement which could not be read seems to define."""
-
-    __slots__ = ()
-
-
-class _End(_Terminal):
-    """The end of the text."""
-
-    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
-        if _skip(instring, loc) < len(instring):
-            self.fail(instring, _skip(instring, loc))
-        return loc, []
-
-
-def _skip(text: str, place: int) -> int:
-    found = scan.SKIP.match(text, place)
-    return found.end() if found else place
 
 
 class Grammar:
@@ -219,12 +52,12 @@ class Grammar:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self.furthest = _Furthest(document)
+        self.furthest = Furthest(document)
         self._label = self._terminal(_NOT_RESERVED + r"[^\W\d]\w*", "a label")
         self._variable = _made(self._terminal(r"[?$]\w+", "a variable"), lambda t: Word(t[0].text[1:], t[0].span))
         self._string = _made(self._terminal(f"{_LONG_STRING}|{_STRING}", "a string"), _unquoted)
-        self._text = _Bracketed(self.furthest, "", "'['")
-        statements = pp.MatchFirst([self._prefix(), self._query(), self._rule(), _Recovery(self.furthest, "", "a statement")])
+        self._text = Bracketed(self.furthest, "", "'['")
+        statements = pp.MatchFirst([self._prefix(), self._query(), self._rule(), Recovery(self.furthest, "", "a statement")])
         self._statements = pp.ZeroOrMore(statements).parse_with_tabs()
 
     def parse(self) -> tuple[DocumentSyntax, tuple[Diagnostic, ...]]:
@@ -233,18 +66,18 @@ class Grammar:
         prefixes = tuple(m for m in made if isinstance(m, PrefixSyntax))
         queries = tuple(m for m in made if isinstance(m, QuerySyntax))
         rules = tuple(m for m in made if isinstance(m, RuleSyntax))
-        broken = frozenset(label for m in made if isinstance(m, _Broken) for label in m)
+        broken = frozenset(label for m in made if isinstance(m, Broken) for label in m)
         return DocumentSyntax(self.document, prefixes, queries, rules, broken), tuple(self.furthest.problems)
 
     def _terminal(self, pattern: str, description: str) -> pp.ParserElement:
-        return _Terminal(self.furthest, pattern, description)
+        return Terminal(self.furthest, pattern, description)
 
     def _keyword(self, word: str, *, keep: bool = False) -> pp.ParserElement:
         shown = word.upper() if word == "prefix" else word
-        return _Terminal(self.furthest, rf"(?i:{word})(?!\w)", f"'{shown}'", keep=keep)
+        return Terminal(self.furthest, rf"(?i:{word})(?!\w)", f"'{shown}'", keep=keep)
 
     def _mark(self, mark: str, *, keep: bool = False) -> pp.ParserElement:
-        return _Terminal(self.furthest, re.escape(mark), f"'{mark}'", keep=keep)
+        return Terminal(self.furthest, re.escape(mark), f"'{mark}'", keep=keep)
 
     def _prefix(self) -> pp.ParserElement:
         name = _made(self._terminal(r"(?:[^\W\d][\w.-]*)?:", "a prefix with its colon"), lambda t: Word(t[0].text[:-1], t[0].span))
@@ -258,7 +91,7 @@ class Grammar:
         name = self._terminal(_NAME, "the rule's name")
         head = self._keyword("rule", keep=True) + name + pp.Opt(self._string, default=None)
         clauses = _listed(pp.ZeroOrMore(self._keyword("and") + self._clause()))
-        condition = self._keyword("if") + _Expression(self.furthest, "", "an expression")
+        condition = self._keyword("if") + Expression(self.furthest, "", "an expression")
         assignments = self._keyword("with") + self._separated(self._assignment())
         consuming = self._keyword("consuming") + self._separated(self._label)
         following = pp.MatchFirst([self._keyword(word) for word in ("prefix", "query", "rule", "define")])
@@ -275,8 +108,8 @@ class Grammar:
             + _listed(pp.Opt(assignments))
             + _listed(pp.Opt(consuming))
             + pp.Opt(self._mark(";"))
-            + _Mark(self.furthest, "", "an end")
-            + pp.FollowedBy(_End(self.furthest, "", "the end") | following)
+            + Mark(self.furthest, "", "an end")
+            + pp.FollowedBy(End(self.furthest, "", "the end") | following)
         )
         return _made(rule, self._made_rule)
 
@@ -291,7 +124,7 @@ class Grammar:
         return item + pp.ZeroOrMore(self._mark(",") + item)
 
     def _assignment(self) -> pp.ParserElement:
-        expression = _Expression(self.furthest, "", "an expression")
+        expression = Expression(self.furthest, "", "an expression")
         return _made(self._label + self._mark(".") + self._variable + self._mark("=") + expression, lambda t: AssignmentSyntax(*t))
 
     def _event(self) -> pp.ParserElement:

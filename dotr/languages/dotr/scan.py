@@ -120,8 +120,8 @@ def plain_variable(span: Span, name: str) -> Span:
     return span
 
 
-def compared_variable(span: Span, name: str) -> Span:
-    """Where a variable first stands beside an operator that compares; where it does not, its first place.
+def compared_variable(span: Span, name: str, marks: str = "=<>!") -> Span:
+    """Where a variable first stands beside an operator that compares, or one of other marks; where it does not, its first place.
 
     >>> text = "SELECT ?v WHERE { ?s :value ?v FILTER(?v > 60) }"
     >>> compared_variable(Span(Document("", text), 0, len(text)), "v").start
@@ -129,10 +129,35 @@ def compared_variable(span: Span, name: str) -> Span:
     """
     found = list(tokens(span))
     for before, token, after in zip([None, *found], found, [*found[1:], None], strict=False):
-        own = token.lastgroup == "variable" and token[0][1:] == name and not (before and before[0] == "." and before.end() == token.start())
-        if own and any(beside is not None and beside[0] in ("=", "<", ">", "!") for beside in (before, after)):
+        if _is_own(token, name, before) and any(beside is not None and beside[0] in marks for beside in (before, after)):
             return Span(span.document, token.start(), token.end())
     return plain_variable(span, name)
+
+
+def argument_variable(span: Span, name: str, function: str) -> Span:
+    """Where a variable first stands between the brackets of a function; where it does not, its first place.
+
+    >>> text = "SELECT ?v WHERE { ?s :value ?v FILTER(STRLEN(STR(?v)) > strlen(?v)) }"
+    >>> argument_variable(Span(Document("", text), 0, len(text)), "v", "STRLEN").start
+    49
+    """
+    depth = 0
+    before: re.Match[str] | None = None
+    for token in tokens(span):
+        if token[0] == "(" and (depth or (before is not None and before[0].upper() == function)):
+            depth += 1
+        elif token[0] == ")" and depth:
+            depth -= 1
+        elif depth and _is_own(token, name, before):
+            return Span(span.document, token.start(), token.end())
+        before = token
+    return plain_variable(span, name)
+
+
+def _is_own(token: re.Match[str], name: str, before: re.Match[str] | None) -> bool:
+    """Whether a token is a variable, and not that of `M.?v`."""
+    attribute = before is not None and before[0] == "." and before.end() == token.start()
+    return token.lastgroup == "variable" and token[0][1:] == name and not attribute
 
 
 def _check_pair(document: Document, opened: int, closed: int) -> None:

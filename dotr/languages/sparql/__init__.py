@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pyparsing import ParserElement
 
 from dotr.diagnostics import Diagnostic, Refused, refuse
 from dotr.languages.sparql import grammar
+from dotr.languages.sparql.meant import meant
 from dotr.languages.sparql.queries import Queries
 from dotr.languages.sparql.scope import in_scope, variables
 from dotr.languages.sparql.scope import references as references_of
@@ -69,6 +70,9 @@ def parse_expression(span: Span, prefixes: Prefixes) -> Expression:
     return _read(tokens, grammar.EXPRESSION, read, forbidden="")
 
 
+_FILTERS: Final = "Conditions behind a label are written [ FILTER(…) ]; a query of the rule's own is Label = [ SELECT … ]."
+
+
 def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
     """The conditions of `FILTER(…) FILTER(…)`, as behind an event's label; none where the text is empty."""
     tokens = scan(span, prefixes)
@@ -80,7 +84,7 @@ def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
         parts = node.part or [] if node.name == "GroupGraphPatternSub" else [node]
         for part in parts:
             if part.name != "Filter":
-                reading.problem("Q101", "only FILTERs may stand here", reading.span(part))
+                reading.problem("Q101", "only FILTERs may stand here", reading.span(part), _FILTERS)
         return tuple(reading.expression(c) for part in parts if part.name == "Filter" for c in reading.conjuncts(part.expr))
 
     return _read(tokens, grammar.GROUP, read, forbidden="", around=("{ ", " }"))
@@ -151,7 +155,7 @@ def _read(
     try:
         tree = grammar.parse(element, f"{before}{text}{after}")
     except grammar.Unparsed as stopped:
-        raise Refused([_unexpected(tokens, starts, stopped, len(before))]) from None
+        raise Refused([_unexpected(tokens, starts, stopped, len(before), _FILTERS if element is grammar.GROUP else "")]) from None
     reading = Queries(tokens, forbidden)
     with grammar.deep():
         result = read(reading, tree)
@@ -160,13 +164,14 @@ def _read(
     return result
 
 
-def _unexpected(tokens: Scan, starts: list[int], stopped: grammar.Unparsed, shift: int) -> Diagnostic:
+def _unexpected(tokens: Scan, starts: list[int], stopped: grammar.Unparsed, shift: int, filters: str) -> Diagnostic:
     if stopped.offset is None:
         return Diagnostic("Q117", "this is nested too deeply", tokens.span, "Split it into several conditions or sub-queries.")
     offset = stopped.offset - shift
     index = next((i for i, start in enumerate(starts) if start >= offset), None)
-    expected = [word for word in stopped.expected if word not in REFUSED and word not in ("?", "$", "#")]
+    expected = [word for word in stopped.expected if word not in REFUSED and word not in ("?", "$", "#", ":")]
     hint = f"Expected here: {' '.join(expected)}" if 0 < len(expected) <= 8 else ""
+    hint = meant(tokens.tokens, index) or filters or hint
     if index is None:
         end = tokens.tokens[-1].span.end
         return Diagnostic("Q101", "the text ends too early", Span(tokens.span.document, max(end - 1, tokens.span.start), end), hint)

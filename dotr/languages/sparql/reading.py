@@ -206,7 +206,7 @@ class Reading:
         assert token is not None
         name = function.term if isinstance(function, Const) else ""
         if name not in CASTS:
-            hint = did_you_mean(name, list(CASTS)) or "Functions with an IRI are the casts, such as xsd:integer(?x)."
+            hint = _cast_meant(name, token.text) or "Functions with an IRI are the casts, such as xsd:integer(?x)."
             self.problem("Q115", f"there is no function {token.text}", token.span, hint)
         elif len(arguments) != 1 or node.distinct:
             self.problem("Q115", f"{token.text} takes one argument, and no DISTINCT", token.span)
@@ -250,3 +250,9 @@ def _signed(token: Token) -> Const:
     assert isinstance(token.noun, Const)
     term: Term = token.noun.term
     return Const(f'"{token.sign}{term[1:]}')
+
+
+def _cast_meant(name: Term, written: str) -> str:
+    """The cast that a name may have been meant for, with its prefix if that has one."""
+    near = did_you_mean(name, list(CASTS))
+    return near if written.startswith("<") else near.replace(f"<{XSD}", f"{written.partition(':')[0]}:").replace(">", "")

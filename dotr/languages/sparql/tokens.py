@@ -20,7 +20,7 @@ from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.sparql.words import KEYWORDS, REFUSED
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span
-from dotr.model.terms import XSD, iri, literal, unescaped
+from dotr.model.terms import WELL_KNOWN, XSD, iri, literal, unescaped
 
 
 class Kind(Enum):
@@ -224,15 +224,33 @@ def _word(result: Scan, raw: list[_Raw], position: int) -> int:
     upper = this.text.upper()
     if upper in REFUSED:
         code, reason, hint = REFUSED[upper]
-        result.report(code, reason, this.start, this.end, hint)
+        if not (upper == "NAMED" and result.tokens and result.tokens[-1].text.upper() == "FROM"):
+            result.report(code, reason, this.start, this.end, hint)
     elif upper not in KEYWORDS and this.text != "a":
-        hint = (
-            did_you_mean(upper, sorted(KEYWORDS))
-            or "Variables begin with ?, names need a prefix (:name) or angle brackets, text needs quotes."
-        )
-        result.report("Q103", f"unknown word {this.text}", this.start, this.end, hint)
+        third = raw[position + 2] if texts[:1] == ["."] and groups[1:2] == ["word"] else None
+        if third is not None and third.start == this.end + 1:
+            hint = f"An attribute of another event has a question mark: {this.text}.?{third.text}"
+            result.report("Q103", f"unknown word {this.text}.{third.text}", this.start, third.end, hint)
+            return 3
+        result.report("Q103", f"unknown word {this.text}", this.start, this.end, _word_meant(upper))
     result.tokens.append(Token(Kind.WORD, this.text, result.at(this.start, this.end)))
     return 1
+
+
+def _word_meant(upper: str) -> str:
+    if upper in _SYMBOLS:
+        return f"Write {_SYMBOLS[upper]}."
+    around = did_you_mean(upper.lower(), _AROUND)
+    return (
+        around
+        or did_you_mean(upper, sorted(KEYWORDS))
+        or "Variables begin with ?, names need a prefix (:name) or angle brackets, text needs quotes."
+    )
+
+
+_SYMBOLS: Final = {"AND": "&&", "OR": "||"}
+_AROUND: Final = ("consuming", "with", "within")
+"""Words of the rule around an expression, which may have been meant to end it."""
 
 
 def _number(text: str) -> str:
@@ -260,12 +278,14 @@ def _resolve(result: Scan, raw: _Raw) -> str:
             return name
         if result.base:
             return result.base.partition("#")[0] + name if name[:1] == "#" else urljoin(result.base, name)
-        result.report("Q105", f"{raw.text} is a relative IRI", raw.start, raw.end, "Write it in full, or declare a BASE in the query.")
+        hint = "Not equal is written !=." if raw.text == "<>" else "Write it in full, or declare a BASE in the query."
+        result.report("Q105", f"{raw.text} is a relative IRI", raw.start, raw.end, hint)
         return "relative:" + name
     prefix, local = raw.text.split(":", 1)
     if prefix not in result.prefixes:
         known = ", ".join(sorted(f"{p}:" for p in result.prefixes)) or "none"
-        hint = did_you_mean(prefix, sorted(result.prefixes)) or f"Declare it with PREFIX. Declared: {known}."
+        declare = f"Declare it: PREFIX {prefix}: <{WELL_KNOWN[prefix]}>" if prefix in WELL_KNOWN else "Declare it with PREFIX."
+        hint = did_you_mean(prefix, sorted(result.prefixes)) or f"{declare} Declared: {known}."
         result.report("Q104", f"unknown prefix {prefix}:", raw.start, raw.start + len(prefix) + 1, hint)
         return f"unknown:{raw.text}"
     return result.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)

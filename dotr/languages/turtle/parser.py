@@ -18,11 +18,10 @@ from dotr.languages.turtle import tokens
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot, TemplateTriple
-from dotr.model.terms import RDF, RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, XSD, Prefixes, iri, is_iri, literal, unescaped
+from dotr.model.terms import RDF, RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, WELL_KNOWN, XSD, Prefixes, iri, is_iri, literal, unescaped
 
 _FRESH: Final = "dotr_id"
 _BRACE: Final = "Write \\u007B for a brace that is text."
-_KNOWN: Final = {"rdf": RDF, "xsd": XSD, "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "owl": "http://www.w3.org/2002/07/owl#"}
 
 
 def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False) -> Template:
@@ -316,7 +315,7 @@ class _Parser:
         namespace = self._prefixes.get(found[1])
         if namespace is None:
             hint = did_you_mean(found[1], sorted(self._prefixes))
-            known = _KNOWN.get(found[1], "http://example.org/#")
+            known = WELL_KNOWN.get(found[1], "http://example.org/#")
             hint = f"{hint} Or declare" if hint else "Declare"
             self._problem("T103", f"unknown prefix {found[1]}:", start, middle, f"{hint} it: PREFIX {found[1]}: <{known}>")
             return Const(iri("urn:unknown"))

@@ -113,6 +113,23 @@ CONFIGURATION: tuple[Explained, ...] = (
         InFiles((("example.yaml", "name: example\nrules: [rules.dotr]\n" + _INPUT), ("rules.dotr", "# to be written\n"), ("a.ndjson", ""))),
     ),
     Explained(
+        "C210",
+        "A rule test expects what the program does not have",
+        "No rule defines the event, or no query has the label, or it has no such attribute: the case can only fail, unless it is the "
+        "program that is not finished. It is a warning.",
+        "Mend the name.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    "rules: [rules.dotr]\ncases:\n  - name: one\n    stream: []\n    expect: [ { at: 1, event: EE } ]\n"
+                    "    facts: [ { at: 1, fact: A, attributes: { y: '5' } } ]\n",
+                ),
+                ("rules.dotr", RULE),
+            )
+        ),
+    ),
+    Explained(
         "C301",
         "There is no such file",
         "Nothing is at this path, or no file matches the pattern.",

@@ -16,6 +16,13 @@ define Fire = [ [] :at ?room ]
 from Room = [ SELECT ?room WHERE { ?room a :Room } ]
 with Fire.?room = Room.?room
 """
+_TICKS = """\
+PREFIX : <http://example.org/>
+rule Silent
+define Silent = [ [] :at ?room ]
+from every 10 min for [ SELECT ?room WHERE { ?room a :Room } ] as Tick
+with Silent.?room = Tick.?room
+"""
 _ONE_CORE = """\
 PREFIX : <http://example.org/>
 query Temp = [ SELECT ?room ?v WHERE { ?t :room ?room ; :val ?v } ]
@@ -183,6 +190,26 @@ RULES: tuple[Explained, ...] = (
         'Compare what can be compared: the value rather than its subject, `5` rather than `"5"`.',
     ),
     _rule(
+        "D315",
+        "A negation forbids its own anchor",
+        "The anchor is an event of the very kind that must be absent, in a window that begins at distance 0. A negation looks at every "
+        "event, whatever its role, so that the anchor itself stands in the way (unless an attribute that is compared is unbound).",
+        "Leave the anchor out: `within (0, …]`, which `within 5 min` is.",
+    ),
+    _rule(
+        "D316",
+        "A condition always holds",
+        "`if`, or one of the conditions that it joins by `&&`, is a constant that is true.",
+        "Leave it out.",
+    ),
+    _rule(
+        "D317",
+        "An operation can only err",
+        "A function, an operator or a sum is given what it never takes: the length of an IRI, the sum of subjects. Such an operation is an "
+        "error, which makes a condition false and leaves a variable unbound. It is said only where the text proves it.",
+        "Convert what is given: `STR(?room)`, `xsd:decimal(?text)`; or take another attribute.",
+    ),
+    _rule(
         "D401",
         "A cycle at one instant",
         "These rules need each other's events of the same instant, so none can come first.",
@@ -215,6 +242,21 @@ RULES: tuple[Explained, ...] = (
         "Add an equality such as `?room = Smoke.?room` where it is meant. Else leave it: the output is the same.",
         InFiles(
             (("example.yaml", _CONFIG.replace("knowledge: { graphs: [rooms.ttl] }\n", "")), ("rules.dotr", _ONE_CORE), ("a.ndjson", ""))
+        ),
+    ),
+    Explained(
+        "D503",
+        "A timer never ticks",
+        "`every … for [ … ]` gives a tick for each answer of the background, and the background has none. What is only reported in the "
+        "stream is no answer.",
+        "Name the graph that holds the answers under `knowledge`, or mend the query.",
+        InFiles(
+            (
+                ("example.yaml", _CONFIG),
+                ("rules.dotr", _TICKS),
+                ("rooms.ttl", "<http://example.org/hall> a <http://example.org/Hall> .\n"),
+                ("a.ndjson", ""),
+            )
         ),
     ),
 )

@@ -1,0 +1,95 @@
+"""Conditions that must all hold, each with the text in which it stands: their parts, their places, and how to name what they compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dotr.languages.dotr import scan
+from dotr.languages.dotr.kinds import Kind, Kinds, kind_of
+from dotr.languages.sparql import references
+from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.model.places import Span
+from dotr.model.terms import Term, is_iri, literal_parts
+
+Atom: TypeAlias = Var | Attribute | TimeOf
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunct:
+    """A condition, and the text in which it stands."""
+
+    expression: Expression
+    text: Span
+
+
+def parts(conjunct: Conjunct) -> Iterator[Conjunct]:
+    match conjunct.expression:
+        case Call("&&", arguments):
+            for argument in arguments:
+                yield from parts(Conjunct(argument, conjunct.text))
+        case _:
+            yield conjunct
+
+
+def constant(expression: Expression) -> bool:
+    match expression:
+        case Const():
+            return True
+        case Call(_, arguments):
+            return all(map(constant, arguments))
+        case _:
+            return False
+
+
+def listed(kinds: Kinds) -> str:
+    return " or ".join(kind.value for kind in Kind if kind in kinds)
+
+
+def shown(expression: Expression) -> str:
+    match expression:
+        case Var(name):
+            return f"?{name}"
+        case Attribute(label, name):
+            return f"{label}.?{name}"
+        case TimeOf(label):
+            return f"time({label})"
+        case Const(term):
+            return _written(term)
+        case Call(function, _) if function[0].isalpha():
+            return f"{function}(…)"
+        case _:
+            return "the expression"
+
+
+def _written(term: Term) -> str:
+    """A term as an author would write it, but for prefixes."""
+    return literal_parts(term)[0] if not is_iri(term) and kind_of(term) in (Kind.NUMBER, Kind.BOOLEAN) else term
+
+
+def place(conjunct: Conjunct, atom: Atom | None = None) -> Span:
+    """Where a condition stands, as near as its text tells: at what it compares."""
+    atom = atom or first_atom(conjunct.expression)
+    match atom:
+        case Var(name):
+            return scan.compared_variable(conjunct.text, name)
+        case Attribute(label, name):
+            found = [r.span for r in references(conjunct.text) if (r.label, r.variable) == (label, name)]
+            if not found:  # the variable of an aggregate
+                return scan.compared_variable(conjunct.text, name)
+        case TimeOf(label):
+            found = [r.span for r in references(conjunct.text) if (r.label, r.variable) == (label, None)]
+        case None:
+            found = [Span(conjunct.text.document, *t.span()) for t in scan.tokens(conjunct.text) if t[0].lower() == "filter"]
+    return found[-1] if found else conjunct.text
+
+
+def first_atom(expression: Expression) -> Atom | None:
+    match expression:
+        case Var() | Attribute() | TimeOf():
+            return expression
+        case Call(_, arguments):
+            return next((atom for argument in arguments if (atom := first_atom(argument))), None)
+        case Const() | Exists():
+            return None

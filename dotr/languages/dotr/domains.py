@@ -1,0 +1,76 @@
+"""Operations that can only err: no kind of term that an argument can have is one that the function takes.
+
+Idea: `kinds.py` says what an argument can be, the table here what a function takes (SPARQL 1.1, section 17); where the two have nothing in
+common, the call is an error whatever the data. Invariant: a function takes no kind that is not in its row, so that there is no false alarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from dotr.expressions.casts import CASTS
+from dotr.languages.dotr.kinds import ANYTHING, Kind, Kinds, Scope, kinds_of
+from dotr.model.algebra import Call, Expression
+from dotr.model.terms import XSD, Variable
+
+_NODES: Final = frozenset({Kind.IRI, Kind.BLANK})
+_LITERALS: Final = ANYTHING - _NODES
+_TEXT: Final = frozenset({Kind.STRING, Kind.OTHER})
+_NUMBER: Final = frozenset({Kind.NUMBER})
+_QUANTITY: Final = frozenset({Kind.NUMBER, Kind.OTHER})
+_MOMENT: Final = frozenset({Kind.OTHER})
+_IRI: Final = frozenset({Kind.IRI})
+
+TAKES: Final[Mapping[str, tuple[Kinds, ...]]] = {
+    **dict.fromkeys(("+", "-", "*", "/", "UNARY-", "UNARY+"), (_QUANTITY,)),
+    "!": (_LITERALS,),
+    **dict.fromkeys(("STRLEN", "UCASE", "LCASE", "ENCODE_FOR_URI", "CONCAT", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"), (_TEXT,)),
+    **dict.fromkeys(("STRSTARTS", "STRENDS", "CONTAINS", "STRBEFORE", "STRAFTER", "REGEX", "REPLACE", "LANGMATCHES"), (_TEXT,)),
+    "SUBSTR": (_TEXT, _NUMBER),
+    **dict.fromkeys(("ABS", "CEIL", "FLOOR", "ROUND"), (_NUMBER,)),
+    **dict.fromkeys(("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ"), (_MOMENT,)),
+    **dict.fromkeys(("LANG", "DATATYPE"), (_LITERALS,)),
+    "STR": (ANYTHING - {Kind.BLANK},),
+    "IRI": (_IRI | _TEXT,),
+    "STRDT": (_TEXT, _IRI),
+    "STRLANG": (_TEXT,),
+    **{name: (_LITERALS if name != f"<{XSD}string>" else ANYTHING - {Kind.BLANK},) for name in CASTS},
+}
+"""What a function takes at each place; the last row stands for all further arguments."""
+
+NUMERIC_AGGREGATES: Final = ("sum", "avg")
+
+
+class Misused(NamedTuple):
+    """An argument of a function that is never of a kind that the function takes."""
+
+    function: str
+    argument: Expression
+    kinds: Kinds
+    taken: Kinds
+
+
+def misused(expression: Expression, own: Mapping[Variable, Kinds], bound: Scope) -> Iterator[Misused]:
+    """Every argument of an expression that can only make its function err, the innermost first."""
+    if not isinstance(expression, Call):
+        return
+    for argument in expression.arguments:
+        yield from misused(argument, own, bound)
+    takes = TAKES.get(expression.function)
+    if takes is None:
+        return
+    for place, argument in enumerate(expression.arguments):
+        taken = takes[min(place, len(takes) - 1)]
+        kinds = kinds_of(argument, own, bound)
+        if kinds and not kinds & taken:
+            yield Misused(expression.function, argument, kinds, taken)
+
+
+def way_out(wrong: Misused, shown: str) -> str:
+    """What to write instead."""
+    if Kind.STRING in wrong.taken and Kind.NUMBER not in wrong.taken and wrong.kinds != {Kind.BLANK}:
+        return f"Write STR({shown})."
+    if Kind.NUMBER in wrong.taken and Kind.STRING in wrong.kinds and Kind.STRING not in wrong.taken:
+        return f"Write xsd:decimal({shown})."
+    return ""

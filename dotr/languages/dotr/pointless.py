@@ -1,0 +1,95 @@
+"""Pass 11: what has no effect, or an effect that nobody can have meant. Only said of programs without errors.
+
+Before: `?n = count(*) of …`, and no `?n` anywhere. After: the same rules, and a warning at `?n`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dotr.diagnostics import Diagnostic
+from dotr.expressions import condition
+from dotr.languages.dotr import scan
+from dotr.languages.dotr.codes import Code
+from dotr.languages.dotr.conjuncts import Conjunct, constant, parts
+from dotr.languages.dotr.program import Part, Program, RoleDraft, RuleDraft, warning
+from dotr.languages.dotr.syntax import AggregateSyntax, Ticks, WindowSyntax
+from dotr.model.algebra import Attribute, Call, Expression, Var
+from dotr.model.terms import Label
+
+
+def check_pointless(program: Program) -> Program:
+    return program.reporting(_pointless(program)) if program.sound else program
+
+
+def _pointless(program: Program) -> Iterator[Diagnostic]:
+    for rule in program.rules:
+        yield from _unused_aggregates(rule)
+        yield from _anchors_in_negations(rule)
+        yield from _always_true(rule)
+    yield from _unused_queries(program)
+
+
+def _unused_aggregates(rule: RuleDraft) -> Iterator[Diagnostic]:
+    """An aggregate that no text of the rule names again, and whose events it does not consume, changes nothing."""
+    consumed = {word.text for word in rule.syntax.consuming}
+    for clause in rule.syntax.clauses:
+        if isinstance(clause, AggregateSyntax) and clause.event.label.text not in consumed:
+            name = clause.variable.text
+            if sum(token.lastgroup == "variable" and token[0][1:] == name for token in scan.tokens(rule.syntax.span)) == 1:
+                hint = f"Use ?{name} in `if`, in `with` or in a later clause, or leave the clause out: it changes nothing."
+                yield warning(Code.UNUSED_AGGREGATE, f"?{name} is never used", clause.variable.span, hint)
+
+
+def _unused_queries(program: Program) -> Iterator[Diagnostic]:
+    """A shared query that no rule reads, in a file that has rules."""
+    read = {role.read.text for rule in program.rules for role in rule.roles}
+    with_rules = {id(rule.syntax.span.document) for rule in program.rules}
+    for query in program.queries:
+        label = query.syntax.label
+        if label.text not in read and id(label.span.document) in with_rules:
+            yield warning(Code.UNUSED_QUERY, f"no rule reads {label.text}", label.span, "Leave the query out, or let a rule read it.")
+
+
+def _anchors_in_negations(rule: RuleDraft) -> Iterator[Diagnostic]:
+    """`from Temp as Now and not Temp as Other … within [0, …] from Now`: a negation looks at the anchor too."""
+    anchor = rule.roles[0]
+    if anchor.delay or isinstance(anchor.syntax, Ticks):
+        return
+    for role in rule.roles[1:]:
+        match role.scope:
+            case WindowSyntax(_, reference) if role.part is Part.ABSENT and reference.text == anchor.label.text:
+                reaches = role.interval is not None and role.interval.bounds[0] == 0
+                if reaches and role.read.text == anchor.read.text and role.origin is anchor.origin and _met_by_anchor(role, anchor):
+                    hint = (
+                        f"It is an event of {anchor.read.text} at distance 0, and a negation looks at every event: nothing is absent then. "
+                        "Leave it out by a window that is open there: (0, …]."
+                    )
+                    yield warning(Code.ANCHOR_NEGATED, f"the anchor {anchor.label.text} is itself in this window", role.label.span, hint)
+            case _:
+                pass
+
+
+def _met_by_anchor(role: RoleDraft, anchor: RoleDraft) -> bool:
+    """Whether the anchor satisfies the negated role's constraints: there are none, or they equate an attribute with its own."""
+    constraints = (*(role.question.constraints if role.question else ()), *role.filters)
+    return all(_equates_with_itself(constraint, anchor.label.text) for constraint in constraints)
+
+
+def _equates_with_itself(constraint: Expression, anchor: Label) -> bool:
+    match constraint:
+        case Call("=", (Var(name), Attribute(label, other))) | Call("=", (Attribute(label, other), Var(name))):
+            return label == anchor and name == other
+        case Call("&&", parts):
+            return all(_equates_with_itself(part, anchor) for part in parts)
+        case _:
+            return False
+
+
+def _always_true(rule: RuleDraft) -> Iterator[Diagnostic]:
+    """An `if`, or a part of it, that is a constant and true. (One that is false is told where conditions are judged.)"""
+    if rule.condition is None or rule.syntax.condition is None:
+        return
+    whole = Conjunct(rule.condition, rule.syntax.condition)
+    if any(constant(part.expression) and condition(part.expression, ())() for part in parts(whole)):
+        yield warning(Code.ALWAYS_HOLDS, "this condition, or a part of it, always holds", whole.text, "Leave it out.")

@@ -1,0 +1,46 @@
+"""What an author may have meant where the grammar stops: operators of other languages, and functions with too many arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dotr.expressions.functions import FUNCTIONS
+from dotr.languages.sparql.tokens import Token
+
+_NUMBERS = ("no argument", "one argument", "two arguments", "three arguments", "four arguments")
+
+
+def meant(tokens: Sequence[Token], index: int | None) -> str:
+    """A hint for the token that was not expected (None: the end); empty where there is none."""
+    if index is None:
+        last = tokens[-1].text
+        return f"Something is missing behind {last}." if last not in (")", "}") and not last[-1].isalnum() else ""
+    token = tokens[index]
+    before = tokens[index - 1] if index else None
+    if before is not None and before.text == token.text == "=":
+        return "Equality is written =."
+    if before is not None and before.text.upper() == "NOT":
+        return "Write !( … ), NOT IN ( … ) or NOT EXISTS { … }."
+    if token.text in (",", ")"):
+        return _arity(tokens, index)
+    return ""
+
+
+def _arity(tokens: Sequence[Token], index: int) -> str:
+    """How many arguments the function takes whose brackets are open here."""
+    depth = 0
+    for number in range(index - 1, 0, -1):
+        text = tokens[number].text
+        depth += (text == ")") - (text == "(")
+        if depth < 0:
+            name = tokens[number - 1].text.upper()
+            function = FUNCTIONS.get({"URI": "IRI", "ISURI": "ISIRI"}.get(name, name))
+            least, most = (3, 3) if name == "IF" else (function.least, function.most) if function is not None else (0, 0)
+            if name == "IRI" or name == "URI":
+                most = 1  # the second one is the query's BASE
+            if not least:
+                return ""
+            return (
+                f"{name} takes {_NUMBERS[least]}." if least == most else f"{name} takes {_NUMBERS[least]} or {_NUMBERS[most].split()[0]}."
+            )
+    return ""
