@@ -193,6 +193,11 @@ def test_a_function_takes_no_kind_that_is_not_in_its_row(function: str) -> None:
         ("delayed by 1 min and not A as B within [0, 1 h) from A", []),
         ("and last A as C within 1 h from A and not A as B within [0, 1 h) from C", []),
         ("and last A as C within 1 h from A and not A as B between C and C", ["D303"]),
+        ('and last A as C [ FILTER(?v > 60) ] within 1 h from A if C.?v = "hot"', ["D314"]),
+        ('and last A as C [ FILTER("hot" = ?v && ?w > 3) ] within 1 h from A if C.?v < 3 && STRLEN(C.?w) > 2', ["D314", "D317"]),
+        ("and last A as C [ FILTER(?v > 60 || ?w > 3) ] within 1 h from A if C.?v = true", []),
+        ('and ?m = max(C.?v) of A as C [ FILTER(?v > 60) ] within 1 h from A if ?m = "hot"', ["D314"]),
+        ("and ?m = sum(C.?v) of A as C [ FILTER(?v = :x) ] within 1 h from A if ?m = 3", ["D317"]),
     ],
 )
 def test_warnings_of_rules(text: str, warnings: list[str]) -> None:

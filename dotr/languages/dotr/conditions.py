@@ -50,6 +50,7 @@ def _rule(rule: RuleDraft, events: _Events) -> Iterator[Diagnostic]:
     aggregates: dict[Variable, Kinds] = {}
     for role, clause in zip(rule.roles, (None, *rule.syntax.clauses), strict=True):
         own = _attributes(role, events)
+        left = _left(role, own)
         where = _where(role.question)
         own_problems = list(_judged(where, own, bound))
         if role.origin is Origin.OWN and role.question is not None:
@@ -60,9 +61,9 @@ def _rule(rule: RuleDraft, events: _Events) -> Iterator[Diagnostic]:
             conjuncts += [Conjunct(c, role.syntax.filters) for c in role.filters]
         if conjuncts:
             yield from (p for p in _judged([*where, *conjuncts], own, bound) if p not in own_problems)
-        bound[role.label.text] = own
+        bound[role.label.text] = left
         if isinstance(clause, AggregateSyntax):
-            argument = ANYTHING if clause.argument is None else own.get(clause.argument[1].text, ANYTHING)
+            argument = ANYTHING if clause.argument is None else left.get(clause.argument[1].text, ANYTHING)
             yield from _aggregated(clause, argument)
             aggregates[clause.variable.text] = aggregate_kinds(clause.function.text, argument)
             bound[role.label.text] = {clause.variable.text: aggregates[clause.variable.text]}
@@ -134,6 +135,21 @@ def _attributes(role: RoleDraft, events: _Events) -> Mapping[Variable, Kinds]:
     return _own(role.question) if role.question else {}
 
 
+def _left(role: RoleDraft, own: Mapping[Variable, Kinds]) -> Mapping[Variable, Kinds]:
+    """The kinds that a role's conditions leave of its attributes: what is greater than a number is a number."""
+    left = dict(own)
+    conditions = [conjunct.expression for conjunct in _where(role.question)] + list(role.filters)
+    for each in (part.expression for whole in conditions for part in parts(Conjunct(whole, role.label.span))):
+        match each:
+            case Call("=" | "<" | "<=" | ">" | ">=", (Var(name), Const(term)) | (Const(term), Var(name))):
+                # Where nothing is left, the contradiction is told elsewhere.
+                kinds = left.get(name, ANYTHING)
+                left[name] = kinds & {kind_of(term)} or kinds
+            case _:
+                pass
+    return left
+
+
 def _event_kinds(program: Program) -> _Events:
     """The kinds of each event's attributes: those that the assignments of all rules can give, from none on until nothing is added (rules
     may be recursive). What never gets any is of an event that never happens, and is left open."""
@@ -147,7 +163,7 @@ def _event_kinds(program: Program) -> _Events:
 def _given(program: Program, events: _Events) -> _Events:
     found: dict[Label, dict[Variable, Kinds]] = {}
     for rule in program.rules:
-        bound = {role.label.text: _attributes(role, events) for role in rule.roles}
+        bound = {role.label.text: _left(role, _attributes(role, events)) for role in rule.roles}
         aggregates: dict[Variable, Kinds] = {}
         for role, clause in zip(rule.roles[1:], rule.syntax.clauses, strict=True):
             if isinstance(clause, AggregateSyntax):
