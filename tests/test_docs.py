@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from dotr.diagnostics import Severity
+from dotr.workbench.check import check
 from dotr.workbench.rule_tests import run_tests
 from tests.oracle.cases import difference, read_cases, read_world
 from tests.oracle.program import run
@@ -89,8 +90,12 @@ def test_every_construct_has_an_example() -> None:
         "between",
         "count(*)",
         "distinct",
+        "sum(",
         "avg(",
+        "min(",
         "max(",
+        "REGEX(",
+        "] between",
         "if",
         "with",
         "consuming",
@@ -110,3 +115,57 @@ def test_every_construct_has_an_example() -> None:
         "BIND",
     ):
         assert construct in text, construct
+
+
+def test_every_section_on_the_language_has_a_picture_and_an_example() -> None:
+    page = (DOCS / "language.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## (?=\d+\. )", page, flags=re.MULTILINE)[1:]
+    assert len(sections) == 17
+    for section in sections[:15]:
+        pictures = [text for syntax, text in BLOCK.findall(section) if syntax == "text"]
+        assert any(re.search("[─│═]", picture) for picture in pictures), section[:40]
+        assert examples(section), section[:40]
+
+
+def test_the_state_that_the_page_shows_is_what_check_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (example,) = (example for example in EXAMPLES if example.files[0][0] == "chain.dotr")
+    example.write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (state,) = check(["chain.dotr"]).states
+    assert f"```text\n{state}\n```" in (DOCS / "language.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example.files[-1][0]}:{example.line}")
+def test_no_example_is_warned_of_but_for_what_it_shows(example: Example, tmp_path: Path) -> None:
+    found = check([str(example.write(tmp_path))]).diagnostics
+    assert {d.code for d in found} <= {"D217", "D502", *NOT_YET}, "\n".join(map(str, found))
+
+
+def test_the_rules_of_the_readme_do_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    (rules,) = (text for text in re.findall(r"^```\w*\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) if "\nrule LeftOpen" in text)
+    (tmp_path / "more.dotr").write_text(rules, encoding="utf-8")
+    (tmp_path / "more.yaml").write_text(MORE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert [outcome.difference for outcome in run_tests(["more.yaml"])] == [""]
+    checked = check(["more.dotr"])
+    assert checked.diagnostics == ()
+    assert f"```\n{checked.states[0]}\n```" in page
+
+
+MORE = """\
+rules: [more.dotr]
+prefixes: { "": "http://example.org/building#" }
+time: { unit: min }
+cases:
+  - name: a door left open, a spike, an hour of silence
+    stream:
+      - { at: 1, graph: ":o a :Open ; :door :a, :b . :t a :Temp ; :room :hall ; :has_val 20 ." }
+      - { at: 5, graph: ":c a :Close ; :door :b . :t a :Temp ; :room :hall ; :has_val 22 ." }
+      - { at: 9, graph: ":t a :Temp ; :room :hall ; :has_val 32 . :u a :Temp ; :room :attic ; :has_val 50 ." }
+      - { at: 130, graph: "" }
+    expect:
+      - { at: 9, event: Spike, attributes: { room: ":hall", mean: '"21"^^<http://www.w3.org/2001/XMLSchema#decimal>' } }
+      - { at: 11, event: LeftOpen, attributes: { door: ":a", since: "1" } }
+      - { at: 120, event: Silence, attributes: { at: "120" } }
+"""
