@@ -291,3 +291,17 @@ def test_recursion_and_rules_that_run_as_one(project: Project) -> None:
     assert said in rules["Pong"]
     assert "  runs       as one with High9, which differs in constants alone\n" in rules["High5"]
     assert "recursion" not in rules["High5"]
+
+
+def test_an_aggregate_in_a_later_constraint(project: Project) -> None:
+    project.write(
+        "mean.dotr",
+        "PREFIX : <http://e/>\nquery Temp = [ SELECT ?room ?v WHERE { ?t :room ?room ; :val ?v } ]\n"
+        "define High = [ [] :v ?v ] from Temp and ?mean = avg(Past.?v) of Temp as Past within 1 h from Temp\n"
+        "and last Temp as Above [ FILTER(?v > ?mean) ] within 1 h from Temp\n"
+        "and ?n = count(*) of Temp as More [ FILTER(?v > ?mean && ?room = Temp.?room) ] within 1 h from Temp with High.?v = Above.?v + ?n\n",
+    )
+    text = explained(project, "mean.dotr")
+    assert text.startswith("mean.dotr, without the knowledge that a configuration names\n")
+    assert text.count("    where    ?v > ?mean\n") == 2
+    assert "computed again from the window's events at each anchor: ?v > ?mean relates it to another event" in text

@@ -16,7 +16,8 @@ from dotr.workbench.rule_tests import is_test, read_file
 
 def explain(path: str, form: str = "text") -> str:
     """The explanation of a file's program as text, or drawn as mermaid or svg; raises `Refused` with what is wrong with the program."""
-    found = explanation(path, _program(path))
+    alone = ", without the knowledge that a configuration names" if Path(path).suffix == ".dotr" else ""
+    found = explanation(path + alone, _program(path))
     match form:
         case "mermaid":
             return mermaid(found)

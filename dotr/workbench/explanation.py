@@ -21,7 +21,7 @@ from dotr.queries import Plan, plan, question
 from dotr.workbench.bounds import link_text
 from dotr.workbench.reasons import Reasons, answered
 from dotr.workbench.touching import touched
-from dotr.workbench.written import bound_text, duration_text, expression_text, scope_text, term_text
+from dotr.workbench.written import bound_text, constraint_text, duration_text, expression_text, scope_text, term_text
 
 _PREFIX: Final = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>", re.IGNORECASE | re.MULTILINE)
 
@@ -190,7 +190,8 @@ class _Explainer:
             source: int | Label | None = role.source.event
         else:
             source = None if _of_clock(role.source) else self.number(role.source)
-        constraints = tuple(expression_text(constraint, self.prefixes) for constraint in role.constraints)
+        aggregates = [each.role.label for each in rule.clauses if isinstance(each, Aggregate)]
+        constraints = tuple(constraint_text(constraint, aggregates, self.prefixes) for constraint in role.constraints)
         scope = "" if clause is None else scope_text(scope_of(clause))
         consumed = _consumed(clause) if role.label in rule.consuming else ""
         return Step(_selection(clause), role.label, source, scope, _timer(role), constraints, answer, state, consumed)

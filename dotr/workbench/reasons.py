@@ -21,7 +21,7 @@ from dotr.patterns.reach import roles
 from dotr.patterns.shapes import conjuncts, grouped
 from dotr.patterns.store import Measure
 from dotr.patterns.ties import equality
-from dotr.workbench.written import expression_text
+from dotr.workbench.written import constraint_text
 
 _ANSWERS: Final[Mapping[Measure, str]] = {
     Measure.COUNT: "slides: a look-up of the window's ends, O(log n) an answer",
@@ -139,7 +139,8 @@ def _why_again(rule: Rule, clause: Aggregate, prefixes: Prefixes) -> str:
     """Why no measure answers an aggregate."""
     if clause.role.label in rule.consuming:
         return f"{clause.role.label} is consumed"
-    others = [expression_text(c, prefixes) for c in _crossing(clause.role)]
+    aggregates = [each.role.label for each in rule.clauses if isinstance(each, Aggregate)]
+    others = [constraint_text(c, aggregates, prefixes) for c in _crossing(clause.role)]
     if others:
         return f"{_listed(others)} relate{'s' if len(others) == 1 else ''} it to another event by more than an equality"
     if isinstance(clause.scope, Between) or clause.scope.reference != rule.anchor.label:

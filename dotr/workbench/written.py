@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, assert_never
 
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.rules import Between, Window
-from dotr.model.terms import RDF_TYPE, XSD, Prefixes, Term
+from dotr.model.terms import RDF_TYPE, XSD, Label, Prefixes, Term
 from dotr.model.time import Micros, Unit
 
 _NUMBER: Final = re.compile(rf'"(-?\d+(?:\.\d+)?|true|false)"\^\^<{re.escape(XSD)}(?:integer|decimal|boolean)>')
@@ -94,6 +94,25 @@ def expression_text(expression: Expression, prefixes: Prefixes) -> str:
             return _call(function, [_inner(argument, function, prefixes) for argument in arguments], prefixes)
         case _:
             assert_never(expression)
+
+
+def constraint_text(expression: Expression, aggregates: Collection[Label], prefixes: Prefixes) -> str:
+    """A constraint, in which an aggregate bound before is its variable without a label, as it was written.
+
+    >>> constraint_text(Call(">", (Var("v"), Attribute("Past", "mean"))), ["Past"], {})
+    '?v > ?mean'
+    """
+
+    def plain(inside: Expression) -> Expression:
+        match inside:
+            case Attribute(label, name) if label in aggregates:
+                return Var(name)
+            case Call(function, arguments):
+                return Call(function, tuple(map(plain, arguments)))
+            case _:
+                return inside
+
+    return expression_text(plain(expression), prefixes)
 
 
 def _inner(argument: Expression, around: str, prefixes: Prefixes) -> str:

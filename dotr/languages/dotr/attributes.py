@@ -1,4 +1,4 @@
-"""Pass 6: every `M.?v` and `time(M)` names a bound event and an attribute of it, every plain variable something of its own text.
+"""Pass 7: every `M.?v` and `time(M)` names a bound event and an attribute of it, every plain variable something of its own text.
 
 A constraint sees the attributes of its own event as plain variables, and the labels bound before; `if` and `with` see all bound labels,
 and the variables of aggregates (a constraint those of the aggregates before it, `aggregated.py`). In a shared query, `M` means the label

@@ -1,4 +1,4 @@
-"""Pass 8: counts and aggregates that have a meaning, and `with` that says what `define` needs, no more and no less."""
+"""Pass 9: counts and aggregates that have a meaning, and `with` that says what `define` needs, no more and no less."""
 
 from __future__ import annotations
 

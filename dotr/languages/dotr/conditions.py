@@ -1,4 +1,4 @@
-"""Pass 9: conditions that can never hold and operations that can only err, as far as the text alone proves it.
+"""Pass 10: conditions that can never hold and operations that can only err, as far as the text alone proves it.
 
 Before: `FILTER(?v > 5 && ?v < 3)`. After: the same rules, and a warning at `?v`. Idea: a comparison of terms that have no kind in common
 (`kinds.py`) is never true; an argument of none of the kinds that a function takes (`domains.py`) makes it err; and of all that must hold

@@ -1,4 +1,4 @@
-"""Pass 10: rules over rules. An event may need another at the same instant only without a cycle; itself only strictly in the past.
+"""Pass 11: rules over rules. An event may need another at the same instant only without a cycle; itself only strictly in the past.
 
 A clause reaches the anchor's own instant if the lower bounds of the windows that tie it to the anchor sum to zero; `between` is strict.
 """

@@ -1,4 +1,4 @@
-"""Pass 11: the rules and shared queries as `dotr.model.rules` has them; nothing, if there was an error.
+"""Pass 13: the rules and shared queries as `dotr.model.rules` has them; nothing, if there was an error.
 
 A role's facts carry, beside the variables that the query projects, those that the rule's temporal constraints on that query need (hidden
 ones): the same for all roles that read one query, so that they read the same events.

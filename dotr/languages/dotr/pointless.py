@@ -1,4 +1,4 @@
-"""Pass 11: what has no effect, or an effect that nobody can have meant. Only said of programs without errors.
+"""Pass 12: what has no effect, or an effect that nobody can have meant. Only said of programs without errors.
 
 Before: `?n = count(*) of …`, and no `?n` anywhere. After: the same rules, and a warning at `?n`.
 """

@@ -1,4 +1,4 @@
-"""Pass 7: how far back each clause looks, and how long timers wait, in microseconds.
+"""Pass 8: how far back each clause looks, and how long timers wait, in microseconds.
 
 Before: `within 5 min from R`. After: the interval (0, 300000000]. Amounts are exact: what is finer than a microsecond is refused.
 """
