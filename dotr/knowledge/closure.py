@@ -79,7 +79,7 @@ def _place(places: Places, predicate: Term, object: Term | None, work: Work) -> 
     places.setdefault(predicate, {}).setdefault(object, []).append(work)
 
 
-class _Plan:
+class Plan:
     """Where the wide positions are found, over one background."""
 
     def __init__(self, wide: Iterable[Position], background: TripleIndex) -> None:
@@ -145,7 +145,7 @@ class Closer:
     def __init__(self, rules: Rules, background: TripleIndex) -> None:
         self.background = background
         self._narrow = rules.narrow
-        self._plan = plan = _Plan(rules.wide, background)
+        self._plan = plan = Plan(rules.wide, background)
         self.schema: Mapping[tuple[Term, Term | None], Sequence[Position]] = plan.sleeping
         self._general: dict[Position, Handler] = {}
         self._written: dict[Work, Handler] = {}
@@ -159,7 +159,7 @@ class Closer:
 
     def close(self, triples: Iterable[Triple]) -> Closure:
         """What K(t) has beyond the background, if the instant holds these triples."""
-        known = self.background.triples
+        known, strangers = self.background.triples, self.background.strangers
         new = TripleIndex()
         by_subject, by_object, seen = new.by_subject, new.by_object, new.triples
         route, default = self._routes.get, self._default
@@ -168,11 +168,13 @@ class Closer:
         active: list[Handler] = []
         alarms: list[Alarm] = []
         for triple in pending:
-            if triple in seen or triple in known:
+            if triple in seen:
+                continue
+            s, p, o = triple
+            if s not in strangers and triple in known:
                 continue
             # TripleIndex.add, written out: a call would cost as much as the rest of it.
             seen.add(triple)
-            s, p, o = triple
             ends = by_subject.get(p)
             if ends is None:
                 by_subject[p] = {s: [o]}

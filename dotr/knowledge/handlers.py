@@ -1,6 +1,7 @@
 """Generated functions, one for each rule and position: what follows from a triple that comes in there.
 
     handler(s, p, o, new, push, active, alarms)
+    handler(triples, new, push, active, alarms)         # with `many`: the same for each of some triples, which the handler loops over
 
 joins the triple with the background, which is fixed when the handler is compiled, and with `new`, which holds it already. Conclusions go to
 `push`, known or not; a contradiction goes to `alarms` as (rule, triples). `active` is for wake-up calls (`dotr.knowledge.closure`).
@@ -27,6 +28,7 @@ Push: TypeAlias = Callable[[Triple], None]
 Handler: TypeAlias = Callable[[Term, Term, Term, TripleIndex, Push, "list[Handler]", "list[Alarm]"], None]
 
 _ARGUMENTS = ("s", "p", "o", "new", "push", "active", "alarms")
+_MANY = ("triples", "new", "push", "active", "alarms")
 
 
 def schema_rows(schema: Sequence[JoinItem], given: dict[Variable, Term], wanted: Sequence[Variable], index: TripleIndex) -> list[Row]:
@@ -36,13 +38,13 @@ def schema_rows(schema: Sequence[JoinItem], given: dict[Variable, Term], wanted:
     return list(dict.fromkeys(join(index, index, *given.values())))
 
 
-def general_handler(position: Position, index: TripleIndex) -> Handler:
+def general_handler(position: Position, index: TripleIndex, *, many: bool = False) -> Handler:
     """A handler for any triple that the position matches; it checks the whole pattern."""
-    writer = _begin(position, index, routed=False)
+    writer = _begin(position, index, routed=False, many=many)
     return _finish(writer, position.rule, position.others(), index)
 
 
-def routed_handler(position: Position, index: TripleIndex) -> Handler:
+def routed_handler(position: Position, index: TripleIndex, *, many: bool = False) -> Handler:
     """A handler for triples that have the pattern's predicate and object, where those are constants.
 
     >>> from dotr.model.algebra import Var
@@ -54,16 +56,15 @@ def routed_handler(position: Position, index: TripleIndex) -> Handler:
     >>> found
     [('<a>', '<in>', '<b>')]
     """
-    writer = _begin(position, index, routed=True)
+    writer = _begin(position, index, routed=True, many=many)
     return _finish(writer, position.rule, position.others(), index)
 
 
-def keyed_handler(position: Position, key: Term, index: TripleIndex) -> Handler:
+def keyed_handler(position: Position, key: Term, index: TripleIndex, *, many: bool = False) -> Handler:
     """A handler for triples whose predicate (or class) is this one, with the background's schema built in."""
     assert position.key is not None
     parts = split(position, index)
-    writer = JoinWriter("handler", leave="return", index=index, hidden=True)
-    writer.begin(_ARGUMENTS)
+    writer = _opened(index, many)
     writer.know(position.key, key)
     _match(writer, position.pattern, routed=True)
     heads = [name for head in position.rule.head for name in variables(head)]
@@ -95,9 +96,16 @@ def _test_early(writer: JoinWriter, items: Sequence[JoinItem], index: TripleInde
     return tuple(item for item in items if item not in early)
 
 
-def _begin(position: Position, index: TripleIndex, *, routed: bool) -> JoinWriter:
+def _opened(index: TripleIndex, many: bool) -> JoinWriter:
     writer = JoinWriter("handler", leave="return", index=index, hidden=True)
-    writer.begin(_ARGUMENTS)
+    writer.begin(_MANY if many else _ARGUMENTS)
+    if many:
+        writer.loop("s, p, o", "triples")
+    return writer
+
+
+def _begin(position: Position, index: TripleIndex, *, routed: bool, many: bool) -> JoinWriter:
+    writer = _opened(index, many)
     _match(writer, position.pattern, routed=routed)
     return writer
 

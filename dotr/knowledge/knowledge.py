@@ -1,18 +1,21 @@
 """Background knowledge, closed once; and the closure of instants over it.
 
 Idea: the background's schema (the triples that settle what rules mean for a predicate or a class) is closed first, over nothing; the
-rest is then closed over that schema as if it were one big instant, so that the rules are specialised by the schema already.
-Cost: about a microsecond a triple and rule that applies to it.
+rest is then closed over that schema, so that the rules are specialised by the schema already. Both in bulk (`dotr.knowledge.bulk`).
+Cost: 0.5 µs a triple, 0.3 µs a match; for the index in memory a microsecond a triple more.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dotr.diagnostics import Refused
-from dotr.knowledge.closure import Closer, Closure, Contradiction, Rules
+from dotr.knowledge.bulk import BulkCloser
+from dotr.knowledge.closure import Closer, Closure, Contradiction, Plan, Rules, contradictions
 from dotr.knowledge.joins import Row, compile_join
 from dotr.knowledge.ordering import JoinItem, variables
 from dotr.knowledge.safety import check_safety
@@ -48,52 +51,93 @@ class Knowledge:
 
     @classmethod
     def load(cls, triples: Iterable[Triple], rules: Sequence[DatalogRule]) -> Knowledge:
-        """Close triples under rules; raises `Refused` with everything that is wrong with the rules."""
-        problems = [problem for rule in rules for problem in check_safety(rule)]
-        if problems:
-            raise Refused(problems)
-        collecting = gc.isenabled()
-        gc.disable()  # Nothing here is garbage, and looking for some doubles the time.
-        try:
-            return cls._closed(dict.fromkeys(triples), rules)
-        finally:
-            if collecting:
-                gc.enable()
+        """Close triples under rules, in memory; raises `Refused` with everything that is wrong with the rules."""
+        with uncollected():
+            closed = close_background(triples, rules)
+            return cls.over(closed.index(), rules, closed.contradictions, closed.loaded)
 
     @classmethod
-    def _closed(cls, given: Mapping[Triple, None], rules: Sequence[DatalogRule]) -> Knowledge:
-        found: set[Contradiction] = set()
-        rest = list(given)
-        recurring: list[DatalogRule] = []
-        for rule in rules:
-            if any(isinstance(item, TriplePattern) for item in rule.body):
-                recurring.append(rule)
-            else:
-                rows = _rows(rule)
-                rest += _facts(rule, rows)
-                if rows and not rule.head:
-                    found.add(Contradiction(rule.name, ()))
-        prepared = Rules(recurring)
-        closed = TripleIndex()
-        closer = Closer(prepared, closed)
-        schema = [t for t in rest if (t[1], None) in closer.schema or (t[1], t[2]) in closer.schema] if closer.schema else []
-        if schema:
-            closure = closer.close(schema)
-            closed = closure.new
-            found.update(closure.contradictions)
-            closer = Closer(prepared, closed)
-        closure = closer.close(rest)
-        found.update(closure.contradictions)
-        if schema:
-            for triple in closure.new:
-                closed.add(triple)
-        else:
-            closed = closure.new
-        return cls(closed, tuple(sorted(found)), len(given), len(closed) - len(given), Closer(prepared, closed))
+    def over(
+        cls, background: TripleIndex, rules: Sequence[DatalogRule], contradictions: tuple[Contradiction, ...], loaded: int
+    ) -> Knowledge:
+        """Knowledge of a background that is closed under the rules already."""
+        closer = Closer(Rules(filter(_is_recurring, rules)), background)
+        return cls(background, contradictions, loaded, len(background) - loaded, closer)
 
     def close(self, triples: Iterable[Triple]) -> Closure:
         """K(t) for an instant that holds these triples; nothing of it is kept."""
         return self._closer.close(triples)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No garbage collection while it holds: nothing here is garbage, and looking for some doubles the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClosedTriples:
+    """The background closed: its triples by predicate, and all of them. `by_rule` says how many each rule was the first to derive."""
+
+    of: dict[Term, list[Triple]]
+    triples: set[Triple]
+    contradictions: tuple[Contradiction, ...]
+    loaded: int
+    by_rule: Mapping[str, int]
+
+    def index(self) -> TripleIndex:
+        """The index of the triples in memory."""
+        return TripleIndex.of_groups(self.of, self.triples)
+
+
+def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule]) -> ClosedTriples:
+    """Close triples under rules; raises `Refused` with everything that is wrong with the rules."""
+    problems = [problem for rule in rules for problem in check_safety(rule)]
+    if problems:
+        raise Refused(problems)
+    found: set[Contradiction] = set()
+    by_rule: Counter[str] = Counter()
+    given = triples if isinstance(triples, list) else list(triples)
+    facts: list[tuple[str, list[Triple]]] = []
+    for rule in rules:
+        if not _is_recurring(rule):
+            rows = _rows(rule)
+            facts.append((rule.name, _facts(rule, rows)))
+            if rows and not rule.head:
+                found.add(Contradiction(rule.name, ()))
+    prepared = Rules(filter(_is_recurring, rules))
+    asleep = Plan(prepared.wide, TripleIndex()).sleeping
+    closed = BulkCloser(prepared, TripleIndex())
+    if asleep:
+        closed.put(triple for triple in given if (triple[1], None) in asleep or (triple[1], triple[2]) in asleep)
+        for name, each in facts:
+            closed.put((t for t in each if (t[1], None) in asleep or (t[1], t[2]) in asleep), name)
+        closed.close()
+        found.update(contradictions(closed.alarms))
+        by_rule += closed.derived
+    schema = closed.index
+    closed = BulkCloser(prepared, TripleIndex.of_groups(schema.of, schema.triples))
+    loaded = closed.put(given)
+    for name, each in facts:
+        closed.put(each, name)
+    closed.close()
+    found.update(contradictions(closed.alarms))
+    by_rule += closed.derived
+    index = closed.index
+    for predicate, more in schema.of.items():
+        index.of.setdefault(predicate, []).extend(more)
+    index.triples |= schema.triples
+    return ClosedTriples(index.of, index.triples, tuple(sorted(found)), loaded, by_rule)
+
+
+def _is_recurring(rule: DatalogRule) -> bool:
+    return any(isinstance(item, TriplePattern) for item in rule.body)
 
 
 def _rows(rule: DatalogRule) -> list[Row]:

@@ -15,7 +15,8 @@ What the dictionaries hold is read directly by generated code (`dotr.knowledge.j
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final, TypeAlias
 
 from dotr.model.terms import Term, Triple
@@ -64,6 +65,8 @@ class TripleIndex:
     """Predicate -> object -> subjects."""
     triples: set[Triple]
     """For membership. Its order is none: iterate over the index instead, which goes by first appearance."""
+    strangers: AbstractSet[Term] = frozenset()
+    """Some terms that are subjects of no triple: asking here first is cheaper where `triples` is on disk. None where it is not."""
     has_edges: bool
     """Whether the access by variable predicate has been built."""
 
@@ -74,6 +77,16 @@ class TripleIndex:
         self.has_edges = False
         for triple in triples:
             self.add(triple)
+
+    @classmethod
+    def of_groups(cls, of: Mapping[Term, Iterable[Triple]], triples: set[Triple]) -> TripleIndex:
+        """The index of triples that are grouped by predicate, each once; `triples`, which becomes its own, are all of them."""
+        index = cls()
+        index.triples = triples
+        for predicate, group in of.items():
+            fill(index.by_subject.setdefault(predicate, {}), 0, group)
+            fill(index.by_object.setdefault(predicate, {}), 2, group)
+        return index
 
     def add(self, triple: Triple) -> bool:
         """Adds a triple; False if it was known."""
@@ -193,6 +206,18 @@ class TripleIndex:
         """Every triple, by predicate, then subject, in order of first appearance."""
         for predicate in self.by_subject:
             yield from self._of(predicate)
+
+
+def fill(ends: Ends, end: int, triples: Iterable[Triple]) -> None:
+    """Adds triples of one predicate to a table of it; `end` is 0 for the subject, 2 for the object."""
+    other = 2 - end
+    get = ends.get
+    for triple in triples:
+        known = get(triple[end])
+        if known is None:
+            ends[triple[end]] = [triple[other]]
+        else:
+            known.append(triple[other])
 
 
 def _append(ends: Ends, end: Term, other: Term) -> None:
