@@ -1,0 +1,83 @@
+"""Closed background knowledge to a file, and from it.
+
+Beside the dictionary's sections and the columns', `about` holds, as JSON, what the closing found out: contradictions, counts, seconds.
+Cost: writing takes about 5 µs a triple; opening a millisecond or two, whatever the size.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+from pathlib import Path
+
+from dotr.knowledge.closure import Contradiction
+from dotr.knowledge.knowledge import ClosedTriples, Knowledge
+from dotr.knowledge.store.columns import ColumnWriter
+from dotr.knowledge.store.dictionary import dictionary_sections
+from dotr.knowledge.store.file import Buffer, MappedFile, Unusable, write_file
+from dotr.knowledge.store.index import MappedIndex
+from dotr.model.datalog import DatalogRule
+from dotr.model.terms import Term
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What is told of a compiled store. `by_rule`: how many triples each rule was the first to derive. `seconds`: what reading the sources
+    and closing them took."""
+
+    loaded: int
+    derived: int
+    terms: int
+    by_rule: Mapping[str, int]
+    contradictions: tuple[Contradiction, ...]
+    seconds: float
+
+
+def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -> None:
+    """Write closed triples; raises OSError, or `TooMany`."""
+    numbers: defaultdict[Term, int] = defaultdict(count().__next__)
+    every = chain.from_iterable(chain.from_iterable(closed.of.values()))
+    deque(map(numbers.__getitem__, every), maxlen=0)
+    columns = ColumnWriter(numbers, closed.of.items())
+    about = {
+        "loaded": closed.loaded,
+        "derived": len(closed.triples) - closed.loaded,
+        "terms": len(numbers),
+        "by_rule": dict(closed.by_rule),
+        "contradictions": closed.contradictions,
+        "seconds": seconds,
+    }
+    sections: dict[str, Iterable[Buffer]] = {
+        **dictionary_sections(list(numbers)),
+        "triples": columns.triples(),
+        "predicates": columns.predicates(),
+        "about": (json.dumps(about, ensure_ascii=False).encode("utf-8", "surrogatepass"),),
+    }
+    write_file(path, key, sections)
+
+
+class CompiledStore:
+    """A store that has been opened; raises `Unusable`, or OSError where there is none."""
+
+    def __init__(self, path: Path, key: bytes | None = None) -> None:
+        self.file = MappedFile(path, key)
+        self.index = MappedIndex(self.file)
+        self.about = _about(bytes(self.file.view("about")))
+        if len(self.index) != self.about.loaded + self.about.derived:
+            raise Unusable("is damaged: it does not hold the triples that it says it does")
+
+    def knowledge(self, rules: Sequence[DatalogRule]) -> Knowledge:
+        """Knowledge under the rules that the store was closed under."""
+        return Knowledge.over(self.index, rules, self.about.contradictions, self.about.loaded)
+
+
+def _about(text: bytes) -> About:
+    try:
+        data = json.loads(text.decode("utf-8", "surrogatepass"))
+        found = tuple(Contradiction(rule, tuple((s, p, o) for s, p, o in triples)) for rule, triples in data["contradictions"])
+        return About(data["loaded"], data["derived"], data["terms"], data["by_rule"], found, data["seconds"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Unusable(f"is damaged: {error}") from None
