@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dotr.diagnostics import Diagnostic, Refused, Severity
+from dotr.engine.answers import StaticAnswers
 from dotr.engine.routing import Router
 from dotr.engine.sharing import share
 from dotr.engine.spec import ProgramSpec
@@ -17,6 +18,8 @@ from dotr.engine.stage_two import StageTwo
 from dotr.knowledge.entailment import Entailment, rule_set
 from dotr.knowledge.knowledge import Knowledge
 from dotr.knowledge.loading import load_graphs
+from dotr.knowledge.store.cache import Keeping, StoreFile, background
+from dotr.knowledge.store.compiled import CompiledStore
 from dotr.languages.datalog import parse_datalog
 from dotr.languages.dotr import RuleSet, compile_rules
 from dotr.model.algebra import Select
@@ -37,7 +40,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Program:
-    """What `compile_program` makes of a specification. `warnings` are those of its files."""
+    """What `compile_program` makes of a specification. `warnings` are those of its files. `store` is where the background is mapped from
+    (None: it is in memory); `notices` are what there is to be told of that."""
 
     spec: ProgramSpec
     rules: RuleSet
@@ -45,6 +49,8 @@ class Program:
     layout: Layout
     stage_one: StageOne
     warnings: tuple[Diagnostic, ...]
+    store: CompiledStore | None = None
+    notices: tuple[Diagnostic, ...] = ()
 
     @classmethod
     def load(
@@ -138,8 +144,9 @@ class Program:
         return events
 
 
-def compile_program(spec: ProgramSpec) -> Program:
-    """Compile a specification; raises `Refused` with every problem of every file."""
+def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = None) -> Program:
+    """Compile a specification; raises `Refused` with every problem of every file. `keeping`: where compiled backgrounds are kept (None: in
+    the user's cache folder), or the one to use."""
     problems: list[Diagnostic] = []
     ruleset = compile_rules(spec.rules, spec.prefixes)
     problems += ruleset.diagnostics
@@ -149,16 +156,21 @@ def compile_program(spec: ProgramSpec) -> Program:
             datalog += parse_datalog(document, spec.prefixes)
         except Refused as refused:
             problems += refused.diagnostics
-    triples = []
-    try:
-        triples = load_graphs(spec.graphs)
-    except Refused as refused:
-        problems += refused.diagnostics
     if any(problem.severity is Severity.ERROR for problem in problems):
+        try:
+            load_graphs(spec.graphs)
+        except Refused as refused:
+            problems += refused.diagnostics
         raise Refused(problems)
-    knowledge = Knowledge.load(triples, [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog])
+    try:
+        closed = background(spec.sources, [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog], keeping or Keeping.default())
+    except Refused as refused:
+        raise Refused([*problems, *refused.diagnostics]) from None
+    knowledge = closed.knowledge
+    static = StaticAnswers(spec, closed.store)
     layout = lay_out(share(ruleset.rules))
-    stage_one = StageOne(knowledge, layout.streams)
+    stage_one = StageOne(knowledge, layout.streams, static.of)
+    static.keep()
     warnings = [
         *problems,
         *_contradictions(knowledge),
@@ -166,7 +178,7 @@ def compile_program(spec: ProgramSpec) -> Program:
         *_idle_ticks(layout, stage_one),
         *_single_partitions(layout),
     ]
-    return Program(spec, ruleset, knowledge, layout, stage_one, tuple(warnings))
+    return Program(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.notices)
 
 
 def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:

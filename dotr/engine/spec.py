@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from dotr.knowledge.entailment import Entailment
+from dotr.knowledge.sources import Sources
 from dotr.model.places import Document
 from dotr.model.time import Unit
 
@@ -58,6 +59,11 @@ class ProgramSpec:
             data["prefixes"],
             Unit[data["unit"]],
         )
+
+    @property
+    def sources(self) -> Sources:
+        """What its background knowledge is made from."""
+        return Sources(self.graphs, self.datalog, self.entailment, self.axiomatic, self.prefixes)
 
     @property
     def fingerprint(self) -> str:

@@ -20,6 +20,7 @@ from dotr.model.terms import Term
 from dotr.model.time import Micros
 from dotr.patterns.ties import Values, in_tie_order
 from dotr.queries import Plan, plan
+from dotr.queries.plan import Static, found_now
 
 
 class Asked(NamedTuple):
@@ -40,7 +41,7 @@ class Ticks(NamedTuple):
 class StageOne:
     """The compiled queries of a program over its knowledge; `ticks` are the streams that no instant is asked for."""
 
-    def __init__(self, knowledge: Knowledge, streams: Sequence[FactSource]) -> None:
+    def __init__(self, knowledge: Knowledge, streams: Sequence[FactSource], static: Static = found_now) -> None:
         self.knowledge = knowledge
         self.plans: list[Plan] = []
         numbers: dict[Select, int] = {}
@@ -48,13 +49,13 @@ class StageOne:
         self._streams: list[list[tuple[int, tuple[str, ...]]]] = []
         for stream, source in enumerate(streams):
             if source.period is not None:
-                static = list(plan(source.query, knowledge.background).static)
-                if static:
-                    self.ticks.append(Ticks(stream, source.period, in_tie_order(source.attributes, static)))
+                rows = list(plan(source.query, knowledge.background, static).static)
+                if rows:
+                    self.ticks.append(Ticks(stream, source.period, in_tie_order(source.attributes, rows)))
                 continue
             number = numbers.setdefault(source.query, len(self.plans))
             if number == len(self.plans):
-                self.plans.append(plan(source.query, knowledge.background))
+                self.plans.append(plan(source.query, knowledge.background, static))
                 self._streams.append([])
             self._streams[number].append((stream, source.attributes))
         self._always: list[int] = []

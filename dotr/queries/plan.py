@@ -6,7 +6,7 @@ start from the new triples; and what is left by the same operators at the cost o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,6 +22,7 @@ from dotr.queries.planning import Planner, conjunctions
 from dotr.queries.scope import NOTHING, Reads, either
 
 Answers = Callable[[TripleIndex], list[Row]]
+Static = Callable[[Select, Callable[[], Sequence[Row]]], Sequence[Row]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,14 @@ class Plan:
     reason: str
 
 
-def plan(select: Select, background: TripleIndex) -> Plan:
-    """The plan of a query over a closed background, which must not change while the plan is used.
+def found_now(select: Select, find: Callable[[], Sequence[Row]]) -> Sequence[Row]:
+    """Finds the answers over the background."""
+    return find()
+
+
+def plan(select: Select, background: TripleIndex, static: Static = found_now) -> Plan:
+    """The plan of a query over a closed background, which must not change while the plan is used. `static` gives the answers over the
+    background, which may be known already.
 
     >>> from dotr.model.algebra import Bgp, Const, TriplePattern, Var
     >>> sensor = TriplePattern(Var("read"), Const("<from>"), Var("sensor"))
@@ -56,12 +63,14 @@ def plan(select: Select, background: TripleIndex) -> Plan:
     try:
         parts = conjunctions(select, background)
     except Unplannable as stopped:
-        return _by_operators(select, background, str(stopped))
-    return _by_conjunctions(select, background, parts)
+        return _by_operators(select, background, str(stopped), static)
+    return _by_conjunctions(select, background, parts, static)
 
 
-def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjunction]) -> Plan:
-    static = [row for part in parts for row in part.static()]
+def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjunction], known: Static) -> Plan:
+    static: list[Row] = []
+    if not all(part.empty for part in parts):
+        static += known(select, lambda: [row for part in parts for row in part.static()])
     if select.distinct:
         static = list(dict.fromkeys(static))
     deltas = tuple(delta for part in parts for delta in part.deltas)
@@ -84,7 +93,7 @@ def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjun
     return _made(select, static, answers, kinds, "")
 
 
-def _by_operators(select: Select, background: TripleIndex, part: str) -> Plan:
+def _by_operators(select: Select, background: TripleIndex, part: str, known: Static) -> Plan:
     operator: Operator = Planner(background).compiled(select)
     names = select.projection
 
@@ -92,9 +101,9 @@ def _by_operators(select: Select, background: TripleIndex, part: str) -> Plan:
         return [tuple([solution.get(name) for name in names]) for solution in operator.solutions(Graph(background, new), EMPTY, EMPTY)]
 
     why = operator.whole(NOTHING)
-    return _made(select, answers(TripleIndex()), answers, operator.reads, why and f"{part}; {why}")
+    return _made(select, known(select, lambda: answers(TripleIndex())), answers, operator.reads, why and f"{part}; {why}")
 
 
-def _made(select: Select, static: list[Row], answers: Answers, kinds: Reads | None, reason: str) -> Plan:
+def _made(select: Select, static: Sequence[Row], answers: Answers, kinds: Reads | None, reason: str) -> Plan:
     triggers = None if kinds is None else frozenset(predicate for predicate, _ in kinds)
     return Plan(select, tuple(static), answers, kinds, triggers, not reason, reason)

@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO, Final, TypeAlias
+from typing import BinaryIO, Final, Literal, TypeAlias
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview | array[int]"
 
@@ -170,7 +170,7 @@ class MappedFile:
             raise Unusable(f"has no section {name}")
         return section
 
-    def view(self, name: str, code: str = "B") -> memoryview:
+    def view(self, name: str, code: Literal["B", "I", "Q"] = "B") -> memoryview:
         """A section as numbers of one type."""
         section = self.section(name)
         return memoryview(self.bytes)[section.offset : section.offset + section.length].cast(code)

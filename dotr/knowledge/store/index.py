@@ -109,7 +109,7 @@ class MappedEnds(Mapping[Term, "list[Term]"]):
         self._memory = memory
         self.recent: dict[Term, list[Term]] = {}
 
-    def get(self, term: Term, default: Default | list[Term] = NO_TERMS) -> Default | list[Term]:  # type: ignore[override]
+    def get(self, term: Term, default: Default | list[Term] | None = None) -> Default | list[Term] | None:  # type: ignore[override]
         found = self.recent.get(term)
         if found is None:
             number = self._dictionary.number(term)

@@ -1,0 +1,64 @@
+"""The answers of queries over the background alone, kept beside the compiled store that they were found in.
+
+They hold at every instant, so every process needs them, and over a large background they can be the dearest part of compiling a program.
+A file of them belongs to one store and one set of rules; a query is found by a digest of its algebra.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+from dotr.engine.spec import ProgramSpec
+from dotr.knowledge.store.compiled import CompiledStore
+from dotr.knowledge.store.file import MappedFile, Unusable, write_file
+from dotr.model.algebra import Select
+from dotr.queries.loops import Row
+
+
+class StaticAnswers:
+    """What is known of a program's static answers. Without a store nothing is kept beyond this process."""
+
+    def __init__(self, spec: ProgramSpec, store: CompiledStore | None) -> None:
+        self._found: dict[str, list[Row]] = {}
+        self._new = False
+        self._path: Path | None = None
+        if store is not None:
+            digest = blake2b(store.file.key, digest_size=16)
+            for document in spec.rules:
+                digest.update(document.text.encode("utf-8", "surrogatepass") + b"\0")
+            digest.update(json.dumps(sorted(spec.prefixes.items())).encode())
+            self._key = digest.digest()
+            self._path = store.file.path.with_name(f"{self._key.hex()}-answers{store.file.path.suffix}")
+            with suppress(OSError, Unusable):
+                self._found = _read(MappedFile(self._path, self._key))
+
+    def of(self, query: Select, find: Callable[[], Sequence[Row]]) -> Sequence[Row]:
+        """The answers of a query; `find` is asked where they are not known yet."""
+        if self._path is None:
+            return find()
+        key = blake2b(repr(query).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        rows = self._found.get(key)
+        if rows is None:
+            self._found[key] = rows = list(find())
+            self._new = True
+        return rows
+
+    def keep(self) -> None:
+        """Writes what was found; who may not write finds it again the next time."""
+        if self._path is not None and self._new:
+            text = json.dumps(self._found, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            with suppress(OSError):
+                write_file(self._path, self._key, {"answers": (text,)})
+            self._new = False
+
+
+def _read(file: MappedFile) -> dict[str, list[Row]]:
+    try:
+        data = json.loads(bytes(file.view("answers")).decode("utf-8", "surrogatepass"))
+        return {key: [tuple(row) for row in rows] for key, rows in data.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise Unusable(f"is damaged: {error}") from None
