@@ -46,6 +46,17 @@ def _parser() -> argparse.ArgumentParser:
     new = commands.add_parser("new", help="write a small working project: configuration, rule, knowledge, data, a test")
     new.add_argument("folder", metavar="DIR", help="a folder that is empty or not there yet")
 
+    kb = commands.add_parser("kb", help="compile background knowledge, or show what is in it")
+    actions = kb.add_subparsers(dest="action", required=True, metavar="ACTION")
+    build = actions.add_parser("build", help="read and close the background of a configuration, and write it as a file that runs map")
+    info = actions.add_parser("info", help="show its triples, what each rule derived, its size and what it took")
+    for action in (build, info):
+        action.add_argument("config", metavar="CONFIG", help="the pipeline's configuration (YAML)")
+        action.add_argument(
+            "--set", action="append", default=[], dest="options", metavar="KEY.PATH=VALUE", help="change a value of the configuration"
+        )
+    build.add_argument("--fresh", action="store_true", help="make it again, even if it is there")
+
     bundle = commands.add_parser("bundle", help="write dotr.zip and run_dotr.py, which spark-submit runs")
     bundle.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to (default: here)")
     return parser
@@ -95,6 +106,8 @@ def _command(options: argparse.Namespace) -> int:
             return _explain(options.path, options.format)
         case "new":
             return _new(options.folder)
+        case "kb":
+            return _kb(options)
         case _:
             return _bundle(options.folder)
 
@@ -119,6 +132,7 @@ def _run(options: argparse.Namespace) -> int:
             config = read_config(options.config, options.options)
             engine = _engine(options.engine, config)
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark")
+            _notices(pipeline.program.notices)
             if pipeline.program.warnings and not options.quiet:
                 _say(f"{_count(len(pipeline.program.warnings), 'warning')} of the rules: dotr check {options.config} shows them.")
             stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
@@ -248,6 +262,28 @@ def _new(folder: str) -> int:
         _tell(path)
     _say(f"A project that works. Next: cd {folder}; dotr run config.yaml; dotr test tests; dotr check .")
     return 0
+
+
+def _kb(options: argparse.Namespace) -> int:
+    from dotr.workbench.kb import compiled, told
+
+    build = options.action == "build"
+    found = compiled(options.config, options.options, fresh=build and options.fresh)
+    _notices(found.notices)
+    if found.store is None:
+        _say("No compiled background could be written." if found.notices else "There is no folder to keep compiled backgrounds in.")
+        return 1
+    if found.made and not build:
+        _say("It was not compiled yet; now it is.")
+    if build:
+        _say("The background was read, closed and written." if found.made else "The background is compiled already: no source has changed.")
+    _tell("\n".join(told(found, found.store)))
+    return 0
+
+
+def _notices(notices: Sequence[Diagnostic]) -> None:
+    for notice in notices:
+        _say(f"{notice}\n")
 
 
 def _bundle(folder: str) -> int:

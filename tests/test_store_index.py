@@ -60,7 +60,7 @@ def alike(old: TripleIndex, new: TripleIndex) -> None:
             for term in TERMS * 2:
                 assert (term in first) == (term in second)
                 assert sorted(first.get(term, NO_TERMS)) == sorted(second.get(term, NO_TERMS))
-                assert sorted([*first.get(term, NO_TERMS), "<more>"]) == sorted(second.get(term, NO_TERMS) + ["<more>"])
+                assert sorted([*first.get(term, NO_TERMS), "<more>"]) == sorted(second.get(term, NO_TERMS) + ["<more>"])  # noqa: RUF005
                 assert sorted(["<more>", *first.get(term, NO_TERMS)]) == sorted(["<more>"] + second.get(term, NO_TERMS))  # noqa: RUF005
     for s in TERMS:
         assert sorted_pairs(old.edges_from.get(s, NO_EDGES)) == sorted_pairs(new.edges_from.get(s, NO_EDGES))

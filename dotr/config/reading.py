@@ -13,6 +13,7 @@ from dotr.config.sections import Settings, schema_problems
 from dotr.config.tree import read_tree, set_values
 from dotr.diagnostics import Diagnostic, Refused, refuse
 from dotr.engine.spec import ProgramSpec
+from dotr.knowledge.store.cache import SMALL, Keeping, default_folder
 from dotr.model.places import Span
 
 
@@ -37,6 +38,12 @@ class Config:
         if problems:
             raise Refused(problems)
         return spec
+
+    def keeping(self, least: int = SMALL, *, fresh: bool = False) -> Keeping:
+        """Where compiled backgrounds are kept, and from how many bytes of sources on."""
+        named = self.settings.knowledge.cache
+        folder = default_folder() if named is None else Path(self.files.path(named, ("knowledge", "cache"))).absolute()
+        return Keeping(folder, least, fresh)
 
     def spec(self) -> tuple[ProgramSpec, list[Diagnostic]]:
         """The program as far as its files can be read, and every problem with them."""

@@ -41,6 +41,7 @@ class KnowledgeSection(Section):
     datalog: list[str] = Field(default=[], description="Datalog files; globs")
     entailment: Literal["none", "rdfs", "owl2rl"] = "none"
     axiomatic: bool = Field(default=False, description="also the axiomatic and reflexive triples of the entailment")
+    cache: str | None = Field(default=None, min_length=1, description="a folder for compiled backgrounds; the user's cache folder if none")
 
 
 class InputSection(Section):

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Program:
     """What `compile_program` makes of a specification. `warnings` are those of its files. `store` is where the background is mapped from
-    (None: it is in memory); `notices` are what there is to be told of that."""
+    (None: it is in memory), `store_made` whether that was made now; `notices` are what there is to be told of that."""
 
     spec: ProgramSpec
     rules: RuleSet
@@ -50,6 +50,7 @@ class Program:
     stage_one: StageOne
     warnings: tuple[Diagnostic, ...]
     store: CompiledStore | None = None
+    store_made: bool = False
     notices: tuple[Diagnostic, ...] = ()
 
     @classmethod
@@ -170,7 +171,9 @@ def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = Non
     static = StaticAnswers(spec, closed.store)
     layout = lay_out(share(ruleset.rules))
     stage_one = StageOne(knowledge, layout.streams, static.of)
+    warnings = [*problems, *_contradictions(knowledge), *_static_queries(ruleset, stage_one, static), *_single_partitions(layout)]
     static.keep()
+<<<<<<< HEAD
     warnings = [
         *problems,
         *_contradictions(knowledge),
@@ -179,6 +182,9 @@ def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = Non
         *_single_partitions(layout),
     ]
     return Program(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.notices)
+=======
+    return Program(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.made, closed.notices)
+>>>>>>> b06afbe (Add dotr kb, and let Spark's workers map the compiled background)
 
 
 def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:
@@ -195,7 +201,7 @@ def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:
     ]
 
 
-def _static_queries(rules: RuleSet, stage_one: StageOne) -> list[Diagnostic]:
+def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) -> list[Diagnostic]:
     """A warning for each label whose query has answers of the background alone."""
     background = stage_one.knowledge.background
     plans = {each.select: each for each in stage_one.plans}
@@ -205,7 +211,7 @@ def _static_queries(rules: RuleSet, stage_one: StageOne) -> list[Diagnostic]:
             if not isinstance(role.source, FactSource) or role.source.period is not None:
                 continue
             query = role.source.query
-            asked = plans.get(query) or plans.setdefault(query, plan(query, background))
+            asked = plans.get(query) or plans.setdefault(query, plan(query, background, static.of))
             if asked.static:
                 found[role.span] = Diagnostic(
                     "D501",

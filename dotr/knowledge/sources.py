@@ -50,7 +50,7 @@ class Sources:
         """
         digest = blake2b(digest_size=16)
         settings = [self.entailment.value, self.axiomatic, sorted(self.prefixes.items())]
-        texts = [[document.name, document.text] for document in self.datalog]
+        texts = [[os.path.basename(document.name), document.text] for document in self.datalog]
         places = [os.path.basename(path) if path.lower().endswith(_ABSOLUTE) else os.path.abspath(path) for path in self.graphs]
         digest.update(json.dumps([_code().hex(), settings, texts, places]).encode())
         for path in self.graphs:

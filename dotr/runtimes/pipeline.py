@@ -76,7 +76,8 @@ def build(config: Config, *, fresh: bool, on_spark: bool) -> Pipeline:
     if not fresh and not on_spark and not problems:
         problems += _there_already(targets)
     try:
-        program = compile_program(config.program())
+        # Spark's workers are many: a store of the smallest background spares each of them reading and closing it.
+        program = compile_program(config.program(), config.keeping(0) if on_spark else config.keeping())
     except Refused as refused:
         raise Refused([*refused.diagnostics, *problems]) from None
     if problems:

@@ -33,7 +33,8 @@ def _program(path: str) -> Program:
             return compile_program(ProgramSpec(rules=(read_document(path),)))
         case ".yaml" | ".yml":
             if not is_test(read_tree(read_document(path)).data):
-                return compile_program(read_config(path).program())
+                config = read_config(path)
+                return compile_program(config.program(), config.keeping())
             test, problems = read_file(path)
             if problems:
                 raise Refused(problems)

@@ -21,7 +21,7 @@ from dotr.diagnostics import Diagnostic, Severity, refuse
 from dotr.knowledge.knowledge import ClosedTriples, Knowledge, close_background, uncollected
 from dotr.knowledge.loading import load_graphs
 from dotr.knowledge.sources import Sources
-from dotr.knowledge.store.compiled import About, CompiledStore, write_store
+from dotr.knowledge.store.compiled import CompiledStore, write_store
 from dotr.knowledge.store.dictionary import TooMany
 from dotr.knowledge.store.file import Unusable, note_of
 from dotr.model.datalog import DatalogRule
@@ -66,12 +66,12 @@ class StoreFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Background:
-    """Knowledge, the store that it reads (None: it is in memory), and what the user is told about that."""
+    """Knowledge, the store that it reads (None: it is in memory), whether that was made now, and what the user is told about it."""
 
     knowledge: Knowledge
     store: CompiledStore | None = None
     notices: tuple[Diagnostic, ...] = ()
-    about: About | None = None
+    made: bool = False
 
 
 def background(sources: Sources, rules: Sequence[DatalogRule], keeping: Keeping | StoreFile) -> Background:
@@ -122,7 +122,7 @@ def _kept(sources: Sources, rules: Sequence[DatalogRule], keeping: Keeping) -> B
         if size >= SMALL:
             notices.append(_unwritten(path, error))
         return Background(_in_memory(closed, rules), None, tuple(notices))
-    return Background(store.knowledge(rules), store, tuple(notices))
+    return Background(store.knowledge(rules), store, tuple(notices), made=True)
 
 
 def _closed(sources: Sources, rules: Sequence[DatalogRule]) -> ClosedTriples:

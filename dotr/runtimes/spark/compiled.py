@@ -6,11 +6,13 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from pathlib import Path
 
 from dotr.engine.program import Program, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.stage_two import StageTwo
 from dotr.io.records import InputFile
+from dotr.knowledge.store.cache import Keeping, StoreFile
 from dotr.runtimes.spark.job import Job
 
 
@@ -27,7 +29,19 @@ def _input(text: str) -> InputFile:
 @lru_cache(maxsize=1)
 def program_of(job: Job) -> Program:
     """The job's program."""
-    return compile_program(ProgramSpec.from_json(job.program))
+    return compile_program(ProgramSpec.from_json(job.program), _keeping(job))
+
+
+def _keeping(job: Job) -> Keeping | StoreFile:
+    """The compiled background: at the driver's path, where this machine has that, or where Spark has put its copy of it."""
+    if not job.store:
+        return Keeping(None)
+    path = Path(job.store)
+    if not path.exists():
+        from pyspark import SparkFiles
+
+        path = Path(SparkFiles.get(path.name))
+    return StoreFile(path, bytes.fromhex(job.key))
 
 
 @lru_cache(maxsize=1)

@@ -17,7 +17,8 @@ from dotr.runtimes.spark.keys import bucket_keys
 class Job:
     """`program` and `inputs` are specifications as JSON; `delays` are the inputs', and `unit` and `dated` say how time is written.
     State is laid out by `layers`, `buckets` and Spark's `partitions`; a batch holds about `batch` elements and is read by `tasks`
-    tasks. `run` tells one checkpoint from another."""
+    tasks. `run` tells one checkpoint from another. `store` is the compiled background and `key`, in hexadecimal, what it was made for;
+    without one every worker closes the background for itself."""
 
     program: str
     inputs: tuple[str, ...]
@@ -30,6 +31,8 @@ class Job:
     batch: int
     tasks: int
     run: str
+    store: str = ""
+    key: str = ""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

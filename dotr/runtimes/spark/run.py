@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from dotr.engine.spec import ProgramSpec
 from dotr.io.dead_letters import letter_line
 from dotr.io.sinks import check_new, write_batch
+from dotr.knowledge.store.compiled import CompiledStore
 from dotr.model.stream import DeadLetter, Firing
 from dotr.outputs import writer
 from dotr.runtimes.pipeline import Pipeline
@@ -49,6 +50,8 @@ def run_spark(pipeline: Pipeline, progress: Progress) -> Totals:
             cores = session.sparkContext.defaultParallelism
             wanted = checkpoint.claim(replace(wanted, buckets=cores, partitions=cores))
         job = _job(pipeline, wanted, session.sparkContext.defaultParallelism, checkpoint.query)
+        if pipeline.program.store is not None:
+            _ship(pipeline.program.store, session.sparkContext)
         names = {os.path.abspath(file.path): file.path for file in pipeline.inputs}
         sink = Sink(_write(pipeline), progress, names, pipeline.clock)
         run_query(session, job, sink, checkpoint.query, checkpoint.log)
@@ -67,6 +70,7 @@ def _layout(pipeline: Pipeline) -> Layout:
 def _job(pipeline: Pipeline, layout: Layout, cores: int, run: str) -> Job:
     spec: ProgramSpec = pipeline.program.spec
     spec = replace(spec, graphs=tuple(map(os.path.abspath, spec.graphs)))
+    store = pipeline.program.store
     return Job(
         program=spec.to_json(),
         inputs=tuple(replace(file, path=os.path.abspath(file.path)).to_json() for file in pipeline.inputs),
@@ -79,7 +83,16 @@ def _job(pipeline: Pipeline, layout: Layout, cores: int, run: str) -> Job:
         batch=pipeline.spark.batch,
         tasks=cores,
         run=run,
+        store="" if store is None else str(store.file.path),
+        key="" if store is None else store.file.key.hex(),
     )
+
+
+def _ship(store: CompiledStore, context: SparkContext) -> None:
+    """Gives the compiled background to executors of other machines, which may not have it at its path."""
+    if context.master is None or context.master.partition("[")[0] != "local":
+        for path in (store.file.path, *store.file.path.parent.glob(f"{store.file.path.stem}-*{store.file.path.suffix}")):
+            context.addFile(str(path))
 
 
 def _write(pipeline: Pipeline) -> Write:

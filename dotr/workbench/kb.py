@@ -1,0 +1,73 @@
+"""`dotr kb`: the compiled background of a configuration, made where it is not there yet, and what there is to know of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dotr.config import read_config
+from dotr.diagnostics import Diagnostic
+from dotr.engine.program import Program, compile_program
+from dotr.knowledge.store.compiled import CompiledStore
+
+_TEXT = "text"
+_OF_TERMS = ("ends", "high", "buckets", "marks", "numbers")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A configuration's program over a compiled background. `store` is None where it could not be written: `notices` say why. `made`:
+    whether it was made now; `opened`: the seconds that opening it takes."""
+
+    program: Program
+    store: CompiledStore | None
+    made: bool
+    opened: float
+    notices: tuple[Diagnostic, ...]
+
+
+def compiled(config: str, options: Sequence[str] = (), *, fresh: bool = False) -> Compiled:
+    """Compile a configuration's background, or find it; raises `Refused` with what is wrong with the program."""
+    settings = read_config(config, options)
+    program = compile_program(settings.program(), settings.keeping(0, fresh=fresh))
+    if program.store is None:
+        return Compiled(program, None, False, 0.0, program.notices)
+    start = time.perf_counter()
+    store = CompiledStore(program.store.file.path, program.store.file.key)
+    return Compiled(program, store, program.store_made, time.perf_counter() - start, program.notices)
+
+
+def told(found: Compiled, store: CompiledStore) -> Iterator[str]:
+    """What there is to know, line by line."""
+    about, file = store.about, store.file
+    knowledge = found.program.knowledge
+    sizes = {name: section.length for name, section in file.sections.items()}
+    terms = sum(sizes[name] for name in _OF_TERMS)
+    yield f"triples    {len(store.index):,}: {about.loaded:,} loaded, {about.derived:,} derived"
+    yield f"terms      {about.terms:,}"
+    yield f"derived    {'by rule' if about.by_rule else 'nothing'}"
+    width = max(map(len, about.by_rule), default=0)
+    for rule, count in sorted(about.by_rule.items(), key=lambda item: (-item[1], item[0])):
+        yield f"  {rule:<{width}}  {count:>12,}"
+    if knowledge.contradictions:
+        yield f"contradictions  {len(knowledge.contradictions):,}"
+    answers = [len(plan.static) for plan in found.program.stage_one.plans if plan.static]
+    yield f"answers    {sum(answers):,} of {len(answers)} quer{'y' if len(answers) == 1 else 'ies'}, by the background alone"
+    yield (
+        f"size       {_bytes(file.size)}: {sizes['triples'] / max(1, len(store.index)):.1f} bytes a triple, "
+        f"{terms / max(1, about.terms):.1f} a term, {_bytes(sizes[_TEXT])} of text"
+    )
+    yield f"time       {about.seconds:.2f} s to read and close, {found.opened * 1e3:.1f} ms to open"
+    yield f"file       {file.path}"
+
+
+def _bytes(count: int) -> str:
+    """
+    >>> _bytes(999), _bytes(16_000_000)
+    ('999 bytes', '16.0 MB')
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
