@@ -2,7 +2,7 @@
 
 Named graphs are united with the default graph. Blank nodes are local to their file: the n-th that appears in the i-th file is `_:g<i>x<n>`,
 whatever the file calls it, so that loading the same files gives the same terms. Relative IRIs are resolved against the file's own.
-Cost: about 2 µs a triple.
+Cost: about 2 µs a triple; the memory of each term once, and 72 bytes a triple.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ def load_graphs(paths: Sequence[str | Path]) -> list[Triple]:
     """The triples of all files, in the files' order; raises `Refused` with every file that cannot be read."""
     triples: list[Triple] = []
     problems: list[Diagnostic] = []
+    terms: dict[Term, Term] = {}
     for number, path in enumerate(paths):
         try:
-            triples += read_graph(path, number)
+            triples += read_graph(path, number, terms)
         except Refused as refused:
             problems += refused.diagnostics
     if problems:
@@ -50,13 +51,15 @@ def load_graphs(paths: Sequence[str | Path]) -> list[Triple]:
     return triples
 
 
-def read_graph(path: str | Path, number: int = 0) -> list[Triple]:
-    """The triples of one file; `number` tells its blank nodes from those of other files."""
+def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None = None) -> list[Triple]:
+    """The triples of one file; `number` tells its blank nodes from those of other files. A term that is among `terms` already is that text
+    itself, which saves most of the memory."""
     path = Path(path)
     syntax = _syntax(path)
     content = _content(path)
     triples: list[Triple] = []
     blanks: dict[BlankNode, Term] = {}
+    same = ({} if terms is None else terms).setdefault
     try:
         for quad in parse(content, syntax, base_iri=path.absolute().as_uri()):
             subject, predicate, value = quad.subject, quad.predicate, quad.object
@@ -64,13 +67,9 @@ def read_graph(path: str | Path, number: int = 0) -> list[Triple]:
                 raise refuse("K105", f"{path}: a triple term, which RDF 1.1 has not", hint="Name the statement by an IRI of its own.")
             if syntax == RdfFormat.N3 and not isinstance(quad.graph_name, DefaultGraph):
                 raise refuse("K106", f"{path}: an N3 formula or rule", hint="Write rules as Datalog, in a .dlog file.")
-            triples.append(
-                (
-                    _blank(subject, blanks, number) if isinstance(subject, BlankNode) else str(subject),
-                    str(predicate),
-                    _blank(value, blanks, number) if isinstance(value, BlankNode) else str(value),
-                )
-            )
+            s = _blank(subject, blanks, number) if isinstance(subject, BlankNode) else str(subject)
+            p, o = str(predicate), _blank(value, blanks, number) if isinstance(value, BlankNode) else str(value)
+            triples.append((same(s, s), same(p, p), same(o, o)))
     except SyntaxError as error:
         raise _unreadable(path, content, error) from None
     return triples

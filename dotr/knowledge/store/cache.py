@@ -102,7 +102,7 @@ def _kept(sources: Sources, rules: Sequence[DatalogRule], keeping: Keeping) -> B
             with suppress(OSError):
                 os.utime(note_of(path))
             return Background(store.knowledge(rules), store)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             pass
         except (Unusable, OSError) as error:
             notices.append(_damaged(path, error))

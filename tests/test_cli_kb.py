@@ -1,0 +1,122 @@
+"""`dotr kb`, and runs over a compiled background."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dotr.knowledge.store import cache
+from tests.conftest import Project
+
+KNOWLEDGE = """\
+knowledge:
+  graphs: [g.ttl]
+  datalog: [d.dlog]
+  entailment: rdfs
+  cache: cache
+"""
+GRAPH = """\
+@prefix : <http://e/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+:A rdfs:subClassOf :B . :B rdfs:subClassOf :C . :s a :B . :t a :B .
+"""
+RULE = """\
+PREFIX : <http://e/>
+rule R
+define Out = [ dotr_id a :Out ; :x ?x ]
+from A = [ SELECT ?x WHERE { ?x a :C } ]
+with Out.?x = A.?x
+"""
+
+
+@pytest.fixture
+def known(project: Project) -> Project:
+    """A project with a background that has answers of its own."""
+    project.change("c.yaml", "rules:", KNOWLEDGE + "rules:")
+    project.write("g.ttl", GRAPH)
+    project.write("d.dlog", "PREFIX : <http://e/>\n:Seen(?x) :- :C(?x) .\n")
+    project.write("r.dotr", RULE)
+    return project
+
+
+def stored(project: Project) -> list[Path]:
+    return sorted(path for path in (project.folder / "cache").glob("*.dotrkb"))
+
+
+def test_build_says_what_it_made_and_info_says_it_again(known: Project) -> None:
+    made = known.dotr("kb", "build", "c.yaml")
+    assert made.code == 0
+    assert "was read, closed and written" in made.err
+    assert "triples    9: 4 loaded, 5 derived" in made.out
+    assert re.search(r"rdfs9 +2\n", made.out)
+    assert re.search(r"d\.dlog:2 +2\n", made.out)
+    assert re.search(r"rdfs11 +1\n", made.out)
+    assert re.search(r"^size +.*bytes a triple", made.out, re.MULTILINE)
+    assert re.search(r"^time +.* s to read and close", made.out, re.MULTILINE)
+    assert "answers    2 of 1 query" in made.out
+    again, info = known.dotr("kb", "build", "c.yaml"), known.dotr("kb", "info", "c.yaml")
+    assert (again.code, info.code) == (0, 0)
+    assert "compiled already" in again.err
+    assert [re.sub("time .*", "", text) for text in (made.out, again.out)] == [re.sub("time .*", "", info.out)] * 2
+    assert len(stored(known)) == 2  # and the answers of its query
+    assert "was read, closed and written" in known.dotr("kb", "build", "c.yaml", "--fresh").err
+
+
+def test_info_makes_what_is_not_there(known: Project) -> None:
+    assert "not compiled yet" in known.dotr("kb", "info", "c.yaml").err
+    assert stored(known)
+
+
+def test_another_source_makes_another_store(known: Project) -> None:
+    known.dotr("kb", "build", "c.yaml")
+    known.change("g.ttl", ":t a :B", ":t a :A")
+    changed = known.dotr("kb", "build", "c.yaml")
+    assert "was read, closed and written" in changed.err
+    assert "4 loaded, 6 derived" in changed.out
+
+
+def test_damage_is_told_and_mended(known: Project) -> None:
+    known.dotr("kb", "build", "c.yaml")
+    for path in stored(known):
+        path.write_bytes(path.read_bytes()[:-1] + b"x")
+    answer = known.dotr("kb", "info", "c.yaml")
+    assert answer.code == 0
+    assert "K501 warning: the compiled background" in answer.err
+    assert "made again" in answer.err
+    assert "K501" not in known.dotr("kb", "info", "c.yaml").err
+
+
+def test_a_folder_that_cannot_be_written(known: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    known.write("cache", "in the way")
+    answer = known.dotr("kb", "build", "c.yaml")
+    assert answer.code == 1
+    monkeypatch.setattr(cache, "SMALL", 0)
+    assert "K502" in known.dotr("kb", "build", "c.yaml").err
+
+
+def test_a_wrong_configuration_and_wrong_sources_are_refused(known: Project) -> None:
+    known.write("g.ttl", ":s a")
+    assert "K104" in known.refused("kb", "build", "c.yaml")
+    known.change("c.yaml", "g.ttl", "h.ttl")
+    assert "C301" in known.refused("kb", "info", "c.yaml")
+    assert known.dotr("kb").code == 2
+
+
+@pytest.mark.parametrize("damage", [False, True])
+def test_a_run_over_a_store_gives_the_same_output(known: Project, monkeypatch: pytest.MonkeyPatch, damage: bool) -> None:
+    known.write("a.ndjson", "".join(f'{{"time": {t}, "graph": ":n{t} a :A . :s :p {t} ."}}\n' for t in range(1, 6)))
+    assert known.dotr("run", "c.yaml", "--quiet").code == 0
+    in_memory = known.read("out.ndjson")
+    assert in_memory.count("http://e/s>") == 10  # attribute and graph, at every instant
+    assert not stored(known)
+    monkeypatch.setattr("dotr.config.reading.Config.keeping.__defaults__", (0,))
+    for again in range(3):
+        if damage and again == 1:
+            for path in stored(known):
+                path.write_bytes(path.read_bytes()[:5000])
+        answer = known.dotr("run", "c.yaml", "--fresh")
+        assert answer.code == 0
+        assert ("K501" in answer.err) == (damage and again == 1)
+        assert known.read("out.ndjson") == in_memory
+    assert len(stored(known)) == 2

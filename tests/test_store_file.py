@@ -1,0 +1,336 @@
+"""What happens to a compiled background whose file is damaged, cut off, foreign, out of date, or cannot be written."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from dotr.diagnostics import Refused
+from dotr.knowledge.closure import Contradiction
+from dotr.knowledge.entailment import Entailment, rule_set
+from dotr.knowledge.sources import Sources
+from dotr.knowledge.store import cache, dictionary, file
+from dotr.knowledge.store.cache import Background, Keeping, StoreFile, background, default_folder
+from dotr.knowledge.store.compiled import CompiledStore
+from dotr.knowledge.store.file import MappedFile, Unusable, note_of, write_file
+from dotr.languages.datalog import parse_datalog
+from dotr.model.places import Document
+
+GRAPH = "".join(f"<http://e/s{n}> <http://e/p> <http://e/s{n + 1}> .\n" for n in range(40))
+TWICE = Document("twice.dlog", "PREFIX e: <http://e/>\n[?a, e:twice, ?c] :- [?a, e:p, ?b], [?b, e:p, ?c] .\n")
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Sources:
+    path = tmp_path / "g.nt"
+    path.write_text(GRAPH)
+    return Sources((str(path),), (TWICE,))
+
+
+def opened(sources: Sources, folder: Path, **how: bool) -> Background:
+    rules = [*rule_set(sources.entailment), *(rule for each in sources.datalog for rule in parse_datalog(each, {}))]
+    found = background(sources, rules, Keeping(folder, 0, **how))
+    assert ("<http://e/s0>", "<http://e/twice>", "<http://e/s2>") in found.knowledge.background
+    assert (found.knowledge.loaded, found.knowledge.derived, len(found.knowledge.background)) == (40, 39, 79)
+    return found
+
+
+def path_of(found: Background) -> Path:
+    assert found.store is not None
+    return found.store.file.path
+
+
+def test_a_store_is_made_once_and_then_opened(tmp_path: Path, sources: Sources) -> None:
+    first = opened(sources, tmp_path / "cache")
+    assert first.made
+    assert not first.notices
+    second = opened(sources, tmp_path / "cache")
+    assert not second.made
+    assert second.store is not None
+    assert path_of(first) == path_of(second)
+    assert second.store.about.by_rule == {"twice.dlog:2": 39}
+    assert opened(sources, tmp_path / "cache", fresh=True).made
+
+
+def test_two_builds_write_the_same_bytes(tmp_path: Path, sources: Sources) -> None:
+    """Whatever the seed of Python's hashes. What the building took is all that differs."""
+    code = (
+        "import sys; from pathlib import Path; from dotr.knowledge.knowledge import close_background; "
+        "from dotr.knowledge.loading import load_graphs; from dotr.knowledge.entailment import *; "
+        "from dotr.knowledge.store.compiled import write_store; "
+        "write_store(Path(sys.argv[2]), bytes(16), close_background(load_graphs([sys.argv[1]]), rule_set(Entailment.OWL2RL)), 0.0)"
+    )
+    for seed in "12":
+        command = [sys.executable, "-c", code, sources.graphs[0], str(tmp_path / seed)]
+        subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.getcwd()})
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+
+
+@pytest.mark.parametrize("change", ["graph", "rule", "entailment", "axiomatic", "prefixes", "graphs", "code", "format"])
+def test_another_source_is_another_store(tmp_path: Path, sources: Sources, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, places = sources.key(), {"graphs": sources.graphs, "datalog": sources.datalog}
+    match change:
+        case "graph":
+            Path(sources.graphs[0]).write_text(GRAPH.replace("s1>", "t1>"))
+            changed = sources
+        case "rule":
+            changed = Sources(sources.graphs, (Document("twice.dlog", TWICE.text + "# more\n"),))
+        case "entailment":
+            changed = Sources(**places, entailment=Entailment.RDFS)  # type: ignore[arg-type]
+        case "axiomatic":
+            changed = Sources(**places, axiomatic=True)  # type: ignore[arg-type]
+        case "prefixes":
+            changed = Sources(**places, prefixes={"e": "http://f/"})  # type: ignore[arg-type]
+        case "graphs":
+            changed = Sources((*sources.graphs, *sources.graphs), sources.datalog)
+        case _:
+            changed = sources
+            monkeypatch.setattr("dotr.knowledge.sources._code", lambda: b"other code")
+    assert changed.key() != before
+    assert len(changed.key()) == 16
+
+
+def test_a_place_counts_where_a_syntax_has_relative_names(tmp_path: Path) -> None:
+    for suffix, same in ((".nt", True), (".ttl", False)):
+        keys = set()
+        for folder in ("a", "b"):
+            path = tmp_path / folder / f"g{suffix}"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(GRAPH)
+            keys.add(Sources((str(path),)).key())
+        assert (len(keys) == 1) == same
+
+
+def rewritten(found: Background, content: bytes) -> Path:
+    path = path_of(found)
+    path.write_bytes(content)
+    return path
+
+
+def places(path: Path) -> Iterator[tuple[str, int]]:
+    """Bytes of every section, of the header and of its table, and the names of where they are."""
+    mapped = MappedFile(path)
+    chosen = random.Random(5)
+    yield from (("header", place) for place in [*range(8), *chosen.sample(range(8, 400), 40)])
+    for name, section in mapped.sections.items():
+        if section.length:
+            edges = {section.offset, section.offset + section.length - 1}
+            yield from ((name, place) for place in edges | {chosen.randrange(*sorted(edges)) if len(edges) > 1 else section.offset})
+
+
+def test_damage_anywhere_is_found_and_mended(tmp_path: Path, sources: Sources) -> None:
+    found = opened(sources, tmp_path / "cache")
+    path = path_of(found)
+    whole, notes = path.read_bytes(), 0
+    seen = set()
+    for name, place in list(places(path)):
+        seen.add(name)
+        path.write_bytes(whole[:place] + bytes((whole[place] ^ 0x41,)) + whole[place + 1 :])
+        again = opened(sources, tmp_path / "cache")
+        notes += [notice.code for notice in again.notices] == ["K501"]
+        assert again.made, (name, place)
+        assert MappedFile(path).key == MappedFile(path_of(again)).key
+    assert seen >= {"header", "text", "ends", "buckets", "marks", "numbers", "triples", "predicates", "about"}
+    assert notes > 60
+
+
+def test_damage_is_found_after_the_file_was_checked(tmp_path: Path, sources: Sources) -> None:
+    """Even if length and time of change are put back: a file's status shows that it was touched."""
+    path = path_of(opened(sources, tmp_path / "cache"))
+    CompiledStore(path)
+    status = os.stat(path)
+    with path.open("r+b") as damaged:
+        damaged.seek(status.st_size - 40)
+        damaged.write(b"\xff\xff")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(Unusable, match="damaged"):
+        CompiledStore(path)
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 100, 4095, 4096, 4097, 9000, -4096, -1])
+def test_a_file_that_is_cut_off_is_made_again(tmp_path: Path, sources: Sources, length: int) -> None:
+    found = opened(sources, tmp_path / "cache")
+    path = path_of(found)
+    rewritten(found, path.read_bytes()[:length])
+    again = opened(sources, tmp_path / "cache")
+    assert again.made
+    assert [notice.code for notice in again.notices] == ["K501"]
+    assert not opened(sources, tmp_path / "cache").notices
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "why"),
+    [
+        (0, b"PK\x03\x04", "not one of dotr's"),
+        (8, struct.pack("=I", 99), "has format 99"),
+        (12, struct.pack(">I", 0x01020304), "byte order"),
+    ],
+)
+def test_a_foreign_file_is_refused_with_the_reason(tmp_path: Path, sources: Sources, place: int, code: bytes, why: str) -> None:
+    path = path_of(opened(sources, tmp_path / "cache"))
+    content = bytearray(path.read_bytes())
+    if content[place : place + len(code)] == code:
+        code = code[::-1]
+    content[place : place + len(code)] = code
+    path.write_bytes(content)
+    with pytest.raises(Unusable, match=why):
+        MappedFile(path)
+
+
+def test_a_store_of_other_sources_is_not_believed(tmp_path: Path, sources: Sources) -> None:
+    path = path_of(opened(sources, tmp_path / "cache"))
+    with pytest.raises(Unusable, match="other sources"):
+        CompiledStore(path, b"0123456789abcdef")
+    other = Sources(sources.graphs, (*sources.datalog, Document("more.dlog", "")))
+    mine = path.with_name(other.key().hex() + path.suffix)
+    mine.write_bytes(path.read_bytes())
+    again = opened(other, tmp_path / "cache")
+    assert again.made
+    assert "other sources" in again.notices[0].message
+
+
+def test_sections_that_do_not_fit_together_are_refused(tmp_path: Path, sources: Sources) -> None:
+    """Checksums that are right do not make a file right."""
+    found = MappedFile(path_of(opened(sources, tmp_path / "cache")))
+    sections = {name: bytes(found.view(name)) for name in found.sections}
+    for name in sections:
+        if name == "high":
+            continue
+        for content in (b"", sections[name][:-8], sections[name] + bytes(8)):
+            if name in ("triples", "text") and len(content) > len(sections[name]) and name == "triples":
+                continue  # what no predicate points at does no harm
+            path = tmp_path / "made"
+            write_file(path, found.key, {**{each: (text,) for each, text in sections.items()}, name: (content,)})
+            with pytest.raises((Unusable, ValueError)):
+                CompiledStore(path)
+        write_file(tmp_path / "made", found.key, {each: (text,) for each, text in sections.items() if each != name})
+        with pytest.raises(Unusable, match=f"no section {name}"):
+            CompiledStore(tmp_path / "made")
+
+
+def test_many_may_build_at_once(tmp_path: Path, sources: Sources) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: opened(sources, tmp_path / "cache"), range(16)))
+    assert not [notice for each in found for notice in each.notices]
+    path = path_of(found[0])
+    assert sorted(each.name for each in path.parent.iterdir()) == [path.name, note_of(path).name]
+    assert not opened(sources, tmp_path / "cache").made
+
+
+def test_a_file_without_its_note_is_checked_again(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = path_of(opened(sources, tmp_path / "cache"))
+    checked = []
+    whole = MappedFile.damaged
+    monkeypatch.setattr(MappedFile, "damaged", lambda mapped: checked.append(1) or whole(mapped))
+    CompiledStore(path)
+    assert not checked
+    note_of(path).unlink()
+    CompiledStore(path)
+    CompiledStore(path)
+    assert checked == [1]
+    note_of(path).write_bytes(b"\xff\xfe")
+    CompiledStore(path)
+    assert checked == [1, 1]
+
+
+@pytest.mark.parametrize("why", ["a file", "no room"])
+def test_where_nothing_can_be_written_memory_does(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    folder = tmp_path / "cache"
+    if why == "a file":
+        folder.write_text("in the way")
+    else:
+
+        def full(descriptor: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(file.os, "fsync", full)
+    assert not opened(sources, folder).notices  # too small to be worth a word
+    monkeypatch.setattr(cache, "SMALL", 0)
+    found = opened(sources, folder)
+    assert found.store is None
+    assert [notice.code for notice in found.notices] == ["K502"]
+    if folder.is_dir():
+        assert not list(folder.iterdir())
+
+
+def test_sources_that_change_while_they_are_read_make_no_store(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Path(sources.graphs[0])
+    load = cache.load_graphs
+
+    def slowly(paths: tuple[str, ...]) -> list[tuple[str, str, str]]:
+        found = load(paths)
+        graph.write_text(GRAPH + "<http://e/x> <http://e/p> <http://e/y> .\n")
+        return found
+
+    monkeypatch.setattr(cache, "load_graphs", slowly)
+    assert opened(sources, tmp_path / "cache").store is None
+
+
+def test_a_worker_without_the_store_goes_back_to_the_sources(tmp_path: Path, sources: Sources) -> None:
+    rules = [rule for each in sources.datalog for rule in parse_datalog(each, {})]
+    found = background(sources, rules, StoreFile(tmp_path / "gone", bytes(16)))
+    assert len(found.knowledge.background) == 79
+    assert [notice.code for notice in found.notices] == ["K501"]
+
+
+def test_a_worker_with_the_store_reads_no_source(tmp_path: Path, sources: Sources) -> None:
+    path, key = path_of(opened(sources, tmp_path / "cache")), sources.key()
+    os.unlink(sources.graphs[0])
+    rules = [rule for each in sources.datalog for rule in parse_datalog(each, {})]
+    assert len(background(sources, rules, StoreFile(path, key)).knowledge.background) == 79
+
+
+def test_contradictions_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "g.nt"
+    path.write_text(
+        "<http://e/B> <http://www.w3.org/2002/07/owl#disjointWith> <http://e/C> .\n"
+        "<http://e/x> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e/B>, <http://e/C> .\n".replace(
+            "<http://e/B>, ", "<http://e/B> .\n<http://e/x> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> "
+        )
+    )
+    sources, rules = Sources((str(path),), entailment=Entailment.OWL2RL), rule_set(Entailment.OWL2RL)
+    made, kept = (background(sources, rules, Keeping(tmp_path / "cache", 0)).knowledge for _ in range(2))
+    assert made.contradictions == kept.contradictions
+    assert isinstance(kept.contradictions[0], Contradiction)
+    assert kept.contradictions[0].rule == "cax-dw"
+
+
+def test_too_many_terms_are_refused(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dictionary, "MOST_TERMS", 5)
+    with pytest.raises(Refused, match="K503"):
+        opened(sources, tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_small_sources_are_closed_in_memory(tmp_path: Path, sources: Sources) -> None:
+    rules = [rule for each in sources.datalog for rule in parse_datalog(each, {})]
+    assert background(sources, rules, Keeping(tmp_path / "cache")).store is None
+    assert not (tmp_path / "cache").exists()
+
+
+def test_what_nobody_uses_is_removed_in_the_end(tmp_path: Path, sources: Sources) -> None:
+    path = path_of(opened(sources, tmp_path / "cache"))
+    for each in (path, note_of(path)):
+        os.utime(each, (1, 1))
+    part = path.with_name("x.dotrkb.abc.part")
+    part.write_text("")
+    os.utime(part, (1, 1))
+    other = Sources(sources.graphs, (*sources.datalog, Document("more.dlog", "")))
+    kept = path_of(opened(other, tmp_path / "cache"))
+    assert sorted(each.name for each in kept.parent.iterdir()) == [kept.name, note_of(kept).name]
+
+
+def test_the_folder_is_the_users_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/c")
+    assert default_folder() == Path("/c/dotr")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert default_folder() == Path("/home/somebody/.cache/dotr")
