@@ -16,8 +16,9 @@ import pytest
 from dotr.diagnostics import Refused
 from dotr.knowledge.closure import Contradiction
 from dotr.knowledge.entailment import Entailment, rule_set
+from dotr.knowledge.loading import load_graphs
 from dotr.knowledge.sources import Sources
-from dotr.knowledge.store import cache, dictionary, file
+from dotr.knowledge.store import cache, dictionary
 from dotr.knowledge.store.cache import Background, Keeping, StoreFile, background, default_folder
 from dotr.knowledge.store.compiled import CompiledStore
 from dotr.knowledge.store.file import MappedFile, Unusable, note_of, write_file
@@ -227,9 +228,14 @@ def test_many_may_build_at_once(tmp_path: Path, sources: Sources) -> None:
 
 def test_a_file_without_its_note_is_checked_again(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
     path = path_of(opened(sources, tmp_path / "cache"))
-    checked = []
+    checked: list[int] = []
     whole = MappedFile.damaged
-    monkeypatch.setattr(MappedFile, "damaged", lambda mapped: checked.append(1) or whole(mapped))
+
+    def damaged(mapped: MappedFile) -> Iterator[str]:
+        checked.append(1)
+        return whole(mapped)
+
+    monkeypatch.setattr(MappedFile, "damaged", damaged)
     CompiledStore(path)
     assert not checked
     note_of(path).unlink()
@@ -251,7 +257,7 @@ def test_where_nothing_can_be_written_memory_does(tmp_path: Path, sources: Sourc
         def full(descriptor: int) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(file.os, "fsync", full)
+        monkeypatch.setattr(os, "fsync", full)
     assert not opened(sources, folder).notices  # too small to be worth a word
     monkeypatch.setattr(cache, "SMALL", 0)
     found = opened(sources, folder)
@@ -263,7 +269,7 @@ def test_where_nothing_can_be_written_memory_does(tmp_path: Path, sources: Sourc
 
 def test_sources_that_change_while_they_are_read_make_no_store(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = Path(sources.graphs[0])
-    load = cache.load_graphs
+    load = load_graphs
 
     def slowly(paths: tuple[str, ...]) -> list[tuple[str, str, str]]:
         found = load(paths)

@@ -28,11 +28,9 @@ def pipeline(folder: Path, engine: str) -> Pipeline:
     folder.mkdir(exist_ok=True)
     (folder / "r.dotr").write_text(RULE)
     (folder / "d.dlog").write_text(DATALOG)
-    graph = "".join(
-        f"<http://e/s{n}> <http://e/in> <http://e/room{n % 5}> .\n<http://e/room{n % 5}> <http://e/in> <http://e/house> .\n"
-        for n in range(50)
-    )
-    (folder / "g.nt").write_text(graph)
+    sensors = [f"<http://e/s{n}> <http://e/in> <http://e/room{n % 5}> .\n" for n in range(50)]
+    rooms = [f"<http://e/room{n}> <http://e/in> <http://e/house> .\n" for n in range(5)]
+    (folder / "g.nt").write_text("".join(sensors + rooms))
     lines = [json.dumps({"time": t, "graph": f"[] a :Reading ; :sensor :s{t * 7 % 60} ."}) for t in range(40)]
     (folder / "a.ndjson").write_text("\n".join(lines) + "\n")
     config = {
