@@ -99,6 +99,7 @@ class Dictionary:
         counted = file.section("marks").length == self._count == len(self._ends) - 1 and len(self._buckets) == _buckets(self._count) + 1
         if not counted or self._buckets[-1] != self._count or len(self._high) not in (0, len(self._ends)):
             raise Unusable("is damaged: its dictionary does not fit together")
+        self._find = self._finder()
         if self._end(self._count) != file.section("text").length:
             raise Unusable("is damaged: its dictionary does not fit its text")
 
@@ -111,7 +112,7 @@ class Dictionary:
 
     def term(self, number: int) -> Term:
         """The term with a number."""
-        start, end = self._end(number), self._end(number + 1)
+        start, end = (self._end(number), self._end(number + 1)) if self._high else (self._ends[number], self._ends[number + 1])
         return str(self._bytes[self._text + start : self._text + end], "utf-8", "surrogatepass")
 
     def decoder(self) -> Callable[[Iterable[int]], list[Term]]:
@@ -143,23 +144,29 @@ class Dictionary:
             self._recent[term] = number
         return number
 
-    def _find(self, term: Term) -> int:
-        text = term.encode("utf-8", "surrogatepass")
-        code = crc32(text)
-        buckets, marks, find = self._buckets, self._marks, self._bytes.find
-        bucket = code * (len(buckets) - 1) >> 32
-        start, stop = buckets[bucket], buckets[bucket + 1]
-        mark = _ONE_BYTE[code & 0xFF]
-        while start < stop:
-            place = find(mark, marks + start, marks + stop)
-            if place < 0:
-                return -1
-            number = self._numbers[place - marks]
-            first = self._text + self._end(number)
-            if self._bytes[first : self._text + self._end(number + 1)] == text:
-                return number
-            start = place - marks + 1
-        return -1
+    def _finder(self) -> Callable[[Term], int]:
+        """The search for a term, as a function that has all it needs at hand."""
+        buckets, numbers, ends, mapped = self._buckets, self._numbers, self._ends, self._bytes
+        marks, text, count, find, high = self._marks, self._text, len(self._buckets) - 1, self._bytes.find, bool(self._high)
+
+        def found(term: Term) -> int:
+            try:
+                written = term.encode()
+            except UnicodeEncodeError:
+                written = term.encode("utf-8", "surrogatepass")
+            code = crc32(written)
+            bucket = code * count >> 32
+            start, stop = marks + buckets[bucket], marks + buckets[bucket + 1]
+            mark = _ONE_BYTE[code & 0xFF]
+            while (start := find(mark, start, stop)) >= 0:
+                number = numbers[start - marks]
+                first, last = (self._end(number), self._end(number + 1)) if high else (ends[number], ends[number + 1])
+                if last - first == len(written) and mapped[text + first : text + last] == written:
+                    return number
+                start += 1
+            return -1
+
+        return found
 
 
 _ONE_BYTE: Final = [bytes((code,)) for code in range(256)]

@@ -45,13 +45,11 @@ class Memory:
     remembered: int = 0
     lists: list[dict[Term, list[Term]]] = field(default_factory=list)
 
-    def note(self, terms: int) -> None:
-        """So many terms are to be remembered; forgets all of them if they are too many."""
-        self.remembered += terms
-        if self.remembered > _REMEMBERED:
-            for each in self.lists:
-                each.clear()
-            self.remembered = terms
+    def forget(self) -> None:
+        """Forgets what is remembered."""
+        for each in self.lists:
+            each.clear()
+        self.remembered = 0
 
 
 class Stretch(Sequence[Term]):
@@ -100,11 +98,13 @@ class Stretch(Sequence[Term]):
 class MappedEnds(Mapping[Term, "list[Term]"]):
     """The triples of one predicate, one end to the other ends."""
 
-    __slots__ = ("_columns", "_decoded", "_dictionary", "_memory", "recent")
+    __slots__ = ("_columns", "_decoded", "_dictionary", "_find", "_memory", "_number", "_term", "_words", "recent")
 
     def __init__(self, columns: Columns, dictionary: Dictionary, memory: Memory) -> None:
         self._columns = columns
+        self._words = columns.words
         self._dictionary = dictionary
+        self._number, self._term, self._find = dictionary.number, dictionary.term, columns.find
         self._decoded = dictionary.decoder()
         self._memory = memory
         self.recent: dict[Term, list[Term]] = {}
@@ -112,19 +112,22 @@ class MappedEnds(Mapping[Term, "list[Term]"]):
     def get(self, term: Term, default: Default | list[Term] | None = None) -> Default | list[Term] | None:  # type: ignore[override]
         found = self.recent.get(term)
         if found is None:
-            number = self._dictionary.number(term)
+            number = self._number(term)
             if number < 0:
                 return default
-            start, stop = self._columns.find(number)
-            found = self._others(start, stop)
-            self._memory.note(2 + min(stop - start, _LONG))
+            start, stop = self._find(number)
+            found = [self._term(self._words[start])] if stop - start == 1 else self._others(start, stop)
+            memory = self._memory
+            memory.remembered += 2 + min(stop - start, _LONG)
+            if memory.remembered > _REMEMBERED:
+                memory.forget()
             self.recent[term] = found
         return found or default
 
     def _others(self, start: int, stop: int) -> list[Term]:
         if stop - start > _LONG:
-            return cast("list[Term]", Stretch(self._dictionary, self._columns.words[start:stop]))
-        return self._decoded(self._columns.words[start:stop])
+            return cast("list[Term]", Stretch(self._dictionary, self._words[start:stop]))
+        return self._decoded(self._words[start:stop])
 
     def __getitem__(self, term: Term) -> list[Term]:
         found = self.get(term, None)

@@ -151,4 +151,33 @@ DATALOG: tuple[Explained, ...] = (
             )
         ),
     ),
+    Explained(
+        "K501",
+        "The compiled background cannot be used",
+        "Its file is damaged, cut off, of another format, or not one of dotr's. It is never believed: the background is read and closed "
+        "again, and the file is written again.",
+        "Nothing is lost but time. If it happens again, look after the disk.",
+        Told(
+            "K501 warning: the compiled background .cache/dotr/16d4….dotrkb is damaged (section triples); it is made again from its sources\n"
+            "Nothing is lost. If it happens again, is the disk in order?"
+        ),
+    ),
+    Explained(
+        "K502",
+        "The compiled background cannot be written",
+        "The folder may not be written by this user, or the disk is full. The run holds its background in memory instead: each process "
+        "for itself, with the same output.",
+        "Name a folder that can be written as `knowledge.cache`, or make room.",
+        Told(
+            "K502 warning: the compiled background /cache/16d4….dotrkb cannot be used: permission denied; this run holds its background in "
+            "memory\nName a folder that can be written as `knowledge.cache`, or make room."
+        ),
+    ),
+    Explained(
+        "K503",
+        "The background is too large",
+        "A compiled background numbers its terms, and the triples of each predicate, with 32 bits.",
+        "Divide it between pipelines.",
+        Told("K503 the background is too large: 4,294,967,296 terms, where a compiled store can number 4,294,967,295"),
+    ),
 )

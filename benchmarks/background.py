@@ -1,0 +1,339 @@
+"""What a background costs: closing it, keeping it, and what an instant notices of it.
+
+    python -m benchmarks.background closing [--triples 1000000]     # beside owlrl, and reasonable if it is installed
+    python -m benchmarks.background growing [--largest 10000000]    # 1k triples, 100k …: build, file, memory, instants
+
+`closing` takes an ontology in OWL 2 RL and instances in memory to their closure in memory. The other systems are given the same triples;
+reading them is not counted. `growing` builds a compiled background and then opens it in a process of its own, as a worker does, and
+measures closure and queries, from parsed input to facts, in rounds over 500 instants (*again*) or once over 10,000 (*anew*). *Irrelevant*
+triples have predicates that no rule reads; *relevant* ones fill the tables that every instant looks into.
+Seconds and microseconds are of CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from benchmarks.closure import building, readings, term
+from dotr.config import read_config
+from dotr.engine.program import Program, compile_program
+from dotr.knowledge.entailment import Entailment, rule_set
+from dotr.knowledge.knowledge import close_background, uncollected
+from dotr.model.stream import Instant
+from dotr.model.terms import OWL, RDF_TYPE, XSD, Triple, iri
+
+PREFIX = "http://example.org/building#"
+RULES = """\
+PREFIX : <http://example.org/building#>
+rule R define Out = [ [] a :Out ; :room ?room ]
+from A = [ SELECT ?r ?room WHERE { ?r a :Event ; :is_from_sensor ?s ; :has_val ?v . ?s :inside ?room . FILTER(?v > 60) } ]
+with Out.?room = A.?room
+"""
+DATALOG = """\
+PREFIX : <http://example.org/building#>
+:is_in_room(?a, ?b) :- :is_at_location(?a, ?c), :is_in_room(?c, ?b) .
+:inside(?a, ?b) :- :is_in_room(?a, ?b) .
+:inside(?a, ?c) :- :inside(?a, ?b), :part_of(?b, ?c) .
+"""
+SCENARIO = """\
+PREFIX : <http://example.org/building#>
+query A = [ SELECT ?s ?v ?room WHERE { ?s :read_val ?v . ?s :in_room ?room . FILTER(?v > 60) } ]
+rule R define Out = [ [] a :Out ; :room ?room ] from A with Out.?room = A.?room
+"""
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+# --- closing ---
+
+
+def ontology(instances: int) -> list[Triple]:
+    """Readings of sensors in rooms, whose closure is four times as large."""
+    triples = building(50)
+    triples += [
+        (term("part_of"), RDF_TYPE, iri(OWL + "TransitiveProperty")),
+        (term("is_from_sensor"), iri(OWL + "inverseOf"), term("made")),
+    ]
+    for n in range(instances // 4):
+        triples += [
+            (term(f"r{n}"), RDF_TYPE, term("Temp")),
+            (term(f"r{n}"), term("has_val"), f'"{n % 1000}"^^<{XSD}integer>'),
+            (term(f"r{n}"), term("is_from_sensor"), term(f"s{n}")),
+            (term(f"s{n}"), term("is_at_location"), term(f"loc{n % 50}")),
+        ]
+    return triples
+
+
+def ntriples(triples: Sequence[Triple], path: Path) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(f"{s} {p} {o} .\n" for s, p, o in triples)
+
+
+def ours(triples: Sequence[Triple], path: Path) -> tuple[float, int]:
+    rules = rule_set(Entailment.OWL2RL)
+    start = time.process_time()
+    with uncollected():
+        closed = close_background(triples, rules)
+    return time.process_time() - start, len(closed.triples)
+
+
+def owlrl(triples: Sequence[Triple], path: Path) -> tuple[float, int]:
+    from owlrl import DeductiveClosure, OWLRL_Semantics
+    from rdflib import Graph
+
+    graph = Graph().parse(path, format="turtle")
+    start = time.process_time()
+    DeductiveClosure(OWLRL_Semantics).expand(graph)
+    return time.process_time() - start, len(graph)
+
+
+def reasonable(triples: Sequence[Triple], path: Path) -> tuple[float, int]:
+    reasoner = import_module("reasonable").PyReasoner()
+    reasoner.load_file(str(path))
+    start = time.process_time()
+    found = reasoner.reason()
+    return time.process_time() - start, len(found)
+
+
+SYSTEMS: dict[str, tuple[Callable[[Sequence[Triple], Path], tuple[float, int]], int]] = {
+    "dotr": (ours, sys.maxsize),
+    "owlrl": (owlrl, 10_000),
+    "reasonable": (reasonable, sys.maxsize),
+}
+
+
+def closing(sizes: Sequence[int]) -> None:
+    say(f"{'closing':<12} {'triples':>12} {'closed':>12} {'seconds':>9} {'peak memory':>12}")
+    for size in sizes:
+        for name, (_, largest) in SYSTEMS.items():
+            if size <= largest:
+                if name != "dotr" and find_spec(name) is None:
+                    say(f"{name:<12} {size:>12,} is not installed")
+                    continue
+                found = json.loads(own_process("close", name, str(size)))
+                say(f"{name:<12} {found['given']:>12,} {found['closed']:>12,} {found['seconds']:>9.2f} {found['peak']:>9,} MB")
+
+
+def close_one(name: str, size: int) -> None:
+    triples = ontology(size)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "given.ttl"
+        ntriples(triples, path)
+        seconds, closed = SYSTEMS[name][0](triples, path)
+    say(json.dumps({"given": len(triples), "closed": closed, "seconds": seconds, "peak": peak()}))
+
+
+# --- growing ---
+
+
+def irrelevant(count: int) -> Iterator[Triple]:
+    """Old readings: predicates that nothing reads, sensors and classes that nothing asks for, rdf:type among them."""
+    for n in range(count // 4):
+        reading, sensor = term(f"old{n}"), term(f"idle{n // 3}")
+        yield reading, RDF_TYPE, term(f"Old{n % 10}")
+        yield reading, term("old_val"), f'"{n % 1000}"^^<{XSD}integer>'
+        yield reading, term("old_sensor"), sensor
+        yield sensor, term("old_place"), term(f"place{n % 1000}")
+
+
+def relevant(count: int) -> Iterator[Triple]:
+    """Rooms of locations, for the closure and the join of every instant; each instant finds as many answers as before."""
+    for n in range(max(50, count // 2)):
+        yield term(f"loc{n}"), term("is_in_room"), term(f"room{n % 50}")
+    for n in range(count // 2):
+        yield term(f"sensor{n}"), term("in_room"), term(f"room{n % 50}")
+
+
+def write_world(folder: Path, kind: str, size: int) -> Path:
+    """The configuration of a background of about so many triples."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "kb.nt").open("w", encoding="utf-8") as file:
+        given = building(50) + [(term(f"sensor{n}"), term("in_room"), term(f"room{n % 5}")) for n in range(10)]
+        for source in (given, relevant(size) if kind == "relevant" else irrelevant(size)):
+            file.writelines(f"{s} {p} {o} .\n" for s, p, o in source)
+    (folder / "kb.dlog").write_text(DATALOG)
+    (folder / "a.ndjson").write_text("")
+    for name, rules in (("graphs", RULES), ("scenario", SCENARIO)):
+        (folder / f"{name}.dotr").write_text(rules)
+        config = {
+            "name": name,
+            "prefixes": {"": PREFIX},
+            "knowledge": {"graphs": ["kb.nt"], "datalog": ["kb.dlog"], "entailment": "rdfs", "cache": "cache"},
+            "rules": [f"{name}.dotr"],
+            "input": [{"name": "a", "format": "ndjson", "path": "a.ndjson"}],
+            "output": [{"path": "out.ndjson"}],
+        }
+        (folder / f"{name}.yaml").write_text(json.dumps(config))
+    return folder
+
+
+def program(folder: Path, name: str, stored: bool) -> Program:
+    """The program, over the compiled background or, as small ones are, over one in memory."""
+    config = read_config(str(folder / f"{name}.yaml"))
+    return compile_program(config.program(), config.keeping(0 if stored else sys.maxsize))
+
+
+def instants(kind: str, count: int, places: int, seed: int = 0) -> list[Instant]:
+    choose = random.Random(seed)
+    if kind == "one":
+        values = [f'"{61 + n % 20}"^^<{XSD}integer>' for n in range(20)]
+        return [Instant(n, ((term(f"sensor{choose.randrange(places)}"), term("read_val"), values[n % 20]),)) for n in range(count)]
+    four = readings(count)
+    for n, graph in enumerate(four):
+        graph[1] = (graph[1][0], graph[1][1], f'"{61 + n % 20}"^^<{XSD}integer>')
+        graph[3] = (graph[3][0], graph[3][1], term(f"loc{choose.randrange(places)}"))
+    if kind == "four":
+        return [Instant(n, tuple(graph)) for n, graph in enumerate(four)]
+    return [Instant(n, tuple(triple for graph in four[n : n + 5] for triple in graph)) for n in range(0, count, 5)]
+
+
+def rounds(asked: Sequence[tuple[Program, Sequence[Instant]]], count: int) -> list[float]:
+    """Microseconds an instant of each program's best round; the programs take turns, so that the machine's moods meet all of them."""
+    best = [float("inf")] * len(asked)
+    for program, given in asked:
+        for instant in given[:20]:
+            program.stage_one.facts(instant)
+    for _ in range(count):
+        for number, (program, given) in enumerate(asked):
+            facts = program.stage_one.facts
+            start = time.process_time()
+            for instant in given:
+                facts(instant)
+            best[number] = min(best[number], (time.process_time() - start) / len(given) * 1e6)
+    return best
+
+
+def peak() -> int:
+    """Megabytes that this process has had in memory at most."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def private() -> float:
+    """Megabytes that this process shares with no other."""
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
+
+
+def places(kind: str, size: int) -> dict[str, int]:
+    """How many sensors or locations the instants speak of."""
+    grown = kind == "relevant"
+    return {"one": size // 2 if grown else 10, "four": max(50, size // 2) if grown else 50, "twenty": max(50, size // 2) if grown else 50}
+
+
+def worker(folder: Path, kind: str, size: int) -> None:
+    """What a worker meets that opens a background and goes through 40,000 instants."""
+    from dotr.knowledge.store.compiled import CompiledStore
+
+    path = max((folder / "cache").glob("*.dotrkb"), key=lambda each: each.stat().st_size)
+    start = time.perf_counter()
+    CompiledStore(path)
+    found = {"open": (time.perf_counter() - start) * 1e3}
+    before = private()
+    programs = {"one": program(folder, "scenario", True), "four": program(folder, "graphs", True)}
+    found["opened"] = private() - before
+    for name, asked in programs.items():
+        for seed in range(100):
+            for instant in instants(name, 200, places(kind, size)[name], seed):
+                asked.stage_one.facts(instant)
+    gc.collect()
+    found["used"] = private() - before
+    found["process"] = private()
+    say(json.dumps(found))
+
+
+def timing(folder: Path, kind: str, sizes: Sequence[int]) -> None:
+    """Instants over backgrounds of all sizes, beside one in memory."""
+    for name, of in (("one", "scenario"), ("four", "graphs"), ("twenty", "graphs")):
+        backgrounds = [
+            (size, program(folder / f"{kind}{size}", of, stored)) for size, stored in ((sizes[0], False), *((s, True) for s in sizes))
+        ]
+        again = rounds([(each, instants(name, 500, places(kind, size)[name])) for size, each in backgrounds], 40)
+        anew = rounds([(each, instants(name, 10_000, places(kind, size)[name])) for size, each in backgrounds], 1)
+        for what, found in (("again", again), ("anew", anew)):
+            grown = f"x {found[-1] / found[1]:.2f}, exponent {math.log(found[-1] / found[1]) / math.log(sizes[-1] / sizes[0]):.3f}"
+            say(f"{kind:<11} {name:<7} {what:<6} {'  '.join(f'{each:7.2f}' for each in found)}   {grown}")
+
+
+def growing(largest: int) -> None:
+    sizes = [size for size in (1_000, 100_000, 1_000_000, 10_000_000) if size <= largest]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        heads = "triples   derived      terms       MB B/triple  B/term  build s  peak MB  open ms  private MB: opened, used, process"
+        say(f"{'':<23}{heads}")
+        for kind in ("irrelevant", "relevant"):
+            for size in sizes:
+                world = write_world(folder / f"{kind}{size}", kind, size)
+                built = own_process("build", str(world))
+                found = json.loads(own_process("worker", str(world), kind, str(size)))
+                memory = "  ".join(f"{found[each]:.1f}" for each in ("opened", "used", "process"))
+                say(f"{kind:<11} {size:>10,} {built} {found['open']:8.2f}  {memory}")
+        say(f"\nµs an instant                 1,000 in memory, then stored: {', '.join(f'{size:,}' for size in sizes)}")
+        for kind in ("irrelevant", "relevant"):
+            say(own_process("timing", str(folder), kind, *map(str, sizes)))
+
+
+def build_one(folder: Path) -> None:
+    """Builds the store of a world; prints what it takes."""
+    start = time.process_time()
+    store = program(folder, "graphs", True).store
+    seconds = time.process_time() - start
+    assert store is not None
+    sizes = {name: section.length for name, section in store.file.sections.items()}
+    terms = sum(sizes[name] for name in ("ends", "high", "buckets", "marks", "numbers")) / store.about.terms
+    say(
+        f"{len(store.index):>10,} {store.about.derived:>9,} {store.about.terms:>10,} {store.file.size / 1e6:8.1f} "
+        f"{sizes['triples'] / len(store.index):8.2f} {terms:7.2f} {seconds:8.1f} {peak():8,}"
+    )
+
+
+def own_process(*arguments: str) -> str:
+    command = [sys.executable, "-m", "benchmarks.background", *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.rstrip("\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    close = commands.add_parser("closing")
+    close.add_argument("--triples", type=int, default=1_000_000)
+    grow = commands.add_parser("growing")
+    grow.add_argument("--largest", type=int, default=1_000_000)
+    for name in ("close", "worker", "build", "timing"):
+        commands.add_parser(name).add_argument("arguments", nargs="+")
+    options = parser.parse_args()
+    match options.command:
+        case "closing":
+            closing(sorted({10_000, options.triples}))
+        case "growing":
+            growing(options.largest)
+        case "close":
+            close_one(options.arguments[0], int(options.arguments[1]))
+        case "worker":
+            folder, kind, size = options.arguments
+            worker(Path(folder), kind, int(size))
+        case "timing":
+            folder, kind, *sizes = options.arguments
+            timing(Path(folder), kind, [int(size) for size in sizes])
+        case _:
+            build_one(Path(options.arguments[0]))
+
+
+if __name__ == "__main__":
+    main()
