@@ -158,7 +158,7 @@ DATALOG: tuple[Explained, ...] = (
         "again, and the file is written again.",
         "Nothing is lost but time. If it happens again, look after the disk.",
         Told(
-            "K501 warning: the compiled background .cache/dotr/16d4….dotrkb is damaged (section triples); it is made again from its sources\n"
+            "K501 warning: the compiled background /cache/16d4….dotrkb is damaged (section triples); it is made again from its sources\n"
             "Nothing is lost. If it happens again, is the disk in order?"
         ),
     ),
