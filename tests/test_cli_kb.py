@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dotr.knowledge.store import cache
+from dotr.queries.conjunction import Conjunction
 from tests.conftest import Project
 
 KNOWLEDGE = """\
@@ -120,3 +121,24 @@ def test_a_run_over_a_store_gives_the_same_output(known: Project, monkeypatch: p
         assert ("K501" in answer.err) == (damage and again == 1)
         assert known.read("out.ndjson") == in_memory
     assert len(stored(known)) == 2
+
+
+def test_static_answers_are_found_once(known: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = known.dotr("kb", "build", "c.yaml").out
+    found: list[int] = []
+    whole = Conjunction.static
+
+    def static(part: Conjunction) -> object:
+        found.append(1)
+        return whole(part)
+
+    monkeypatch.setattr(Conjunction, "static", static)
+    answers = next(path for path in stored(known) if "-" in path.stem)
+    for damage, expected in ((False, 0), (True, 1), (False, 1)):
+        if damage:
+            answers.write_bytes(answers.read_bytes()[:-3])
+        assert re.sub("time .*", "", known.dotr("kb", "info", "c.yaml").out) == re.sub("time .*", "", first)
+        assert len(found) == expected
+    known.change("r.dotr", "?x a :C", "?x a :B")
+    assert "answers    2 of 1 query" in known.dotr("kb", "info", "c.yaml").out
+    assert len(found) == 2

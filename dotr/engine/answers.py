@@ -32,7 +32,7 @@ class StaticAnswers:
                 digest.update(document.text.encode("utf-8", "surrogatepass") + b"\0")
             digest.update(json.dumps(sorted(spec.prefixes.items())).encode())
             self._key = digest.digest()
-            self._path = store.file.path.with_name(f"{self._key.hex()}-answers{store.file.path.suffix}")
+            self._path = store.file.path.with_name(f"{store.file.path.stem}-{self._key.hex()}{store.file.path.suffix}")
             with suppress(OSError, Unusable):
                 self._found = _read(MappedFile(self._path, self._key))
 

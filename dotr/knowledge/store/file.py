@@ -7,7 +7,8 @@
 Invariant: a file under its final name was complete and on the disk before it got that name. Its sections are as they were written, as far
 as checksums tell: the header's is compared whenever a file is opened, the sections' once for each *identity* (device, inode, length, times
 of change of content and of status) and then noted in a file beside it. Whatever writes to the file or replaces it changes its identity;
-what no time shows, a disk that decays, is left to the disk.
+what no time shows, a disk that decays, is left to the disk. A file is replaced and never written over, so that whoever has it mapped keeps
+what it had.
 Cost: 1.2 s a gigabyte to check, half a millisecond to open what has been checked. Nothing is read before it is used.
 """
 

@@ -89,7 +89,7 @@ def _job(pipeline: Pipeline, layout: Layout, cores: int, run: str) -> Job:
 
 
 def _ship(store: CompiledStore, context: SparkContext) -> None:
-    """Gives the compiled background to executors of other machines, which may not have it at its path."""
+    """Gives the compiled background, and the answers beside it, to executors of other machines, which may not have it at its path."""
     if context.master is None or context.master.partition("[")[0] != "local":
         for path in (store.file.path, *store.file.path.parent.glob(f"{store.file.path.stem}-*{store.file.path.suffix}")):
             context.addFile(str(path))
