@@ -64,6 +64,9 @@ def test_a_table_is_built_when_it_is_asked_for_and_then_kept() -> None:
     index.extend("<p>", [("<a>", "<p>", "<b>")])
     assert not dict.__len__(index.by_object)
     assert index.by_object.get("<p>") == {"<b>": ["<a>"]}
+    assert len(index.by_subject) == 1
+    assert list(index.by_subject.items()) == [("<p>", {"<a>": ["<b>"]})]
+    assert list(index.visible()) == list(index) == list(index.match(None, None, None)) == [("<a>", "<p>", "<b>")]
     index.extend("<p>", [("<c>", "<p>", "<b>")])
     assert index.by_object["<p>"] == {"<b>": ["<a>", "<c>"]}
     assert index.by_subject.get("<q>") is None

@@ -11,8 +11,8 @@ Cost: about 0.5 µs a triple and 0.3 µs a match, 130 bytes a triple beside its 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeAlias, cast
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeAlias, cast
 
 from dotr.knowledge.closure import Plan, Rules, Work
 from dotr.knowledge.handlers import Alarm, Push, general_handler, keyed_handler, routed_handler
@@ -55,9 +55,8 @@ class BulkIndex(TripleIndex):
             for triple in triples:
                 self.extend_edges(triple)
 
-    def __iter__(self) -> Iterator[Triple]:
-        for triples in self.of.values():
-            yield from triples
+    def _of(self, predicate: Term) -> Iterator[Triple]:
+        return iter(self.of.get(predicate, ()))
 
 
 class _Tables(dict[Term, Ends]):
@@ -79,6 +78,15 @@ class _Tables(dict[Term, Ends]):
 
     def __contains__(self, predicate: object) -> bool:
         return predicate in self._of
+
+    def __iter__(self) -> Iterator[Term]:
+        return iter(self._of)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def items(self) -> Any:
+        return ItemsView(self)
 
     def extend(self, predicate: Term, triples: Iterable[Triple]) -> None:
         if dict.__contains__(self, predicate):
