@@ -26,7 +26,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks.closure import building, readings, term
+from benchmarks.closure import SUBCLASS, SUBPROPERTY, building, readings, term
 from dotr.config import read_config
 from dotr.engine.program import Program, compile_program
 from dotr.knowledge.entailment import Entailment, rule_set
@@ -34,6 +34,7 @@ from dotr.knowledge.knowledge import close_background, uncollected
 from dotr.model.stream import Instant
 from dotr.model.terms import OWL, RDF_TYPE, XSD, Triple, iri
 
+INVERSE = iri(OWL + "inverseOf")
 PREFIX = "http://example.org/building#"
 RULES = """\
 PREFIX : <http://example.org/building#>
@@ -65,10 +66,10 @@ def say(text: str) -> None:
 def ontology(instances: int) -> list[Triple]:
     """Readings of sensors in rooms, whose closure is four times as large."""
     triples = building(50)
-    triples += [
-        (term("part_of"), RDF_TYPE, iri(OWL + "TransitiveProperty")),
-        (term("is_from_sensor"), iri(OWL + "inverseOf"), term("made")),
-    ]
+    more = (("Event", SUBCLASS, "Happening"), ("Happening", SUBCLASS, "Thing"), ("Device", SUBCLASS, "Asset"))
+    more += (("is_from_sensor", SUBPROPERTY, "is_from"), ("has_val", SUBPROPERTY, "has_value"), ("is_from_sensor", INVERSE, "made"))
+    triples += [(term(s), p, term(o)) for s, p, o in more]
+    triples.append((term("part_of"), RDF_TYPE, iri(OWL + "TransitiveProperty")))
     for n in range(instances // 4):
         triples += [
             (term(f"r{n}"), RDF_TYPE, term("Temp")),
