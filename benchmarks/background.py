@@ -66,8 +66,14 @@ def say(text: str) -> None:
 def ontology(instances: int) -> list[Triple]:
     """Readings of sensors in rooms, whose closure is four times as large."""
     triples = building(50)
-    more = (("Event", SUBCLASS, "Happening"), ("Happening", SUBCLASS, "Thing"), ("Device", SUBCLASS, "Asset"))
-    more += (("is_from_sensor", SUBPROPERTY, "is_from"), ("has_val", SUBPROPERTY, "has_value"), ("is_from_sensor", INVERSE, "made"))
+    more = [
+        ("Event", SUBCLASS, "Happening"),
+        ("Happening", SUBCLASS, "Thing"),
+        ("Device", SUBCLASS, "Asset"),
+        ("is_from_sensor", SUBPROPERTY, "is_from"),
+        ("has_val", SUBPROPERTY, "has_value"),
+        ("is_from_sensor", INVERSE, "made"),
+    ]
     triples += [(term(s), p, term(o)) for s, p, o in more]
     triples.append((term("part_of"), RDF_TYPE, iri(OWL + "TransitiveProperty")))
     for n in range(instances // 4):
