@@ -171,20 +171,15 @@ def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = Non
     static = StaticAnswers(spec, closed.store)
     layout = lay_out(share(ruleset.rules))
     stage_one = StageOne(knowledge, layout.streams, static.of)
-    warnings = [*problems, *_contradictions(knowledge), *_static_queries(ruleset, stage_one, static), *_single_partitions(layout)]
-    static.keep()
-<<<<<<< HEAD
     warnings = [
         *problems,
         *_contradictions(knowledge),
-        *_static_queries(ruleset, stage_one),
+        *_static_queries(ruleset, stage_one, static),
         *_idle_ticks(layout, stage_one),
         *_single_partitions(layout),
     ]
-    return Program(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.notices)
-=======
+    static.keep()
     return Program(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.made, closed.notices)
->>>>>>> b06afbe (Add dotr kb, and let Spark's workers map the compiled background)
 
 
 def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:

@@ -116,11 +116,7 @@ def _check_yaml(path: str, covered: set[str], programs: _Programs) -> list[Diagn
         config = read_config(path)
         spec, problems = config.spec()
         _cover(spec, covered)
-<<<<<<< HEAD
-        return [*problems, *_check_program(path, spec, problems, programs), *check_files(config)]
-=======
-        return [*problems, *_check_program(spec, problems, config.keeping()), *check_files(config)]
->>>>>>> b06afbe (Add dotr kb, and let Spark's workers map the compiled background)
+        return [*problems, *_check_program(path, spec, problems, programs, keeping=config.keeping()), *check_files(config)]
     except Refused as refused:
         return list(refused.diagnostics)
 
@@ -129,25 +125,22 @@ def _cover(spec: ProgramSpec, covered: set[str]) -> None:
     covered.update(os.path.realpath(document.name) for document in (*spec.rules, *spec.datalog))
 
 
-<<<<<<< HEAD
 def _check_program(
-    path: str, spec: ProgramSpec, missing: Sequence[Diagnostic], programs: _Programs, test: TestFile | None = None
+    path: str,
+    spec: ProgramSpec,
+    missing: Sequence[Diagnostic],
+    programs: _Programs,
+    test: TestFile | None = None,
+    keeping: Keeping | None = None,
 ) -> list[Diagnostic]:
     """The problems of a program, and of a test's names for what it has; where some of its files are missing, those that do not come of
     that."""
     try:
-        program = compile_program(spec)
-        found = list(program.warnings)
+        program = compile_program(spec, keeping)
+        found = [*program.warnings, *program.notices]
         _remember(path, spec.rules, program.rules, programs)
         if test is not None:
             found += unknown_names(test, program)
-=======
-def _check_program(spec: ProgramSpec, missing: Sequence[Diagnostic], keeping: Keeping | None = None) -> list[Diagnostic]:
-    """The problems of a program; where some of its files are missing, those that do not come of that."""
-    try:
-        program = compile_program(spec, keeping)
-        found = [*program.warnings, *program.notices]
->>>>>>> b06afbe (Add dotr kb, and let Spark's workers map the compiled background)
         used = {rule.span.document.name for rule in program.rules.rules} | {query.span.document.name for query in program.rules.queries}
         found += [
             Diagnostic("C209", "this file holds no rule and no query", Span(document, 0, 0), "Is it the file meant?", Severity.WARNING)
