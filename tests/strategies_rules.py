@@ -168,7 +168,7 @@ def anchor(draw: st.DrawFn, words: Words, readable: Readable) -> tuple[str, Even
 def scope(draw: st.DrawFn, words: Words, bound: Bound, made: Event, reference: str, *, between: bool) -> tuple[str, bool]:
     """`within … from` or `between … and …`, and whether what lies in it is certainly past."""
     if between:
-        one, other = (pick(draw, sorted(bound.attributes)) for _ in range(2))
+        one, other, *_ = draw(st.permutations(sorted(bound.attributes)))
         return f"{words('between')} {one} {words('and')} {other}", True
     extent, back = window(draw, words, strict=made.strict)
     return f"{words('within')} {extent} {words('from')} {reference}", back or bound.back[reference]
@@ -179,7 +179,7 @@ def clause(draw: st.DrawFn, words: Words, number: int, bound: Bound, readable: R
     label = f"L{number}"
     reference = pick(draw, sorted(bound.attributes))
     kind = pick(draw, ("each", "last", "first", "last", "not", "aggregate", "aggregate"))
-    between = kind in ("not", "aggregate") and draw(st.integers(0, 2)) == 0
+    between = kind in ("not", "aggregate") and len(bound.attributes) > 1 and draw(st.booleans())
     made = event(draw, words, label, bound, readable, past=bound.back[reference] or between)
     where, back = scope(draw, words, bound, made, reference, between=between)
     bound.labels.add(made.label)
