@@ -299,7 +299,8 @@ def test_an_aggregate_in_a_later_constraint(project: Project) -> None:
         "PREFIX : <http://e/>\nquery Temp = [ SELECT ?room ?v WHERE { ?t :room ?room ; :val ?v } ]\n"
         "define High = [ [] :v ?v ] from Temp and ?mean = avg(Past.?v) of Temp as Past within 1 h from Temp\n"
         "and last Temp as Above [ FILTER(?v > ?mean) ] within 1 h from Temp\n"
-        "and ?n = count(*) of Temp as More [ FILTER(?v > ?mean && ?room = Temp.?room) ] within 1 h from Temp with High.?v = Above.?v + ?n\n",
+        "and ?n = count(*) of Temp as More [ FILTER(?v > ?mean && ?room = Temp.?room) ] within 1 h from Temp\n"
+        "with High.?v = Above.?v + ?n\n",
     )
     text = explained(project, "mean.dotr")
     assert text.startswith("mean.dotr, without the knowledge that a configuration names\n")
