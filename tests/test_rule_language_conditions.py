@@ -192,7 +192,7 @@ def test_a_function_takes_no_kind_that_is_not_in_its_row(function: str) -> None:
         ("and not A as B within 1 h from A", []),
         ("delayed by 1 min and not A as B within [0, 1 h) from A", []),
         ("and last A as C within 1 h from A and not A as B within [0, 1 h) from C", []),
-        ("and last A as C within 1 h from A and not A as B between C and C", ["D303"]),
+        ("and last A as C within 1 h from A and not A as B between C and C", ["D318"]),
         ('and last A as C [ FILTER(?v > 60) ] within 1 h from A if C.?v = "hot"', ["D314"]),
         ('and last A as C [ FILTER("hot" = ?v && ?w > 3) ] within 1 h from A if C.?v < 3 && STRLEN(C.?w) > 2', ["D314", "D317"]),
         ("and last A as C [ FILTER(?v > 60 || ?w > 3) ] within 1 h from A if C.?v = true", []),

@@ -211,7 +211,7 @@ class _Explainer:
             more = f", and {bound_text(kept)} for {'this rule' if others[0] == rule.name else 'rule ' + others[0]}"
             if others[0] == rule.name:
                 more += "'s other events of that kind"
-        return f"{attributes}: kept {bound_text(own) if own else 'for their instant'}{way}{more}"
+        return f"{attributes}: kept {bound_text(own) if own > 0 else 'for their instant'}{way}{more}"
 
 
 def _reach(placed: Placed, port: int) -> Micros:

@@ -52,6 +52,7 @@ class Code(StrEnum):
     ANCHOR_NEGATED = "D315"  # warning
     ALWAYS_HOLDS = "D316"  # warning
     CAN_ONLY_ERR = "D317"  # warning
+    NOTHING_BETWEEN = "D318"  # warning
 
     # Events over rules.
     SAME_INSTANT_CYCLE = "D401"

@@ -13,7 +13,7 @@ from dotr.languages.dotr import scan
 from dotr.languages.dotr.codes import Code
 from dotr.languages.dotr.conjuncts import Conjunct, constant, parts
 from dotr.languages.dotr.program import Part, Program, RoleDraft, RuleDraft, warning
-from dotr.languages.dotr.syntax import AggregateSyntax, Ticks, WindowSyntax
+from dotr.languages.dotr.syntax import AggregateSyntax, BetweenSyntax, Ticks, WindowSyntax
 from dotr.model.algebra import Attribute, Call, Expression, Var
 from dotr.model.terms import Label
 
@@ -26,6 +26,7 @@ def _pointless(program: Program) -> Iterator[Diagnostic]:
     for rule in program.rules:
         yield from _unused_aggregates(rule)
         yield from _anchors_in_negations(rule)
+        yield from _between_itself(rule)
         yield from _always_true(rule)
     yield from _unused_queries(program)
 
@@ -68,6 +69,14 @@ def _anchors_in_negations(rule: RuleDraft) -> Iterator[Diagnostic]:
                     yield warning(Code.ANCHOR_NEGATED, f"the anchor {anchor.label.text} is itself in this window", role.label.span, hint)
             case _:
                 pass
+
+
+def _between_itself(rule: RuleDraft) -> Iterator[Diagnostic]:
+    """`between A and A`: a negation that forbids nothing, an aggregate of nothing."""
+    for role in rule.roles:
+        if isinstance(role.scope, BetweenSyntax) and role.scope.first.text == role.scope.second.text:
+            hint = "What lies strictly between two events in time is looked at: name two."
+            yield warning(Code.NOTHING_BETWEEN, "nothing lies between an event and itself", role.scope.second.span, hint)
 
 
 def _met_by_anchor(role: RoleDraft, anchor: RoleDraft) -> bool:

@@ -68,9 +68,6 @@ def _timed(anchor: RoleDraft, rule: RuleDraft, problems: list[Diagnostic]) -> Ro
 
 def _resolved(role: RoleDraft, prefixes: Prefixes, problems: list[Diagnostic]) -> RoleDraft:
     if isinstance(role.scope, BetweenSyntax):
-        if role.scope.first.text == role.scope.second.text:
-            hint = "Name two events: what lies strictly between them in time is looked at."
-            problems.append(Diagnostic(Code.EMPTY_INTERVAL, "nothing lies between an event and itself", role.scope.second.span, hint))
         return role
     if role.scope is None:
         hint = "Say how far back to look, and from which event: within 5 min from …"

@@ -210,6 +210,13 @@ RULES: tuple[Explained, ...] = (
         "Convert what is given: `STR(?room)`, `xsd:decimal(?text)`; or take another attribute.",
     ),
     _rule(
+        "D318",
+        "Nothing between",
+        "`between A and A`: strictly between an event and itself there is no time. The negation forbids nothing, the aggregate is one of "
+        "nothing.",
+        "Name two events.",
+    ),
+    _rule(
         "D401",
         "A cycle at one instant",
         "These rules need each other's events of the same instant, so none can come first.",
