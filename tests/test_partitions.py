@@ -29,6 +29,7 @@ from dotr.patterns.partition import Anywhere, Keyed, Single
 from dotr.patterns.state import State
 from dotr.runtimes.pipeline import build
 from tests.oracle.cases import CaseFile, read_folder
+from tests.running import in_batches, outputs, run_engine
 
 ROOT = Path(__file__).parent.parent
 
@@ -106,7 +107,14 @@ def loaded(name: str) -> Program:
 @pytest.mark.parametrize("buckets", [2, 5, 64])
 @pytest.mark.parametrize("name", FILES)
 def test_cases(name: str, buckets: int) -> None:
+    """Where time itself is an event, a layer goes through a batch before the next does; else layers go instant by instant."""
     for number, case in enumerate(FILES[name].cases):
+        if loaded(name).timed:
+            times = [element.time for element in case.elements]
+            cuts = random.Random(number).choices(times, k=3) if times else []
+            firings = in_batches(loaded(name), case.elements, case.clock, buckets, cuts)
+            assert outputs(firings) == list(run_engine(loaded(name), case.elements, case.clock).outputs)
+            continue
         together: dict[int, list[tuple[Triple, ...]]] = {}
         for element in case.elements:
             together.setdefault(element.time, []).append(element.triples)
