@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from dotr.model.time import Clock, Unit
-from tests.strategies_expressions import conditions
+from tests.strategies_expressions import condition, conditions, operand
 from tests.strategies_queries import constraints, queries
 from tests.strategies_rules import Readable, Shared, rules
 from tests.strategies_streams import CLASSES, HEADER, NAMES, NAMESPACE, PROPERTIES, VALUES, pick, triples, turtle
@@ -184,3 +184,41 @@ def programs(draw: st.DrawFn, features: Features = CORE, entailments: Sequence[s
     if entailment != "none":
         background += draw(schemas())
     return ProgramText(draw(rule_files(features.plain)), HEADER + datalog, background, entailment, pick(draw, CLOCKS))
+
+
+# --- programs in which much is asked of every instant ---
+
+FACT = "SELECT ?x ?v ?y WHERE { ?x :p ?v OPTIONAL { ?x :q ?y } }"
+
+
+@st.composite
+def programs_of_queries(draw: st.DrawFn) -> ProgramText:
+    """Some shared queries, whose facts say all there is to say, and a rule of no interest."""
+    found = [draw(queries()) for _ in range(5)]
+    shared = [f"query Q{number} = [ {query.text} ]" for number, query in enumerate(found)]
+    background = GRAPH_HEADER + turtle(draw(triples(blanks=1)))
+    return ProgramText("\n\n".join([HEADER, *shared, "define F = [ [] a :F ] from Q0"]), HEADER, background, "none")
+
+
+@st.composite
+def programs_of_expressions(draw: st.DrawFn) -> ProgramText:
+    """A rule of many assignments, over pairs of facts and aggregates of what there is, numbers of all types among it."""
+    terms = [
+        *(f"{label}.?{v}" for label in ("Now", "Then") for v in ("x", "v", "v", "y")),
+        "time(Now)",
+        "time(Then)",
+        "?sum",
+        "?least",
+        "?mean",
+    ]
+    names = "abcdefgh"
+    assigned = ", ".join(f"F.?{name} = {operand(draw, terms)}" for name in names[:-2])
+    tested = ", ".join(f"F.?{name} = IF({condition(draw, terms, terms)}, 1, 0)" for name in names[-2:])
+    rule = f"""define F = [ {" . ".join(f"[] :{name} ?{name}" for name in names)} ]
+from Fact as Now
+and each Fact as Then within [0, {draw(st.integers(0, 3))} s] from Now
+and ?sum = sum({pick(draw, ("", "distinct "))}S.?v) of Fact as S [ FILTER(isNumeric(?v)) ] within [0, 5 s] from Now
+and ?mean = avg(M.?v) of Fact as M [ FILTER(isNumeric(?v)) ] within [0, 2 s] from Now
+and ?least = {pick(draw, ("min", "max"))}(L.?v) of Fact as L within [0, 5 s] from Now
+with {assigned}, {tested}"""
+    return ProgramText("\n\n".join([HEADER, f"query Fact = [ {FACT} ]", rule]), HEADER, GRAPH_HEADER, "none", pick(draw, CLOCKS))

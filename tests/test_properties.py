@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dotr.model.stream import Element
 from tests.properties import MOST, compiled, examples, oracle, reported, said, shown
 from tests.running import run_engine
-from tests.strategies import ProgramText, programs
+from tests.strategies import ProgramText, programs, programs_of_expressions, programs_of_queries
 from tests.strategies_streams import streams
 
 
@@ -22,9 +22,21 @@ def assert_agreed(text: ProgramText, elements: list[Element]) -> None:
     assert reported(found) == reported(expected)
 
 
-@examples(500)
+@examples(350)
 @given(programs(), streams())
 def test_the_engine_says_what_the_oracle_says(text: ProgramText, elements: list[Element]) -> None:
+    assert_agreed(text, elements)
+
+
+@examples(100)
+@given(programs_of_queries(), streams())
+def test_queries_answer_what_the_oracle_answers(text: ProgramText, elements: list[Element]) -> None:
+    assert_agreed(text, elements)
+
+
+@examples(100)
+@given(programs_of_expressions(), streams())
+def test_expressions_are_what_the_oracle_computes(text: ProgramText, elements: list[Element]) -> None:
     assert_agreed(text, elements)
 
 

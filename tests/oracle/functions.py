@@ -151,10 +151,8 @@ def function(name: str, terms: list[Term]) -> Term:
             return boolean(x.endswith(y))
         case "STRBEFORE" | "STRAFTER":
             x, y = compatible(a, terms[1])
-            before, found, after = x.partition(y)
-            if y and not found:
-                return literal("")
-            return like(a, (before if name == "STRBEFORE" else after) if y else ("" if name == "STRBEFORE" else x))
+            before, found, after = x.partition(y) if y else ("", "found", x)
+            return like(a, before if name == "STRBEFORE" else after) if found else literal("")
         case "REGEX":
             return boolean(re.search(plain(terms[1]), text(a), flags(terms[2:])) is not None)
         case "REPLACE":
