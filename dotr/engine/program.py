@@ -94,7 +94,11 @@ class Program:
 
     def stage_two(self, clock: Clock) -> tuple[StageTwo, ...]:
         """The layers of stage two, lowest first, for a pipeline that writes time like this."""
-        return tuple(StageTwo(layer, self.attributes, clock) for layer in self.layout.layers)
+        above = [
+            frozenset(stream for stream, targets in self.layout.routes.items() if isinstance(stream, str) and targets[-1][0] > layer.number)
+            for layer in self.layout.layers
+        ]
+        return tuple(StageTwo(layer, self.attributes, clock, read) for layer, read in zip(self.layout.layers, above, strict=True))
 
     def session(self) -> Session:
         """A run of the program in this process, advanced by its caller (interface.md, From Python)."""

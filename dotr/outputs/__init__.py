@@ -4,7 +4,9 @@
 firings into the text of an output stream, which is an input stream of the same format; `output_order` is the order of an instant's firings.
 """
 
+from dotr.outputs.names import digest_of as digest_of
 from dotr.outputs.names import match_digest as match_digest
+from dotr.outputs.names import match_text as match_text
 from dotr.outputs.templates import CompiledTemplate as CompiledTemplate
 from dotr.outputs.templates import compile_template as compile_template
 from dotr.outputs.writing import StreamFormat as StreamFormat

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType
 from typing import TypeAlias
 
 
@@ -57,5 +59,10 @@ def body(triples: Sequence[PieceTriple], finish: str = "{}") -> list[str]:
 def function(signature: str, lines: Sequence[str], names: Mapping[str, object]) -> object:
     """The function `make` with this signature and body."""
     scope = dict(names)
-    exec(f"def make({signature}):\n" + "".join(f"    {line}\n" for line in lines), scope)
+    exec(_compiled(f"def make({signature}):\n" + "".join(f"    {line}\n" for line in lines)), scope)
     return scope["make"]
+
+
+@lru_cache(maxsize=4096)
+def _compiled(source: str) -> CodeType:
+    return compile(source, "<template>", "exec")

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from hashlib import blake2b
 from json.encoder import encode_basestring
+from operator import itemgetter
 from typing import Final, TypeAlias, assert_never
 
 from dotr.expressions.times import time_term, written
 from dotr.model.stream import Firing
-from dotr.model.terms import PROV, Triple, Variable
+from dotr.model.terms import PROV, Triple
 from dotr.model.time import Clock, Micros
 
 Writer: TypeAlias = Callable[[Sequence[Firing]], list[str]]
@@ -31,9 +32,8 @@ class StreamFormat(Enum):
     NQUADS = "nquads"
 
 
-def output_order(firing: Firing) -> tuple[Micros, str, tuple[tuple[Variable, str], ...], str, tuple[Triple, ...]]:
-    """What output is sorted by: time, then rule, then attributes (interface.md); event and graph where all those are equal."""
-    return firing.time, firing.rule, firing.attributes, firing.event, firing.graph
+output_order: Final[Callable[[Firing], tuple[object, ...]]] = itemgetter(0, 1, 3, 2, 4)
+"""What output is sorted by: time, then rule, then attributes (interface.md); event and graph where all those are equal."""
 
 
 def ntriples(graph: Iterable[Triple]) -> str:
@@ -51,20 +51,36 @@ def ndjson_line(firing: Firing, clock: Clock) -> str:
     >>> print(ndjson_line(Firing(12_000_000, "R", "Fire", (("room", '"A"'),), (("<http://e/f>", "<http://e/at>", '"A"'),), 0), Clock()))
     {"time": 12, "rule": "R", "event": "Fire", "attributes": {"room": "\"A\""}, "graph": "<http://e/f> <http://e/at> \"A\" ."}
     """
+    return _lines_of([firing], clock, {}, "")[0]
+
+
+def _lines_of(firings: Iterable[Firing], clock: Clock, heads: dict[tuple[str, str], str], end: str) -> list[str]:
+    """The firings as lines of JSON with this end; `heads` keeps the part of a rule's lines that never changes. What neighbours have in
+    common is written once."""
     text = encode_basestring
-    time = written(firing.time, clock)
-    attributes = ", ".join([f"{text(name)}: {text(value)}" for name, value in firing.attributes])
-    return (
-        f'{{"time": {time if isinstance(time, int) else text(time)}, "rule": {text(firing.rule)}, "event": {text(firing.event)}, '
-        f'"attributes": {{{attributes}}}, "graph": {text(ntriples(firing.graph))}}}'
-    )
+    lines: list[str] = []
+    last_time: Micros | None = None
+    last_attributes: object = None
+    begin = middle = ""
+    for time, rule, event, attributes, graph, _ in firings:
+        if time != last_time:
+            stamp = written(time, clock)
+            begin, last_time = f'{{"time": {stamp if isinstance(stamp, int) else text(stamp)}, "rule": ', time
+        if attributes is not last_attributes:
+            middle, last_attributes = ", ".join([f"{text(name)}: {text(value)}" for name, value in attributes]), attributes
+        head = heads.get((rule, event))
+        if head is None:
+            head = heads[rule, event] = f'{text(rule)}, "event": {text(event)}, "attributes": {{'
+        lines.append(f'{begin}{head}{middle}}}, "graph": {text(ntriples(graph))}}}{end}')
+    return lines
 
 
 def writer(form: StreamFormat, clock: Clock) -> Writer:
     """What writes firings in a format."""
     match form:
         case StreamFormat.NDJSON:
-            return lambda firings: [ndjson_line(firing, clock) + "\n" for firing in firings]
+            heads: dict[tuple[str, str], str] = {}
+            return lambda firings: _lines_of(firings, clock, heads, "\n")
         case StreamFormat.TRIG:
             return lambda firings: [
                 f"{name} {_TIME} {time_term(firing.time, clock)} .\n{name} {{\n{_lines('  ', firing.graph, '')}}}\n"

@@ -5,10 +5,11 @@ Memory: the state of the rules, and what lies within the inputs' delays; it does
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 
 from dotr.diagnostics import Refused
 from dotr.engine.instants import merge
@@ -38,6 +39,7 @@ def run_local(pipeline: Pipeline, report: Progress) -> Totals:
             with ExitStack() as stack:
                 for sink in (*sinks, *filter(None, [rejected])):
                     stack.enter_context(sink)
+                stack.enter_context(_set_aside())
                 run.go(report)
         except KeyboardInterrupt:  # a second one, while the files were closed
             raise RunFailed("stopped at once: the last instant may not be whole") from None
@@ -46,6 +48,16 @@ def run_local(pipeline: Pipeline, report: Progress) -> Totals:
     totals = run.totals()
     report(totals)
     return totals
+
+
+@contextmanager
+def _set_aside() -> Iterator[None]:
+    """What is there already is not looked through for garbage: with a thousand rules that costs a sixth of the time."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _open(pipeline: Pipeline) -> tuple[list[FileSink], FileSink | None]:
