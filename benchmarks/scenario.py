@@ -3,8 +3,8 @@
     python benchmarks/scenario.py [--graphs 30000] [--rules 10] [--background 10000] [--datalog 11] [--matching 2] [--filters range]
 
 Every rule matches, as in the paper, unless `--matching` says how many do on average. The rules differ in a threshold, in the bounds of a
-range, or in the constant that they compare with. Prints microseconds of CPU a graph from NDJSON text to output graphs in a file, in this process (the paper: 12,090). Compilation is not
-counted, but for the matchers of stage two, which a run compiles when it begins.
+range, or in the constant that they compare with. Prints microseconds of CPU a graph from NDJSON text to output graphs in a file, in this
+process (the paper: 12,090). Compilation is not counted, but for the matchers of stage two, which a run compiles when it begins.
 """
 
 from __future__ import annotations

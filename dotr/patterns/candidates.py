@@ -2,40 +2,59 @@
 
 A clause looks into one index: its equalities with labels bound before make the key (`s2_0`, … are what they are equal to, `c2` the lane,
 `q2` whether a part of the key is a literal, for literals may share a key and not be equal), its constraints that name no other event the
-filter. The rest is tested of each candidate inside the window from `low2` to `high2`.
+filter. Constraints that compare an attribute with rules' own constants part the index into a lane for each of those (`search`), but for a
+single threshold, by which the rows alive are narrowed as candidates are met. The rest is tested of each candidate inside the window from
+`low2` to `high2`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var
 from dotr.model.rules import Mode
-from dotr.model.terms import Variable
+from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock
-from dotr.patterns.code import Code, Compared, Row, parameters_of
-from dotr.patterns.shapes import ROW, Alike, Amid, Part, Step, Within
+from dotr.patterns.code import Code, Compared, by_row, cell_of, parameters_of, searchable
+from dotr.patterns.search import Picks, Row
+from dotr.patterns.shapes import ROW, Alike, Amid, Lack, Part, Pick, Shape, Step, Within
 from dotr.patterns.store import IndexSpec, Measure
 from dotr.patterns.ties import equality
 
 
 class Constraints(NamedTuple):
     """A role's constraints by how they are met: by the key of an index, by its filter, or by a test of each candidate; `rowed` tests name
-    a rule's own constant."""
+    a rule's own constant. Where an index has a lane for each of some rows' constants, `lane` is the cell that numbers it."""
 
     equal: tuple[tuple[Variable, Attribute], ...]
     own: tuple[Expression, ...]
     tests: tuple[Expression, ...]
     rowed: tuple[Expression, ...]
+    lane: int | None
 
 
 class Candidates(Code):
     """`live` is the name of the rows that are alive, None where one row alone is; `looks` are the indexes that the clauses ask for."""
 
     def __init__(self, alike: Alike, rows: tuple[Row, ...], clock: Clock) -> None:
-        super().__init__(alike, rows, clock)
         self.live: str | None = "rows" if len(rows) > 1 else None
         self.looks: list[IndexSpec] = []
+        self._picks: dict[int, Picks] = {}
+        self._cells: dict[int, int] = {}
+        found: dict[int, Sequence[Expression]] = {}
+        for place, part in enumerate(alike.shape.parts if len(rows) > 1 else ()):
+            by = searchable(part, rows[0])
+            if not by or (len(by) == 1 and _is_exact(by[0], rows[0]) and (not place or _is_free(alike.shape, place))):
+                continue
+            found[place] = by
+            if place:
+                picks, numbers = _picked(by, rows)
+                self._picks[place] = picks
+                self._cells[place] = len(rows[0])
+                rows = tuple([(*row, number) for row, number in zip(rows, numbers, strict=True)])
+        self.found = found
+        super().__init__(alike, rows, clock, found)
 
     def constraints(self, place: int, part: Part) -> Constraints:
         equal: dict[Variable, Attribute] = {}
@@ -44,6 +63,8 @@ class Candidates(Code):
         rowed: list[Expression] = []
         for each in part.constraints:
             pair = equality(each)
+            if each in self.found.get(place, ()):
+                continue
             if names_row(each):
                 (tests if self.live is None else rowed).append(each)
             elif pair is not None and pair[0] not in equal:
@@ -52,11 +73,31 @@ class Candidates(Code):
                 own.append(_of_itself(each))
             else:
                 tests.append(each)
-        return Constraints(tuple(sorted(equal.items(), key=lambda item: item[0])), tuple(own), tuple(tests), tuple(rowed))
+        keys = tuple(sorted(equal.items(), key=lambda item: item[0]))
+        return Constraints(keys, tuple(own), tuple(tests), tuple(rowed), self._cells.get(place))
 
-    def look(self, part: Part, constraints: Constraints, measure: Measure | None = None, measured: Variable | None = None) -> None:
-        positions = tuple([part.attributes.index(name) for name, _ in constraints.equal])
-        self.looks.append(IndexSpec(positions, constraints.own, measure, None if measured is None else part.attributes.index(measured)))
+    def by_lanes(self, place: int, constraints: Constraints) -> None:
+        """Go through the rows alive by the lane that each looks into: r<place> is one of a lane's rows."""
+        cell = constraints.lane
+        if cell is None or self.live is None:
+            return
+        if len(self._picks[place].table) == len(self.rows):
+            self.line(f"for r{place} in {self.live}:")
+            self.indent += 1
+            self.line(f"rows{place} = (r{place},)")
+        else:
+            self.line(f"lanes{place} = {{}}")
+            self.line(f"for row in {self.live}: lanes{place}.setdefault(row[{cell}], []).append(row)")
+            self.line(f"for rows{place} in lanes{place}.values():")
+            self.indent += 1
+            self.line(f"r{place} = rows{place}[0]")
+        self.live = f"rows{place}"
+
+    def look(self, place: int, constraints: Constraints, measure: Measure | None = None, measured: Variable | None = None) -> None:
+        names = self.shape.parts[place].attributes
+        positions = tuple([names.index(name) for name, _ in constraints.equal])
+        position = None if measured is None else names.index(measured)
+        self.looks.append(IndexSpec(positions, constraints.own, measure, position, self._picks.get(place)))
 
     def lane(self, place: int, constraints: Constraints, required: bool) -> None:
         """c<place>: the events of the clause's key, or None; where one is `required`, none leaves this branch."""
@@ -66,6 +107,8 @@ class Candidates(Code):
             self.line(f"{side} = {self.argument(other, None)}")
             sides.append(side)
             keys.append(f"({side} if {side}[0] == '<' else key({side}))")
+        if constraints.lane is not None:
+            keys.append(f"{'row' if self.live is None else f'r{place}'}[{constraints.lane}]")
         key = "None" if not keys else keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
         unbound = " or ".join(f"{side} is None" for side in sides)
         if required and unbound:
@@ -183,6 +226,27 @@ class Candidates(Code):
         else:
             self.line("gone = {row[0] for row in hit}")
             self.line("left = [row for row in left if row[0] not in gone]")
+
+
+def _is_exact(condition: Expression, row: Row) -> bool:
+    """Whether it compares with integers and decimals, by `<` or its like."""
+    compared = by_row(condition)
+    return compared is not None and compared.operator != "=" and row[cell_of(compared) + 2] is not None
+
+
+def _is_free(shape: Shape, place: int) -> bool:
+    """Whether all rows go through the candidates of a clause together."""
+    what = shape.steps[place - 1].what
+    return not shape.consuming and (isinstance(what, Lack) or (isinstance(what, Pick) and what.count == 1))
+
+
+def _picked(conditions: Sequence[Expression], rows: Sequence[Row]) -> tuple[Picks, list[int]]:
+    """The constants of some conditions, and for each row the number of its own."""
+    compared = [each for each in map(by_row, conditions) if each is not None]
+    numbers: dict[tuple[Term, ...], int] = {}
+    of_rows = [numbers.setdefault(tuple([row[cell_of(each)] for each in compared]), len(numbers)) for row in rows]  # type: ignore[misc]
+    renamed = [Call(each.operator, (Var(each.attribute), Attribute(ROW, str(n)))) for n, each in enumerate(compared)]
+    return Picks(tuple(renamed), tuple(numbers)), of_rows
 
 
 def names_row(expression: Expression) -> bool:

@@ -8,26 +8,23 @@ the constant's term, and where all of the column are exact numbers, its value, e
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from operator import itemgetter
-from typing import Final, NamedTuple, TypeAlias, TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from dotr.expressions import VALUES, Parameter, conjunction, evaluator
-from dotr.expressions.operators import to_double
+from dotr.expressions.operators import to_double, to_single
+from dotr.expressions.scales import scale_of
 from dotr.expressions.times import time_term
-from dotr.expressions.values import EXACT_TYPES
+from dotr.expressions.values import EXACT_TYPES, Single
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
-from dotr.patterns.shapes import RESULT, ROW, Alike, conjuncts
+from dotr.patterns.search import MIRRORED, Bound, Cell, Comparison, Finder, Picks, Row, comparison
+from dotr.patterns.shapes import RESULT, ROW, Alike, Part, conjuncts
 from dotr.patterns.store import Test
-
-Cell: TypeAlias = int | Decimal | float | Term | None
-Row: TypeAlias = tuple[Cell, ...]
-
-_MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def rows_of(alike: Alike, consumed: Sequence[int]) -> tuple[Row, ...]:
@@ -53,13 +50,13 @@ class Compared(NamedTuple):
 
 class Code:
     """Lines of a function under way. `rows` are in the order of the first column that a number is compared with, whose first cell is
-    `ordered`."""
+    `ordered`; `found` are the constraints, by place, whose rows are found by other means."""
 
-    def __init__(self, alike: Alike, rows: tuple[Row, ...], clock: Clock) -> None:
+    def __init__(self, alike: Alike, rows: tuple[Row, ...], clock: Clock, found: Mapping[int, Sequence[Expression]]) -> None:
         self.shape = alike.shape
         self.rows = rows
         self.ordered: int | None = None
-        first = next(filter(None, map(self.compared, self._conditions())), None)
+        first = next(filter(None, map(self.compared, self._conditions(found))), None)
         if first is not None:
             self.ordered = first.cell
             self.rows = tuple(sorted(rows, key=itemgetter(first.cell + 1)))
@@ -70,6 +67,7 @@ class Code:
             "Decimal": Decimal,
             "bisect_left": bisect_left,
             "bisect_right": bisect_right,
+            "Single": Single,
         }
 
         def time_of(micros: Micros) -> Term:
@@ -77,10 +75,10 @@ class Code:
 
         self.globals["time_of"] = time_of
 
-    def _conditions(self) -> Iterator[Expression]:
-        """All conditions in the order in which they are met."""
-        for part in self.shape.parts:
-            yield from part.constraints
+    def _conditions(self, found: Mapping[int, Sequence[Expression]]) -> Iterator[Expression]:
+        """All other conditions in the order in which they are met."""
+        for place, part in enumerate(self.shape.parts):
+            yield from (each for each in part.constraints if each not in found.get(place, ()))
         if self.shape.condition is not None:
             yield from conjuncts(self.shape.condition)
 
@@ -151,26 +149,38 @@ class Code:
                 self.line(f"x = V[{self.argument(compared.left, own)}]")
                 self.line("k = type(x)")
                 self.line(f"if k is int or k is Decimal: {target} = {self._passed(source, compared.operator, cell + 1)}")
-                self.line(f"elif k is float: {target} = {self._passed(source, compared.operator, cell + 2)}")
-                self.line(f"else: {target} = [row for row in {source} if {self.holds([condition], own)}]")
+                self.line(f"elif k is float: {target} = {self._passed(source, compared.operator, cell + 2)} if x == x else []")
+                self.line(f"elif k is Single: {target} = {self._passed_as_single(source, condition, compared, own)} if x == x else []")
+                self.line(f"else: {target} = []")
             source = target
 
     def _passed(self, source: str, operator: str, cell: int) -> str:
         """The rows of `source` with a constant that the number `x` passes: a prefix or a suffix where the rows are in its order."""
         if self.ordered is None or cell not in (self.ordered + 1, self.ordered + 2):
             return f"[row for row in {source} if x {operator} row[{cell}]]"
-        side = "bisect_left" if operator in (">", "<=") else "bisect_right"
-        place = f"{side}({source}, x, key=cell{cell})"
         self.globals[f"cell{cell}"] = itemgetter(cell)
+        return self._cut(source, operator, f"cell{cell}")
+
+    def _passed_as_single(self, source: str, condition: Expression, compared: Compared, own: int | None) -> str:
+        if self.ordered != compared.cell:
+            return f"[row for row in {source} if {self.holds([condition], own)}]"
+        cell = compared.cell + 1
+        self.globals[f"single{cell}"] = lambda row: to_single(row[cell])
+        return self._cut(source, compared.operator, f"single{cell}")
+
+    @staticmethod
+    def _cut(source: str, operator: str, key: str) -> str:
+        side = "bisect_left" if operator in (">", "<=") else "bisect_right"
+        place = f"{side}({source}, x, key={key})"
         return f"{source}[:{place}]" if operator in (">", ">=") else f"{source}[{place}:]"
 
     def compared(self, condition: Expression) -> Compared | None:
         """A condition as a comparison of an attribute with a column of exact numbers."""
         match condition:
-            case Call(operator, (left, Attribute(label, name))) if operator in _MIRRORED and label == ROW and _readable(left):
+            case Call(operator, (left, Attribute(label, name))) if operator in MIRRORED and label == ROW and _readable(left):
                 pass
-            case Call(operator, (Attribute(label, name), left)) if operator in _MIRRORED and label == ROW and _readable(left):
-                operator = _MIRRORED[operator]
+            case Call(operator, (Attribute(label, name), left)) if operator in MIRRORED and label == ROW and _readable(left):
+                operator = MIRRORED[operator]
             case _:
                 return None
         cell = 2 + 3 * int(name)
@@ -184,6 +194,48 @@ def event_test(own: Sequence[Expression], attributes: Sequence[Variable], clock:
     space = {"holds": conjunction(own, used), "time_of": lambda micros: time_term(micros, clock)}
     test: Test = eval(f"lambda time, values: holds({arguments})", space)  # noqa: S307 - of our own making
     return test
+
+
+def by_row(condition: Expression) -> Comparison | None:
+    """A condition as a comparison of the event's own attribute with a column."""
+    compared = comparison(condition)
+    return compared if compared is not None and isinstance(compared.constant, Attribute) and compared.constant.label == ROW else None
+
+
+def cell_of(compared: Comparison) -> int:
+    """The first cell of a comparison's column."""
+    assert isinstance(compared.constant, Attribute)
+    return 2 + 3 * int(compared.constant.name)
+
+
+def searchable(part: Part, row: Row) -> list[Expression]:
+    """The constraints of a part by which an event's rows are found; the row is any."""
+    found = []
+    for each in part.constraints:
+        compared = by_row(each)
+        if compared is not None and (compared.operator == "=" or scale_of(row[cell_of(compared)]) is not None):  # type: ignore[arg-type]
+            found.append(each)
+    return found
+
+
+def row_finder(conditions: Sequence[Expression], rows: Sequence[Row], attributes: Sequence[Variable], order: int | None = None) -> Finder:
+    """What finds the rows with which all conditions on an event hold."""
+    bounds = [Bound(attributes.index(c.attribute), c.operator, cell_of(c)) for c in filter(None, map(by_row, conditions))]
+    used = parameters_of(conditions)
+    arguments = ", ".join(f"values[{attributes.index(p.name)}]" if isinstance(p, Var) else f"row[{2 + 3 * int(_column(p))}]" for p in used)
+    test = eval(f"lambda values, row: holds({arguments})", {"holds": conjunction(conditions, used)})  # noqa: S307 - of our own making
+    return Finder(rows, bounds, test, order)
+
+
+def _column(parameter: Parameter) -> str:
+    assert isinstance(parameter, Attribute)
+    return parameter.name
+
+
+def picks_finder(picks: Picks, attributes: Sequence[Variable]) -> Finder:
+    """What finds the numbers of the rows that an event satisfies, in cell 0."""
+    rows = [(number, 0, *(cell for term in terms for cell in (term, None, None))) for number, terms in enumerate(picks.table)]
+    return row_finder(picks.conditions, rows, attributes)
 
 
 def _readable(expression: Expression) -> TypeGuard[Var | Attribute]:

@@ -22,13 +22,14 @@ from operator import itemgetter
 from typing import Final, TypeAlias
 
 from dotr.expressions import condition, equality_key, write
-from dotr.model.algebra import Attribute, Call, Expression, Var
+from dotr.model.algebra import Call, Expression, Var
 from dotr.model.rules import Mode
 from dotr.model.terms import Term
 from dotr.model.time import Clock, Micros
 from dotr.patterns.candidates import Candidates, Constraints, names_row
-from dotr.patterns.code import Row, rows_of
+from dotr.patterns.code import row_finder, rows_of
 from dotr.patterns.happened import Happened, Matched
+from dotr.patterns.search import Row
 from dotr.patterns.shapes import Alike, Amid, Lack, Part, Pick, Step, Whole, Within, conjuncts
 from dotr.patterns.store import IndexSpec, Lanes, Measure
 from dotr.patterns.sums import aggregate_terms
@@ -124,25 +125,18 @@ class _Writer(Candidates):
         self.line(f"if not {self.live}: continue")
 
     def anchor(self, part: Part) -> None:
-        """Its constraints; of those that name a rule's own constant, an equality finds the rules by key."""
+        """Its constraints; the rules' own constants are searched for those that the event satisfies."""
         plain = [c for c in part.constraints if not names_row(c)]
         rowed = [c for c in part.constraints if names_row(c)]
         if plain:
             self.line(f"if not {self.holds(plain, 0)}: continue")
-        for each in rowed:
-            match each:
-                case Call("=", (Var(name), Attribute(_, column))) | Call("=", (Attribute(_, column), Var(name))):
-                    by_key: dict[str, list[Row]] = {}
-                    for row in self.rows:
-                        by_key.setdefault(equality_key(row[2 + 3 * int(column)]), []).append(row)  # type: ignore[arg-type]
-                    side = self.argument(Var(name), 0)
-                    self.line(f"if {side} is None: continue")
-                    self.line(f"rows0 = {self.named(by_key, 'rows')}.get(key({side}))")
-                    self.line("if rows0 is None: continue")
-                    self.live = "rows0"
-                    break
-                case _:
-                    pass
+        by = self.found.get(0, ())
+        if by:
+            order = None if self.ordered is None else self.ordered + 1
+            self.line(f"rows0 = {self.named(row_finder(by, self.rows, part.attributes, order))}(v0)")
+            self.line("if not rows0: continue")
+            self.live = "rows0"
+            rowed = [c for c in rowed if c not in by]
         if rowed:
             self.narrowed(rowed, 0, 0)
 
@@ -150,12 +144,13 @@ class _Writer(Candidates):
 
     def step(self, place: int, step: Step) -> None:
         constraints = self.constraints(place, step.part)
+        self.by_lanes(place, constraints)
         match step.what:
             case Pick(mode, number):
                 if constraints.rowed and mode is not Mode.EACH and number > 1:
                     self.one_by_one()
                     constraints = self.constraints(place, step.part)
-                self.look(step.part, constraints, *self.skips(step.part, constraints))
+                self.look(place, constraints, *self.skips(step.part, constraints))
                 self.lane(place, constraints, required=True)
                 self.bounds(place, step.scope)
                 if mode is Mode.EACH:
@@ -167,7 +162,7 @@ class _Writer(Candidates):
                 else:
                     self.single(place, step, mode, constraints)
             case Lack():
-                self.look(step.part, constraints, *self.skips(step.part, constraints))
+                self.look(place, constraints, *self.skips(step.part, constraints))
                 self.lane(place, constraints, required=False)
                 self.bounds(place, step.scope)
                 self.lack(place, step, constraints)
@@ -273,7 +268,7 @@ class _Writer(Candidates):
         if constraints.tests or place in self.shape.consuming:
             quick = None
         measure, answer = quick or (None, "")
-        self.look(step.part, constraints, measure, whole.attribute)
+        self.look(place, constraints, measure, whole.attribute)
         self.lane(place, constraints, required=False)
         self.bounds(place, step.scope)
         nothing = self.named(aggregate_terms(whole.function, whole.distinct, []), "k")

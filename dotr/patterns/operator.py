@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
-from dotr.patterns.code import event_test
+from dotr.patterns.code import event_test, picks_finder
 from dotr.patterns.happened import Happened, Matched
 from dotr.patterns.layout import Layer
 from dotr.patterns.matcher import Matcher, compile_matcher
@@ -73,7 +73,11 @@ class Operator:
                 self._shapes.append(_Compiled(matcher, source, tuple(indexes)))
         self._stores = [(retention or 0, len(specs)) for retention, specs in zip(layer.retention, wanted, strict=True)]
         self._remember = [
-            compile_remember(list(specs), [event_test(spec.own, port.attributes, clock) if spec.own else None for spec in specs])
+            compile_remember(
+                list(specs),
+                [event_test(spec.own, port.attributes, clock) if spec.own else None for spec in specs],
+                [picks_finder(spec.picks, port.attributes) if spec.picks else None for spec in specs],
+            )
             for port, specs in zip(layer.ports, wanted, strict=True)
         ]
         self._facts = [isinstance(port.stream, int) for port in layer.ports]

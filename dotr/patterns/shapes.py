@@ -2,7 +2,7 @@
 
 Idea: in a rule's normal form a label is the number of its place, a source the number of its port, and a constant the number of a
 column: rules with one normal form differ in the table alone, and one compiled matcher serves them all. A column whose rows agree goes
-back into the shape.
+back into the shape. Which rows an event satisfies is found by search (`search`).
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, assert_never
 
-from dotr.expressions import VALUES
-from dotr.expressions.values import EXACT_TYPES
+from dotr.expressions.scales import Scale
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Mode, Role, Rule, Window
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Micros
 from dotr.patterns.reach import roles, scope_of
+from dotr.patterns.search import searched
 
 ROW: Final[Label] = "row"
 """`Attribute(ROW, "2")`: the rule's own constant in column 2 of its shape's table."""
@@ -97,6 +97,8 @@ class Shape:
     condition: Expression | None
     values: Values
     consuming: tuple[int, ...]
+    scales: tuple[Scale | None, ...] = ()
+    """On which scale each constant stands that an attribute is compared with: those of a column are compared alike."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -149,6 +151,7 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
     results = {c.variable: Attribute(str(place), RESULT) for place, c in enumerate(rule.clauses, 1) if isinstance(c, Aggregate)}
     wholes = {clause.role.label for clause in rule.clauses if isinstance(clause, Aggregate)}
     constants: list[Term] = []
+    scales: list[Scale | None] = []
 
     def normal(expression: Expression, plain: Mapping[Variable, Expression], free: bool = True) -> Expression:
         match expression:
@@ -156,6 +159,7 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
                 if not free:
                     return expression
                 constants.append(term)
+                scales.append(None)
                 return _constant(len(constants) - 1)
             case Var(name):
                 return plain.get(name, expression)
@@ -172,12 +176,12 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
         same = next(n for n, other in enumerate(everyone) if (other.origin, other.source) == (role.origin, role.source))
         free = not place or _free(rule, rule.clauses[place - 1])
         constraints: list[Expression] = []
-        threshold = False
         for constraint in (c for written in role.constraints for c in conjuncts(written)):
-            others = _names_others(constraint, role.label)
-            taken = not place or (free and (others or (not threshold and _threshold(constraint))))
-            threshold = threshold or (taken and not others)
+            compared = searched(constraint)
+            taken = not place or compared is not None or (free and _names_others(constraint, role.label))
             constraints.append(normal(constraint, {}, taken))
+            if compared is not None:
+                scales[-1] = compared.scale
         return Part(ports[place], same, role.source.attributes, tuple(constraints), role.delay)
 
     def step(place: int, clause: Clause) -> Step:
@@ -204,12 +208,12 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
     given = {assignment.variable: assignment.expression for assignment in rule.assignments}
     values = tuple([normal(given[name], results) if name in given else None for name in attributes])
     consuming = tuple(sorted({place for label in rule.consuming if (place := int(places[label]))}))
-    return Shape(anchor, steps, condition, values, consuming), tuple(constants)
+    return Shape(anchor, steps, condition, values, consuming, tuple(scales)), tuple(constants)
 
 
 def _free(rule: Rule, clause: Clause) -> bool:
-    """Whether the constants in a clause's constraints may be the rows' own. Where each row would go through the candidates for itself they
-    stay in the shape: then an index has the candidates of that shape alone."""
+    """Whether all constants in a clause's constraints may be the rows' own, and not those alone by which an index finds the rows. Where
+    each row would go through the candidates for itself they stay in the shape: then an index has the candidates of that shape alone."""
     return isinstance(clause, Absent | Choose) and not rule.consuming and (isinstance(clause, Absent) or clause.count in (None, 1))
 
 
@@ -221,15 +225,6 @@ def _names_others(constraint: Expression, own: Label) -> bool:
             return label != own
         case Call(_, arguments):
             return any(_names_others(argument, own) for argument in arguments)
-        case _:
-            return False
-
-
-def _threshold(constraint: Expression) -> bool:
-    """Whether it compares an attribute of the candidate with an exact number."""
-    match constraint:
-        case Call("<" | ">" | "<=" | ">=", (Var(), Const(term)) | (Const(term), Var())):
-            return type(VALUES[term]) in EXACT_TYPES
         case _:
             return False
 
@@ -256,4 +251,5 @@ def _rewritten(shape: Shape, back: Mapping[Expression, Expression]) -> Shape:
         None if shape.condition is None else expression(shape.condition),
         tuple([None if value is None else expression(value) for value in shape.values]),
         shape.consuming,
+        shape.scales,
     )

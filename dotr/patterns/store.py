@@ -18,11 +18,13 @@ from dotr.model.algebra import Expression
 from dotr.model.time import Micros
 from dotr.patterns.happened import Happened
 from dotr.patterns.lanes import Lane, OrderLane, SkipLane
+from dotr.patterns.search import Finder, Picks
 from dotr.patterns.sums import DistinctLane, SumLane
 from dotr.patterns.ties import Values
 
-Key: TypeAlias = str | tuple[str, ...] | None
-"""What an index is looked up by: one equality key, several, or None for the index over everything (no equality)."""
+Key: TypeAlias = str | int | tuple[str | int, ...] | None
+"""What an index is looked up by: one equality key, several, or None for the index over everything (no equality). One with `picks` is also
+looked up by the number of a row of theirs, which comes last."""
 
 Lanes: TypeAlias = dict[Key, list[Happened]]
 
@@ -55,6 +57,7 @@ class IndexSpec:
     own: tuple[Expression, ...] = ()
     measure: Measure | None = None
     measured: int | None = None
+    picks: Picks | None = None
 
     def lane(self) -> list[Happened]:
         """The lane of a new key."""
@@ -87,14 +90,14 @@ def trim(lane: list[Happened]) -> None:
         del lane[:number]
 
 
-def compile_remember(specs: Sequence[IndexSpec], tests: Sequence[Test | None]) -> Remember:
-    """Generate what puts a port's events into its indexes."""
+def compile_remember(specs: Sequence[IndexSpec], tests: Sequence[Test | None], finders: Sequence[Finder | None]) -> Remember:
+    """Generate what puts a port's events into its indexes; the tests and finders are those of each index's filter and picks."""
     space: dict[str, object] = {"key": equality_key, "trim": trim}
     lines = ["def remember(indexes, events, horizon):"]
     lines += [f"    l{n} = indexes[{n}]" for n in range(len(specs))]
     lines += ["    for e in events:", "        t, _, v = e"]
-    for n, (spec, test) in enumerate(zip(specs, tests, strict=True)):
-        space[f"test{n}"], space[f"lane{n}"] = test, spec.lane
+    for n, (spec, test, finder) in enumerate(zip(specs, tests, finders, strict=True)):
+        space[f"test{n}"], space[f"lane{n}"], space[f"find{n}"] = test, spec.lane, finder
         sides = [f"s{number}" for number in range(len(spec.positions))]
         lines += [f"        {side} = v[{position}]" for side, position in zip(sides, spec.positions, strict=True)]
         needed = [f"{side} is not None" for side in sides]
@@ -106,19 +109,27 @@ def compile_remember(specs: Sequence[IndexSpec], tests: Sequence[Test | None]) -
         keys = [f"({side} if {side}[0] == '<' else key({side}))" for side in sides]
         terms = "None" if not sides else sides[0] if len(sides) == 1 else f"({', '.join(sides)})"
         fresh = "[e]" if spec.measure is None else f"c = lane{n}(); c.append(e)"
+        lines.append(f"        if {' and '.join(needed) or 'True'}:")
+        indent = " " * 12
+        if finder is not None:
+            if keys:  # made once for all rows
+                lines += [f"{indent}{side} = {key}" for side, key in zip((f"k{number}" for number in range(len(keys))), keys, strict=True)]
+                keys = [f"k{number}" for number in range(len(keys))]
+            lines.append(f"{indent}for row in find{n}(v):")
+            indent += "    "
+            keys.append("row[0]")
         lines += [
-            f"        if {' and '.join(needed) or 'True'}:",
-            f"            k = {'None' if not keys else keys[0] if len(keys) == 1 else '(' + ', '.join(keys) + ')'}",
-            f"            c = l{n}.get(k)",
-            "            if c is None:",
-            f"                l{n}[k] = [e]" if spec.measure is None else f"                {fresh}; l{n}[k] = c",
-            "            else:",
-            "                c.append(e)",
-            *(["                if c.made: c.note(e)"] if skips else []),
-            f"                if len(c) > {TRIM} and c[len(c) >> 1][0] < horizon: trim(c)",
+            f"{indent}k = {'None' if not keys else keys[0] if len(keys) == 1 else '(' + ', '.join(keys) + ')'}",
+            f"{indent}c = l{n}.get(k)",
+            f"{indent}if c is None:",
+            f"{indent}    l{n}[k] = [e]" if spec.measure is None else f"{indent}    {fresh}; l{n}[k] = c",
+            f"{indent}else:",
+            f"{indent}    c.append(e)",
+            *([f"{indent}    if c.made: c.note(e)"] if skips else []),
+            f"{indent}    if len(c) > {TRIM} and c[len(c) >> 1][0] < horizon: trim(c)",
         ]
         if spec.measure is not None and not skips:
-            lines.append(f"            c.keys[{terms}] = None")
+            lines.append(f"{indent}c.keys[{terms}] = None")
     exec(compile("\n".join(lines), "<remember>", "exec"), space)
     remember: Remember = space["remember"]  # type: ignore[assignment]
     return remember
