@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dotr.engine.instants import merge
 from dotr.engine.program import Program, compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
 
 RULE = """
@@ -64,8 +66,41 @@ def test_labels_of_one_rule_stay_two_types() -> None:
 
 def test_facts_of_interest_are_those_of_the_queries_as_written() -> None:
     compiled = program(("last", 3, 10), ("last", 5, 4))
-    from dotr.engine.instants import merge
-    from dotr.languages.turtle.graphs import read_graph
-
     facts = compiled.facts_of_interest(merge(1, [read_graph(":s :a 4 .", {"": "http://e/"})]))
     assert len(facts) == 1
+
+
+def test_queries_equal_up_to_names_are_one() -> None:
+    rule = """rule {n} define {n} = [ [] :v ?v ; :w ?w ]
+    from A = [ SELECT ?{s} ?{v} WHERE {{ ?{s} :a ?{v} . FILTER (?{v} > {low}) }} ]
+    and ?n = count(B.?{w}) of B = [ SELECT ?{s} ?{w} WHERE {{ ?{s} :b ?{w} . FILTER (?{w} > {low} && ?{s} = A.?{s}) }} ] within 5 s from A
+    if ?n > 0 with {n}.?v = A.?{v}, {n}.?w = ?n
+    """
+    names = [{"n": "R", "s": "s", "v": "v", "w": "w", "low": 1}, {"n": "S", "s": "x", "v": "y", "w": "z", "low": 2}]
+    text = "PREFIX : <http://e/>\n" + "".join(rule.format(**each) for each in names)
+    compiled = compile_program(ProgramSpec(rules=(Document("r.dotr", text),), prefixes={"": "http://e/"}))
+    assert len(compiled.layout.streams) == 2
+    (layer,) = compiled.layout.layers
+    assert {placed.ports for placed in layer.rules} == {(0, 1)}
+    with compiled.session() as session:
+        session.advance(1, ":s :b 2, 3 .")
+        found = session.advance(2, ":s :a 9 .")
+    count = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    assert [(e.rule, e.attributes["w"]) for e in found] == [("R", count.format(2)), ("S", count.format(1))]
+
+
+def test_names_that_stand_in_another_order_are_another_tie_order() -> None:
+    query = "query {l} = [ SELECT ?{x} ?{y} WHERE {{ ?{x} :a ?{y} }} ] rule R{l} define E{l} = [ [] a :E ] from {l}\n"
+    text = "PREFIX : <http://e/>\n" + query.format(l="P", x="s", y="v") + query.format(l="Q", x="v", y="s")
+    compiled = compile_program(ProgramSpec(rules=(Document("r.dotr", text),), prefixes={"": "http://e/"}))
+    assert len(compiled.layout.streams) == 2
+
+
+def test_what_no_rule_wants_is_told_in_one_comparison() -> None:
+    compiled = program(*(("last", low, 10 + low) for low in range(100)))
+
+    def asked(graph: str) -> int:
+        found = compiled.stage_one.facts(merge(1, [read_graph(graph, {"": "http://e/"})]))
+        return sum(map(len, found.facts.values()))
+
+    assert [asked(f":s {p} .") for p in (":a 0", ":a 1", ':a "x"', ":b 109", ":b 108.5")] == [0, 1, 0, 0, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -151,6 +152,9 @@ def programs(draw: st.DrawFn, pool: Sequence[Term]) -> list[str]:
         text = texts[number % len(texts)].replace("{e}", f"E{number}")
         for n, own in enumerate(pools):
             text = text.replace(f"{{{n}}}", draw(st.sampled_from(own)))
+        for old, new in zip("svw", draw(st.sampled_from([*["svw"] * 3, ("s1", "v2", "w3"), "xyz", "wvs"])), strict=True):
+            text = re.sub(rf"\?{old}(\d)", rf"?.{new}\1", text)
+        text = text.replace("?.", "?")
         rules.append(f"rule R{number} define E{number} = [ dotr_id :a ?a ; :b ?b ]\n{text}\n")
     return rules
 

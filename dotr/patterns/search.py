@@ -15,7 +15,7 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from dotr.expressions import VALUES, equality_key
+from dotr.expressions import VALUES, equality_key, evaluator
 from dotr.expressions.scales import Scale, mark_of, scale_of, stand
 from dotr.model.algebra import Attribute, Call, Const, Expression, Var
 from dotr.model.terms import Term, Variable
@@ -50,6 +50,24 @@ def comparison(condition: Expression) -> Comparison | None:
             return Comparison(name, MIRRORED[operator], constant)
         case _:
             return None
+
+
+def folded(expression: Expression) -> Expression:
+    """An expression in which what is computed from constants alone is a constant; what errs stays as it is.
+
+    >>> from dotr.model.terms import XSD, literal
+    >>> two = Const(literal("2", XSD + "integer"))
+    >>> folded(Call("<", (Var("v"), Call("+", (two, two)))))
+    Call(function='<', arguments=(Var(name='v'), Const(term='"4"^^<http://www.w3.org/2001/XMLSchema#integer>')))
+    """
+    if not isinstance(expression, Call):
+        return expression
+    arguments = tuple([folded(argument) for argument in expression.arguments])
+    made = expression if arguments == expression.arguments else Call(expression.function, arguments)
+    if not arguments or not all(isinstance(argument, Const) for argument in arguments):
+        return made
+    term = evaluator(made, ())()
+    return made if term is None else Const(term)
 
 
 class Searched(NamedTuple):

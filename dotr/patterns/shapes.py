@@ -17,7 +17,7 @@ from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Mode, R
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Micros
 from dotr.patterns.reach import roles, scope_of
-from dotr.patterns.search import searched
+from dotr.patterns.search import folded, searched
 
 ROW: Final[Label] = "row"
 """`Attribute(ROW, "2")`: the rule's own constant in column 2 of its shape's table."""
@@ -176,7 +176,7 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
         same = next(n for n, other in enumerate(everyone) if (other.origin, other.source) == (role.origin, role.source))
         free = not place or _free(rule, rule.clauses[place - 1])
         constraints: list[Expression] = []
-        for constraint in (c for written in role.constraints for c in conjuncts(written)):
+        for constraint in (folded(c) for written in role.constraints for c in conjuncts(written)):
             compared = searched(constraint)
             taken = not place or compared is not None or (free and _names_others(constraint, role.label))
             constraints.append(normal(constraint, {}, taken))
