@@ -1,0 +1,122 @@
+"""Distinct queries over one instant: what stage one costs, beside pyoxigraph on the same triples in the same run.
+
+    python -m benchmarks.queries [--queries 20] [--background 100000] [--instants 3000]
+
+Three programs: queries that share a core of three triple patterns and differ in a fourth; queries that share the streamed pattern alone,
+and join two patterns of the background with it; queries of which an instant concerns one. About one answer a query. Prints microseconds of
+CPU an instant (pyoxigraph: add the instant's triples, ask every query, remove them).
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections.abc import Callable, Sequence
+
+from pyoxigraph import Quad, QuerySolutions, RdfFormat, Store, parse
+
+from dotr.engine.program import compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.engine.stage_one import StageOne
+from dotr.knowledge.knowledge import Knowledge
+from dotr.languages.turtle.graphs import read_graph
+from dotr.model.places import Document
+from dotr.model.stream import Instant
+from dotr.model.terms import Triple
+
+PREFIX = "http://example.org/dotr#"
+PREFIXES = {"": PREFIX}
+
+SENSORS = 3_500
+CORE = "?r :from ?s . ?s :in ?room . ?room :floor ?f"
+PROGRAMS: dict[str, Callable[[int], str]] = {
+    "one core of three patterns": lambda k: f"SELECT ?r ?room ?x WHERE {{ {CORE} . ?room :attribute{k} ?x }}",
+    "one streamed pattern": lambda k: f"SELECT ?r ?x ?y WHERE {{ ?r :from ?s . ?s :leads{k} ?x . ?x :attribute{k} ?y }}",
+    "one query of them all": lambda k: f"SELECT ?r ?s ?x WHERE {{ ?r :seen{k} ?s . ?s :in ?room . ?room :attribute{k} ?x }}",
+}
+RULE = "rule R{k} define E{k} = [ [] a :E ] from Q{k} = [ {query} ]\n"
+
+
+def background(size: int, queries: int) -> str:
+    """Sensors in rooms on floors, and as many attributes of rooms as there are triples left."""
+    random_ = random.Random(1)
+    rooms = SENSORS
+    lines = [f":sensor{s} :in :room{s % rooms} ." for s in range(SENSORS)]
+    lines += [f":room{r} :floor :floor{r % 10} ." for r in range(rooms)]
+    lines += [f":sensor{s} :leads{k} :room{random_.randrange(rooms)} ." for k in range(queries) for s in range(0, SENSORS, 4)]
+    lines += [f":room{n % rooms} :attribute{n // rooms % queries} :value{n} ." for n in range(max(0, size - len(lines)))]
+    return f"@prefix : <{PREFIX}> .\n" + "\n".join(lines)
+
+
+def instants(number: int, queries: int) -> list[str]:
+    """A reading each: where it comes from, and what it reads."""
+    random_ = random.Random(2)
+
+    def sensor() -> int:
+        return random_.randrange(SENSORS)
+
+    return [f":r{n} :from :sensor{sensor()} ; :seen{random_.randrange(queries)} :sensor{sensor()} ; :value {n} ." for n in range(number)]
+
+
+def ours(texts: Sequence[str], triples: Sequence[Triple], stream: Sequence[str]) -> tuple[float, int]:
+    """Microseconds an instant, and the answers in all."""
+    rules = "".join(RULE.format(k=k, query=text) for k, text in enumerate(texts))
+    program = compile_program(ProgramSpec(rules=(Document("queries.dotr", f"PREFIX : <{PREFIX}>\n{rules}"),), prefixes=PREFIXES))
+    stage = StageOne(Knowledge.load(triples, ()), program.layout.streams)
+    made = [Instant(n, read_graph(text, PREFIXES)) for n, text in enumerate(stream)]
+    for instant in made[:100]:
+        stage.facts(instant)
+    start = time.process_time()
+    found = 0
+    for instant in made:
+        for rows in stage.facts(instant).facts.values():
+            found += len(rows)
+    return (time.process_time() - start) / len(made) * 1e6, found
+
+
+def theirs(texts: Sequence[str], turtle: str, stream: Sequence[str]) -> tuple[float, int]:
+    """The same by pyoxigraph; it answers from the background alone too, where it can."""
+    store = Store()
+    store.load(turtle.encode(), RdfFormat.TURTLE)
+    queries = [f"PREFIX : <{PREFIX}> {text}" for text in texts]
+    made = [[Quad(*triple) for triple in parse(f"@prefix : <{PREFIX}> . {text}", RdfFormat.TURTLE)] for text in stream]
+    start = time.process_time()
+    found = 0
+    for quads in made:
+        for quad in quads:
+            store.add(quad)
+        for query in queries:
+            solutions = store.query(query)
+            assert isinstance(solutions, QuerySolutions)
+            found += sum(1 for _ in solutions)
+        for quad in quads:
+            store.remove(quad)
+    return (time.process_time() - start) / len(made) * 1e6, found
+
+
+def main() -> None:
+    """Measure the three programs."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--queries", type=int, default=20)
+    parser.add_argument("--background", type=int, default=100_000)
+    parser.add_argument("--instants", type=int, default=3_000)
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    turtle = background(options.background, options.queries)
+    triples = read_graph(turtle, {})
+    stream = instants(options.instants, options.queries)
+    for name, query in PROGRAMS.items():
+        texts = [query(k) for k in range(options.queries)]
+        mine = sorted(ours(texts, triples, stream) for _ in range(options.runs))
+        few = stream[: max(50, options.instants // 20)]
+        other, found = theirs(texts, turtle, few)
+        assert found == ours(texts, triples, few)[1], "both find the same number of answers"
+        print(  # noqa: T201
+            f"{options.queries} queries, {name}: {mine[0][0]:.1f} µs an instant (worst {mine[-1][0]:.1f}), "
+            f"{mine[0][1] / len(stream):.1f} answers; pyoxigraph {other:.0f} µs"
+        )
+
+
+if __name__ == "__main__":
+    main()
