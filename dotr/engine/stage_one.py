@@ -19,7 +19,8 @@ from dotr.model.stream import Instant
 from dotr.model.terms import Term
 from dotr.model.time import Micros
 from dotr.patterns.ties import Values, in_tie_order
-from dotr.queries import Plan, plan
+from dotr.queries import Plan, Unit, plan, units
+from dotr.queries.loops import Row
 from dotr.queries.plan import Static, found_now
 
 
@@ -58,26 +59,55 @@ class StageOne:
                 self.plans.append(plan(source.query, knowledge.background, static))
                 self._streams.append([])
             self._streams[number].append((stream, source.attributes))
+        self._statics = [number for number, each in enumerate(self.plans) if each.static and each.deltas is not None]
+        self._mixed = {number for number, each in enumerate(self.plans) if each.static or each.select.distinct}
         self._always: list[int] = []
         self._by_predicate: dict[Term, list[int]] = {}
         for number, each in enumerate(self.plans):
+            if each.deltas is not None:
+                continue
             if each.triggers is None or each.static:
                 self._always.append(number)
             else:
                 for predicate in each.triggers:
                     self._by_predicate.setdefault(predicate, []).append(number)
+        self._units_always: list[Unit] = []
+        self._units: dict[Term, list[Unit]] = {}
+        for unit in units(self.plans, knowledge.background):
+            (self._units_always if unit.trigger is None else self._units.setdefault(unit.trigger, [])).append(unit)
 
     def facts(self, instant: Instant) -> Asked:
         """The facts of interest at an instant, each stream's in the tie order."""
         closure = self.knowledge.close(instant.triples)
         new = closure.new
+        rows: dict[int, list[Row]] = {number: [] for number in self._statics}
+        waiting = self._units
+        for predicate in new.by_subject:
+            due = waiting.get(predicate)
+            if due is not None:
+                self._ask(due, new, rows)
+        if self._units_always:
+            self._ask(self._units_always, new, rows)
         facts: dict[int, Sequence[Values]] = {}
+        plans, streams, mixed = self.plans, self._streams, self._mixed
+        for number, found in rows.items():
+            answers = plans[number].whole(found) if number in mixed else found
+            for stream, names in streams[number]:
+                facts[stream] = in_tie_order(names, answers) if len(answers) > 1 else answers
         for number in self._due(new):
-            rows = self.plans[number].answers(new)
-            if rows:
-                for stream, names in self._streams[number]:
-                    facts[stream] = in_tie_order(names, rows)
+            answers = plans[number].answers(new)
+            if answers:
+                for stream, names in streams[number]:
+                    facts[stream] = in_tie_order(names, answers)
         return Asked(facts, closure.contradictions)
+
+    def _ask(self, due: Sequence[Unit], new: TripleIndex, rows: dict[int, list[Row]]) -> None:
+        """Add what the units find to the rows of their plans."""
+        background = self.knowledge.background
+        for unit in due:
+            for number, found in zip(unit.plans, unit.answers(background, new), strict=True):
+                if found:
+                    rows[number] = rows[number] + found if number in rows else found
 
     def next_tick(self, after: Micros) -> Micros | None:
         """The first time after another at which there are ticks.
@@ -94,6 +124,9 @@ class StageOne:
         return {each.stream: each.rows for each in self.ticks if time % each.period == 0}
 
     def _due(self, new: TripleIndex) -> Sequence[int]:
+        """Those plans that are answered one by one."""
+        if not self._by_predicate:
+            return self._always
         by_predicate = self._by_predicate
         due = dict.fromkeys(self._always)
         for predicate in new.by_subject:

@@ -23,7 +23,8 @@ Cost: 50 to 200 µs to compile a shape, about 3 µs to repeat it with other term
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Final, TypeAlias, assert_never
@@ -45,7 +46,7 @@ Parameter: TypeAlias = Term | TripleIndex | Ends | Edges | list[Term] | set[Trip
 _LOOPS_A_FUNCTION: Final = 18
 """CPython compiles at most 20 nested loops in one function."""
 
-_NAMES: Final = {"chain": chain, "NO_EDGES": NO_EDGES, "NO_ENDS": NO_ENDS, "NO_TERMS": NO_TERMS}
+_NAMES: Final = {"ONCE": (None,), "chain": chain, "NO_EDGES": NO_EDGES, "NO_ENDS": NO_ENDS, "NO_TERMS": NO_TERMS}
 
 
 def compile_join(
@@ -139,6 +140,7 @@ class JoinWriter:
         self._fetched: dict[str, str] = {}
         self._needed: set[str] = set()
         self._temporaries = 0
+        self._beside: tuple[int, int] | None = None
 
     # --- names ---
 
@@ -190,6 +192,8 @@ class JoinWriter:
         self.skip_if(f"not {condition}")
 
     def skip_if(self, condition: str) -> None:
+        if self._beside == (self._loops, len(self._nested)):  # nothing but this branch may be left
+            self.loop("_", "ONCE")
         leave = "continue" if self._loops else ("return" if self._nested else self.leave)
         self.line(f"if {condition}: {leave}")
 
@@ -204,6 +208,16 @@ class JoinWriter:
         self.line(f"for {targets} in {iterable}:")
         self._indent += 1
         self._loops += 1
+
+    @contextmanager
+    def branch(self) -> Iterator[None]:
+        """What is written inside stands in the innermost loop so far, beside other branches: where it leaves off, they go on."""
+        names, indent, before = dict(self.names), self._indent, self._beside
+        loops, nested = self._beside = (self._loops, len(self._nested))
+        yield
+        while len(self._nested) > nested:
+            self._lines.append(" " * self._nested.pop() + "rest()")
+        self.names, self._indent, self._loops, self._beside = names, indent, loops, before
 
     def end(self) -> None:
         for indent in reversed(self._nested):
@@ -335,6 +349,8 @@ class JoinWriter:
         return self._fetch("s", f"{side.value}.triples")
 
     def _new_table(self, access: str, predicate: str, *, needed: bool) -> str:
+        if needed and self._beside:
+            return self._fetch("n", f"new.{access}.get({predicate}, NO_ENDS)")
         return self._fetch("n", f"new.{access}.get({predicate})", needed=needed)
 
     def _background_table(self, access: str, predicate: str, fixed: Term) -> str:

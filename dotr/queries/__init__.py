@@ -3,5 +3,6 @@
 from dotr.queries.evaluate import evaluate
 from dotr.queries.plan import Plan, plan
 from dotr.queries.question import question, same_question
+from dotr.queries.together import Unit, units
 
-__all__ = ["Plan", "evaluate", "plan", "question", "same_question"]
+__all__ = ["Plan", "Unit", "evaluate", "plan", "question", "same_question", "units"]

@@ -177,7 +177,7 @@ class _Distribution:
             for name in sorted((branch.matched | branch.computed) - set(select.projection)):
                 if name not in names:
                     names[name] = f".inner{next(self._fresh)}"
-        return [_renamed(branch, names) for branch in inner]
+        return [renamed(branch, names) for branch in inner]
 
     def _filtered(self, branch: Branch, conditions: tuple[Expression, ...]) -> Branch:
         for condition in conditions:
@@ -249,7 +249,9 @@ def _scoped(expression: Expression, known: Variables) -> Expression:
             assert_never(expression)
 
 
-def _renamed(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:
+def renamed(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:
+    """The branch with other names for some variables."""
+
     def name(variable: Variable) -> Variable:
         return names.get(variable, variable)
 
@@ -270,8 +272,8 @@ def _renamed(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:
             case Step(variable, computed):
                 return Step(None if variable is None else name(variable), expression(computed))
             case Lookup(kind, parts, given, binds):
-                renamed = tuple(_renamed(part, names) for part in parts)
-                return Lookup(kind, renamed, frozenset(map(name, given)), tuple(map(name, binds)))
+                inner = tuple(renamed(part, names) for part in parts)
+                return Lookup(kind, inner, frozenset(map(name, given)), tuple(map(name, binds)))
             case _:
                 assert_never(each)
 

@@ -12,14 +12,26 @@ Cost: of a delta, the matches that begin with a new triple; one or two look-ups 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dotr.knowledge.ordering import Side
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, TriplePattern, Var
-from dotr.model.terms import Variable
+from dotr.model.terms import Term, Variable
 from dotr.queries.branches import Branch, Step, Unplannable
 from dotr.queries.loops import Loops, Row, is_early, loops, settled
 from dotr.queries.scope import Reads, either, reads_of
+
+
+class Delta(NamedTuple):
+    """Those answers of a branch that one join finds: `sides` says what each pattern reads, `wanted` are the columns. Where the new triples
+    have none of the predicate `trigger` (None: of any) there is none."""
+
+    branch: Branch
+    sides: tuple[Side, ...]
+    wanted: tuple[Variable, ...]
+    trigger: Term | None
+    join: Loops
 
 
 class Conjunction:
@@ -34,17 +46,21 @@ class Conjunction:
         fresh = [pattern for pattern in patterns if not _in_background(pattern, background)]
         self.empty = bool(fresh) or not branch.monotone
         self.reads: Reads | None = frozenset()
-        self.deltas: tuple[Loops, ...] = ()
+        self.deltas: tuple[Delta, ...] = ()
         if not (branch.monotone or fresh) and self._over_background(_core(self._branch), ()):
             raise Unplannable("OPTIONAL, EXISTS or MINUS over answers of the background alone")
         if fresh:
-            self.reads = reads_of(min(fresh, key=_rarity))
-            self.deltas = (self._loops([Side.NEW if pattern in fresh else Side.BOTH for pattern in patterns]),)
+            rarest = min(fresh, key=_rarity)
+            self.reads = reads_of(rarest)
+            self.deltas = (self._delta(rarest, [Side.NEW if pattern in fresh else Side.BOTH for pattern in patterns]),)
         else:
             for pattern in patterns:
                 self.reads = either(self.reads, reads_of(pattern))
             count = len(patterns)
-            self.deltas = tuple(self._loops([Side.BACKGROUND] * i + [Side.NEW] + [Side.BOTH] * (count - i - 1)) for i in range(count))
+            self.deltas = tuple(
+                self._delta(pattern, [Side.BACKGROUND] * i + [Side.NEW] + [Side.BOTH] * (count - i - 1))
+                for i, pattern in enumerate(patterns)
+            )
 
     def static(self) -> list[Row]:
         """The answers over the background alone."""
@@ -54,8 +70,10 @@ class Conjunction:
         sides = [Side.BACKGROUND] * len(branch.patterns)
         return loops(branch, sides, wanted, self._background)(self._background, TripleIndex())
 
-    def _loops(self, sides: list[Side]) -> Loops:
-        return loops(self._branch, sides, self._wanted, self._background)
+    def _delta(self, seed: TriplePattern, sides: list[Side]) -> Delta:
+        trigger = seed.predicate.term if isinstance(seed.predicate, Const) else None
+        join = loops(self._branch, sides, self._wanted, self._background)
+        return Delta(self._branch, tuple(sides), tuple(self._wanted), trigger, join)
 
 
 def _core(branch: Branch) -> Branch:

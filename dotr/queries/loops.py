@@ -42,13 +42,26 @@ def loops(
     branch: Branch, sides: Sequence[Side], wanted: Sequence[Variable], background: TripleIndex, given: Sequence[Variable] = ()
 ) -> Loops:
     """The function that finds a branch's rows."""
-    matched = frozenset(given).union(*(_names(pattern) for pattern in branch.patterns))
-    early = [step for step in branch.steps if isinstance(step, Step) and is_early(step, matched)]
+    early = early_steps(branch, given)
     writer = JoinWriter("join", leave="return rows", index=background)
     writer.begin(["background", "new", *map(writer.bind, given)])
     writer.line("rows = []")
     writer.line("append = rows.append")
     writer.steps(ordered([*branch.patterns, *(Test(step.expression) for step in early)], given, sides, background))
+    write_rest(writer, branch, early, background)
+    writer.line(f"append(({''.join(f'{writer.read(variable)}, ' for variable in wanted)}))")
+    writer.end()
+    return writer.function()
+
+
+def early_steps(branch: Branch, given: Sequence[Variable] = ()) -> list[Step]:
+    """The conditions that can be decided from what the patterns bind."""
+    matched = frozenset(given).union(*(_names(pattern) for pattern in branch.patterns))
+    return [step for step in branch.steps if isinstance(step, Step) and is_early(step, matched)]
+
+
+def write_rest(writer: JoinWriter, branch: Branch, early: Collection[Step], background: TripleIndex) -> None:
+    """What comes behind the patterns and the early conditions."""
     for table in branch.tables:
         _write_table(writer, table)
     for step in branch.steps:
@@ -67,9 +80,6 @@ def loops(
                 writer.line(f"{writer.bind(variable)} = {value}({arguments})")
             case _:
                 assert_never(step)
-    writer.line(f"append(({''.join(f'{writer.read(variable)}, ' for variable in wanted)}))")
-    writer.end()
-    return writer.function()
 
 
 def is_early(step: Step, matched: Collection[Variable]) -> bool:

@@ -14,7 +14,7 @@ from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Select
 from dotr.model.terms import Term
 from dotr.queries.branches import Unplannable
-from dotr.queries.conjunction import Conjunction
+from dotr.queries.conjunction import Conjunction, Delta
 from dotr.queries.graph import Graph
 from dotr.queries.loops import Row
 from dotr.queries.operators import EMPTY, Operator
@@ -42,6 +42,14 @@ class Plan:
     triggers: frozenset[Term] | None
     planned: bool
     reason: str
+    deltas: tuple[Delta, ...] | None = None
+    """What a union of conjunctions adds to its static answers, to be put together with that of other plans (`together`)."""
+
+    def whole(self, found: list[Row]) -> list[Row]:
+        """The answers, of those that the deltas found."""
+        if not self.static and not self.select.distinct:
+            return found
+        return list(dict.fromkeys([*self.static, *found])) if self.select.distinct else [*self.static, *found]
 
 
 def found_now(select: Select, find: Callable[[], Sequence[Row]]) -> Sequence[Row]:
@@ -73,7 +81,7 @@ def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjun
         static += known(select, lambda: [row for part in parts for row in part.static()])
     if select.distinct:
         static = list(dict.fromkeys(static))
-    deltas = tuple(delta for part in parts for delta in part.deltas)
+    deltas = tuple(delta.join for part in parts for delta in part.deltas)
     kinds: Reads | None = frozenset()
     for part in parts:
         kinds = either(kinds, part.reads)
@@ -90,7 +98,7 @@ def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjun
     answers: Answers = distinct if select.distinct else several
     if len(deltas) == 1 and not static and not select.distinct:
         answers = partial(deltas[0], background)
-    return _made(select, static, answers, kinds, "")
+    return _made(select, static, answers, kinds, "", tuple(delta for part in parts for delta in part.deltas))
 
 
 def _by_operators(select: Select, background: TripleIndex, part: str, known: Static) -> Plan:
@@ -104,6 +112,8 @@ def _by_operators(select: Select, background: TripleIndex, part: str, known: Sta
     return _made(select, known(select, lambda: answers(TripleIndex())), answers, operator.reads, why and f"{part}; {why}")
 
 
-def _made(select: Select, static: Sequence[Row], answers: Answers, kinds: Reads | None, reason: str) -> Plan:
+def _made(
+    select: Select, static: Sequence[Row], answers: Answers, kinds: Reads | None, reason: str, deltas: tuple[Delta, ...] | None = None
+) -> Plan:
     triggers = None if kinds is None else frozenset(predicate for predicate, _ in kinds)
-    return Plan(select, tuple(static), answers, kinds, triggers, not reason, reason)
+    return Plan(select, tuple(static), answers, kinds, triggers, not reason, reason, deltas)

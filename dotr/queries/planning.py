@@ -41,7 +41,7 @@ class Seeded(Operator):
         self._names = names
         self._general = general
         self._kept = [self._solution(row) for row in kept]
-        self._deltas = tuple(delta for part in parts for delta in part.deltas)
+        self._deltas = tuple(delta.join for part in parts for delta in part.deltas)
         self.empty = not kept
         self.reads = frozenset()
         for part in parts:

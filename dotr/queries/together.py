@@ -1,0 +1,142 @@
+"""Queries that begin with the same joins, evaluated together: what they have in common is joined once.
+
+Idea: a query's delta is a list of steps, in the order in which it joins them. Deltas that begin with the same step, up to the names of
+variables, become one function in which every further common step stands once and what differs stands in branches below it (a trie).
+Invariant: each query has the rows that its deltas have one by one. Cost: what the steps of the trie cost; compiled when first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from dotr.knowledge.joins import JoinWriter
+from dotr.knowledge.ordering import Step as JoinStep
+from dotr.knowledge.ordering import ordered, variables
+from dotr.knowledge.triples import TripleIndex
+from dotr.model.datalog import Bind, Test
+from dotr.model.terms import Term, Variable
+from dotr.queries.branches import UNBOUND, Branch, renamed
+from dotr.queries.conjunction import Delta
+from dotr.queries.loops import Row, early_steps, write_rest
+from dotr.queries.plan import Plan
+from dotr.queries.scope import mentioned_in
+
+Answers: TypeAlias = Callable[[TripleIndex, TripleIndex], Sequence[list[Row]]]
+"""Background and new triples to the rows of each member."""
+
+MOST: Final = 32
+"""Not more deltas than this become one function."""
+
+
+class Unit:
+    """Deltas that are evaluated in one call. `plans` numbers the plan of each member; `trigger` is the predicate of which a new triple is
+    needed (None: of any)."""
+
+    __slots__ = ("answers", "plans", "trigger")
+
+    def __init__(self, trigger: Term | None, members: Sequence[tuple[int, Delta]], background: TripleIndex) -> None:
+        self.trigger = trigger
+        self.plans = tuple(number for number, _ in members)
+        deltas = [delta for _, delta in members]
+
+        def first(old: TripleIndex, new: TripleIndex) -> Sequence[list[Row]]:
+            self.answers = compiled(deltas, background) if len(deltas) > 1 else alone
+            return self.answers(old, new)
+
+        def alone(old: TripleIndex, new: TripleIndex, join: Callable[..., list[Row]] = deltas[0].join) -> Sequence[list[Row]]:
+            return (join(old, new),)
+
+        self.answers: Answers = first
+
+
+def units(plans: Sequence[Plan], background: TripleIndex) -> list[Unit]:
+    """The deltas of all plans that have any, those together that begin alike."""
+    groups: dict[tuple[Term | None, object], list[list[tuple[int, Delta]]]] = {}
+    for number, each in enumerate(plans):
+        for place, delta in enumerate(each.deltas or ()):
+            steps = _steps(_canonical(delta, background), delta, background) if delta.branch.monotone else []
+            begin: object = steps[0] if steps else (number, place)
+            parts = groups.setdefault((delta.trigger, begin), [[]])
+            if len(parts[-1]) == MOST:
+                parts.append([])
+            parts[-1].append((number, delta))
+    return [Unit(trigger, part, background) for (trigger, _), parts in groups.items() for part in parts]
+
+
+@dataclass(frozen=True, slots=True)
+class _Canonical:
+    """A delta's branch and what is wanted of it, with variables numbered in the order in which its joins meet them."""
+
+    branch: Branch
+    wanted: tuple[Variable, ...]
+
+
+@dataclass(slots=True)
+class _Node:
+    """A place in the trie: what goes on from there, and the members that end there."""
+
+    children: dict[JoinStep, _Node] = field(default_factory=dict)
+    ends: list[int] = field(default_factory=list)
+
+
+def _canonical(delta: Delta, background: TripleIndex) -> _Canonical:
+    branch = delta.branch
+    met: dict[Variable, None] = {}
+    for step in ordered([*branch.patterns, *(Test(each.expression) for each in early_steps(branch))], (), delta.sides, background):
+        met.update(dict.fromkeys(variables(step if isinstance(step, Test | Bind) else step[0])))
+    met.update(dict.fromkeys(sorted(branch.matched | branch.computed)))
+    for other in branch.steps:
+        assert not hasattr(other, "parts"), "a look-up"
+        met.update(dict.fromkeys(sorted(mentioned_in(other.expression))))
+    met.update(dict.fromkeys(delta.wanted))
+    met.pop(UNBOUND, None)
+    names = {name: f"s{number}" for number, name in enumerate(met)}
+    return _Canonical(renamed(branch, names), tuple([names[name] for name in delta.wanted]))
+
+
+def _steps(canonical: _Canonical, delta: Delta, background: TripleIndex) -> list[JoinStep]:
+    branch = canonical.branch
+    return ordered([*branch.patterns, *(Test(each.expression) for each in early_steps(branch))], (), delta.sides, background)
+
+
+def compiled(deltas: Sequence[Delta], background: TripleIndex) -> Answers:
+    """One function for several deltas, which begin with the same step."""
+    members = [_canonical(delta, background) for delta in deltas]
+    root = _Node()
+    for number, (member, delta) in enumerate(zip(members, deltas, strict=True)):
+        node = root
+        for step in _steps(member, delta, background):
+            node = node.children.setdefault(step, _Node())
+        node.ends.append(number)
+    writer = JoinWriter("join", leave="return rows", index=background)
+    writer.begin(["background", "new"])
+    writer.line(f"rows = ({', '.join('[]' for _ in members)})")
+    writer.line(f"{', '.join(f'rows{number}' for number in range(len(members)))} = rows")
+    _write(writer, root, members, background)
+    writer.end()
+    function: Answers = writer.function()
+    return function
+
+
+def _write(writer: JoinWriter, node: _Node, members: Sequence[_Canonical], background: TripleIndex) -> None:
+    if len(node.children) + len(node.ends) == 1:
+        for step, child in node.children.items():
+            writer.steps([step])
+            _write(writer, child, members, background)
+        for number in node.ends:
+            _write_end(writer, number, members[number], background)
+        return
+    for number in node.ends:
+        with writer.branch():
+            _write_end(writer, number, members[number], background)
+    for step, child in node.children.items():
+        with writer.branch():
+            writer.steps([step])
+            _write(writer, child, members, background)
+
+
+def _write_end(writer: JoinWriter, number: int, member: _Canonical, background: TripleIndex) -> None:
+    write_rest(writer, member.branch, early_steps(member.branch), background)
+    writer.line(f"rows{number}.append(({''.join(f'{writer.read(variable)}, ' for variable in member.wanted)}))")
