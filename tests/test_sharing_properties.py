@@ -24,7 +24,7 @@ from dotr.model.time import Clock
 from dotr.patterns.code import picks_finder
 from dotr.patterns.search import Picks
 from dotr.patterns.shapes import ROW
-from tests.test_properties import examples
+from tests.properties import examples
 
 
 def typed(kind: str, *texts: str) -> list[Term]:
