@@ -29,7 +29,7 @@ MOST_TERMS: Final = (1 << 32) - 1
 _A_BUCKET: Final = 4
 _BLOCK: Final = 1 << 16
 
-_RECENT: Final = 20_000
+_RECENT: Final = 10_000
 """How many known terms are remembered with their numbers."""
 _STRANGERS: Final = 4_000
 """How many unknown terms are remembered."""

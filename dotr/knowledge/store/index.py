@@ -4,7 +4,7 @@ Idea: a predicate with few triples is copied into ordinary dictionaries when it 
 small or little-used background is as fast as one in memory. The others are looked up in the mapped columns, behind a bounded memory of
 what was found lately. Long lists are not made: a `Stretch` stands for them and reads as it is gone through.
 Invariant: every way of access gives the triples of the file, each once. What an instant asks for in vain is never kept.
-Cost: private memory is bounded by `_PROMOTED` and `_REMEMBERED`, about 25 MB when both are used up. A look-up costs 0.04 µs where it is
+Cost: private memory is bounded by `_PROMOTED` and `_REMEMBERED`, about 15 MB when both are used up. A look-up costs 0.04 µs where it is
 promoted, 0.1 µs where it was made lately, otherwise one search in the dictionary and one in the columns, about 2 µs. Access by a variable
 predicate costs one search for each predicate.
 """
@@ -23,11 +23,11 @@ from dotr.knowledge.store.file import MappedFile, Unusable
 from dotr.knowledge.triples import HIDDEN, NO_EDGES, NO_TERMS, Edges, Ends, TripleIndex
 from dotr.model.terms import Term, Triple
 
-_PROMOTED: Final = 40_000
+_PROMOTED: Final = 30_000
 """How many triples are copied into dictionaries, at most."""
 _ONE: Final = 10_000
 """A predicate with more triples is not copied."""
-_REMEMBERED: Final = 60_000
+_REMEMBERED: Final = 40_000
 """How many terms the look-ups of the other predicates remember, at most."""
 _LONG: Final = 64
 """A longer list is not made."""
