@@ -5,7 +5,7 @@
 
 `closing` takes an ontology in OWL 2 RL and instances in memory to their closure in memory. The other systems are given the same triples;
 reading them is not counted. `growing` builds a compiled background and then opens it in a process of its own, as a worker does, and
-measures closure and queries, from parsed input to facts, in rounds over 500 instants (*again*) or once over 10,000 (*anew*). *Irrelevant*
+measures closure and queries, from parsed input to facts, in rounds over the same 500 instants (*again*) or others (*anew*). *Irrelevant*
 triples have predicates that no rule reads; *relevant* ones fill the tables that every instant looks into.
 Seconds and microseconds are of CPU.
 """
@@ -200,7 +200,7 @@ def instants(kind: str, count: int, places: int, seed: int = 0) -> list[Instant]
     if kind == "one":
         values = [f'"{61 + n % 20}"^^<{XSD}integer>' for n in range(20)]
         return [Instant(n, ((term(f"sensor{choose.randrange(places)}"), term("read_val"), values[n % 20]),)) for n in range(count)]
-    four = readings(count)
+    four = readings(count, seed * count)
     for n, graph in enumerate(four):
         graph[1] = (graph[1][0], graph[1][1], f'"{61 + n % 20}"^^<{XSD}integer>')
         graph[3] = (graph[3][0], graph[3][1], term(f"loc{choose.randrange(places)}"))
@@ -209,15 +209,16 @@ def instants(kind: str, count: int, places: int, seed: int = 0) -> list[Instant]
     return [Instant(n, tuple(triple for graph in four[n : n + 5] for triple in graph)) for n in range(0, count, 5)]
 
 
-def rounds(asked: Sequence[tuple[Program, Sequence[Instant]]], count: int) -> list[float]:
-    """Microseconds an instant of each program's best round; the programs take turns, so that the machine's moods meet all of them."""
+def rounds(asked: Sequence[tuple[Program, Sequence[Sequence[Instant]]]], count: int) -> list[float]:
+    """Microseconds an instant of each program's best round; the programs take turns, so that the machine's moods meet all of them, and
+    each takes its lists of instants in turn."""
     best = [float("inf")] * len(asked)
-    for program, given in asked:
-        for instant in given[:20]:
+    for program, lists in asked:
+        for instant in lists[-1][:20]:
             program.stage_one.facts(instant)
-    for _ in range(count):
-        for number, (program, given) in enumerate(asked):
-            facts = program.stage_one.facts
+    for turn in range(count):
+        for number, (program, lists) in enumerate(asked):
+            facts, given = program.stage_one.facts, lists[turn % len(lists)]
             start = time.process_time()
             for instant in given:
                 facts(instant)
@@ -270,8 +271,9 @@ def timing(folder: Path, kind: str, sizes: Sequence[int]) -> None:
         backgrounds = [
             (size, program(folder / f"{kind}{size}", of, stored)) for size, stored in ((sizes[0], False), *((s, True) for s in sizes))
         ]
-        again = rounds([(each, instants(name, 500, places(kind, size)[name])) for size, each in backgrounds], 40)
-        anew = rounds([(each, instants(name, 10_000, places(kind, size)[name])) for size, each in backgrounds], 1)
+        lists = [(each, [instants(name, 500, places(kind, size)[name], seed) for seed in range(30)]) for size, each in backgrounds]
+        again = rounds([(each, of[:1]) for each, of in lists], 30)
+        anew = rounds([(each, of) for each, of in lists], 30)
         for what, found in (("again", again), ("anew", anew)):
             grown = f"x {found[-1] / found[1]:.2f}, exponent {math.log(found[-1] / found[1]) / math.log(sizes[-1] / sizes[0]):.3f}"
             say(f"{kind:<11} {name:<7} {what:<6} {'  '.join(f'{each:7.2f}' for each in found)}   {grown}")

@@ -69,7 +69,7 @@ def measure(knowledge: Knowledge, graphs: Sequence[Sequence[Triple]]) -> tuple[f
     return best / len(graphs) * 1e6, found
 
 
-def readings(count: int) -> list[list[Triple]]:
+def readings(count: int, first: int = 0) -> list[list[Triple]]:
     return [
         [
             (term(f"r{n}"), RDF_TYPE, term("Temp")),
@@ -77,7 +77,7 @@ def readings(count: int) -> list[list[Triple]]:
             (term(f"r{n}"), term("is_from_sensor"), term(f"s{n}")),
             (term(f"s{n}"), term("is_at_location"), term(f"loc{n % 50}")),
         ]
-        for n in range(count)
+        for n in range(first, first + count)
     ]
 
 

@@ -203,19 +203,18 @@ class MappedTables(Mapping[Term, Ends]):
 class MappedTriples(Set[Triple]):
     """All triples, for membership."""
 
-    __slots__ = ("_by_subject", "_columns", "_dictionary", "_index", "_length", "_strangers")
+    __slots__ = ("_by_subject", "_columns", "_index", "_length", "_number")
 
     def __init__(self, index: MappedIndex, dictionary: Dictionary, columns: Mapping[Term, Columns]) -> None:
         self._index = index
         self._by_subject = index.by_subject
-        self._dictionary = dictionary
-        self._strangers = dictionary.strangers
+        self._number = dictionary.number
         self._columns = columns
         self._length = sum(each.direction.triples for each in columns.values())
 
     def __contains__(self, triple: object) -> bool:
         subject, predicate, object_ = cast(Triple, triple)
-        if subject in self._strangers:
+        if self._number(subject) < 0:
             return False
         ends = self._by_subject.get(predicate)
         if ends is None:
@@ -223,7 +222,7 @@ class MappedTriples(Set[Triple]):
         others = ends.get(subject, NO_TERMS)
         if len(others) <= _LONG:
             return object_ in others
-        end, other = self._dictionary.number(subject), self._dictionary.number(object_)
+        end, other = self._number(subject), self._number(object_)
         return other >= 0 and self._columns[predicate].holds(end, other)
 
     def __iter__(self) -> Iterator[Triple]:
