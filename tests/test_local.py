@@ -65,10 +65,60 @@ def test_inconsistent_instants_are_told(project: Project) -> None:
     answer = project.dotr("run", "c.yaml")
     assert answer.code == 0
     lines = answer.err.splitlines()
-    assert lines[0].startswith("the instant 1 is inconsistent (cax-dw")
-    assert lines[3] == "more inconsistent instants follow and are only counted here"
-    assert lines[4:] == ["6 elements, 6 instants, 6 facts, 6 events -> out.ndjson", "5 instants contradicted the background or themselves."]
+    a, b = (
+        "<http://e/a> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e/A>",
+        "<http://e/A> <http://www.w3.org/2002/07/owl#disjointWith>",
+    )
+    assert lines[0].startswith(f"K402 warning: the instant 1 is inconsistent (cax-dw: {b} <http://e/B> (background), {a} (instant), ")
+    assert lines[1].startswith("Its facts are those of what was derived")
+    assert lines[2].startswith("K402 warning: the instant 2")
+    assert lines[4] == "more inconsistent instants follow and are only counted here"
+    assert lines[5:] == ["6 elements, 6 instants, 6 facts, 6 events -> out.ndjson", "5 instants contradicted the background or themselves."]
     assert project.dotr("run", "c.yaml", "--fresh", "--quiet").err == ""
+
+
+DISJOINT = """@prefix : <http://e/> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+:A owl:disjointWith :B . :C rdfs:subClassOf :B ."""
+
+
+def test_inconsistent_instants_become_dead_letters_if_asked(project: Project) -> None:
+    project.write("g.ttl", DISJOINT)
+    project.change("c.yaml", "rules:", "knowledge: { graphs: [g.ttl], entailment: owl2rl, inconsistent: reject }\nrules:")
+    lines = [(1, ":a a :A ."), (2, ":b a :A ."), (2, ":b a :C ."), (2, ":c a :A ."), (3, ":b a :C ."), (4, ":a a :A, :B .")]
+    text = [f'{{"time": {time}, "graph": "{graph}"}}\n' for time, graph in lines]
+    project.write("a.ndjson", "".join(text))
+    answer = project.dotr("run", "c.yaml")
+    assert answer.code == 0
+    dead = [json.loads(line) for line in project.read("dead.ndjson").splitlines()]
+    places = [(2, 2), (3, 2), (4, 2), (6, 4)]
+    assert dead == [
+        {"reason": "inconsistent", "input": "a", "file": "a.ndjson", "line": line, "time": time, "text": text[line - 1].rstrip()}
+        for line, time in places
+    ]
+    assert [json.loads(line)["time"] for line in project.read("out.ndjson").splitlines()] == [1]
+    said = answer.err.splitlines()
+    kind, disjoint = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", "<http://www.w3.org/2002/07/owl#disjointWith>"
+    assert said[0] == (
+        "a.ndjson:2: dead letter (inconsistent): its instant is inconsistent (cax-dw: "
+        f"<http://e/A> {disjoint} <http://e/B> (background), <http://e/b> {kind} <http://e/A> (instant), "
+        f"<http://e/b> {kind} <http://e/B> (derived))"
+    )
+    assert said[-3:] == [
+        "2 elements, 2 instants, 1 fact, 1 event -> out.ndjson",
+        "Dead letters: 4 inconsistent -> dead.ndjson",
+        "2 instants contradicted the background or themselves.",
+    ]
+
+
+def test_a_rejected_instant_moves_no_ticks(project: Project) -> None:
+    """What is rejected makes no instant: ticks go no further than the last one."""
+    project.write("g.ttl", DISJOINT + " :a a :A .")
+    project.change("c.yaml", "rules:", "knowledge: { graphs: [g.ttl], entailment: owl2rl, inconsistent: reject }\nrules:")
+    project.change("r.dotr", "from A = [ SELECT ?x WHERE { ?x a :A } ]", "from every 1 s for [ SELECT ?x WHERE { ?x a :A } ] as A")
+    project.write("a.ndjson", "".join(f'{{"time": {time}, "graph": "{graph}"}}\n' for time, graph in ((1, ""), (3, ""), (9, ":a a :B ."))))
+    assert project.dotr("run", "c.yaml").code == 0
+    assert [json.loads(line)["time"] for line in project.read("out.ndjson").splitlines()] == [1, 2, 3]
 
 
 def test_results_go_to_standard_output_if_asked(project: Project) -> None:

@@ -129,3 +129,22 @@ def test_a_program_that_cannot_be_loaded_says_everything(tmp_path: Path) -> None
     assert [d.code[0] for d in refused.value.diagnostics] == ["D", "K", "K"]
     with pytest.raises(Refused, match="cannot read"):
         Program.load(rules=[tmp_path / "none.dotr"])
+
+
+def test_inconsistent_instants(tmp_path: Path) -> None:
+    (tmp_path / "g.ttl").write_text(PREFIX + ":Temp <http://www.w3.org/2002/07/owl#disjointWith> :Smoke .")
+    for inconsistent, found in (("report", 1), ("reject", 0)):
+        program = Program.load(
+            rules=[ROOT / "rules/fire.dotr"],
+            graphs=[ROOT / "kb/building.ttl", tmp_path / "g.ttl"],
+            datalog=[ROOT / "kb/building.dlog"],
+            entailment="owl2rl",
+            inconsistent=inconsistent,
+        )
+        with program.session() as session:
+            session.advance(10, HEAT + " :r1 a :Smoke .")
+            (clash,) = session.clashes
+            assert clash.rule == "cax-dw"
+            assert [origin.value for _, origin in clash.premises] == ["background", "instant", "instant"]
+            assert len(session.advance(12, SMOKE)) == found
+            assert session.clashes == ()

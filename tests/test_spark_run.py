@@ -16,6 +16,7 @@ import pytest
 
 from dotr.config import read_config
 from dotr.diagnostics import Refused
+from dotr.model.stream import Reason
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
 from dotr.runtimes.spark.java import java_problem
@@ -194,6 +195,29 @@ class TestInOneJvm:
         )
         totals = run_spark(build(read_config(str(tmp_path / "c.yaml")), fresh=False, on_spark=True), lambda totals: None)
         assert (totals.instants, totals.inconsistent) == (4, 2)
+
+    def test_inconsistent_instants_become_dead_letters_if_asked(self, tmp_path: Path) -> None:
+        from dotr.runtimes.spark.run import run_spark
+
+        (tmp_path / "kb.ttl").write_text("@prefix : <http://e/> . :A <http://www.w3.org/2002/07/owl#disjointWith> :B .")
+        (tmp_path / "jumps.dotr").write_text(RULES)
+        graphs = [(0, ":x a :A ."), (1, ":x a :B ."), (1, ":x a :A ."), (1, ""), (2, ":x a :B ."), (3, ":y a :A, :B .")]
+        for name in ("a", "b"):
+            lines = [json.dumps({"time": time, "graph": graph}) for time, graph in graphs]
+            (tmp_path / f"{name}.ndjson").write_text("\n".join(lines))
+        (tmp_path / "c.yaml").write_text(
+            "name: c\nprefixes: { '': 'http://e/' }\nknowledge: { graphs: [kb.ttl], entailment: owl2rl, inconsistent: reject }\n"
+            "rules: [jumps.dotr]\ninput: [{ name: a, format: ndjson, path: '*.ndjson' }]\noutput: [{ path: out/o.ndjson }]\n"
+            "dead_letter: out/dead.ndjson\n"
+        )
+        config = str(tmp_path / "c.yaml")
+        totals = run_spark(build(read_config(config), fresh=False, on_spark=True), lambda totals: None)
+        spark = sorted(line for path in (tmp_path / "out/dead.ndjson").glob("*.ndjson") for line in path.read_text().splitlines())
+        local = run_local(build(read_config(config), fresh=True, on_spark=False), lambda totals: None)
+        assert totals == local
+        assert (totals.elements, totals.instants, totals.inconsistent, dict(totals.dead)) == (4, 2, 2, {Reason.INCONSISTENT: 8})
+        assert spark == sorted((tmp_path / "out/dead.ndjson").read_text().splitlines())
+        assert len(spark) == 8
 
     def test_a_finished_run_goes_on_from_its_end(self, folder: Path) -> None:
         from dotr.runtimes.spark.run import run_spark

@@ -12,7 +12,7 @@ from typing import Final
 from dotr.config.sections import UNITS, KnowledgeSection, TimeSection
 from dotr.config.tree import Location, Tree
 from dotr.diagnostics import Diagnostic, Refused
-from dotr.engine.spec import ProgramSpec
+from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.knowledge.entailment import Entailment
 from dotr.model.places import Document, Span
 
@@ -107,6 +107,7 @@ class Files:
             knowledge.axiomatic,
             prefixes,
             UNITS[time.unit],
+            Inconsistent(knowledge.inconsistent),
         )
         return spec, problems
 

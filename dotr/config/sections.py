@@ -42,6 +42,10 @@ class KnowledgeSection(Section):
     entailment: Literal["none", "rdfs", "owl2rl"] = "none"
     axiomatic: bool = Field(default=False, description="also the axiomatic and reflexive triples of the entailment")
     cache: str | None = Field(default=None, min_length=1, description="a folder for compiled backgrounds; the user's cache folder if none")
+    inconsistent: Literal["report", "reject"] = Field(
+        default="report",
+        description="an instant that contradicts itself or the background: told of, or sent to the dead letters with all its elements",
+    )
 
 
 class InputSection(Section):

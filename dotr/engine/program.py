@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dotr.diagnostics import Diagnostic, Refused, Severity
 from dotr.engine.answers import StaticAnswers
 from dotr.engine.routing import Router
 from dotr.engine.sharing import share
-from dotr.engine.spec import ProgramSpec
+from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.engine.stage_one import StageOne
 from dotr.engine.stage_two import StageTwo
+from dotr.knowledge.clashes import visible
 from dotr.knowledge.entailment import Entailment, rule_set
 from dotr.knowledge.knowledge import Knowledge
 from dotr.knowledge.loading import load_graphs
@@ -33,6 +34,9 @@ from dotr.patterns.layout import Layout, lay_out
 from dotr.patterns.partition import Single
 from dotr.patterns.reach import roles
 from dotr.queries import Plan, plan
+
+_TOLD: Final = 10
+"""Of how many contradictions of the background a user is told."""
 
 if TYPE_CHECKING:
     from dotr.engine.session import Session
@@ -64,6 +68,7 @@ class Program:
         axiomatic: bool = False,
         prefixes: Mapping[str, str] | None = None,
         unit: Unit = Unit.SECOND,
+        inconsistent: str | Inconsistent = Inconsistent.REPORT,
     ) -> Program:
         """Compile the program in these files; raises `Refused` with every problem found."""
         problems: list[Diagnostic] = []
@@ -78,7 +83,14 @@ class Program:
             return tuple(documents)
 
         spec = ProgramSpec(
-            read(rules), read(datalog), tuple(map(str, graphs)), Entailment(entailment), axiomatic, dict(prefixes or {}), unit
+            read(rules),
+            read(datalog),
+            tuple(map(str, graphs)),
+            Entailment(entailment),
+            axiomatic,
+            dict(prefixes or {}),
+            unit,
+            Inconsistent(inconsistent),
         )
         if problems:
             raise Refused(problems)
@@ -139,8 +151,10 @@ class Program:
         return {label: tuple(sorted(names)) for label, names in found.items()}
 
     def facts_of_interest(self, instant: Instant) -> list[Event]:
-        """All facts of all labels at an instant: projected attributes only, before temporal constraints."""
+        """All facts of all labels at an instant: projected attributes only, before temporal constraints. None where it is rejected."""
         closure = self.knowledge.close(instant.triples)
+        if closure.contradictions and self.stage_one.rejects:
+            return []
         events: list[Event] = []
         for label, asked in self._reported:
             for row in asked.answers(closure.new):
@@ -174,7 +188,7 @@ def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = Non
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
     layout = lay_out(share(ruleset.rules))
-    stage_one = StageOne(knowledge, layout.streams, static.of)
+    stage_one = StageOne(knowledge, layout.streams, static.of, rejects=spec.inconsistent is Inconsistent.REJECT)
     warnings = [
         *problems,
         *_contradictions(knowledge),
@@ -187,17 +201,15 @@ def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = Non
 
 
 def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:
-    """A warning for each contradiction of the background alone."""
-    return [
-        Diagnostic(
-            "K401",
-            f"the background contradicts itself ({found.rule}): {', '.join(map(' '.join, found.triples)) or 'by a rule without a body'}",
-            None,
-            "Mend the graphs, or choose another entailment; what was derived is used all the same.",
-            Severity.WARNING,
-        )
-        for found in knowledge.contradictions
-    ]
+    """A warning for each contradiction of the background alone, with what clashes; of many, for the first few."""
+    warnings = []
+    for number, found in enumerate(knowledge.contradictions[:_TOLD], 1):
+        said = f"({found.rule}): {', '.join(map(' '.join, visible(found))) or 'by a rule without a body'}"
+        if number == _TOLD < len(knowledge.contradictions):
+            said += f"; and {len(knowledge.contradictions) - _TOLD} more like these"
+        hint = "Mend the graphs, or choose another entailment; what was derived is used all the same."
+        warnings.append(Diagnostic("K401", f"the background contradicts itself {said}", None, hint, Severity.WARNING))
+    return warnings
 
 
 def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) -> list[Diagnostic]:

@@ -10,6 +10,7 @@ from dotr.engine.instants import merge
 from dotr.engine.program import Program
 from dotr.engine.routing import Facts
 from dotr.engine.stage_one import Asked
+from dotr.knowledge.clashes import NO_CLASHES, Clash
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.stream import Firing, Instant
 from dotr.model.terms import Label, Triple, Variable
@@ -34,14 +35,21 @@ class Engine:
 
     def step(self, instant: Instant) -> tuple[list[Firing], Asked]:
         """The firings of an instant later than all before, in order of rule name, then attributes, after those of the moments before it;
-        and what stage one found."""
-        asked = self.program.stage_one.facts(instant)
+        and what stage one found. Nothing has happened where that was rejected."""
+        asked = self.ask(instant)
+        return [] if asked.rejected else self.take(instant.time, asked), asked
+
+    def ask(self, instant: Instant) -> Asked:
+        """What stage one finds; nothing has happened yet."""
+        return self.program.stage_one.facts(instant)
+
+    def take(self, time: Micros, asked: Asked) -> list[Firing]:
+        """The firings of an instant that was asked and is not rejected, as `step` gives them."""
         if not self._timed:
-            return self._moment(instant.time, asked.facts) if asked.facts else [], asked
-        time = instant.time
+            return self._moment(time, asked.facts) if asked.facts else []
         earlier = [firing for firings in self.passing(time - 1) for firing in firings]
         self._passed = time
-        return earlier + self._moment(time, {**asked.facts, **self.program.stage_one.ticks_at(time)}), asked
+        return earlier + self._moment(time, {**asked.facts, **self.program.stage_one.ticks_at(time)})
 
     def passing(self, until: Micros) -> Iterator[list[Firing]]:
         """The firings of each moment up to a time, while no instant comes."""
@@ -116,7 +124,8 @@ class OutputEvent:
 
 
 class Session:
-    """A program with state, advanced by its caller. Times are integers in the program's unit.
+    """A program with state, advanced by its caller. Times are integers in the program's unit. `clashes` are the contradictions of the last
+    instant; where the program rejects inconsistent instants, such a one makes no events.
 
     >>> from dotr.engine.program import compile_program
     >>> from dotr.engine.spec import ProgramSpec
@@ -135,6 +144,7 @@ class Session:
         self._prefixes = program.spec.prefixes
         self._last: int | None = None
         self._finished = False
+        self.clashes: Sequence[Clash] = NO_CLASHES
 
     def __enter__(self) -> Session:
         return self
@@ -162,8 +172,9 @@ class Session:
         self._last = time
         if not elements:
             return self._events(self._engine.advance(now))
-        firings, _ = self._engine.step(merge(now, elements))
-        return self._events([firings])
+        firings, asked = self._engine.step(merge(now, elements))
+        self.clashes = asked.clashes
+        return self._events(self._engine.advance(now) if asked.rejected else [firings])
 
     def finish(self) -> list[OutputEvent]:
         """The end of the stream, of which the last time advanced to is the last instant: the events that were waiting for it."""

@@ -5,12 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from hashlib import blake2b
 
 from dotr.knowledge.entailment import Entailment
 from dotr.knowledge.sources import Sources
 from dotr.model.places import Document
 from dotr.model.time import Unit
+
+
+class Inconsistent(Enum):
+    """The configuration's `knowledge.inconsistent`: what becomes of an instant that contradicts itself or the background. It is reported,
+    and its facts are those of what was derived; or it is rejected, and makes no instant."""
+
+    REPORT = "report"
+    REJECT = "reject"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +34,7 @@ class ProgramSpec:
     axiomatic: bool = False
     prefixes: Mapping[str, str] = field(default_factory=dict)
     unit: Unit = Unit.SECOND
+    inconsistent: Inconsistent = Inconsistent.REPORT
 
     def to_json(self) -> str:
         r"""The specification as JSON.
@@ -42,6 +52,7 @@ class ProgramSpec:
                 "axiomatic": self.axiomatic,
                 "prefixes": dict(self.prefixes),
                 "unit": self.unit.name,
+                "inconsistent": self.inconsistent.value,
             },
             sort_keys=True,
         )
@@ -58,6 +69,7 @@ class ProgramSpec:
             data["axiomatic"],
             data["prefixes"],
             Unit[data["unit"]],
+            Inconsistent(data["inconsistent"]),
         )
 
     @property
@@ -78,6 +90,6 @@ class ProgramSpec:
                 for block in iter(lambda: file.read(1 << 20), b""):
                     digest.update(block)
             digest.update(b"\0")
-        settings = [self.entailment.value, self.axiomatic, sorted(self.prefixes.items()), self.unit.name]
+        settings = [self.entailment.value, self.axiomatic, sorted(self.prefixes.items()), self.unit.name, self.inconsistent.value]
         digest.update(json.dumps(settings).encode())
         return digest.hexdigest()

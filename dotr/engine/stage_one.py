@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dotr.knowledge.closure import Contradiction
+from dotr.knowledge.clashes import NO_CLASHES, Clash, clashes
 from dotr.knowledge.knowledge import Knowledge
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Select
@@ -25,10 +25,12 @@ from dotr.queries.plan import Static, found_now
 
 
 class Asked(NamedTuple):
-    """What an instant holds: its facts by stream, and the contradictions found in it."""
+    """What an instant holds: its facts by stream, and the contradictions found in it. Where it is `rejected` for these, it holds
+    nothing, and is no instant."""
 
     facts: Mapping[int, Sequence[Values]]
-    contradictions: Sequence[Contradiction]
+    clashes: Sequence[Clash]
+    rejected: bool = False
 
 
 class Ticks(NamedTuple):
@@ -40,10 +42,14 @@ class Ticks(NamedTuple):
 
 
 class StageOne:
-    """The compiled queries of a program over its knowledge; `ticks` are the streams that no instant is asked for."""
+    """The compiled queries of a program over its knowledge; `ticks` are the streams that no instant is asked for. `rejects`: inconsistent
+    instants are."""
 
-    def __init__(self, knowledge: Knowledge, streams: Sequence[FactSource], static: Static = found_now) -> None:
+    def __init__(
+        self, knowledge: Knowledge, streams: Sequence[FactSource], static: Static = found_now, *, rejects: bool = False
+    ) -> None:
         self.knowledge = knowledge
+        self.rejects = rejects
         self.plans: list[Plan] = []
         numbers: dict[Select, int] = {}
         self.ticks: list[Ticks] = []
@@ -79,6 +85,11 @@ class StageOne:
     def facts(self, instant: Instant) -> Asked:
         """The facts of interest at an instant, each stream's in the tie order."""
         closure = self.knowledge.close(instant.triples)
+        clashing = NO_CLASHES
+        if closure.contradictions:
+            clashing = clashes(closure, instant.triples)
+            if self.rejects:
+                return Asked({}, clashing, rejected=True)
         new = closure.new
         rows: dict[int, list[Row]] = {number: [] for number in self._statics}
         waiting = self._units
@@ -99,7 +110,7 @@ class StageOne:
             if answers:
                 for stream, names in streams[number]:
                     facts[stream] = in_tie_order(names, answers)
-        return Asked(facts, closure.contradictions)
+        return Asked(facts, clashing)
 
     def _ask(self, due: Sequence[Unit], new: TripleIndex, rows: dict[int, list[Row]]) -> None:
         """Add what the units find to the rows of their plans."""

@@ -28,6 +28,7 @@ from dotr.io.records import Format as Format
 from dotr.io.records import InputFile as InputFile
 from dotr.io.records import Position as Position
 from dotr.io.records import Record as Record
+from dotr.io.records import Traced as Traced
 from dotr.io.sinks import FileSink as FileSink
 from dotr.io.sinks import Unwritten as Unwritten
 from dotr.io.sinks import check_new as check_new

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from dotr.io.lateness import Lateness
 from dotr.io.reading import Reader
-from dotr.io.records import InputFile, Record
+from dotr.io.records import InputFile, Record, traced
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Micros
 
@@ -29,16 +29,19 @@ class Source(NamedTuple):
     lateness: Lateness
 
 
-def merged(files: Sequence[InputFile], dead: Dead) -> Iterator[tuple[Micros, list[Element]]]:
+def merged(files: Sequence[InputFile], dead: Dead, *, trace: bool = False) -> Iterator[tuple[Micros, list[Element]]]:
     """The instants of whole files: each time with its elements, in the order of the files and within a file in its own.
 
     What is late or unreadable goes to `dead` when it is met. Every file is opened at once; raises `Refused` where one cannot be.
+    `trace`: the elements are `Traced`.
     """
     readers: list[Reader] = []
     try:
         for file in files:
             readers.append(Reader(file))  # noqa: PERF401 (those opened are closed if a later one cannot be)
-        yield from instants([Source(reader.file, reader.records(), Lateness(reader.file.delay)) for reader in readers], dead)
+        records = [traced(reader.file, reader.records()) if trace else reader.records() for reader in readers]
+        sources = [Source(reader.file, own, Lateness(reader.file.delay)) for reader, own in zip(readers, records, strict=True)]
+        yield from instants(sources, dead)
     finally:
         for reader in readers:
             reader.close()

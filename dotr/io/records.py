@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -98,3 +99,25 @@ class Record(NamedTuple):
         return DeadLetter(
             reason, file.input, file.path, self.line, self.stamp if self.time is None else self.time, self.text, why or self.why
         )
+
+
+class Traced(Element):
+    """An element that remembers the record it was, and in which file, so that it can become a dead letter after it was merged."""
+
+    file: InputFile
+    record: Record
+
+    def letter(self, reason: Reason, why: str) -> DeadLetter:
+        """The dead letter of the element."""
+        return self.record.letter(self.file, reason, why)
+
+
+def traced(file: InputFile, records: Iterator[Record]) -> Iterator[Record]:
+    """The records of a file, with elements that remember them."""
+    for record in records:
+        if record.element is None:
+            yield record
+        else:
+            element = Traced(*record.element)
+            element.file, element.record = file, record
+            yield record._replace(element=element)

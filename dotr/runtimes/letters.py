@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
+from dotr.diagnostics import Diagnostic, Severity
 from dotr.expressions.times import written
+from dotr.knowledge.clashes import Clash
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock, Micros
 
@@ -31,10 +34,21 @@ class Complaints:
         elif self._seen[kind] == _TOLD + 1:
             LOG.warning("%s: more dead letters (%s) follow and are only counted here", letter.input, letter.reason.value)
 
-    def inconsistent(self, time: Micros, rule: str, clock: Clock) -> None:
-        """Take note of an instant that contradicts itself or the background."""
+    def inconsistent(self, time: Micros, clash: str, clock: Clock) -> None:
+        """Take note of an instant that contradicts itself or the background, and that counts all the same."""
         self._inconsistent += 1
         if self._inconsistent <= _TOLD:
-            LOG.warning("the instant %s is inconsistent (%s): its facts are those of what was derived", written(time, clock), rule)
+            message = f"the instant {written(time, clock)} is inconsistent ({clash})"
+            hint = "Its facts are those of what was derived; `knowledge.inconsistent: reject` makes such instants dead letters."
+            LOG.warning("%s", Diagnostic("K402", message, None, hint if self._inconsistent == 1 else "", Severity.WARNING))
         elif self._inconsistent == _TOLD + 1:
             LOG.warning("more inconsistent instants follow and are only counted here")
+
+
+def clashing(found: Sequence[Clash]) -> str:
+    """The first contradiction of an instant, and how many more there are.
+
+    >>> clashing([Clash("prp-irp", ()), Clash("cax-dw", ()), Clash("cax-dw", ())])
+    'prp-irp: a rule without a body; and 2 more'
+    """
+    return f"{found[0]}; and {len(found) - 1} more" if len(found) > 1 else str(found[0])

@@ -14,10 +14,12 @@ from contextlib import ExitStack, contextmanager
 from dotr.diagnostics import Refused
 from dotr.engine.instants import merge
 from dotr.engine.session import Engine
-from dotr.io import FileSink, Unwritten, letter_line, merged
-from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.engine.stage_one import Asked
+from dotr.io import FileSink, Traced, Unwritten, letter_line, merged
+from dotr.model.stream import DeadLetter, Element, Firing, Reason
+from dotr.model.time import Micros
 from dotr.outputs.writing import writer
-from dotr.runtimes.letters import LOG, Complaints
+from dotr.runtimes.letters import LOG, Complaints, clashing
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.stopping import Stop, stoppable
 from dotr.runtimes.totals import Progress, RunFailed, Totals
@@ -81,6 +83,7 @@ class _Run:
         self.engine = Engine(pipeline.program, pipeline.clock)
         self.elements = self.instants = self.facts = self.events = self.dropped = self.contradictory = 0
         self._timed = pipeline.program.timed
+        self._rejects = pipeline.program.stage_one.rejects
         self._inputs = pipeline.inputs
         self._clock = pipeline.clock
         self._sinks = [(writer(output.format, pipeline.clock), sink) for output, sink in zip(pipeline.outputs, sinks, strict=True)]
@@ -94,16 +97,18 @@ class _Run:
         stop, engine, sinks, timed = self._stop, self.engine, self._sinks, self._timed
         next_report = time.monotonic()
         try:
-            for number, (now, elements) in enumerate(merged(self._inputs, self.dead)):
+            for number, (now, elements) in enumerate(merged(self._inputs, self.dead, trace=self._rejects)):
+                asked = engine.ask(merge(now, [triples for _, triples in elements]))
+                if asked.clashes:
+                    self.inconsistent(now, elements, asked)
+                    if asked.rejected:
+                        continue
                 if timed:
                     self.write(engine.passing(now - 1))
                 stop.busy = True
-                firings, asked = engine.step(merge(now, [triples for _, triples in elements]))
+                firings = engine.take(now, asked)
                 self.instants += 1
                 self.elements += len(elements)
-                if asked.contradictions:
-                    self.contradictory += 1
-                    self._complaints.inconsistent(now, asked.contradictions[0].rule, self._clock)
                 if asked.facts:
                     self.facts += sum(map(len, asked.facts.values()))
                 if firings:
@@ -141,16 +146,34 @@ class _Run:
             stop.busy = True
         stop.busy = False
 
+    def inconsistent(self, now: Micros, elements: Sequence[Element], asked: Asked) -> None:
+        """Count an inconsistent instant, and tell of it; where it is rejected, all its elements are dead letters."""
+        self.contradictory += 1
+        if not asked.rejected:
+            self._complaints.inconsistent(now, clashing(asked.clashes), self._clock)
+            return
+        why = f"its instant is inconsistent ({clashing(asked.clashes)})"
+        self._stop.busy = True
+        for element in elements:
+            assert isinstance(element, Traced)
+            self._reject(element.letter(Reason.INCONSISTENT, why))
+        self._stop.busy = False
+        if self._stop.wanted:
+            raise KeyboardInterrupt
+
     def dead(self, letter: DeadLetter) -> None:
         """Count, tell and keep a dead letter."""
         self._stop.busy = True
+        self._reject(letter)
+        self._stop.busy = False
+        if self._stop.wanted:
+            raise KeyboardInterrupt
+
+    def _reject(self, letter: DeadLetter) -> None:
         self._dead[letter.reason] += 1
         self._complaints.tell(letter)
         if self._rejected is not None:
             self._rejected.write([letter_line(letter, self._clock) + "\n"])
-        self._stop.busy = False
-        if self._stop.wanted:
-            raise KeyboardInterrupt
 
     def totals(self) -> Totals:
         """What the run has done so far."""

@@ -14,7 +14,7 @@ from dotr.io.lateness import Lateness
 from dotr.io.lines import open_lines
 from dotr.io.reading import _READERS as READERS
 from dotr.io.reading import Reader
-from dotr.io.records import InputFile, Position, Record
+from dotr.io.records import InputFile, Position, Record, traced
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Micros
 from dotr.runtimes.spark.compiled import input_of
@@ -61,11 +61,14 @@ def _records(file: InputFile, offset: int, line: int, stop: int) -> Iterator[Rec
         _OPEN.pop(next(iter(_OPEN))).close()
 
 
-def judge(file: InputFile, stretch: Stretch, after: Micros, until: Micros, elements: list[Element], dead: list[DeadLetter]) -> None:
-    """Adds a stretch's elements with times in (after, until], and what of it is this task's to reject."""
+def judge(
+    file: InputFile, stretch: Stretch, after: Micros, until: Micros, elements: list[Element], dead: list[DeadLetter], *, trace: bool
+) -> None:
+    """Adds a stretch's elements with times in (after, until], `Traced` where asked for, and what of it is this task's to reject."""
     lateness, own = Lateness(file.delay, stretch.greatest), stretch.own
     late = lateness.late
-    for record in _records(file, stretch.offset, stretch.line, stretch.stop):
+    records = _records(file, stretch.offset, stretch.line, stretch.stop)
+    for record in traced(file, records) if trace else records:
         time = record.time
         if time is None:
             if own == END or record.offset < own:

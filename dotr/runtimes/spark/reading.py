@@ -7,7 +7,7 @@ each bucket, the arrivals of all instants in a few rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
@@ -15,8 +15,11 @@ from pyarrow import RecordBatch  # type: ignore[import-untyped]
 
 from dotr.diagnostics import Refused
 from dotr.engine.instants import merge
+from dotr.io.records import Traced
+from dotr.knowledge.clashes import Clash
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Micros
+from dotr.runtimes.letters import clashing
 from dotr.runtimes.spark.compiled import input_of, program_of, uncollected
 from dotr.runtimes.spark.inputs import judge
 from dotr.runtimes.spark.job import Job
@@ -44,26 +47,32 @@ def task_lines(job: Job, task: Task) -> list[Line]:
     """All of stage one for a task."""
     elements: list[Element] = []
     dead: list[DeadLetter] = []
-    for stretch in task.stretches:
-        judge(input_of(job, stretch.input), stretch, task.after, task.until, elements, dead)
-    elements.sort(key=itemgetter(0))
     program = program_of(job)
+    for stretch in task.stretches:
+        judge(input_of(job, stretch.input), stretch, task.after, task.until, elements, dead, trace=program.stage_one.rejects)
+    elements.sort(key=itemgetter(0))
     ask, deliver = program.stage_one.facts, program.router(job.buckets).facts
     chunks: list[dict[int, Instants]] = [{} for _ in range(job.layers)]
     contradictory: list[tuple[Micros, str]] = []
-    instants = facts = inconsistent = start = 0
+    times: list[Micros] = []
+    counted_elements = facts = inconsistent = start = 0
     while start < len(elements):
         time = elements[start][0]
         end = start + 1
         while end < len(elements) and elements[end][0] == time:
             end += 1
-        asked = ask(merge(time, [triples for _, triples in elements[start:end]]))
+        together = elements[start:end]
+        asked = ask(merge(time, [triples for _, triples in together]))
         start = end
-        instants += 1
-        if asked.contradictions:
+        if asked.clashes:
             inconsistent += 1
+            if asked.rejected:
+                dead += _rejected(together, asked.clashes)
+                continue
             if len(contradictory) < TOLD:
-                contradictory.append((time, asked.contradictions[0].rule))
+                contradictory.append((time, clashing(asked.clashes)))
+        times.append(time)
+        counted_elements += len(together)
         if asked.facts:
             facts += sum(map(len, asked.facts.values()))
             for buckets, deliveries in zip(chunks, deliver(asked.facts), strict=True):
@@ -78,12 +87,20 @@ def task_lines(job: Job, task: Task) -> list[Line]:
         lines += [Line(keys[bucket], Kind.CHUNK, found[0][0], chunk_payload(found)) for bucket, found in buckets.items()]
         if task.closed is not None:
             lines += [Line(key, Kind.CLOSED, task.closed, b"") for key in keys]
-        if elements and program.timed:
-            lines += [Line(key, Kind.SPAN, elements[0][0], b"%d" % elements[-1][0]) for key in keys]
+        if times and program.timed:
+            lines += [Line(key, Kind.SPAN, times[0], b"%d" % times[-1]) for key in keys]
     if dead:
         lines.append(Line(-1, Kind.DEAD, 0, dead_payload(dead)))
     if contradictory:
         lines.append(Line(-3, Kind.INCONSISTENT, 0, inconsistent_payload(contradictory)))
-    totals = Totals(len(elements), instants, facts, dead=counted, inconsistent=inconsistent)
+    totals = Totals(counted_elements, len(times), facts, dead=counted, inconsistent=inconsistent)
     lines.append(Line(-2, Kind.COUNTS, 0, counts_payload(totals)))
     return lines
+
+
+def _rejected(elements: Sequence[Element], found: Sequence[Clash]) -> Iterator[DeadLetter]:
+    """The dead letters of an inconsistent instant's elements."""
+    why = f"its instant is inconsistent ({clashing(found)})"
+    for element in elements:
+        assert isinstance(element, Traced)
+        yield element.letter(Reason.INCONSISTENT, why)

@@ -7,7 +7,7 @@
 | SPAN | the bucket's | of a task's first instant | the time of its last, in words; only where a program has timers |
 | FIRINGS | below 0 | 0 | matches of a bucket as firings |
 | DEAD | below 0 | 0 | dead letters |
-| INCONSISTENT | below 0 | 0 | the first instants of a task that contradict themselves, each with the rule that says so |
+| INCONSISTENT | below 0 | 0 | the first instants of a task that contradict themselves, each with what clashes |
 | COUNTS | below 0 | 0 | totals |
 
 Keys below 0 pass every operator untouched. Payloads are JSON: data, never code.
@@ -97,10 +97,10 @@ def inconsistent_payload(found: Iterable[tuple[Micros, str]]) -> bytes:
 
 def inconsistent_of(payload: bytes) -> list[tuple[Micros, str]]:
     """
-    >>> inconsistent_of(inconsistent_payload([(5, "cax-dw")]))
-    [(5, 'cax-dw')]
+    >>> inconsistent_of(inconsistent_payload([(5, "cax-dw: …")]))
+    [(5, 'cax-dw: …')]
     """
-    return [(time, rule) for time, rule in json.loads(payload)]
+    return [(time, clash) for time, clash in json.loads(payload)]
 
 
 def counts_payload(totals: Totals) -> bytes:

@@ -48,8 +48,8 @@ class Sink:
             elif kind == Kind.DEAD:
                 letters += [letter._replace(file=self._names.get(letter.file, letter.file)) for letter in dead_of(payload)]
             elif kind == Kind.INCONSISTENT:
-                for time, rule in inconsistent_of(payload):
-                    self._complaints.inconsistent(time, rule, self._clock)
+                for time, clash in inconsistent_of(payload):
+                    self._complaints.inconsistent(time, clash, self._clock)
             elif kind == Kind.COUNTS:
                 counted += counts_of(payload)
         firings.sort(key=output_order)

@@ -152,6 +152,21 @@ DATALOG: tuple[Explained, ...] = (
         ),
     ),
     Explained(
+        "K402",
+        "An instant contradicts itself or the background",
+        "A row of the entailment that says `false` has found its premises at this instant: each is shown with where it comes from, an "
+        "element of the instant, the background, or what the two derive. Later instants know nothing of it.",
+        "Mend the data. The instant's facts are those of what was derived; with `knowledge.inconsistent: reject` all its elements become "
+        "dead letters instead (reason `inconsistent`), and it makes no instant.",
+        Told(
+            "K402 warning: the instant 12 is inconsistent (cax-dw: <http://example.org/#Fire> <http://www.w3.org/2002/07/owl#disjointWith> "
+            "<http://example.org/#Ice> (background), <http://example.org/#x> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> "
+            "<http://example.org/#Fire> (instant), <http://example.org/#x> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> "
+            "<http://example.org/#Ice> (derived))\n"
+            "Its facts are those of what was derived; `knowledge.inconsistent: reject` makes such instants dead letters."
+        ),
+    ),
+    Explained(
         "K501",
         "The compiled background cannot be used",
         "Its file is damaged, cut off, of another format, or not one of dotr's. It is never believed: the background is read and closed "
