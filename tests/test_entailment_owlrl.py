@@ -63,7 +63,7 @@ SHAPES = """
     X a owl:AllDisjointClasses ; owl:members ( C C C ) | X a owl:AllDifferent ; owl:members ( i j z )
     X a owl:AllDisjointProperties ; owl:members ( P P z )
     X owl:sourceIndividual I ; owl:assertionProperty P ; owl:targetIndividual I
-    I owl:sameAs I | I owl:differentFrom I
+    I owl:sameAs I | I owl:sameAs I | I owl:differentFrom I | C owl:sameAs C | P owl:sameAs P
     I a C | I a C | I a C | I P I | I P I | I P I | I P I
 """
 NAMES = {"C": CLASSES, "P": PROPERTIES, "I": INDIVIDUALS}

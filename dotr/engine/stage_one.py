@@ -45,9 +45,7 @@ class StageOne:
     """The compiled queries of a program over its knowledge; `ticks` are the streams that no instant is asked for. `rejects`: inconsistent
     instants are."""
 
-    def __init__(
-        self, knowledge: Knowledge, streams: Sequence[FactSource], static: Static = found_now, *, rejects: bool = False
-    ) -> None:
+    def __init__(self, knowledge: Knowledge, streams: Sequence[FactSource], static: Static = found_now, *, rejects: bool = False) -> None:
         self.knowledge = knowledge
         self.rejects = rejects
         self.plans: list[Plan] = []

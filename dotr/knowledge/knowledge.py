@@ -10,12 +10,16 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 from dotr.diagnostics import Refused
 from dotr.knowledge.bulk import BulkCloser
 from dotr.knowledge.closure import Closer, Closure, Contradiction, Plan, Rules, contradictions
+from dotr.knowledge.copies import Grouped
+from dotr.knowledge.equality import EqualCloser, Equality, close_by_names
 from dotr.knowledge.joins import Row, compile_join
 from dotr.knowledge.ordering import JoinItem, variables
 from dotr.knowledge.safety import check_safety
@@ -47,21 +51,32 @@ class Knowledge:
     contradictions: tuple[Contradiction, ...]
     loaded: int
     derived: int
-    _closer: Closer
+    _closer: Closer | EqualCloser
 
     @classmethod
     def load(cls, triples: Iterable[Triple], rules: Sequence[DatalogRule]) -> Knowledge:
         """Close triples under rules, in memory; raises `Refused` with everything that is wrong with the rules."""
         with uncollected():
             closed = close_background(triples, rules)
-            return cls.over(closed.index(), rules, closed.contradictions, closed.loaded)
+            return cls.over(closed.index(), rules, closed.contradictions, closed.loaded, by_names=closed.by_names)
 
     @classmethod
     def over(
-        cls, background: TripleIndex, rules: Sequence[DatalogRule], contradictions: tuple[Contradiction, ...], loaded: int
+        cls,
+        background: TripleIndex,
+        rules: Sequence[DatalogRule],
+        contradictions: tuple[Contradiction, ...],
+        loaded: int,
+        *,
+        by_names: bool = True,
     ) -> Knowledge:
-        """Knowledge of a background that is closed under the rules already."""
-        closer = Closer(Rules(filter(_is_recurring, rules)), background)
+        """Knowledge of a background that is closed under the rules already; `by_names` as `close_background` found it."""
+        equality = Equality.of(rules)
+        closer: Closer | EqualCloser
+        if equality is not None:
+            closer = EqualCloser(equality, rules, background, by_names=by_names)
+        else:
+            closer = Closer(Rules(filter(_is_recurring, rules)), background)
         return cls(background, contradictions, loaded, len(background) - loaded, closer)
 
     def close(self, triples: Iterable[Triple]) -> Closure:
@@ -83,17 +98,20 @@ def uncollected() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClosedTriples:
-    """The background closed: its triples by predicate, and all of them. `by_rule` says how many each rule was the first to derive."""
+    """The background closed: its triples by predicate, and all of them. `by_rule` says how many each rule was the first to derive.
+    `by_names`: equal names could be closed under one of them; the `copies` are an index in which those of others share lists."""
 
-    of: dict[Term, list[Triple]]
-    triples: set[Triple]
+    of: Mapping[Term, Sequence[Triple]]
+    triples: AbstractSet[Triple]
     contradictions: tuple[Contradiction, ...]
     loaded: int
     by_rule: Mapping[str, int]
+    by_names: bool = True
+    copies: TripleIndex | None = None
 
     def index(self) -> TripleIndex:
         """The index of the triples in memory."""
-        return TripleIndex.of_groups(self.of, self.triples)
+        return self.copies or TripleIndex.of_groups(self.of, cast("set[Triple]", self.triples))
 
 
 def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule]) -> ClosedTriples:
@@ -101,9 +119,24 @@ def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule]) ->
     problems = [problem for rule in rules for problem in check_safety(rule)]
     if problems:
         raise Refused(problems)
+    given = triples if isinstance(triples, list) else list(triples)
+    equality = Equality.of(rules)
+    if equality is None:
+        return _close(given, rules)
+    kept = equality.rules
+    named = close_by_names(equality, given, lambda normal: _close(normal, kept))
+    if named is None:
+        return replace(_close(given, rules), by_names=False)
+    if named.copies is None:
+        return named.closed
+    by_rule = {**named.closed.by_rule, "eq-rep": len(named.copies) - len(named.closed.triples)}
+    found = tuple(sorted(named.contradictions))
+    return ClosedTriples(Grouped(named.copies), named.copies.triples, found, len(set(given)), by_rule, copies=named.copies)
+
+
+def _close(given: list[Triple], rules: Sequence[DatalogRule]) -> ClosedTriples:
     found: set[Contradiction] = set()
     by_rule: Counter[str] = Counter()
-    given = triples if isinstance(triples, list) else list(triples)
     facts: list[tuple[str, list[Triple]]] = []
     for rule in rules:
         if not _is_recurring(rule):

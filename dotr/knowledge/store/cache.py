@@ -132,7 +132,7 @@ def _closed(sources: Sources, rules: Sequence[DatalogRule]) -> ClosedTriples:
 
 def _in_memory(closed: ClosedTriples, rules: Sequence[DatalogRule]) -> Knowledge:
     with uncollected():
-        return Knowledge.over(closed.index(), rules, closed.contradictions, closed.loaded)
+        return Knowledge.over(closed.index(), rules, closed.contradictions, closed.loaded, by_names=closed.by_names)
 
 
 def _damaged(path: Path, error: Exception) -> Diagnostic:

@@ -34,6 +34,7 @@ class About:
     by_rule: Mapping[str, int]
     contradictions: tuple[Contradiction, ...]
     seconds: float
+    by_names: bool
 
 
 def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -> None:
@@ -49,6 +50,7 @@ def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -
         "by_rule": dict(closed.by_rule),
         "contradictions": closed.contradictions,
         "seconds": seconds,
+        "by_names": closed.by_names,
     }
     sections: dict[str, Iterable[Buffer]] = {
         **dictionary_sections(list(numbers)),
@@ -71,13 +73,13 @@ class CompiledStore:
 
     def knowledge(self, rules: Sequence[DatalogRule]) -> Knowledge:
         """Knowledge under the rules that the store was closed under."""
-        return Knowledge.over(self.index, rules, self.about.contradictions, self.about.loaded)
+        return Knowledge.over(self.index, rules, self.about.contradictions, self.about.loaded, by_names=self.about.by_names)
 
 
 def _about(text: bytes) -> About:
     try:
         data = json.loads(text.decode("utf-8", "surrogatepass"))
         found = tuple(Contradiction(rule, tuple((s, p, o) for s, p, o in triples)) for rule, triples in data["contradictions"])
-        return About(data["loaded"], data["derived"], data["terms"], data["by_rule"], found, data["seconds"])
+        return About(data["loaded"], data["derived"], data["terms"], data["by_rule"], found, data["seconds"], data["by_names"])
     except (ValueError, KeyError, TypeError) as error:
         raise Unusable(f"is damaged: {error}") from None

@@ -1,0 +1,125 @@
+"""owl:sameAs: closing with one name for all that are equal gives what the tables say, and costs what is said once."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from dotr.knowledge.closure import Closer, Rules
+from dotr.knowledge.entailment import Entailment, rule_set
+from dotr.knowledge.knowledge import Knowledge
+from dotr.knowledge.triples import TripleIndex, is_hidden
+from dotr.languages.datalog import parse_datalog
+from dotr.model.datalog import DatalogRule
+from dotr.model.places import Document
+from dotr.model.terms import OWL, Triple
+from tests.test_entailment_rows import graph
+
+PHASES = (Phase.explicit, Phase.generate)
+RULES = rule_set(Entailment.OWL2RL)
+
+SHAPES = """
+    I owl:sameAs I | I owl:sameAs I | I owl:sameAs I | I owl:sameAs I | I owl:differentFrom I
+    I :p I | I :p I | I :q I | I :p 5 | I :f I | I :f I | I :f 5 | I :g I | I a C | I a C | I :k I | I :k 5
+    :f a owl:FunctionalProperty | :g a owl:InverseFunctionalProperty | :p a owl:TransitiveProperty | :q a owl:SymmetricProperty
+    :p a owl:IrreflexiveProperty | :q a owl:AsymmetricProperty | :p owl:propertyDisjointWith :q | :p owl:inverseOf :q
+    :q rdfs:subPropertyOf owl:sameAs | :p rdfs:subPropertyOf :q | :p rdfs:domain C | :p rdfs:range C
+    C rdfs:subClassOf C | C owl:disjointWith C | C owl:hasKey ( :k ) | :q owl:propertyChainAxiom ( :p :p )
+    :R owl:onProperty :p ; owl:hasValue I | :R owl:onProperty :p ; owl:someValuesFrom C | :R owl:onProperty :p ; owl:allValuesFrom C
+    :R owl:onProperty :p ; owl:maxCardinality "1"^^xsd:nonNegativeInteger | I a :R | C owl:oneOf ( I I )
+    [] a owl:AllDifferent ; owl:members ( I I ) | [] a owl:AllDifferent ; owl:distinctMembers ( I I I )
+    [] owl:sourceIndividual I ; owl:assertionProperty :p ; owl:targetIndividual I
+"""
+ODD = """
+    I owl:sameAs I | C owl:sameAs C | :p owl:sameAs :q | I rdfs:subClassOf I | I owl:sameAs 5 | I I I | I rdf:rest I | I rdf:first I
+    owl:sameAs a owl:TransitiveProperty | owl:sameAs rdfs:subPropertyOf :q | owl:sameAs rdfs:range C | C rdfs:subClassOf I
+    I owl:sameAs :p | :p rdfs:subPropertyOf :q
+"""
+PLAIN = """
+:q(?x, ?z) :- :p(?x, ?y), :p(?y, ?z), :k(?y, ?v), FILTER(?v > 4) .
+[?x, owl:sameAs, ?y] :- :q(?x, ?y), :C(?x) .
+[?x, :n, ?w] :- :k(?x, ?v), BIND(?v + 1 AS ?w) .
+"""
+NOSY = PLAIN + ":named(?x, ?s) :- :p(?x, ?y), BIND(STR(?x) AS ?s) ."
+NAMED = PLAIN + ":about(?x, :i) :- :p(?x, :j) ."
+PROGRAMS = ["", PLAIN, NAMED, NOSY]
+
+
+def program(text: str) -> list[DatalogRule]:
+    return [*RULES, *parse_datalog(Document("same.dlog", text), {"": "http://e/", "owl": OWL})]
+
+
+@st.composite
+def cases(draw: st.DrawFn, odd: bool) -> tuple[frozenset[Triple], frozenset[Triple]]:
+    shapes = [shape for line in SHAPES.strip().splitlines() for shape in line.strip().split(" | ")]
+    chosen = draw(st.lists(st.sampled_from(shapes), min_size=4, max_size=14))
+    if odd:
+        strange = [shape for line in ODD.strip().splitlines() for shape in line.strip().split(" | ")]
+        chosen += draw(st.lists(st.sampled_from(strange), min_size=1, max_size=2))
+    triples: set[Triple] = set()
+    for number, shape in enumerate(chosen):
+        words = [
+            draw(st.sampled_from([":i", ":j", ":k1", ":l", "_:m"] if w == "I" else [":C", ":D"])) if w in "IC" else w for w in shape.split()
+        ]
+        try:
+            found = graph(" ".join(words).replace("[]", f":x{number}"))
+        except SyntaxError:  # a blank node as a predicate
+            continue
+        triples |= {tuple(t if not t.startswith("_:") or t == "_:m" else f"{t}x{number}" for t in triple) for triple in found}  # type: ignore[misc]
+    cut = draw(st.integers(0, 2 ** len(triples)))
+    instant = frozenset(t for number, t in enumerate(sorted(triples)) if cut >> number & 1)
+    return frozenset(triples - instant), instant
+
+
+def by_tables(
+    background: frozenset[Triple], instant: frozenset[Triple], rules: list[DatalogRule]
+) -> tuple[set[Triple], set[Triple], set[str]]:
+    """What the background holds, what is new at the instant, and which rows say `false`: by the rules alone."""
+    nothing = Closer(Rules(rules), TripleIndex())
+    base = nothing.close([*background, *_facts(rules)])
+    everything = nothing.close([*background, *instant, *_facts(rules)])
+    known = {t for t in base.new if not is_hidden(t[1])}
+    return known, {t for t in everything.new if not is_hidden(t[1])} - known, {c.rule for c in everything.contradictions}
+
+
+def _facts(rules: list[DatalogRule]) -> list[Triple]:
+    """The rule set's facts, which a closer does not know."""
+    return [t for rule in rules if not rule.body for t in ((h.subject.term, h.predicate.term, h.object.term) for h in rule.head)]  # type: ignore[union-attr]
+
+
+def visible(index: TripleIndex) -> set[Triple]:
+    """The triples of an index, which all ways to look at it agree about."""
+    from_subjects = Counter((s, p, o) for p, ends in index.by_subject.items() for s, others in ends.items() for o in others)
+    from_objects = Counter((s, p, o) for p, ends in index.by_object.items() for o, others in ends.items() for s in others)
+    assert from_subjects == from_objects
+    assert set(from_subjects.values()) <= {1}
+    assert len(index) == len(from_subjects)
+    assert all(triple in index.triples for triple in from_subjects)
+    nodes = {end for s, _, o in from_subjects for end in (s, o)}
+    assert all(((s, p, o) in index.triples) == ((s, p, o) in from_subjects) for s in nodes for p in index.by_subject for o in nodes)
+    return {t for t in from_subjects if not is_hidden(t[1])}
+
+
+def check(background: frozenset[Triple], instant: frozenset[Triple], rules: list[DatalogRule]) -> None:
+    known, new, false = by_tables(background, instant, rules)
+    knowledge = Knowledge.load(sorted(background), rules)
+    assert visible(knowledge.background) == known
+    closure = knowledge.close(sorted(instant))
+    assert visible(closure.new) == new
+    assert {c.rule for c in (*knowledge.contradictions, *closure.contradictions)} == false
+    for contradiction in (*knowledge.contradictions, *closure.contradictions):
+        assert all(t in closure.background or t in closure.new or is_hidden(t[1]) for t in contradiction.triples)
+
+
+@settings(phases=PHASES, max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(cases(odd=False), st.sampled_from(PROGRAMS))
+def test_individuals(case: tuple[frozenset[Triple], frozenset[Triple]], text: str) -> None:
+    check(*case, program(text))
+
+
+@settings(phases=PHASES, max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(cases(odd=True), st.sampled_from(PROGRAMS))
+def test_names_that_are_more_than_an_individuals(case: tuple[frozenset[Triple], frozenset[Triple]], text: str) -> None:
+    check(*case, program(text))
