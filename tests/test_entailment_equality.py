@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from dotr.knowledge.closure import Closer, Rules
 from dotr.knowledge.entailment import Entailment, rule_set
+from dotr.knowledge.equal_names import SAME
 from dotr.knowledge.knowledge import Knowledge
 from dotr.knowledge.triples import TripleIndex, is_hidden
 from dotr.languages.datalog import parse_datalog
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
-from dotr.model.terms import OWL, Triple
+from dotr.model.terms import OWL, RDF_TYPE, Triple
 from tests.test_entailment_rows import graph
 
 PHASES = (Phase.explicit, Phase.generate)
@@ -44,7 +45,7 @@ PLAIN = """
 """
 NOSY = PLAIN + ":named(?x, ?s) :- :p(?x, ?y), BIND(STR(?x) AS ?s) ."
 NAMED = PLAIN + ":about(?x, :i) :- :p(?x, :j) ."
-PROGRAMS = ["", PLAIN, NAMED, NOSY]
+PROGRAMS = ["", "", PLAIN, PLAIN, NAMED, NOSY]
 
 
 def program(text: str) -> list[DatalogRule]:
@@ -123,3 +124,64 @@ def test_individuals(case: tuple[frozenset[Triple], frozenset[Triple]], text: st
 @given(cases(odd=True), st.sampled_from(PROGRAMS))
 def test_names_that_are_more_than_an_individuals(case: tuple[frozenset[Triple], frozenset[Triple]], text: str) -> None:
     check(*case, program(text))
+
+
+# --- what it costs, in what is written down ---
+
+
+def name(text: str) -> str:
+    return f"<http://e/{text}>"
+
+
+def clique(tag: str, size: int, each: int) -> list[Triple]:
+    """Names that are equal, the first of them said to be so, with triples of their own."""
+    triples = [(name(f"{tag}0"), SAME, name(f"{tag}{n}")) for n in range(1, size)]
+    return triples + [(name(f"{tag}{n}"), name(f"p{m}"), name(f"{tag}{n}_{m}")) for n in range(size) for m in range(each)]
+
+
+def written(index: TripleIndex) -> int:
+    """The places in all lists of an index, each list once."""
+    lists = {
+        id(others): len(others) for table in (index.by_subject, index.by_object) for ends in table.values() for others in ends.values()
+    }
+    return sum(lists.values())
+
+
+def test_a_clique_in_the_background_is_written_down_once() -> None:
+    size, each = 60, 5
+    knowledge = Knowledge.load(clique("a", size, each), RULES)
+    hidden = sum(is_hidden(p) for _, p, _ in knowledge.background)
+    assert len(knowledge.background) - hidden == size * (size - 1) + size * size * each
+    equalities = written(TripleIndex([t for t in knowledge.background if t[1] == SAME]))
+    assert written(knowledge.background) <= equalities + 3 * size * each + size * size * each  # by object: a list an object
+    assert len({id(others) for others in knowledge.background.by_subject[name("p0")].values()}) == 1
+
+
+def test_two_cliques_joined_at_an_instant() -> None:
+    size, each = 40, 3
+    knowledge = Knowledge.load([*clique("a", size, each), *clique("b", size, each)], RULES)
+    new = knowledge.close([(name("a3"), SAME, name("b5"))]).new
+    assert len(new) == 2 * size * size + 2 * size * size * each
+    assert len({id(others) for others in new.by_subject[name("p0")].values()}) == 2
+    assert len({id(others) for others in new.by_subject[SAME].values()}) == 2
+    assert not knowledge.close([(name("z"), name("p0"), name("y"))]).new.by_subject.get(SAME)
+
+
+def test_many_values_of_a_functional_property() -> None:
+    knowledge = Knowledge.load([(name("p"), RDF_TYPE, f"<{OWL}FunctionalProperty>")], RULES)
+    values = [(name("x"), name("p"), name(f"v{n}")) for n in range(50)]
+    assert len(knowledge.close(values).new) == 50 + 50 * 49
+
+
+def test_queries_see_every_copy() -> None:
+    from dotr.engine.program import compile_program
+    from dotr.engine.spec import ProgramSpec
+
+    rule = Document("r.dotr", "PREFIX : <http://e/> define B = [ [] a :B ] from A = [ SELECT ?x ?y WHERE { ?x :p0 ?y } ]")
+    counted = Document(
+        "c.dotr", "PREFIX : <http://e/> define D = [ [] a :D ] from C = [ SELECT ?z (COUNT(*) AS ?n) WHERE { ?z :p0 ?y } GROUP BY ?z ]"
+    )
+    program = compile_program(ProgramSpec((rule, counted), entailment=Entailment.OWL2RL, prefixes={"": "http://e/", "owl": OWL}))
+    with program.session() as session:
+        events = session.advance(1, ":a owl:sameAs :b , :c . :a :p0 :x , :y . :c :p0 :y .")
+    assert Counter(event.type for event in events) == {"B": 6, "D": 3}

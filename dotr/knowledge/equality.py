@@ -183,7 +183,8 @@ def close_by_names(equality: Equality, given: list[Triple], close: Callable[[lis
     equal = {*loops, *classes.joined()}
     contradictions = set(closed.contradictions)
     differing = closed.of.get(_DIFFERENT, ())
-    if any(rule in _LISTS and _listed(triples) not in equal for rule, triples in contradictions):
+    listed = {o for rule, triples in contradictions if rule in _LISTS for _, p, o in triples if p == RDF_FIRST}
+    if not listed <= equal:
         return None
     if any(one == other and one not in equal for one, _, other in differing):
         return None
@@ -219,9 +220,19 @@ class EqualCloser:
         if (self._functional or self._inverse) and _single_valued(given, self._functional, self._inverse):
             return self._with_names(given)
         closure = self._closer.close(given)
-        if SAME in closure.new.by_subject or (self._are_equal and self._equal_in(closure.new)):
+        new = closure.new.by_subject
+        if SAME in new or _DIFFERENT in new or (self._are_equal and self._equal_in(closure.new)):
             return self._with_names(given)
+        if closure.contradictions:
+            return closure._replace(contradictions=tuple(each for each in closure.contradictions if self._stands(each, ())))
         return closure
+
+    def _stands(self, found: Contradiction, equal: Container[Term]) -> bool:
+        """Whether a contradiction of eq-diff2 or eq-diff3 is one: what stands twice in the list is equal to something."""
+        if found.rule not in _LISTS:
+            return True
+        twice = next(object for _, predicate, object in found.triples if predicate == RDF_FIRST)
+        return twice in equal or twice in self._are_equal or (twice, SAME, twice) in self.background.triples
 
     def _equal_in(self, new: TripleIndex) -> set[Term]:
         """The background's equal names that occur in what is new."""
@@ -257,9 +268,13 @@ class EqualCloser:
             return self._by_tables(given)
         said = _said(new, classes)
         found = {_named(each, classes) for each in closure.contradictions}
-        loops = _loops(new.match(None, SAME, None), classes) | _loops_of_joined(self.background, classes)
-        found = {each for each in found if each.rule not in _LISTS or _listed(each.triples) in loops or classes.has(_listed(each.triples))}
         said.update(dict.fromkeys(classes.said(of_all=True)))
+        known = self.background.triples
+        loops = _loops(new.match(None, SAME, None), classes) | {
+            name for name in classes.joined() if any((each, SAME, each) in known for each in classes.names(name))
+        }
+        loops |= {s for s, p, _ in said if p == _DIFFERENT and (s, SAME, s) in known}
+        found = {each for each in found if self._stands(each, {*loops, *classes.joined()})}
         found |= _differing([*new, *said], loops, classes)
         return Closure(self.background, with_copies(said.keys(), loops, classes, self.background), tuple(sorted(found)))
 
@@ -314,18 +329,9 @@ def _named(found: Contradiction, classes: Classes) -> Contradiction:
     return Contradiction(found.rule, tuple(sorted(set(map(classes.triple, found.triples)))))
 
 
-def _listed(premises: Iterable[Triple]) -> Term:
-    """What stands twice in the list of eq-diff2 and eq-diff3."""
-    return next(object for _, predicate, object in premises if predicate == RDF_FIRST)
-
-
 def _loops(equalities: Iterable[Triple], classes: Classes) -> set[Term]:
     """The standing names of those that a program's own rules make equal to themselves; what holds of one of them holds of all."""
     return {classes.name(one) for one, _, other in equalities if one == other}
-
-
-def _loops_of_joined(background: TripleIndex, classes: Classes) -> set[Term]:
-    return {name for name in classes.joined() if any((each, SAME, each) in background.triples for each in classes.names(name))}
 
 
 def _differing(triples: Iterable[Triple], loops: set[Term], classes: Classes) -> set[Contradiction]:
