@@ -271,7 +271,9 @@ class _Code:
         return result
 
     def _in(self, tested: Expression, members: tuple[Expression, ...]) -> str:
-        """`x IN (a, b)` is `x = a || x = b`; constants are looked up."""
+        """`x IN (a, b)` is `x = a || x = b`; constants are looked up. What errs is in no list, and not outside an empty one either."""
+        if not members:
+            return self.assign(f"None if {self.term(tested)} is None else False")
         constants = [m.term for m in members if isinstance(m, Const)]
         result = self.assign("False")
         if constants:
