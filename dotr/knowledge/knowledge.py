@@ -129,9 +129,10 @@ def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule]) ->
         return replace(_close(given, rules), by_names=False)
     if named.copies is None:
         return named.closed
-    by_rule = {**named.closed.by_rule, "eq-rep": len(named.copies) - len(named.closed.triples)}
+    loaded, own = len(set(given)), named.closed.by_rule
+    by_rule = {**own, "eq-rep": len(named.copies) - loaded - sum(own.values())}
     found = tuple(sorted(named.contradictions))
-    return ClosedTriples(Grouped(named.copies), named.copies.triples, found, len(set(given)), by_rule, copies=named.copies)
+    return ClosedTriples(Grouped(named.copies), named.copies.triples, found, loaded, by_rule, copies=named.copies)
 
 
 def _close(given: list[Triple], rules: Sequence[DatalogRule]) -> ClosedTriples:
