@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
+from dotr.languages.datalog import parse_datalog
+from dotr.model.places import Document
 from dotr.model.time import Clock, Unit
+from tests.oracle.closure import stratified
 from tests.strategies_expressions import condition, conditions, operand
 from tests.strategies_queries import constraints, queries
 from tests.strategies_rules import Readable, Shared, rules
@@ -23,12 +26,13 @@ class Features:
     """What a generated program holds, and what it does not."""
 
     negation: bool = False
-    """NOT in Datalog."""
+    """NOT and AGGREGATE in Datalog."""
     plain: bool = False
     """Queries of triple patterns alone, and no Datalog, so that more rules find something."""
 
 
 CORE = Features()
+STRATIFIED = Features(negation=True)
 
 
 @dataclass(frozen=True)
@@ -127,9 +131,14 @@ def datalog_rules(draw: st.DrawFn, features: Features) -> str:
         variables += more
     if draw(st.integers(0, 3)) == 0:
         body.append(f"FILTER({draw(conditions(variables, VALUES))})")
+    if features.negation and draw(st.booleans()):
+        negated = [f"{pick(draw, [*PROPERTIES, ':given'])}[{pick(draw, variables)}, ?d]", draw(atoms(bracket))[0]][: pick(draw, [1, 1, 2])]
+        body.append(f"NOT({', '.join(negated)})" if len(negated) > 1 else f"NOT {negated[0]}")
     if features.negation and draw(st.integers(0, 2)) == 0:
-        # What is negated is given, never derived: any such program is stratified.
-        body.append(f"NOT :given[{pick(draw, variables)}, ?d]")
+        # What is counted goes into a property that no other body reads, so that few programs are refused.
+        key, function = pick(draw, variables), pick(draw, ["COUNT(?e)", "SUM(?e)", "MAX(DISTINCT ?e)", "COUNT(*)"])
+        body.append(f"AGGREGATE({pick(draw, PROPERTIES)}[{key}, ?e] ON {key} BIND {function} AS ?n)")
+        return f":counted[{key}, ?n] :- {', '.join(draw(st.permutations(body)))} ."
     if draw(st.integers(0, 4)) == 0:
         # A computed value goes into a property that no body reads: recursion over new values would not end.
         body.append(f"BIND({pick(draw, variables)} + 1 AS ?w)")
@@ -176,10 +185,24 @@ GRAPH_HEADER = (
 CLOCKS = (Clock(), Clock(), Clock(), Clock(Unit.SECOND, dated=True), Clock(Unit.MILLISECOND))
 
 
+def stratified_of(rules: Sequence[str]) -> list[str]:
+    """The rules without those that would close a cycle through NOT or AGGREGATE."""
+    kept: list[str] = []
+    for rule in rules:
+        try:
+            stratified(parse_datalog(Document("random.dlog", HEADER + "\n".join([*kept, rule])), {}))
+        except ValueError:
+            continue
+        kept.append(rule)
+    return kept
+
+
 @st.composite
 def programs(draw: st.DrawFn, features: Features = CORE, entailments: Sequence[str] = ("none",)) -> ProgramText:
     entailment = pick(draw, list(entailments))
-    datalog = "\n".join(draw(st.lists(datalog_rules(features), max_size=0 if features.plain else 2)))
+    datalog = "\n".join(
+        stratified_of(draw(st.lists(datalog_rules(features), max_size=0 if features.plain else 4 if features.negation else 2)))
+    )
     background = GRAPH_HEADER + turtle(draw(triples(blanks=1)))
     if entailment != "none":
         background += draw(schemas())

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from dotr.diagnostics import Refused
-from dotr.knowledge.closure import Contradiction
+from dotr.knowledge.closure import Contradiction, LimitExceeded
 from dotr.knowledge.entailment import Entailment, rule_set
 from dotr.knowledge.knowledge import Knowledge, check_safety
+from dotr.knowledge.strata import strata
 from dotr.languages.datalog import parse_datalog
-from dotr.model.algebra import Const, TriplePattern, Var
-from dotr.model.datalog import DatalogRule, Not
+from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
 from dotr.model.terms import RDF_TYPE, RDFS, Triple, iri
 
@@ -172,8 +172,108 @@ def test_binds_depend_on_each_other_in_any_order() -> None:
     assert (n("x"), n("p"), f'"3"{integer}') in new
 
 
-def test_negation_is_not_evaluated_yet() -> None:
-    pattern = TriplePattern(Var("x"), Const(n("p")), Var("y"))
-    rule = DatalogRule("r", (pattern,), (pattern, Not((TriplePattern(Var("x"), Const(n("q")), Var("y")),))))
-    with pytest.raises(Refused, match="K304"):
-        Knowledge.load([], [rule])
+def refused(text: str) -> str:
+    with pytest.raises(Refused) as found:
+        Knowledge.load([], rules(text))
+    return "\n".join(f"{problem.code} {problem.message}" for problem in found.value.diagnostics)
+
+
+def test_a_cycle_through_not_is_shown() -> None:
+    text = "# what needs what\n"
+    text += ":a(?x, ?y) :- :c(?x, ?y), NOT :b(?x, ?y) .\n:d(:x, :y) .\n:b(?x, ?y) :- :e(?x, ?y) .\n:e(?x, ?y) :- :a(?x, ?y) ."
+    assert refused(text) == "K307 recursion through NOT: :a needs NOT :b (line 2), :b needs :e (line 4), :e needs :a (line 5)"
+    assert refused(":n(?x, ?n) :- AGGREGATE(:n(?x, ?m) ON ?x BIND MAX(?m) AS ?n) .") == (
+        "K307 recursion through AGGREGATE: :n needs AGGREGATE of :n (line 1)"
+    )
+    assert refused("[?x, :p, ?y] :- [?x, ?q, ?y], :C(?x), NOT :D(?x) . :D(?x) :- [?x, :p, ?z] .") == (
+        "K307 recursion through NOT: :p needs NOT :D (line 1), :D needs :p (line 1)"
+    )
+    assert refused("[?x, ?p, ?y] :- :s(?p, ?x), :t(?p, ?y), NOT :u(?p, ?y) .") == (
+        "K307 recursion through NOT: any triple needs NOT :u (line 1)"
+    )
+
+
+def test_each_cycle_is_told() -> None:
+    assert refused(":a(?x) :- :c(?x), NOT :a(?x) . :b(?x) :- :c(?x), NOT :b(?x) .").count("K307") == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ":a(?x, :yes) :- :c(?x), NOT :a(?x, :no) .",
+        ":A(?x) :- :C(?x), NOT :B(?x) . :B(?x) :- :D(?x), NOT :E(?x) .",
+        ":a(?x, ?z) :- :a(?x, ?y), :a(?y, ?z), NOT :b(?x, ?z) .",
+        ":A(?x) :- NOT :B(?x), :C(?x), BIND(1 AS ?n), FILTER(?n = 1) .",
+        "false :- :A(?x), NOT :B(?x) .",
+    ],
+)
+def test_what_can_be_stratified_is_not_refused(text: str) -> None:
+    assert [each for rule in rules(text) for each in check_safety(rule)] == []
+    Knowledge.load([], rules(text))
+
+
+def test_a_long_chain_of_strata_needs_no_recursion() -> None:
+    text = "\n".join(f":C{number + 1}(?x) :- :D(?x), NOT :C{number}(?x) ." for number in range(1500))
+    assert strata(rules(text)) == list(range(1, 1501))
+
+
+def test_variables_of_an_aggregate() -> None:
+    assert refused(":n(?r, ?n) :- AGGREGATE(:in(?x, ?y) ON ?r BIND COUNT(?x) AS ?n) .").startswith("K305 rule test.dlog:1: no atom")
+    assert "FILTER uses" in refused(":n(?r, ?n) :- AGGREGATE(:in(?x, ?r), FILTER(?w > 1) ON ?r BIND COUNT(?x) AS ?n) .")
+    assert "SUM of ?n uses" in refused(":n(?r, ?n) :- AGGREGATE(:in(?x, ?r) ON ?r BIND SUM(?w) AS ?n) .")
+    assert "?x belongs to an AGGREGATE alone" in refused(":n(?r, ?n) :- :C(?x), AGGREGATE(:in(?x, ?r) ON ?r BIND COUNT(?x) AS ?n) .")
+    assert "?x is a result" in refused(":n(?r, ?x) :- AGGREGATE(:in(?x, ?r) ON ?r BIND COUNT(?x) AS ?x) .")
+    assert "K301" in refused(":n(?r, ?m) :- AGGREGATE(:in(?x, ?r) ON ?r BIND COUNT(?x) AS ?n) .")
+
+
+def test_a_contradiction_by_not_needs_the_instant() -> None:
+    knowledge = Knowledge.load([t("x a A"), t("y a A"), t("y a B")], rules("false :- :A(?x), NOT :B(?x) . :B(?x) :- :C(?x), NOT :D(?x) ."))
+    assert [found.triples for found in knowledge.contradictions] == [(t("x a A"),)]
+    assert [found.triples for found in knowledge.close([t("z a A"), t("x a B")]).contradictions] == [(t("z a A"),)]
+
+
+# --- what an instant takes back ---
+
+
+def test_an_instant_that_touches_nothing_takes_back_nothing() -> None:
+    knowledge = Knowledge.load([t("s a Sensor")], rules(":Working(?s) :- :Sensor(?s), NOT :Broken(?s) ."))
+    closure = knowledge.close([t("r a Sensor"), t("r p q")])
+    assert closure.background is knowledge.background
+    assert closure.removed is None
+    assert t("r a Working") in closure.new
+
+
+def test_what_is_taken_back_costs_what_hangs_on_it() -> None:
+    program = rules(":Working(?s) :- :Sensor(?s), NOT :Broken(?s) . :seen(?r, ?s) :- :Working(?s), :in(?s, ?r) .")
+
+    def lines(sensors: int) -> int:
+        triples = [each for number in range(sensors) for each in (t(f"s{number} a Sensor"), t(f"s{number} in r{number}"))]
+        return lines_run(Knowledge.load(triples, program), [t("s3 a Broken")])
+
+    assert lines(10) == lines(3000)
+
+
+# --- limits ---
+
+
+COUNTING = ":p(?x, ?n) :- :p(?x, ?m), BIND(?m + 1 AS ?n) ."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [COUNTING, COUNTING + ":A(?x) :- :B(?x), NOT :C(?x) .", ":p(?x, ?n) :- :p(?x, ?m), NOT :C(?x), BIND(?m + 1 AS ?n) ."],
+)
+def test_an_instant_that_never_ends_is_stopped(text: str) -> None:
+    one = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    knowledge = Knowledge.load([], rules(text))
+    with pytest.raises(LimitExceeded, match="more than 1,000,000 triples"):
+        knowledge.close([(n("x"), n("p"), one)])
+    assert list(knowledge.close([t("x q y")]).new) == [t("x q y")]
+
+
+def test_a_background_that_never_ends_is_refused() -> None:
+    one = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    with pytest.raises(Refused, match="K308 the background: more than 5,000 triples"):
+        Knowledge.load([(n("x"), n("p"), one)], rules(COUNTING), limit=5000)
+    chain = [t(f"x{number} p x{number + 1}") for number in range(100)]
+    assert Knowledge.load(chain, rules(":p(?x, ?z) :- :p(?x, ?y), :p(?y, ?z) ."), limit=5050).derived == 4950

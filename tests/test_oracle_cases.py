@@ -1,4 +1,4 @@
-"""Every case of `tests/cases` and `tests/cases_later` by the oracle: what was derived by hand is what it says too."""
+"""Every case of `tests/cases` by the oracle: what was derived by hand is what it says too."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.oracle.cases import Case, CaseFile, difference, read_folder, read_world
 from tests.oracle.program import run
 
-FILES = {**read_folder(Path(__file__).parent / "cases"), **read_folder(Path(__file__).parent / "cases_later")}
+FILES = read_folder(Path(__file__).parent / "cases")
 CASES = [pytest.param(file, case, id=f"{name}: {case.name}") for name, file in FILES.items() for case in file.cases]
 
 

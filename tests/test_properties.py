@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dotr.model.stream import Element
 from tests.properties import MOST, compiled, examples, oracle, reported, said, shown
 from tests.running import run_engine
-from tests.strategies import ProgramText, programs, programs_of_expressions, programs_of_queries
+from tests.strategies import STRATIFIED, ProgramText, programs, programs_of_expressions, programs_of_queries
 from tests.strategies_streams import streams
 
 
@@ -37,6 +37,18 @@ def test_queries_answer_what_the_oracle_answers(text: ProgramText, elements: lis
 @examples(100)
 @given(programs_of_expressions(), streams())
 def test_expressions_are_what_the_oracle_computes(text: ProgramText, elements: list[Element]) -> None:
+    assert_agreed(text, elements)
+
+
+@examples(80)
+@given(programs(STRATIFIED), streams())
+def test_so_it_does_for_stratified_programs(text: ProgramText, elements: list[Element]) -> None:
+    assert_agreed(text, elements)
+
+
+@examples(20)
+@given(programs(STRATIFIED, entailments=("rdfs", "owl2rl")), streams(longest=3))
+def test_so_it_does_for_stratified_programs_under_entailment(text: ProgramText, elements: list[Element]) -> None:
     assert_agreed(text, elements)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from dotr.knowledge.triples import TripleIndex
+from dotr.knowledge.views import View
 from dotr.model.algebra import (
     AggregateCall,
     Alternative,
@@ -206,6 +207,15 @@ def check(author: Author, rounds: int) -> Plan:
             assert bag(made.answers(fresh)) == expected, (query, background, new)
             if made.kinds is not None and not any(_touches(made, t) for t in new):
                 assert expected == bag(made.static), (query, background, new)
+            chance = random.Random(len(background) * 31 + len(new))  # one of its own, so that the queries stay what they were
+            removed = chance.sample(background, chance.randint(0, min(3, len(background))))
+            view = View(known, dict.fromkeys(removed))
+            left = frozenset(background).difference(removed).union(new)
+            expected = bag([tuple([s.get(n) for n in query.projection]) for s in by_oracle(query, left)])
+            assert bag(evaluate(query, view, fresh)) == expected, (query, background, new, removed)
+            assert bag(made.amended(view, fresh, TripleIndex(removed))) == expected, (query, background, new, removed)
+            if made.kinds is not None and not any(_touches(made, t) for t in [*new, *removed]):
+                assert expected == bag(made.static), (query, background, new, removed)
     return made
 
 

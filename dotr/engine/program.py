@@ -157,7 +157,7 @@ class Program:
             return []
         events: list[Event] = []
         for label, asked in self._reported:
-            for row in asked.answers(closure.new):
+            for row in asked.at(closure):
                 bound = {name: value for name, value in zip(asked.select.projection, row, strict=True) if value is not None}
                 events.append(Event(label, instant.time, bound))
         return events

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dotr.knowledge.clashes import NO_CLASHES, Clash, clashes
+from dotr.knowledge.closure import Closure, LimitExceeded
 from dotr.knowledge.knowledge import Knowledge
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Select
@@ -26,11 +27,12 @@ from dotr.queries.plan import Static, found_now
 
 class Asked(NamedTuple):
     """What an instant holds: its facts by stream, and the contradictions found in it. Where it is `rejected` for these, it holds
-    nothing, and is no instant."""
+    nothing, and is no instant; so it is where it went over a limit, `exceeded` says which."""
 
     facts: Mapping[int, Sequence[Values]]
     clashes: Sequence[Clash]
     rejected: bool = False
+    exceeded: str = ""
 
 
 class Ticks(NamedTuple):
@@ -80,14 +82,24 @@ class StageOne:
         for unit in units(self.plans, knowledge.background):
             (self._units_always if unit.trigger is None else self._units.setdefault(unit.trigger, [])).append(unit)
 
+    @property
+    def may_reject(self) -> bool:
+        """Whether an instant's elements may become dead letters here."""
+        return self.rejects or self.knowledge.computes
+
     def facts(self, instant: Instant) -> Asked:
         """The facts of interest at an instant, each stream's in the tie order."""
-        closure = self.knowledge.close(instant.triples)
+        try:
+            closure = self.knowledge.close(instant.triples)
+        except LimitExceeded as error:
+            return Asked({}, NO_CLASHES, rejected=True, exceeded=str(error))
         clashing = NO_CLASHES
         if closure.contradictions:
             clashing = clashes(closure, instant.triples)
             if self.rejects:
                 return Asked({}, clashing, rejected=True)
+        if closure.removed is not None:
+            return Asked(self._amended(closure, closure.removed), clashing)
         new = closure.new
         rows: dict[int, list[Row]] = {number: [] for number in self._statics}
         waiting = self._units
@@ -109,6 +121,17 @@ class StageOne:
                 for stream, names in streams[number]:
                     facts[stream] = in_tie_order(names, answers)
         return Asked(facts, clashing)
+
+    def _amended(self, closure: Closure, removed: TripleIndex) -> dict[int, Sequence[Values]]:
+        """The facts of an instant that takes back some of what the background concludes: each plan is asked by itself."""
+        facts: dict[int, Sequence[Values]] = {}
+        changed = closure.new.by_subject.keys() | removed.by_subject.keys()
+        for each, streams in zip(self.plans, self._streams, strict=True):
+            if each.static or each.triggers is None or not changed.isdisjoint(each.triggers):
+                rows = each.at(closure)
+                for stream, names in streams if rows else ():
+                    facts[stream] = in_tie_order(names, rows)
+        return facts
 
     def _ask(self, due: Sequence[Unit], new: TripleIndex, rows: dict[int, list[Row]]) -> None:
         """Add what the units find to the rows of their plans."""

@@ -10,12 +10,14 @@ Cost: about 0.5 µs a triple and 0.3 µs a match, 130 bytes a triple beside its 
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias, cast
 
-from dotr.knowledge.closure import Plan, Rules, Work
-from dotr.knowledge.handlers import Alarm, Push, general_handler, keyed_handler, routed_handler
+from dotr.knowledge.closure import LimitExceeded, Plan, Rules, Work
+from dotr.knowledge.derivations import Alarm, Push
+from dotr.knowledge.handlers import general_handler, keyed_handler, routed_handler
 from dotr.knowledge.positions import Position
 from dotr.knowledge.triples import Ends, TripleIndex, fill
 from dotr.model.terms import Term, Triple
@@ -95,9 +97,10 @@ class _Tables(dict[Term, Ends]):
 
 class BulkCloser:
     """Rules over a background that is closed under them; closes one set of triples over it. `derived`: how many triples each rule was the
-    first to conclude."""
+    first to conclude. Raises `LimitExceeded` where there are more triples than that."""
 
-    def __init__(self, rules: Rules, background: TripleIndex) -> None:
+    def __init__(self, rules: Rules, background: TripleIndex, limit: int = sys.maxsize) -> None:
+        self._limit = limit
         self.background = background
         self.index = BulkIndex()
         self.alarms: list[Alarm] = []
@@ -187,6 +190,8 @@ class BulkCloser:
                 if triple not in known and triple not in background:
                     known.add(triple)
                     found.append(triple)
+            if len(known) > self._limit:
+                raise LimitExceeded(self._limit)
         if len(found) > before:
             self.derived[rule] += len(found) - before
 

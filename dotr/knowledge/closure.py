@@ -7,6 +7,7 @@ Rules are found by the triple's predicate, then by its object. A rule that appli
 Invariant: when a triple has been popped, all matches of all rules within background and `new` have been found. A match that needs schema
 triples which only the instant brings is found by the general version of its rule: those versions sleep until such a triple is popped, then
 take part in the rest of the instant.
+The limit: only where a rule computes terms can a closure go on for ever; it is looked at on the way there, and at the end elsewhere.
 Cost: proportional to what is popped and matched, whatever the size of the background and the number of rules that do not apply. A
 handler is written when it is first needed, about 30 µs.
 """
@@ -16,14 +17,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from itertools import chain, islice, repeat
+from typing import Final, NamedTuple, TypeAlias
 
-from dotr.knowledge.handlers import Alarm, Handler, Push, general_handler, keyed_handler, routed_handler, schema_rows
+from dotr.knowledge.derivations import Alarm, Push
+from dotr.knowledge.handlers import Handler, general_handler, keyed_handler, routed_handler, schema_rows
 from dotr.knowledge.ordering import JoinItem
 from dotr.knowledge.positions import Position, Split, positions, split
 from dotr.knowledge.triples import NO_ENDS, TripleIndex
 from dotr.model.algebra import Const, Slot, TriplePattern, Var
-from dotr.model.datalog import DatalogRule
+from dotr.model.datalog import Bind, DatalogRule
 from dotr.model.terms import RDF_TYPE, Term, Triple
 
 
@@ -35,11 +38,27 @@ class Contradiction(NamedTuple):
 
 
 class Closure(NamedTuple):
-    """K(t): the background, and what K(t) has beyond it. `contradictions` are those that need the instant."""
+    """K(t): the background, and what K(t) has beyond it. `contradictions` are those that need the instant.
+
+    `removed` are the static conclusions that the instant makes false; where there are any, `background` is a view without them.
+    """
 
     background: TripleIndex
     new: TripleIndex
     contradictions: tuple[Contradiction, ...]
+    removed: TripleIndex | None = None
+
+
+class LimitExceeded(Exception):
+    """A closure has more triples than it may."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"more than {limit:,} triples")
+        self.limit = limit
+
+
+LIMIT: Final = 1_000_000
+"""How many triples an instant may have beyond the background, those that it is given among them."""
 
 
 Handlers: TypeAlias = tuple[Handler, ...]
@@ -60,14 +79,22 @@ Places: TypeAlias = dict[Term, dict[Term | None, list[Work]]]
 """Predicate -> constant object, or None -> what a triple there is given to."""
 
 
-class Rules:
-    """Rules as a closure needs them, whatever the background: where the narrow positions are found, and the wide ones."""
+def computes(rule: DatalogRule) -> bool:
+    """Whether a rule can conclude about terms that were not there, so that a closure may never end. A rule set's end."""
+    return not rule.of_rule_set and any(isinstance(item, Bind) for item in rule.body)
 
-    def __init__(self, rules: Iterable[DatalogRule]) -> None:
+
+class Rules:
+    """Rules as a closure needs them, whatever the background: where the narrow positions are found, and the wide ones. `creative`: some
+    rule can conclude about terms that were not there."""
+
+    def __init__(self, rules: Iterable[DatalogRule], strata: Iterable[int] = repeat(0)) -> None:
         self.narrow: Places = {}
         self.wide: list[Position] = []
-        for rule in rules:
-            for position in positions(rule):
+        self.creative = False
+        for rule, stratum in zip(rules, strata, strict=False):
+            self.creative = self.creative or computes(rule)
+            for position in positions(rule, stratum):
                 predicate = position.pattern.predicate
                 if position.key is None and isinstance(predicate, Const):
                     _place(self.narrow, predicate.term, _constant(position.pattern.object), Work(position))
@@ -140,10 +167,13 @@ def _is_missing(item: JoinItem, background: TripleIndex) -> bool:
 
 
 class Closer:
-    """Rules over a background that is closed under them; the background must not change as long as this is used."""
+    """Rules over a background that is closed under them; the background must not change as long as this is used. No closure may have more
+    triples beyond it than the limit."""
 
-    def __init__(self, rules: Rules, background: TripleIndex) -> None:
+    def __init__(self, rules: Rules, background: TripleIndex, limit: int = LIMIT) -> None:
         self.background = background
+        self.limit = limit
+        self._creative = rules.creative
         self._narrow = rules.narrow
         self._plan = plan = Plan(rules.wide, background)
         self.schema: Mapping[tuple[Term, Term | None], Sequence[Position]] = plan.sleeping
@@ -157,17 +187,26 @@ class Closer:
             self._routes[predicate] = (keyed, unused if plan.everywhere or None in objects else ())
         self._default: Route = ({}, tuple(map(self._handler, plan.everywhere)))
 
-    def close(self, triples: Iterable[Triple]) -> Closure:
-        """What K(t) has beyond the background, if the instant holds these triples."""
+    def close(self, triples: Iterable[Triple], new: TripleIndex | None = None, again: Sequence[Triple] = ()) -> Closure:
+        """What K(t) has beyond the background, if the instant holds these triples. With `new`, to what it holds already: of that, the
+        triples of `again` are given to the rules once more. Raises `LimitExceeded`."""
         known, strangers = self.background.triples, self.background.strangers
-        new = TripleIndex()
+        if new is None:
+            new = TripleIndex()
         by_subject, by_object, seen = new.by_subject, new.by_object, new.triples
         route, default = self._routes.get, self._default
         pending = list(triples)
         push = pending.append
         active: list[Handler] = []
         alarms: list[Alarm] = []
-        for triple in pending:
+        if again:
+            for s, p, o in again:
+                keyed, plain = route(p, default)
+                for handler in keyed.get(o, plain):
+                    handler(s, p, o, new, push, active, alarms)
+                for handler in active:
+                    handler(s, p, o, new, push, active, alarms)
+        for triple in islice(pending, self.limit) if self._creative else pending:
             if triple in seen:
                 continue
             s, p, o = triple
@@ -199,7 +238,22 @@ class Closer:
             if active:
                 for handler in active:
                     handler(s, p, o, new, push, active, alarms)
+        if len(pending) > self.limit:
+            self._go_on(pending if self._creative else [], new, active, alarms)
         return Closure(self.background, new, contradictions(alarms) if alarms else ())
+
+    def _go_on(self, pending: list[Triple], new: TripleIndex, active: list[Handler], alarms: list[Alarm]) -> None:
+        """Looks at conclusions beyond as many as there may be triples: most are known, or the limit is exceeded."""
+        if len(new.triples) > self.limit:
+            raise LimitExceeded(self.limit)
+        for triple in islice(pending, self.limit, None):
+            if triple not in self.background.triples and new.add(triple):
+                if len(new.triples) > self.limit:
+                    raise LimitExceeded(self.limit)
+                s, p, o = triple
+                keyed, plain = self._routes.get(p, self._default)
+                for handler in chain(keyed.get(o, plain), active):
+                    handler(s, p, o, new, pending.append, active, alarms)
 
     def _first_call(self, s: Term, p: Term, o: Term, new: TripleIndex, push: Push, active: list[Handler], alarms: list[Alarm]) -> None:
         """Stands where a route has not been used yet: writes its handlers, and is replaced by them."""

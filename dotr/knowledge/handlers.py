@@ -15,16 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from dotr.knowledge.joins import JoinWriter, Row, compile_join
+from dotr.knowledge.derivations import Alarm, Push, RuleWriter
+from dotr.knowledge.joins import Row, compile_join
 from dotr.knowledge.ordering import JoinItem, Side, ordered, variables
 from dotr.knowledge.positions import Position, split
-from dotr.knowledge.triples import TripleIndex
-from dotr.model.algebra import Const, Slot, TriplePattern
-from dotr.model.datalog import Bind, DatalogRule
-from dotr.model.terms import Term, Triple, Variable, is_iri, is_literal
+from dotr.knowledge.triples import HIDDEN, TripleIndex
+from dotr.model.algebra import Const, TriplePattern
+from dotr.model.datalog import Aggregate, Bind, DatalogRule
+from dotr.model.terms import Term, Variable
 
-Alarm: TypeAlias = tuple[str, tuple[Triple, ...]]
-Push: TypeAlias = Callable[[Triple], None]
 Handler: TypeAlias = Callable[[Term, Term, Term, TripleIndex, Push, "list[Handler]", "list[Alarm]"], None]
 
 _ARGUMENTS = ("s", "p", "o", "new", "push", "active", "alarms")
@@ -64,7 +63,7 @@ def keyed_handler(position: Position, key: Term, index: TripleIndex, *, many: bo
     """A handler for triples whose predicate (or class) is this one, with the background's schema built in."""
     assert position.key is not None
     parts = split(position, index)
-    writer = _opened(index, many)
+    writer = _opened(position, index, many)
     writer.know(position.key, key)
     _match(writer, position.pattern, routed=True)
     heads = [name for head in position.rule.head for name in variables(head)]
@@ -86,34 +85,38 @@ def keyed_handler(position: Position, key: Term, index: TripleIndex, *, many: bo
 def _mentioned(item: JoinItem | object) -> tuple[Variable, ...]:
     if isinstance(item, Bind):
         return (*variables(item), item.variable)
+    if isinstance(item, Aggregate):
+        return (*item.keys, *(name for name, _ in item.results))
     return variables(item) if isinstance(item, JoinItem) else ()
 
 
-def _test_early(writer: JoinWriter, items: Sequence[JoinItem], index: TripleIndex) -> tuple[JoinItem, ...]:
+def _test_early(writer: RuleWriter, items: Sequence[JoinItem], index: TripleIndex) -> tuple[JoinItem, ...]:
     """Writes the conditions that need nothing but the triple; returns the rest."""
-    early = [i for i in items if not isinstance(i, TriplePattern | Bind) and writer.names.keys() >= set(variables(i))]
+    early = [i for i in items if not isinstance(i, TriplePattern | Bind | Aggregate) and writer.names.keys() >= set(variables(i))]
     writer.steps(ordered(early, writer.names, [], index))
     return tuple(item for item in items if item not in early)
 
 
-def _opened(index: TripleIndex, many: bool) -> JoinWriter:
-    writer = JoinWriter("handler", leave="return", index=index, hidden=True)
+def _opened(position: Position, index: TripleIndex, many: bool) -> RuleWriter:
+    writer = RuleWriter("handler", position.rule, position.stratum, index=index)
     writer.begin(_MANY if many else _ARGUMENTS)
     if many:
         writer.loop("s, p, o", "triples")
     return writer
 
 
-def _begin(position: Position, index: TripleIndex, *, routed: bool, many: bool) -> JoinWriter:
-    writer = _opened(index, many)
+def _begin(position: Position, index: TripleIndex, *, routed: bool, many: bool) -> RuleWriter:
+    writer = _opened(position, index, many)
     _match(writer, position.pattern, routed=routed)
     return writer
 
 
-def _match(writer: JoinWriter, pattern: TriplePattern, *, routed: bool) -> None:
+def _match(writer: RuleWriter, pattern: TriplePattern, *, routed: bool) -> None:
     """Names what the triple binds, and compares the rest of the pattern. What brought the triple here has been compared already: a
     constant predicate and then a constant object, or the key."""
     is_routed = routed and writer.term(pattern.predicate) is not None
+    if not writer.hidden and writer.slot(pattern.predicate) is None:
+        writer.skip_if(f"p.startswith({writer.parameter('h', HIDDEN)})")
     free: set[Variable] = set()
     for argument, slot in (("p", pattern.predicate), ("o", pattern.object), ("s", pattern.subject)):
         held = writer.slot(slot)
@@ -124,42 +127,10 @@ def _match(writer: JoinWriter, pattern: TriplePattern, *, routed: bool) -> None:
             writer.skip_if(f"{argument} != {held}")
 
 
-def _finish(writer: JoinWriter, rule: DatalogRule, rest: Sequence[JoinItem], index: TripleIndex) -> Handler:
+def _finish(writer: RuleWriter, rule: DatalogRule, rest: Sequence[JoinItem], index: TripleIndex) -> Handler:
     sides = [Side.BOTH for item in rest if isinstance(item, TriplePattern)]
     writer.steps(ordered(rest, writer.names, sides, index))
-    if rule.head:
-        for head in rule.head:
-            _conclude(writer, rule, head)
-    else:
-        premises = "".join(f"{_triple(writer, item)}, " for item in rule.body if isinstance(item, TriplePattern))
-        writer.line(f"alarms.append(({writer.parameter('c', rule.name)}, ({premises})))")
+    writer.conclude(rule)
     writer.end()
     function: Handler = writer.function()
     return function
-
-
-def _conclude(writer: JoinWriter, rule: DatalogRule, head: TriplePattern) -> None:
-    """Pushes a head; what would not be RDF (a literal subject, a predicate that is no IRI) derives nothing."""
-    subjects, predicates = set[Slot](), set[Slot]()
-    for item in rule.body:
-        if isinstance(item, TriplePattern):
-            subjects |= {item.subject, item.predicate}
-            predicates.add(item.predicate)
-    checks = []
-    for slot, valid, fits, check in (
-        (head.subject, subjects, lambda term: not is_literal(term), "{0}[0] != '\"'"),
-        (head.predicate, predicates, is_iri, "{0}[0] == '<' != {0}[1]"),
-    ):
-        term = writer.term(slot)
-        if term is not None:
-            if not fits(term):
-                writer.line("pass")
-                return
-        elif slot not in valid:
-            checks.append(check.format(writer.slot(slot)))
-    guard = f"if {' and '.join(checks)}: " if checks else ""
-    writer.line(f"{guard}push({_triple(writer, head)})")
-
-
-def _triple(writer: JoinWriter, pattern: TriplePattern) -> str:
-    return f"({writer.slot(pattern.subject)}, {writer.slot(pattern.predicate)}, {writer.slot(pattern.object)})"

@@ -33,7 +33,7 @@ from dotr.expressions import condition, evaluator
 from dotr.knowledge.ordering import JoinItem, Side, Step, ordered, variables
 from dotr.knowledge.triples import NO_EDGES, NO_ENDS, NO_TERMS, Edges, Ends, TripleIndex
 from dotr.model.algebra import Const, Expression, Slot, TriplePattern, Var
-from dotr.model.datalog import Bind, Test
+from dotr.model.datalog import Aggregate, Bind, Not, Test
 from dotr.model.terms import Term, Triple, Variable
 
 __all__ = ["Join", "JoinWriter", "Side", "compile_join", "variables", "write_join"]
@@ -175,7 +175,7 @@ class JoinWriter:
         """The name that holds a slot's term, or None where it is not bound yet."""
         return self.constant(slot.term) if isinstance(slot, Const) else self.names.get(slot.name)
 
-    def _temporary(self) -> str:
+    def temporary(self) -> str:
         self._temporaries += 1
         return f"w{self._temporaries - 1}"
 
@@ -264,8 +264,14 @@ class JoinWriter:
                         self.skip_if(f"{name} is None")
                 case (TriplePattern() as pattern, Side() as side):
                     self.pattern(pattern, side)
+                case Not() | Aggregate():
+                    self.below(step)
                 case _:
                     assert_never(step)
+
+    def below(self, step: Not | Aggregate) -> None:
+        """Writes what asks the strata below: only a rule's join does (`dotr.knowledge.derivations`)."""
+        raise TypeError(f"{step} in the join of a query")
 
     def rows(self, names: Sequence[Variable], rows: tuple[Row, ...]) -> None:
         """A loop over rows that were found beforehand."""
@@ -328,7 +334,7 @@ class JoinWriter:
             if name is None and not isinstance(slot, Const):
                 targets.append(self.bind(slot.name))
             else:
-                targets.append(self._temporary())
+                targets.append(self.temporary())
                 checks.append(f"{targets[-1]} != {name}")
         self.loop(", ".join(targets), iterable)
         for check in checks:
@@ -337,7 +343,7 @@ class JoinWriter:
     def _member(self, triple: str, side: Side) -> None:
         if side is Side.BOTH:
             background, new = self._triples(Side.BACKGROUND), self._triples(Side.NEW)
-            name = self._temporary()
+            name = self.temporary()
             self.line(f"{name} = {triple}")
             self.skip_if(f"{name} not in {background} and {name} not in {new}")
         else:
@@ -380,7 +386,7 @@ class JoinWriter:
 
     def _each_pair(self, predicate: str, pattern: TriplePattern, side: Side, fixed: Term | None) -> None:
         """Both ends of the triples that have this predicate."""
-        others = self._temporary()
+        others = self.temporary()
         if fixed is None:
             old = f"{self._source(Side.BACKGROUND)}.by_subject.get({predicate}, NO_ENDS).items()"
             new = f"new.by_subject.get({predicate}, NO_ENDS).items()"

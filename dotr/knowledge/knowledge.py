@@ -13,28 +13,34 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Final, cast
 
-from dotr.diagnostics import Refused
+from dotr.diagnostics import Diagnostic, Refused, refuse
 from dotr.knowledge.bulk import BulkCloser
-from dotr.knowledge.closure import Closer, Closure, Contradiction, Plan, Rules, contradictions
+from dotr.knowledge.closure import Closer, Closure, Contradiction, LimitExceeded, Plan, Rules, computes, contradictions
 from dotr.knowledge.copies import Grouped
 from dotr.knowledge.equality import EqualCloser, Equality, close_by_names
 from dotr.knowledge.joins import Row, compile_join
-from dotr.knowledge.ordering import JoinItem, variables
+from dotr.knowledge.ordering import variables
 from dotr.knowledge.safety import check_safety
+from dotr.knowledge.strata import negates, strata
+from dotr.knowledge.stratified import Stratified, build
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, Slot, TriplePattern
-from dotr.model.datalog import DatalogRule, Not
+from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Term, Triple, Variable, is_iri, is_literal
 
-__all__ = ["Knowledge", "check_safety"]
+__all__ = ["Knowledge", "LimitExceeded", "check_safety", "is_stratified", "problems_of"]
+
+MOST: Final = 2_000_000
+MANY_TIMES: Final = 100
+"""How many triples a background may have: so many, and so many for each triple that it is given."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Knowledge:
     """Closed background knowledge. `contradictions` are those of the background alone; `derived` counts the triples that the closure
-    added to those that were loaded.
+    added to those that were loaded; `computes` says that rules compute terms, so that an instant may go over its limit.
 
     >>> from dotr.model.algebra import Var
     >>> inside = TriplePattern(Var("c"), Const("<in>"), Var("b"))
@@ -51,14 +57,25 @@ class Knowledge:
     contradictions: tuple[Contradiction, ...]
     loaded: int
     derived: int
-    _closer: Closer | EqualCloser
+    computes: bool
+    _closer: Closer | EqualCloser | Stratified
 
     @classmethod
-    def load(cls, triples: Iterable[Triple], rules: Sequence[DatalogRule]) -> Knowledge:
-        """Close triples under rules, in memory; raises `Refused` with everything that is wrong with the rules."""
+    def load(cls, triples: Iterable[Triple], rules: Sequence[DatalogRule], limit: int | None = None) -> Knowledge:
+        """Close triples under rules, in memory. Raises `Refused` with everything that is wrong with the rules, or where there are more
+        triples than the limit allows (by default `MOST`, and `MANY_TIMES` those given)."""
         with uncollected():
-            closed = close_background(triples, rules)
+            return cls.of(close_background(triples, rules, limit), rules)
+
+    @classmethod
+    def of(cls, closed: ClosedTriples, rules: Sequence[DatalogRule]) -> Knowledge:
+        """Knowledge in memory."""
+        if closed.strata is None:
             return cls.over(closed.index(), rules, closed.contradictions, closed.loaded, by_names=closed.by_names)
+        background = closed.index()
+        return cls(
+            background, closed.contradictions, closed.loaded, len(background) - closed.loaded, any(map(computes, rules)), closed.strata
+        )
 
     @classmethod
     def over(
@@ -70,18 +87,23 @@ class Knowledge:
         *,
         by_names: bool = True,
     ) -> Knowledge:
-        """Knowledge of a background that is closed under the rules already; `by_names` as `close_background` found it."""
+        """Knowledge of a background that is closed already under rules of one stratum; `by_names` as `close_background` found it."""
         equality = Equality.of(rules)
         closer: Closer | EqualCloser
         if equality is not None:
             closer = EqualCloser(equality, rules, background, by_names=by_names)
         else:
             closer = Closer(Rules(filter(_is_recurring, rules)), background)
-        return cls(background, contradictions, loaded, len(background) - loaded, closer)
+        return cls(background, contradictions, loaded, len(background) - loaded, any(map(computes, rules)), closer)
 
     def close(self, triples: Iterable[Triple]) -> Closure:
-        """K(t) for an instant that holds these triples; nothing of it is kept."""
+        """K(t) for an instant that holds these triples; nothing of it is kept. Raises `LimitExceeded`."""
         return self._closer.close(triples)
+
+    @property
+    def is_stratified(self) -> bool:
+        """Whether rules negate or aggregate; what closes instants then stands in memory."""
+        return isinstance(self._closer, Stratified)
 
 
 @contextmanager
@@ -99,7 +121,8 @@ def uncollected() -> Iterator[None]:
 @dataclass(frozen=True, slots=True, eq=False)
 class ClosedTriples:
     """The background closed: its triples by predicate, and all of them. `by_rule` says how many each rule was the first to derive.
-    `by_names`: equal names could be closed under one of them; the `copies` are an index in which those of others share lists."""
+    `by_names`: equal names could be closed under one of them; the `copies` are an index in which those of others share lists.
+    `strata`: what closes instants, where there are several."""
 
     of: Mapping[Term, Sequence[Triple]]
     triples: AbstractSet[Triple]
@@ -108,25 +131,62 @@ class ClosedTriples:
     by_rule: Mapping[str, int]
     by_names: bool = True
     copies: TripleIndex | None = None
+    strata: Stratified | None = None
 
     def index(self) -> TripleIndex:
         """The index of the triples in memory."""
         return self.copies or TripleIndex.of_groups(self.of, cast("set[Triple]", self.triples))
 
 
-def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule]) -> ClosedTriples:
-    """Close triples under rules; raises `Refused` with everything that is wrong with the rules."""
+def is_stratified(rules: Iterable[DatalogRule]) -> bool:
+    """Whether there is more than one stratum."""
+    return any(map(negates, rules))
+
+
+def problems_of(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
+    """Every reason why rules are refused: those of each, and what goes round in a circle among them."""
     problems = [problem for rule in rules for problem in check_safety(rule)]
+    try:
+        strata([rule for rule in rules if not rule.of_rule_set])
+    except Refused as refused:
+        problems += refused.diagnostics
+    return problems
+
+
+def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule], limit: int | None = None) -> ClosedTriples:
+    """Close triples under rules; raises `Refused` with everything that is wrong with the rules, or where there is no end."""
+    problems = problems_of(rules)
     if problems:
         raise Refused(problems)
     given = triples if isinstance(triples, list) else list(triples)
+    most = MOST + MANY_TIMES * len(given) if limit is None else limit
+    try:
+        return _close_by_strata(given, rules, most) if is_stratified(rules) else _close_equal(given, rules, most)
+    except LimitExceeded as error:
+        hint = "A rule that computes new terms (BIND) from its own conclusions may never end: bound it by a FILTER."
+        raise refuse("K308", f"the background: {error}", hint=hint) from None
+
+
+def _close_by_strata(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
+    """Close under rules that negate or aggregate, the lowest stratum first."""
+    program = [rule for rule in rules if not rule.of_rule_set]
+    rule_set = [rule for rule in rules if rule.of_rule_set]
+    numbers = strata(program)
+    closed = _close(given, [*rule_set, *(rule for rule, number in zip(program, numbers, strict=True) if not number)], limit)
+    found = set(closed.contradictions)
+    whole, closer = build(closed.index(), rule_set, program, numbers, found, limit)
+    return ClosedTriples({}, whole.triples, tuple(sorted(found)), closed.loaded, closed.by_rule, copies=whole, strata=closer)
+
+
+def _close_equal(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
+    """Close under one name for all that are equal, where the rules speak of equality and that is possible."""
     equality = Equality.of(rules)
     if equality is None:
-        return _close(given, rules)
+        return _close(given, rules, limit)
     kept = equality.rules
-    named = close_by_names(equality, given, lambda normal: _close(normal, kept))
+    named = close_by_names(equality, given, lambda normal: _close(normal, kept, limit))
     if named is None:
-        return replace(_close(given, rules), by_names=False)
+        return replace(_close(given, rules, limit), by_names=False)
     if named.copies is None:
         return named.closed
     loaded, own = len(set(given)), named.closed.by_rule
@@ -135,7 +195,7 @@ def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule]) ->
     return ClosedTriples(Grouped(named.copies), named.copies.triples, found, loaded, by_rule, copies=named.copies)
 
 
-def _close(given: list[Triple], rules: Sequence[DatalogRule]) -> ClosedTriples:
+def _close(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
     found: set[Contradiction] = set()
     by_rule: Counter[str] = Counter()
     facts: list[tuple[str, list[Triple]]] = []
@@ -147,7 +207,7 @@ def _close(given: list[Triple], rules: Sequence[DatalogRule]) -> ClosedTriples:
                 found.add(Contradiction(rule.name, ()))
     prepared = Rules(filter(_is_recurring, rules))
     asleep = Plan(prepared.wide, TripleIndex()).sleeping
-    closed = BulkCloser(prepared, TripleIndex())
+    closed = BulkCloser(prepared, TripleIndex(), limit)
     if asleep:
         closed.put(triple for triple in given if (triple[1], None) in asleep or (triple[1], triple[2]) in asleep)
         for name, each in facts:
@@ -156,7 +216,7 @@ def _close(given: list[Triple], rules: Sequence[DatalogRule]) -> ClosedTriples:
         found.update(contradictions(closed.alarms))
         by_rule += closed.derived
     schema = closed.index
-    closed = BulkCloser(prepared, TripleIndex.of_groups(schema.of, schema.triples))
+    closed = BulkCloser(prepared, TripleIndex.of_groups(schema.of, schema.triples), limit)
     loaded = closed.put(given)
     for name, each in facts:
         closed.put(each, name)
@@ -176,8 +236,7 @@ def _is_recurring(rule: DatalogRule) -> bool:
 
 def _rows(rule: DatalogRule) -> list[Row]:
     """The matches of a rule without atoms in its body: one, or none if a condition fails."""
-    body: list[JoinItem] = [item for item in rule.body if not isinstance(item, Not)]
-    return compile_join(body, [], [], _names(rule))(TripleIndex(), TripleIndex())
+    return compile_join(rule.body, [], [], _names(rule))(TripleIndex(), TripleIndex())
 
 
 def _names(rule: DatalogRule) -> list[Variable]:

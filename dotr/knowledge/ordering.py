@@ -15,10 +15,10 @@ from typing import TypeAlias, assert_never
 
 from dotr.knowledge.triples import NO_ENDS, NO_TERMS, TripleIndex
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Slot, TimeOf, TriplePattern, Var
-from dotr.model.datalog import Bind, Test
+from dotr.model.datalog import Aggregate, Bind, Not, Test
 from dotr.model.terms import Term, Variable
 
-JoinItem: TypeAlias = TriplePattern | Test | Bind
+JoinItem: TypeAlias = TriplePattern | Test | Bind | Not | Aggregate
 
 
 class Side(Enum):
@@ -29,11 +29,12 @@ class Side(Enum):
     BOTH = "both"
 
 
-Step: TypeAlias = tuple[TriplePattern, Side] | Test | Bind
+Step: TypeAlias = tuple[TriplePattern, Side] | Test | Bind | Not | Aggregate
 
 
-def variables(item: TriplePattern | Test | Bind | Expression) -> tuple[Variable, ...]:
-    """The variables that an item reads, in order of appearance, each once; not the variable that a BIND binds.
+def variables(item: JoinItem | Expression) -> tuple[Variable, ...]:
+    """The variables that an item reads, in order of appearance, each once; not the variable that a BIND binds. Those of an AGGREGATE
+    are its keys.
 
     >>> variables(Call(">", (Var("b"), Call("+", (Var("a"), Var("b"))))))
     ('b', 'a')
@@ -43,7 +44,7 @@ def variables(item: TriplePattern | Test | Bind | Expression) -> tuple[Variable,
     return tuple(found)
 
 
-def _collect(item: TriplePattern | Test | Bind | Expression, found: dict[Variable, None]) -> None:
+def _collect(item: JoinItem | Expression, found: dict[Variable, None]) -> None:
     match item:
         case TriplePattern(subject, predicate, object):
             for slot in (subject, predicate, object):
@@ -52,6 +53,11 @@ def _collect(item: TriplePattern | Test | Bind | Expression, found: dict[Variabl
             _collect(condition, found)
         case Bind(expression, _):
             _collect(expression, found)
+        case Not(body):
+            for atom in body:
+                _collect(atom, found)
+        case Aggregate(_, keys, _):
+            found.update(dict.fromkeys(keys))
         case Var(name):
             found.setdefault(name)
         case Call(_, arguments):
@@ -68,17 +74,25 @@ def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequen
     bound = set(given)
     patterns = list(zip((item for item in body if isinstance(item, TriplePattern)), sides, strict=True))
     conditions = [item for item in body if not isinstance(item, TriplePattern)]
-    bindable = bound.union(*(variables(p) for p, _ in patterns), (c.variable for c in conditions if isinstance(c, Bind)))
+    matched = bound.union(*(variables(p) for p, _ in patterns), (c.variable for c in conditions if isinstance(c, Bind)))
+    aggregates = [c for c in conditions if isinstance(c, Aggregate)]
+    bindable = matched.union(*(_binds(aggregate) for aggregate in aggregates)) if aggregates else matched
     steps: list[Step] = []
 
-    def place(condition: Test | Bind) -> None:
+    def place(condition: Test | Bind | Not | Aggregate) -> None:
         conditions.remove(condition)
         steps.append(condition)
         if isinstance(condition, Bind):
             bound.add(condition.variable)
+        elif isinstance(condition, Aggregate):
+            bound.update(_binds(condition))
+
+    def is_ready(condition: Test | Bind | Not | Aggregate) -> bool:
+        can_be_bound = matched if isinstance(condition, Aggregate) else bindable
+        return can_be_bound.intersection(variables(condition)) <= bound
 
     def place_ready() -> None:
-        while ready := [c for c in conditions if bindable.intersection(variables(c)) <= bound]:
+        while ready := [c for c in conditions if is_ready(c)]:
             place(next((c for c in ready if isinstance(c, Test)), ready[0]))
 
     place_ready()
@@ -89,9 +103,13 @@ def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequen
             steps.append(best)
             bound.update(variables(best[0]))
         else:
-            place(conditions[0])
+            place(next((c for c in conditions if isinstance(c, Aggregate)), conditions[0]))
         place_ready()
     return steps
+
+
+def _binds(aggregate: Aggregate) -> list[Variable]:
+    return [*aggregate.keys, *(name for name, _ in aggregate.results)]
 
 
 def _fanout(pattern: TriplePattern, side: Side, bound: Collection[Variable], background: TripleIndex | None) -> float:
@@ -105,7 +123,8 @@ def _fanout(pattern: TriplePattern, side: Side, bound: Collection[Variable], bac
     if predicate and background is not None and isinstance(pattern.predicate, Const):
         return _measured(pattern, pattern.predicate.term, subject, object, background)
     if predicate:
-        return 2.0 if subject else (8.0 if object else 1e4)
+        # A constant object (a class above all) has more subjects than one that a row has bound.
+        return 2.0 if subject else ((100.0 if isinstance(pattern.object, Const) else 8.0) if object else 1e4)
     if subject and object:
         return 2.0
     return 8.0 if subject else (50.0 if object else 1e6)

@@ -15,7 +15,7 @@ from typing import Final
 from dotr.knowledge.ordering import JoinItem, variables
 from dotr.knowledge.triples import HIDDEN, TripleIndex
 from dotr.model.algebra import Const, TriplePattern, Var
-from dotr.model.datalog import Bind, DatalogRule, Not, Test
+from dotr.model.datalog import Aggregate, Bind, DatalogRule, Not, Test
 from dotr.model.terms import OWL, RDF, RDF_TYPE, RDFS, Term, Variable, iri
 
 _VOCABULARIES: Final = (f"<{RDF}", f"<{RDFS}", f"<{OWL}", HIDDEN)
@@ -26,16 +26,17 @@ _FEW: Final = 10_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Position:
-    """A triple pattern of a rule's body; `key` is None where it is narrow."""
+    """A triple pattern of the body of a rule; `key` is None where it is narrow."""
 
     rule: DatalogRule
     pattern: TriplePattern
     number: int
     key: Variable | None
+    stratum: int = 0
 
     def others(self) -> list[JoinItem]:
         """The rest of the body."""
-        return [item for number, item in enumerate(self.rule.body) if number != self.number and not isinstance(item, Not)]
+        return [item for number, item in enumerate(self.rule.body) if number != self.number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ class Split:
     residue: tuple[JoinItem, ...]
 
 
-def positions(rule: DatalogRule) -> list[Position]:
-    return [Position(rule, item, number, _key(item)) for number, item in enumerate(rule.body) if isinstance(item, TriplePattern)]
+def positions(rule: DatalogRule, stratum: int = 0) -> list[Position]:
+    return [Position(rule, item, number, _key(item), stratum) for number, item in enumerate(rule.body) if isinstance(item, TriplePattern)]
 
 
 def _key(pattern: TriplePattern) -> Variable | None:
@@ -77,6 +78,8 @@ def split(position: Position, background: TripleIndex) -> Split:
                 return bool(schema) and names <= known
             case Bind():
                 return bool(schema) and names <= known and item.variable not in inner
+            case Not() | Aggregate():
+                return False
 
     while found := next((item for item in rest if is_settled(item)), None):
         rest.remove(found)

@@ -1,16 +1,18 @@
-"""Whether a rule can be evaluated: every variable that it needs is bound by a triple pattern, or by a BIND whose own are bound.
+"""Whether a rule can be evaluated: every variable that it needs is bound by a triple pattern, by an AGGREGATE (its keys and results), or
+by a BIND whose own are bound. A variable under NOT alone is existential there; one inside AGGREGATE that is no key is the aggregate's own.
 
 The order of a body has no meaning (semantics.md, section 2), so what is bound is a fix-point over the whole body.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
 
 from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.knowledge.ordering import variables
 from dotr.model.algebra import TriplePattern
-from dotr.model.datalog import Bind, DatalogRule, Not, Test
+from dotr.model.datalog import Aggregate, Bind, BodyItem, DatalogRule, Not, Test
 from dotr.model.terms import Variable
 
 
@@ -24,13 +26,15 @@ def check_safety(rule: DatalogRule) -> list[Diagnostic]:
     Bind it by an atom, or by BIND(… AS ?z).
     """
     problems: list[Diagnostic] = []
-    bound = _bound(rule)
+    bound = bound_by(rule.body)
 
-    def report(code: str, names: Iterable[Variable], where: str) -> None:
+    def report(code: str, names: Iterable[Variable], where: str, known: set[Variable] = bound) -> None:
         for name in dict.fromkeys(names):
-            if name not in bound:
-                hint = did_you_mean(name, sorted(bound)) or f"Bind it by an atom, or by BIND(… AS ?{name})."
-                problems.append(Diagnostic(code, f"rule {rule.name}: no atom of the body binds ?{name}, which {where}", rule.span, hint))
+            if name not in known:
+                hint = did_you_mean(name, sorted(known)) or f"Bind it by an atom, or by BIND(… AS ?{name})."
+                place = "" if known is bound else " inside AGGREGATE"
+                text = f"rule {rule.name}: no atom of the body{place} binds ?{name}, which {where}"
+                problems.append(Diagnostic(code, text, rule.span, hint))
 
     report("K301", (name for head in rule.head for name in variables(head)), "its head uses")
     for item in rule.body:
@@ -39,23 +43,65 @@ def check_safety(rule: DatalogRule) -> list[Diagnostic]:
                 report("K302", variables(condition), "a FILTER uses")
             case Bind(expression, variable):
                 report("K303", variables(expression), f"the BIND of ?{variable} uses")
-            case Not():
-                problems.append(
-                    Diagnostic(
-                        "K304",
-                        f"rule {rule.name}: NOT is not evaluated yet",
-                        rule.span,
-                        "Write the condition in the query that uses the result: FILTER NOT EXISTS { … }.",
-                    )
-                )
-            case TriplePattern():
+            case Aggregate(body, keys, results):
+                inner = bound_by(body)
+                for part in body:
+                    match part:
+                        case Test(condition):
+                            report("K302", variables(condition), "a FILTER uses", inner)
+                        case Bind(expression, variable):
+                            report("K303", variables(expression), f"the BIND of ?{variable} uses", inner)
+                        case TriplePattern():
+                            pass
+                report("K305", keys, "ON names", inner)
+                for variable, call in results:
+                    if call.argument is not None:
+                        report("K305", variables(call.argument), f"{call.function} of ?{variable} uses", inner)
+                problems += _not_local(rule, item, inner)
+            case TriplePattern() | Not():
                 pass
     return problems
 
 
-def _bound(rule: DatalogRule) -> set[Variable]:
-    bound = {name for item in rule.body if isinstance(item, TriplePattern) for name in variables(item)}
-    binds = [item for item in rule.body if isinstance(item, Bind)]
+def _not_local(rule: DatalogRule, aggregate: Aggregate, inner: set[Variable]) -> Iterator[Diagnostic]:
+    """Variables of an aggregate that are used outside as if they were bound there."""
+    outside = {name for head in rule.head for name in variables(head)}
+    for item in rule.body:
+        if item is not aggregate:
+            outside |= _mentioned(item)
+    own = inner - set(aggregate.keys)
+    for name in sorted(own & outside):
+        text = f"rule {rule.name}: ?{name} belongs to an AGGREGATE alone, and occurs outside of it"
+        yield Diagnostic("K306", text, rule.span, f"Group by it (`ON ?{name}`), or give one of the two another name.")
+    for name, _ in aggregate.results:
+        if name in inner:
+            text = f"rule {rule.name}: ?{name} is a result of an AGGREGATE, and occurs inside it"
+            yield Diagnostic("K306", text, rule.span, "Give the result a name of its own.")
+
+
+def _mentioned(item: BodyItem) -> set[Variable]:
+    match item:
+        case Not(body):
+            return {name for atom in body for name in variables(atom)}
+        case Aggregate(body, keys, results):
+            inner = {name for part in body for name in _mentioned(part)}
+            arguments = {name for _, call in results if call.argument is not None for name in variables(call.argument)}
+            return inner | arguments | set(keys) | {name for name, _ in results}
+        case Bind(_, variable):
+            return {*variables(item), variable}
+        case TriplePattern() | Test():
+            return set(variables(item))
+        case _:
+            assert_never(item)
+
+
+def bound_by(body: Sequence[BodyItem]) -> set[Variable]:
+    """The variables that the items of a body bind."""
+    bound = {name for item in body if isinstance(item, TriplePattern) for name in variables(item)}
+    for item in body:
+        if isinstance(item, Aggregate):
+            bound.update(item.keys, (name for name, _ in item.results))
+    binds = [item for item in body if isinstance(item, Bind)]
     while ready := [bind for bind in binds if bind.variable not in bound and bound.issuperset(variables(bind))]:
         bound.update(bind.variable for bind in ready)
     return bound

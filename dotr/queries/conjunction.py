@@ -11,7 +11,9 @@ Cost: of a delta, the matches that begin with a new triple; one or two look-ups 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from dotr.knowledge.ordering import Side
@@ -70,10 +72,37 @@ class Conjunction:
         sides = [Side.BACKGROUND] * len(branch.patterns)
         return loops(branch, sides, wanted, self._background)(self._background, TripleIndex())
 
+    @cached_property
+    def anywhere(self) -> tuple[Loops, ...]:
+        """The deltas, for a view of the background."""
+        return tuple(loops(self._branch, delta.sides, self._wanted, None) for delta in self.deltas)
+
+    def lost(self, view: TripleIndex, removed: TripleIndex) -> list[Row]:
+        """The answers over the background that need a removed triple: it is to the view what a new triple is to the background."""
+        return [] if self.empty else [row for join in self.anywhere for row in join(view, removed)]
+
     def _delta(self, seed: TriplePattern, sides: list[Side]) -> Delta:
         trigger = seed.predicate.term if isinstance(seed.predicate, Const) else None
         join = loops(self._branch, sides, self._wanted, self._background)
         return Delta(self._branch, tuple(sides), tuple(self._wanted), trigger, join)
+
+
+def left_of(rows: Iterable[Row], lost: Iterable[Row]) -> list[Row]:
+    """A bag of rows without those that were lost.
+
+    >>> left_of([("<a>",), ("<b>",), ("<a>",)], [("<a>",)])
+    [('<b>',), ('<a>',)]
+    """
+    missing = Counter(lost)
+    if not missing:
+        return list(rows)
+    left = []
+    for row in rows:
+        if missing[row]:
+            missing[row] -= 1
+        else:
+            left.append(row)
+    return left
 
 
 def _core(branch: Branch) -> Branch:

@@ -13,11 +13,12 @@ from dotr.model.terms import Term, Triple
 
 
 class Graph:
-    """K(t): the closed background and the closed instant."""
+    """K(t): the closed background and the closed instant. `removed`: what the background is a view without, if it is one."""
 
-    __slots__ = ("background", "new", "parts")
+    __slots__ = ("background", "new", "parts", "removed")
 
-    def __init__(self, background: TripleIndex, new: TripleIndex) -> None:
+    def __init__(self, background: TripleIndex, new: TripleIndex, removed: TripleIndex | None = None) -> None:
+        self.removed = removed
         self.background = background
         self.new = new
         self.parts = (background, new)

@@ -39,9 +39,9 @@ def settled(branch: Branch) -> Branch:
 
 
 def loops(
-    branch: Branch, sides: Sequence[Side], wanted: Sequence[Variable], background: TripleIndex, given: Sequence[Variable] = ()
+    branch: Branch, sides: Sequence[Side], wanted: Sequence[Variable], background: TripleIndex | None, given: Sequence[Variable] = ()
 ) -> Loops:
-    """The function that finds a branch's rows."""
+    """The function that finds a branch's rows; without a background it is for any."""
     early = early_steps(branch, given)
     writer = JoinWriter("join", leave="return rows", index=background)
     writer.begin(["background", "new", *map(writer.bind, given)])
@@ -60,7 +60,7 @@ def early_steps(branch: Branch, given: Sequence[Variable] = ()) -> list[Step]:
     return [step for step in branch.steps if isinstance(step, Step) and is_early(step, matched)]
 
 
-def write_rest(writer: JoinWriter, branch: Branch, early: Collection[Step], background: TripleIndex) -> None:
+def write_rest(writer: JoinWriter, branch: Branch, early: Collection[Step], background: TripleIndex | None) -> None:
     """What comes behind the patterns and the early conditions."""
     for table in branch.tables:
         _write_table(writer, table)
@@ -117,7 +117,7 @@ def _write_table(writer: JoinWriter, table: Table) -> None:
     writer.loop(_targets(writer, [table.variables[i] for i in others]), f"{writer.parameter('m', found.get)}(({key}), ())")
 
 
-def _write_lookup(writer: JoinWriter, lookup: Lookup, background: TripleIndex) -> None:
+def _write_lookup(writer: JoinWriter, lookup: Lookup, background: TripleIndex | None) -> None:
     calls = []
     for part in map(settled, lookup.parts):
         used: Variables = part.matched.union(*(_seen(step) for step in part.steps if isinstance(step, Step)))

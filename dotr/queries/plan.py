@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
+from dotr.knowledge.closure import Closure
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Select
 from dotr.model.terms import Term
 from dotr.queries.branches import Unplannable
-from dotr.queries.conjunction import Conjunction, Delta
+from dotr.queries.conjunction import Conjunction, Delta, left_of
 from dotr.queries.graph import Graph
 from dotr.queries.loops import Row
 from dotr.queries.operators import EMPTY, Operator
@@ -22,6 +23,7 @@ from dotr.queries.planning import Planner, conjunctions
 from dotr.queries.scope import NOTHING, Reads, either
 
 Answers = Callable[[TripleIndex], list[Row]]
+Amended = Callable[[TripleIndex, TripleIndex, TripleIndex], list[Row]]
 Static = Callable[[Select, Callable[[], Sequence[Row]]], Sequence[Row]]
 
 
@@ -29,21 +31,29 @@ Static = Callable[[Select, Callable[[], Sequence[Row]]], Sequence[Row]]
 class Plan:
     """A query over one background.
 
-    `answers(new)` is the bag of solutions over background and new triples, which share none, with values in the order of the projection.
-    `static` are those over the background alone: the answers wherever the new triples hold none of the `kinds` (a predicate, with
-    an object or with any; None: any triple may matter). `triggers` are the predicates of the kinds. A `planned` query costs what the
-    instant brought; where it is not, `reason` says why.
+    `answers(new)` is the bag of solutions over background and new triples, which share none, with values in the order of the projection;
+    `amended(view, new, removed)` is that bag where of the background only a view without removed triples holds. `static` are the solutions
+    over the background alone: the answers wherever what came and went holds none of the `kinds` (a predicate, with an object or with any;
+    None: any triple may matter). `triggers` are the predicates of the kinds. A `planned` query costs what the instant brought and took
+    back; where it is not, `reason` says why.
     """
 
     select: Select
     static: tuple[Row, ...]
     answers: Answers
+    amended: Amended
     kinds: Reads | None
     triggers: frozenset[Term] | None
     planned: bool
     reason: str
     deltas: tuple[Delta, ...] | None = None
     """What a union of conjunctions adds to its static answers, to be put together with that of other plans (`together`)."""
+
+    def at(self, closure: Closure) -> list[Row]:
+        """The bag of solutions over a closed instant."""
+        if closure.removed is None:
+            return self.answers(closure.new)
+        return self.amended(closure.background, closure.new, closure.removed)
 
     def whole(self, found: list[Row]) -> list[Row]:
         """The answers, of those that the deltas found."""
@@ -98,22 +108,44 @@ def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjun
     answers: Answers = distinct if select.distinct else several
     if len(deltas) == 1 and not static and not select.distinct:
         answers = partial(deltas[0], background)
-    return _made(select, static, answers, kinds, "", tuple(delta for part in parts for delta in part.deltas))
+
+    @cache
+    def bag() -> tuple[Row, ...]:
+        return tuple(row for part in parts for row in part.static())
+
+    def amended(view: TripleIndex, new: TripleIndex, removed: TripleIndex) -> list[Row]:
+        rows = left_of(bag(), (row for part in parts for row in part.lost(view, removed)))
+        rows += [row for part in parts for join in part.anywhere for row in join(view, new)]
+        return list(dict.fromkeys(rows)) if select.distinct else rows
+
+    return _made(select, static, answers, amended, kinds, "", tuple(delta for part in parts for delta in part.deltas))
 
 
 def _by_operators(select: Select, background: TripleIndex, part: str, known: Static) -> Plan:
     operator: Operator = Planner(background).compiled(select)
     names = select.projection
 
+    def asked(graph: Graph) -> list[Row]:
+        return [tuple([solution.get(name) for name in names]) for solution in operator.solutions(graph, EMPTY, EMPTY)]
+
     def answers(new: TripleIndex) -> list[Row]:
-        return [tuple([solution.get(name) for name in names]) for solution in operator.solutions(Graph(background, new), EMPTY, EMPTY)]
+        return asked(Graph(background, new))
+
+    def amended(view: TripleIndex, new: TripleIndex, removed: TripleIndex) -> list[Row]:
+        return asked(Graph(view, new, removed))
 
     why = operator.whole(NOTHING)
-    return _made(select, known(select, lambda: answers(TripleIndex())), answers, operator.reads, why and f"{part}; {why}")
+    return _made(select, known(select, lambda: answers(TripleIndex())), answers, amended, operator.reads, why and f"{part}; {why}")
 
 
 def _made(
-    select: Select, static: Sequence[Row], answers: Answers, kinds: Reads | None, reason: str, deltas: tuple[Delta, ...] | None = None
+    select: Select,
+    static: Sequence[Row],
+    answers: Answers,
+    amended: Amended,
+    kinds: Reads | None,
+    reason: str,
+    deltas: tuple[Delta, ...] | None = None,
 ) -> Plan:
     triggers = None if kinds is None else frozenset(predicate for predicate, _ in kinds)
-    return Plan(select, tuple(static), answers, kinds, triggers, not reason, reason, deltas)
+    return Plan(select, tuple(static), answers, amended, kinds, triggers, not reason, reason, deltas)

@@ -17,7 +17,7 @@ from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Bgp, Join, PathPattern, Pattern, Select, TriplePattern, Values
 from dotr.model.terms import Variable
 from dotr.queries.branches import Unplannable, branches
-from dotr.queries.conjunction import Conjunction
+from dotr.queries.conjunction import Conjunction, left_of
 from dotr.queries.evaluate import Compiler
 from dotr.queries.graph import Graph
 from dotr.queries.loops import Row
@@ -34,12 +34,13 @@ _WORTH_TRYING: Final = 50_000.0
 class Seeded(Operator):
     """A union of conjunctions, answered from what is kept and from the new triples; looked up in `general` where something is bound."""
 
-    __slots__ = ("_background", "_deltas", "_general", "_kept", "_names")
+    __slots__ = ("_deltas", "_general", "_kept", "_names", "_parts", "_rows")
 
     def __init__(self, pattern: Pattern, names: tuple[Variable, ...], parts: list[Conjunction], kept: list[Row], general: Operator) -> None:
         super().__init__(pattern)
         self._names = names
         self._general = general
+        self._rows, self._parts = kept, parts
         self._kept = [self._solution(row) for row in kept]
         self._deltas = tuple(delta.join for part in parts for delta in part.deltas)
         self.empty = not kept
@@ -54,6 +55,10 @@ class Seeded(Operator):
         if outer or not self.variables.isdisjoint(bound):
             return self._general.solutions(graph, bound, outer)
         background, new = graph.parts
+        if graph.removed is not None:
+            rows = left_of(self._rows, (row for part in self._parts for row in part.lost(background, graph.removed)))
+            rows += [row for part in self._parts for join in part.anywhere for row in join(background, new)]
+            return list(map(self._solution, rows))
         return [*self._kept, *(self._solution(row) for delta in self._deltas for row in delta(background, new))]
 
     def size(self, graph: Graph) -> float:

@@ -15,7 +15,7 @@ from dotr.knowledge.joins import JoinWriter
 from dotr.knowledge.ordering import Step as JoinStep
 from dotr.knowledge.ordering import ordered, variables
 from dotr.knowledge.triples import TripleIndex
-from dotr.model.datalog import Bind, Test
+from dotr.model.datalog import Test
 from dotr.model.terms import Term, Variable
 from dotr.queries.branches import UNBOUND, Branch, renamed
 from dotr.queries.conjunction import Delta
@@ -85,7 +85,7 @@ def _canonical(delta: Delta, background: TripleIndex) -> _Canonical:
     branch = delta.branch
     met: dict[Variable, None] = {}
     for step in ordered([*branch.patterns, *(Test(each.expression) for each in early_steps(branch))], (), delta.sides, background):
-        met.update(dict.fromkeys(variables(step if isinstance(step, Test | Bind) else step[0])))
+        met.update(dict.fromkeys(variables(step[0] if isinstance(step, tuple) else step)))
     met.update(dict.fromkeys(sorted(branch.matched | branch.computed)))
     for other in branch.steps:
         assert not hasattr(other, "parts"), "a look-up"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dotr.diagnostics import Diagnostic, Severity
+from dotr.engine.stage_one import Asked
 from dotr.expressions.times import written
 from dotr.knowledge.clashes import Clash
 from dotr.model.stream import DeadLetter, Reason
@@ -43,6 +44,13 @@ class Complaints:
             LOG.warning("%s", Diagnostic("K402", message, None, hint if self._inconsistent == 1 else "", Severity.WARNING))
         elif self._inconsistent == _TOLD + 1:
             LOG.warning("more inconsistent instants follow and are only counted here")
+
+
+def why_rejected(asked: Asked) -> tuple[Reason, str]:
+    """Why the elements of a rejected instant are dead letters."""
+    if asked.exceeded:
+        return Reason.LIMIT, f"its instant goes over a limit: {asked.exceeded}"
+    return Reason.INCONSISTENT, f"its instant is inconsistent ({clashing(asked.clashes)})"
 
 
 def clashing(found: Sequence[Clash]) -> str:

@@ -19,10 +19,10 @@ from dotr.io import FileSink, Traced, Unwritten, letter_line, merged
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.time import Micros
 from dotr.outputs.writing import writer
-from dotr.runtimes.letters import LOG, Complaints, clashing
+from dotr.runtimes.letters import LOG, Complaints, clashing, why_rejected
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.stopping import Stop, stoppable
-from dotr.runtimes.totals import Progress, RunFailed, Totals
+from dotr.runtimes.totals import Progress, RunFailed, Totals, over_limit
 
 _REPORT_SECONDS = 0.25
 _CHECK_EVERY = 256
@@ -83,7 +83,7 @@ class _Run:
         self.engine = Engine(pipeline.program, pipeline.clock)
         self.elements = self.instants = self.facts = self.events = self.dropped = self.contradictory = 0
         self._timed = pipeline.program.timed
-        self._rejects = pipeline.program.stage_one.rejects
+        self._traces = pipeline.program.stage_one.may_reject
         self._inputs = pipeline.inputs
         self._clock = pipeline.clock
         self._sinks = [(writer(output.format, pipeline.clock), sink) for output, sink in zip(pipeline.outputs, sinks, strict=True)]
@@ -97,12 +97,15 @@ class _Run:
         stop, engine, sinks, timed = self._stop, self.engine, self._sinks, self._timed
         next_report = time.monotonic()
         try:
-            for number, (now, elements) in enumerate(merged(self._inputs, self.dead, trace=self._rejects)):
+            for number, (now, elements) in enumerate(merged(self._inputs, self.dead, trace=self._traces)):
                 asked = engine.ask(merge(now, [triples for _, triples in elements]))
                 if asked.clashes:
-                    self.inconsistent(now, elements, asked)
-                    if asked.rejected:
-                        continue
+                    self.contradictory += 1
+                if asked.rejected:
+                    self.reject(now, elements, asked)
+                    continue
+                if asked.clashes:
+                    self._complaints.inconsistent(now, clashing(asked.clashes), self._clock)
                 if timed:
                     self.write(engine.passing(now - 1))
                 stop.busy = True
@@ -146,17 +149,14 @@ class _Run:
             stop.busy = True
         stop.busy = False
 
-    def inconsistent(self, now: Micros, elements: Sequence[Element], asked: Asked) -> None:
-        """Count an inconsistent instant, and tell of it; where it is rejected, all its elements are dead letters."""
-        self.contradictory += 1
-        if not asked.rejected:
-            self._complaints.inconsistent(now, clashing(asked.clashes), self._clock)
-            return
-        why = f"its instant is inconsistent ({clashing(asked.clashes)})"
+    def reject(self, now: Micros, elements: Sequence[Element], asked: Asked) -> None:
+        """Make all elements of an instant dead letters."""
+        reason, why = why_rejected(asked)
         self._stop.busy = True
         for element in elements:
-            assert isinstance(element, Traced)
-            self._reject(element.letter(Reason.INCONSISTENT, why))
+            if not isinstance(element, Traced):
+                raise over_limit(asked.exceeded, now, self._clock)
+            self._reject(element.letter(reason, why))
         self._stop.busy = False
         if self._stop.wanted:
             raise KeyboardInterrupt

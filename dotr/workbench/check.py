@@ -17,7 +17,7 @@ from dotr.config import Settings, existing, read_config, read_document, read_tre
 from dotr.diagnostics import Diagnostic, Refused, Severity, refuse
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.knowledge.knowledge import check_safety
+from dotr.knowledge.knowledge import problems_of
 from dotr.knowledge.store.cache import Keeping
 from dotr.languages.datalog import parse_datalog
 from dotr.languages.dotr import Code, RuleSet, compile_rules
@@ -162,7 +162,7 @@ def _remember(title: str, documents: Iterable[Document], rules: RuleSet, program
 
 def _safety(document: Document, spec: ProgramSpec) -> list[Diagnostic]:
     try:
-        return [problem for rule in parse_datalog(document, spec.prefixes) for problem in check_safety(rule)]
+        return problems_of(parse_datalog(document, spec.prefixes))
     except Refused:
         return []  # told already
 
@@ -224,4 +224,4 @@ def _check_datalog(path: str) -> list[Diagnostic]:
     except Refused as refused:
         declares = "prefix" in "".join(d.span.document.text.lower() for d in refused.diagnostics[:1] if d.span)
         return _prefixes_once(refused.diagnostics, declares)
-    return [problem for rule in rules for problem in check_safety(rule)]
+    return problems_of(rules)

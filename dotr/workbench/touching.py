@@ -23,7 +23,7 @@ from dotr.model.algebra import (
     Slot,
     TriplePattern,
 )
-from dotr.model.datalog import DatalogRule, Not
+from dotr.model.datalog import Aggregate, DatalogRule, Not
 from dotr.model.terms import Term
 from dotr.queries.scope import children, expressions_in, parameters_of
 
@@ -95,7 +95,7 @@ def _body(rule: DatalogRule) -> Iterator[TriplePattern]:
         match item:
             case TriplePattern():
                 yield item
-            case Not(body):
-                yield from body
+            case Not(body) | Aggregate(body):
+                yield from (atom for atom in body if isinstance(atom, TriplePattern))
             case _:
                 pass

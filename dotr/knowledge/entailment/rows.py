@@ -54,7 +54,7 @@ def _read(name: str) -> tuple[DatalogRule, ...]:
     rows = [(found.start(), found[1]) for found in _ROW_NAME.finditer(document.text)]
     starts = [start for start, _ in rows]
     return tuple(
-        replace(rule, name=rows[bisect_right(starts, rule.span.start) - 1][1])
+        replace(rule, name=rows[bisect_right(starts, rule.span.start) - 1][1], of_rule_set=True)
         for rule in parse_datalog(document, {})
         if rule.span is not None
     )

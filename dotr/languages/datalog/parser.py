@@ -15,23 +15,19 @@ from dotr.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.languages.datalog.terms import TYPE, Reader, Unreadable
 from dotr.languages.datalog.tokens import Kind, Token, statements
 from dotr.languages.sparql import parse_expression
-from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Slot, TimeOf, TriplePattern, Var
-from dotr.model.datalog import Bind, BodyItem, DatalogRule, Not, Test
+from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Slot, TimeOf, TriplePattern, Var
+from dotr.model.datalog import Aggregate, Bind, BodyItem, DatalogRule, Not, Test
 from dotr.model.places import Document, Span
-from dotr.model.terms import Prefixes, is_iri, is_literal
+from dotr.model.terms import Prefixes, Variable, is_iri, is_literal
 
 _VARIABLE, _ARROW, _NAME, _MARK, _IRI, _WORD = (k.value for k in (Kind.VARIABLE, Kind.ARROW, Kind.NAME, Kind.MARK, Kind.IRI, Kind.WORD))
 
 _CLOSING: Final = {"(": ")", "[": "]"}
 _KEYWORDS: Final = ("FILTER", "BIND", "NOT", "PREFIX", "BASE", "AGGREGATE", "SKOLEM")
 _UNSUPPORTED: Final = {
-    "AGGREGATE": (
-        "K207",
-        "AGGREGATE is not evaluated yet",
-        "Count and sum over time in a temporal rule (`?n = count(*) of …`), or over one instant in its query.",
-    ),
     "SKOLEM": ("K207", "SKOLEM is refused: rules make no new names", "A temporal rule's define template makes them (`dotr_id1`)."),
 }
+_FUNCTIONS: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 _ATOMS: Final = "Atoms are :C(?x), :p(?x, ?y), :p[?x, ?y] and [?s, ?p, ?o]."
 
 Atom: TypeAlias = TriplePattern | None
@@ -144,7 +140,9 @@ class _Parser(Reader):
                 self._bind(body)
             case "NOT":
                 self._not(body)
-            case "AGGREGATE" | "SKOLEM":
+            case "AGGREGATE":
+                self._aggregate(body)
+            case "SKOLEM":
                 self._fail(*self._unsupported(token))
             case upper:
                 self._fail("K201", f"unknown word {text}", token, did_you_mean(upper, _KEYWORDS) or _ATOMS)
@@ -217,6 +215,69 @@ class _Parser(Reader):
         for token in quantified:
             self._check_local(token)
         body.append(Not(tuple(atoms)))
+
+    def _aggregate(self, body: list[BodyItem]) -> None:
+        """`AGGREGATE(atom, … ON ?key … BIND COUNT(?v) AS ?n …)`; FILTER and BIND may stand among the atoms, and ON may be left out."""
+        self._at += 1
+        tokens = self._tokens
+        self._expect(_MARK, "`(`", "(")
+        inner: list[TriplePattern | Test | Bind] = []
+        while True:
+            inner += self._aggregated_item()
+            if tokens[self._at][1] != ",":
+                break
+            self._at += 1
+        keys: list[Variable] = []
+        if tokens[self._at][1].upper() == "ON":
+            self._at += 1
+            while tokens[self._at][0] == _VARIABLE or (keys and tokens[self._at][1] == ","):
+                if tokens[self._at][1] != ",":
+                    keys.append(tokens[self._at][1][1:])
+                self._at += 1
+        results: list[tuple[Variable, AggregateCall]] = []
+        while tokens[self._at][1].upper() == "BIND":
+            results += self._aggregate_bind()
+        if not results:
+            self._unexpected("ON or BIND" if not keys else "BIND", "Write AGGREGATE(:p[?x, ?y] ON ?x BIND COUNT(?y) AS ?n).")
+        self._expect(_MARK, "`)`", ")")
+        body.append(Aggregate(tuple(inner), tuple(dict.fromkeys(keys)), tuple(results)))
+
+    def _aggregated_item(self) -> list[TriplePattern | Test | Bind]:
+        token = self._tokens[self._at]
+        if token[1].upper() in ("NOT", "AGGREGATE"):
+            hint = "Move it to the body of a rule of its own, and aggregate over that rule's head."
+            self._fail("K207", f"{token[1].upper()} inside AGGREGATE: atoms, FILTER and BIND stand there", token, hint)
+        found: list[BodyItem] = []
+        self._item(found)
+        return [item for item in found if not isinstance(item, Not | Aggregate)]
+
+    def _aggregate_bind(self) -> list[tuple[Variable, AggregateCall]]:
+        """`BIND COUNT(DISTINCT ?v) AS ?n`; nothing where the expression was wrong."""
+        tokens = self._tokens
+        self._at += 1
+        kind, text, _ = token = tokens[self._at]
+        function = text.upper()
+        if kind != _WORD or function not in _FUNCTIONS:
+            hint = did_you_mean(function, _FUNCTIONS) if kind == _WORD else ""
+            self._fail("K201", f"expected an aggregate, found {text}", token, hint or f"They are {', '.join(_FUNCTIONS)}.")
+        self._at += 1
+        begin = self._at + 1
+        opened, closed = self._brackets()
+        end = self._at
+        distinct = tokens[begin][1].upper() == "DISTINCT"
+        start = tokens[begin][2] + len(tokens[begin][1]) if distinct else opened[2] + 1
+        argument: Expression | None = None
+        if tokens[begin + distinct][1] == "*" and begin + distinct + 2 == end:
+            if function != "COUNT":
+                self._fail("K201", f"{function} of * has no meaning", tokens[begin + distinct], f"Write {function}(?v), or COUNT(*).")
+        else:
+            argument = self._expression(start, closed[2])
+        if tokens[self._at][1].upper() != "AS":
+            self._unexpected("`AS ?variable`", "Write BIND COUNT(?y) AS ?n.")
+        self._at += 1
+        variable = self._expect(_VARIABLE, "a variable")[1][1:]
+        whole = tokens[begin + distinct][1] == "*" and begin + distinct + 2 == end
+        return [(variable, AggregateCall(function, distinct, argument))] if whole or argument is not None else []
 
     def _check_local(self, quantified: Token) -> None:
         """A variable of `NOT EXISTS` is its own: it may not occur outside."""
@@ -328,7 +389,7 @@ class _Parser(Reader):
             if followed[0] == Kind.OPERATOR and followed[1]:
                 self._fail("K201", f"{text} {followed[1]} … is no atom", token, f"Write FILTER({text} {followed[1]} …).")
             self._fail("K201", f"{text} cannot be a class or a predicate here", token, f"Write [?x, {text}, ?y], or [?x, a, {text}].")
-        if kind == _WORD and head and text.upper() in ("FILTER", "BIND", "NOT"):
+        if kind == _WORD and head and text.upper() in ("FILTER", "BIND", "NOT", "AGGREGATE"):
             self._fail("K201", f"{text.upper()} in a head", token, "Conditions stand behind `:-`.")
         if kind == _WORD and text.upper() in _UNSUPPORTED:
             self._fail(*self._unsupported(token))

@@ -15,11 +15,11 @@ from pyarrow import RecordBatch  # type: ignore[import-untyped]
 
 from dotr.diagnostics import Refused
 from dotr.engine.instants import merge
+from dotr.engine.stage_one import Asked
 from dotr.io.records import Traced
-from dotr.knowledge.clashes import Clash
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Micros
-from dotr.runtimes.letters import clashing
+from dotr.runtimes.letters import clashing, why_rejected
 from dotr.runtimes.spark.compiled import input_of, program_of, uncollected
 from dotr.runtimes.spark.inputs import judge
 from dotr.runtimes.spark.job import Job
@@ -27,7 +27,7 @@ from dotr.runtimes.spark.rows import Kind, Line, counts_payload, dead_payload, i
 from dotr.runtimes.spark.stepping import Instants, chunk_payload
 from dotr.runtimes.spark.tasks import Task
 from dotr.runtimes.spark.trouble import Carried, marked
-from dotr.runtimes.totals import Totals
+from dotr.runtimes.totals import Totals, over_limit
 
 TOLD: Final = 3
 """How many inconsistent instants a user is told of."""
@@ -49,7 +49,7 @@ def task_lines(job: Job, task: Task) -> list[Line]:
     dead: list[DeadLetter] = []
     program = program_of(job)
     for stretch in task.stretches:
-        judge(input_of(job, stretch.input), stretch, task.after, task.until, elements, dead, trace=program.stage_one.rejects)
+        judge(input_of(job, stretch.input), stretch, task.after, task.until, elements, dead, trace=program.stage_one.may_reject)
     elements.sort(key=itemgetter(0))
     ask, deliver = program.stage_one.facts, program.router(job.buckets).facts
     chunks: list[dict[int, Instants]] = [{} for _ in range(job.layers)]
@@ -66,11 +66,11 @@ def task_lines(job: Job, task: Task) -> list[Line]:
         start = end
         if asked.clashes:
             inconsistent += 1
-            if asked.rejected:
-                dead += _rejected(together, asked.clashes)
-                continue
-            if len(contradictory) < TOLD:
-                contradictory.append((time, clashing(asked.clashes)))
+        if asked.rejected:
+            dead += _rejected(time, together, asked, job)
+            continue
+        if asked.clashes and len(contradictory) < TOLD:
+            contradictory.append((time, clashing(asked.clashes)))
         times.append(time)
         counted_elements += len(together)
         if asked.facts:
@@ -98,9 +98,10 @@ def task_lines(job: Job, task: Task) -> list[Line]:
     return lines
 
 
-def _rejected(elements: Sequence[Element], found: Sequence[Clash]) -> Iterator[DeadLetter]:
-    """The dead letters of an inconsistent instant's elements."""
-    why = f"its instant is inconsistent ({clashing(found)})"
+def _rejected(time: Micros, elements: Sequence[Element], asked: Asked, job: Job) -> Iterator[DeadLetter]:
+    """The dead letters of an instant's elements."""
+    reason, why = why_rejected(asked)
     for element in elements:
-        assert isinstance(element, Traced)
-        yield element.letter(Reason.INCONSISTENT, why)
+        if not isinstance(element, Traced):
+            raise over_limit(asked.exceeded, time, job.clock)
+        yield element.letter(reason, why)

@@ -92,9 +92,9 @@ DATALOG: tuple[Explained, ...] = (
     _datalog(
         "K207",
         "Not part of this Datalog",
-        "Aggregates, SKOLEM and conditions inside NOT are refused.",
-        "Write aggregates as clauses of a temporal rule.",
-        "K207_aggregate",
+        "SKOLEM is refused, and so is what NOT and AGGREGATE cannot hold: conditions inside NOT, NOT and AGGREGATE inside AGGREGATE.",
+        "Write a rule of its own for what is negated or aggregated.",
+        "K207_filter_in_not",
     ),
     _datalog("K208", "A bracket or a string is not closed", "It has no end.", "Close it."),
     _datalog(
@@ -131,11 +131,44 @@ DATALOG: tuple[Explained, ...] = (
         _rule("[?x, :twice, ?y] :- [?x, :val, ?v], BIND(?w * 2 AS ?y) ."),
     ),
     Explained(
-        "K304",
-        "NOT is not evaluated yet",
-        "Negation in Datalog is part of the language, and this release does not run it.",
-        "Put FILTER NOT EXISTS into the query that uses the result.",
-        _rule(":Working(?x) :- :Sensor(?x), NOT :Broken(?x) ."),
+        "K305",
+        "An AGGREGATE asks for a variable that nothing in it binds",
+        "Groups and results are made of the solutions of the atoms inside.",
+        "Bind the variable by an atom inside the AGGREGATE.",
+        _rule(":size[?room, ?n] :- AGGREGATE(:in[?x, ?y] ON ?room BIND COUNT(?x) AS ?n) ."),
+    ),
+    Explained(
+        "K306",
+        "A variable of an AGGREGATE occurs outside of it",
+        "A variable inside an AGGREGATE that it does not group by is its own; what it computes is known outside alone.",
+        "Group by the variable, or rename one of the two.",
+        _rule(":size[?room, ?n] :- :Sensor(?x), AGGREGATE(:in[?x, ?room] ON ?room BIND COUNT(?x) AS ?n) ."),
+    ),
+    Explained(
+        "K307",
+        "Recursion through NOT or AGGREGATE",
+        "What is negated or aggregated must be settled first, and here it depends on what follows from it. Atoms depend on the rules whose "
+        "heads have their predicate (and object: a class is told from another); a variable stands for any.",
+        "Derive what is negated by rules that do not depend on what they conclude.",
+        _rule(":Free(?x) :- :Room(?x), NOT :Taken(?x) .\n:Taken(?x) :- :Room(?x), :booked[?x, ?by], NOT :Free(?x) ."),
+    ),
+    Explained(
+        "K308",
+        "The background never ends",
+        "The closed background has more triples than 2 million, and a hundred for each loaded: most likely a rule computes ever new terms.",
+        "Bound what the rule computes by a FILTER.",
+        Told(
+            "K308 the background: more than 2,000,300 triples\n"
+            "A rule that computes new terms (BIND) from its own conclusions may never end: bound it by a FILTER."
+        ),
+    ),
+    Explained(
+        "K309",
+        "An instant holds too much",
+        "An instant has more than a million triples, given and derived, though no rule computes terms: where one does, the elements of "
+        "such an instant are dead letters (`limit`), and the run goes on.",
+        "Divide the elements, or the rules that derive so much.",
+        Told("K309 the instant 12: more than 1,000,000 triples\nDivide its elements, or the rules that derive so much."),
     ),
     Explained(
         "K401",

@@ -1,0 +1,125 @@
+"""Which triples decide over NOT and AGGREGATE: the atoms inside them, found by predicate and object.
+
+A triple that comes or goes and matches such an atom can make a negation false or true, or change a group. Nothing else can: an instant
+that touches no watched atom changes no static conclusion.
+Cost: of asking, the predicates of what came and went, and the triples of those that are watched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dotr.knowledge.below import Lookup, Model, groups, matches
+from dotr.knowledge.derivations import Derivation, derivation, matched
+from dotr.knowledge.joins import Row
+from dotr.knowledge.ordering import variables
+from dotr.knowledge.safety import bound_by
+from dotr.knowledge.triples import TripleIndex
+from dotr.model.algebra import Const, TriplePattern
+from dotr.model.datalog import Aggregate, DatalogRule, Not
+from dotr.model.terms import Term, Triple, Variable
+
+
+@dataclass(frozen=True, eq=False)
+class Asking:
+    """A NOT or an AGGREGATE in the body of a rule. `names` are what tells its cases apart: the variables that it shares with the rule, or
+    the keys."""
+
+    rule: DatalogRule
+    stratum: int
+    number: int
+    item: Not | Aggregate
+
+    @cached_property
+    def names(self) -> tuple[Variable, ...]:
+        if isinstance(self.item, Aggregate):
+            return self.item.keys
+        outer = bound_by(self.rule.body)
+        return tuple(name for name in variables(self.item) if name in outer)
+
+    @cached_property
+    def derive(self) -> Derivation:
+        """The rule from a case: the terms of `names`, and of an aggregate's results."""
+        if isinstance(self.item, Not):
+            return derivation(self.rule, self.stratum, self.names)
+        return derivation(self.rule, self.stratum, (*self.names, *(name for name, _ in self.item.results)), self.number)
+
+    @cached_property
+    def _groups(self) -> Lookup:
+        assert isinstance(self.item, Aggregate)
+        return groups(self.item, self.item.keys)
+
+    def results(self, model: Model, case: Row) -> list[Row]:
+        """What an aggregate makes of a group: one row, or none."""
+        return self._groups(model, *case)
+
+
+@dataclass(frozen=True, eq=False)
+class Watch:
+    """An atom inside a NOT or an AGGREGATE."""
+
+    asking: Asking
+    atom: TriplePattern
+    number: int
+
+    @cached_property
+    def _cases(self) -> Lookup:
+        return matches(self.asking.item.body, variables(self.atom), self.asking.names, self.number)
+
+    def cases(self, triple: Triple, model: Model) -> list[Row]:
+        """The cases that a triple may decide over, where the other atoms hold in a model; each once."""
+        terms = matched(self.atom, triple)
+        return [] if terms is None else list(dict.fromkeys(self._cases(model, *terms.values())))
+
+
+class Watches:
+    """The watched atoms of some rules."""
+
+    def __init__(self, rules: Iterable[tuple[DatalogRule, int]]) -> None:
+        self._narrow: dict[Term, dict[Term | None, list[Watch]]] = {}
+        self._wide: list[Watch] = []
+        for rule, stratum in rules:
+            for number, item in enumerate(rule.body):
+                if isinstance(item, Not | Aggregate):
+                    self._add(Asking(rule, stratum, number, item))
+
+    def _add(self, asking: Asking) -> None:
+        for number, atom in enumerate(asking.item.body):
+            if isinstance(atom, TriplePattern):
+                watch = Watch(asking, atom, number)
+                if isinstance(atom.predicate, Const):
+                    object = atom.object.term if isinstance(atom.object, Const) else None
+                    self._narrow.setdefault(atom.predicate.term, {}).setdefault(object, []).append(watch)
+                else:
+                    self._wide.append(watch)
+
+    @property
+    def predicates(self) -> frozenset[Term] | None:
+        """The predicates of the watched atoms; None: any."""
+        return None if self._wide else frozenset(self._narrow)
+
+    def touched_by(self, triples: TripleIndex) -> Iterator[tuple[Watch, Triple]]:
+        """The watched atoms that triples may match, with the triples."""
+        for predicate, by_object in triples.by_object.items():
+            places = self._narrow.get(predicate)
+            if places is not None:
+                yield from _touched(places, predicate, by_object, triples)
+        if self._wide:
+            for triple in triples.visible():
+                for watch in self._wide:
+                    yield watch, triple
+
+
+def _touched(
+    places: Mapping[Term | None, Sequence[Watch]], predicate: Term, by_object: Mapping[Term, Sequence[Term]], triples: TripleIndex
+) -> Iterator[tuple[Watch, Triple]]:
+    for watch in places.get(None, ()):
+        for triple in triples.match(None, predicate, None):
+            yield watch, triple
+    for object in places if len(places) < len(by_object) else by_object:
+        if object is not None and object in places and object in by_object:
+            for watch in places[object]:
+                for subject in by_object[object]:
+                    yield watch, (subject, predicate, object)

@@ -1,0 +1,207 @@
+"""Programs with NOT and AGGREGATE: the closure of every instant is the perfect model of background and instant, computed from scratch; and
+queries over it are answered as over that model.
+
+Programs are the same on every run; `DOTR_EXAMPLES=5000` looks at that many new ones.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from dotr.diagnostics import Refused
+from dotr.knowledge.closure import Closure
+from dotr.knowledge.entailment import Entailment, rule_set
+from dotr.knowledge.knowledge import Knowledge, check_safety
+from dotr.knowledge.strata import strata
+from dotr.knowledge.triples import TripleIndex, is_hidden
+from dotr.model.algebra import AggregateCall, Bgp, Call, Const, Exists, Filter, LeftJoin, Pattern, Select, Slot, TriplePattern, Var
+from dotr.model.datalog import Aggregate, Bind, BodyItem, DatalogRule, Not, Test
+from dotr.model.terms import OWL, RDF_TYPE, RDFS, XSD, Term, Triple, iri, literal
+from dotr.queries import plan
+from tests.oracle.algebra import select
+from tests.oracle.closure import close, stratified
+
+EXAMPLES = os.environ.get("DOTR_EXAMPLES")
+NODES = ["<a>", "<b>", "<c>"]
+NUMBERS = [literal(str(n), XSD + "integer") for n in range(3)]
+CLASSES = [f"<C{n}>" for n in range(6)]
+PROPERTIES = [f"<p{n}>" for n in range(6)]
+SUBCLASS, SAME, DOMAIN = iri(RDFS + "subClassOf"), iri(OWL + "sameAs"), iri(RDFS + "domain")
+STRATA = 3
+"""A class or property ends in a number: twice the stratum that derives it, or one more."""
+
+
+class Author:
+    """Writes random stratified programs, most of whose rules can fire."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def chance(self, share: float) -> bool:
+        return self.random.random() < share
+
+    def term(self, names: Sequence[str], constants: Sequence[Term]) -> Slot:
+        return Const(self.random.choice(constants)) if self.chance(0.06) else Var(self.random.choice(names))
+
+    def atom(self, most: int, names: Sequence[str], first: str, *, least: int = 0, wide: float = 0.0) -> TriplePattern:
+        """An atom of what strata from `least` to `most` derive, about a variable."""
+        number = self.random.randint(2 * least, 2 * most + 1)
+        subject = self.term([first], NODES)
+        if self.chance(wide):
+            return TriplePattern(subject, Var("e"), self.term(names, NODES))
+        if self.chance(0.5):
+            return TriplePattern(subject, Const(RDF_TYPE), Const(CLASSES[number]))
+        return TriplePattern(subject, Const(PROPERTIES[number]), self.term(names, [*NODES, *NUMBERS]))
+
+    def aggregate(self, most: int) -> Aggregate:
+        body: list[TriplePattern | Test | Bind] = [TriplePattern(Var("x"), Const(self.random.choice(PROPERTIES[: 2 * most + 2])), Var("v"))]
+        inner = ["x", "v"]
+        if self.chance(0.4):
+            body.append(self.atom(most, ["v", "u"], self.random.choice(inner)))
+            inner = sorted({s.name for a in body if isinstance(a, TriplePattern) for s in (a.subject, a.object) if isinstance(s, Var)})
+        if self.chance(0.2):
+            body.append(Test(Call("!=", (Var("v"), Const(self.random.choice([*NODES, *NUMBERS]))))))
+        if self.chance(0.1):
+            body.append(Bind(Call("+", (Var("v"), Const(NUMBERS[1]))), "t"))
+            inner.append("t")
+        results = []
+        for result in ["n", "m"][: 1 + self.chance(0.2)]:
+            function = self.random.choice(["COUNT", "COUNT", "SUM", "MIN", "MAX", "AVG"])
+            argument = None if function == "COUNT" and self.chance(0.5) else Var(self.random.choice(inner))
+            results.append((result, AggregateCall(function, self.chance(0.3), argument)))
+        keys = self.random.choice([("x",), ("x",), ("v",), ("x", "v"), ()])
+        return Aggregate(tuple(body), keys, tuple(results))
+
+    def rule(self) -> DatalogRule:
+        stratum = self.random.choice([0, 1, 1, 1, 2, 2])
+        names = ["x", "y"]
+        body: list[BodyItem] = [self.atom(max(0, stratum - 1) if self.chance(0.6) else stratum, names, "x", wide=0.05)]
+        if self.chance(0.3):
+            body.append(self.atom(stratum, [*names, "z"], self.random.choice(names), wide=0.05))
+        numbers = []
+        if stratum and self.chance(0.35):
+            aggregate = self.aggregate(stratum - 1)
+            if self.chance(0.3):
+                body.clear()
+            body.append(aggregate)
+            numbers = [name for name, _ in aggregate.results]
+            if self.chance(0.3):
+                body.append(Test(Call(self.random.choice([">", "<", "="]), (Var("n"), Const(NUMBERS[1])))))
+        if stratum and (not numbers or self.chance(0.2)):
+            for _ in range(self.random.choice([1, 1, 1, 2])):
+                atoms = [self.atom(stratum - 1, [*names, "o"], "x")]
+                if self.chance(0.3):
+                    atoms.append(self.atom(stratum - 1, names, self.random.choice(["x", "o"])))
+                body.append(Not(tuple(atoms)))
+        if numbers and self.chance(0.6):
+            head = TriplePattern(
+                self.term(["x"], NODES), Const(PROPERTIES[2 * stratum + self.chance(0.5)]), Var(self.random.choice(numbers))
+            )
+        else:
+            head = self.atom(stratum, names, "x", least=stratum)
+        self.random.shuffle(body)
+        return DatalogRule(f"r{self.random.randint(0, 99)}", (head,), tuple(body))
+
+    def program(self) -> list[DatalogRule]:
+        program: list[DatalogRule] = []
+        wanted = self.random.randint(2, 8)
+        for _ in range(4 * wanted):
+            rule = self.rule()
+            if len(program) < wanted and not check_safety(rule) and is_stratified([*program, rule]):
+                program.append(rule)
+        return program
+
+    def graph(self, least: int, most: int) -> list[Triple]:
+        found = []
+        for _ in range(self.random.randint(least, most)):
+            number = self.random.choice([0, 1, 0, 1, 0, 1, 2, 3, 4, 5])
+            subject = self.random.choice(NODES)
+            if self.chance(0.5):
+                found.append((subject, RDF_TYPE, CLASSES[number]))
+            else:
+                found.append((subject, PROPERTIES[number], self.random.choice([*NODES, *NUMBERS])))
+        return list(dict.fromkeys(found))
+
+    def schema(self, most: int) -> list[Triple]:
+        found = []
+        for _ in range(self.random.randint(0, most)):
+            c, d, p = self.random.choice(CLASSES), self.random.choice(CLASSES), self.random.choice(PROPERTIES)
+            found.append(self.random.choice([(c, SUBCLASS, d), (c, SUBCLASS, d), (p, DOMAIN, c), (NODES[0], SAME, NODES[1])]))
+        return list(dict.fromkeys(found))
+
+    def query(self) -> Select:
+        names = ["x", "y"]
+        pattern: Pattern = Bgp(tuple(self.atom(STRATA - 1, names, "x", wide=0.05) for _ in range(self.random.choice([1, 1, 2]))))
+        other = Bgp((self.atom(STRATA - 1, ["x", "z"], "x"),))
+        match self.random.randint(0, 5):
+            case 0:
+                pattern = Filter(pattern, (Exists(other, negated=self.chance(0.7)),))
+            case 1:
+                pattern = LeftJoin(pattern, other, None)
+            case _:
+                pass
+        return Select(("x", "y", "z"), pattern, self.chance(0.3))
+
+
+def is_stratified(program: list[DatalogRule]) -> bool:
+    try:
+        strata(program)
+    except Refused:
+        return False
+    return True
+
+
+def consistent(index: TripleIndex) -> bool:
+    forward = [(s, p, o) for p, ends in index.by_subject.items() for s, others in ends.items() for o in others]
+    backward = [(s, p, o) for p, ends in index.by_object.items() for o, others in ends.items() for s in others]
+    return sorted(forward) == sorted(backward) == sorted(index.triples) == sorted(index) and len(index) == len(forward)
+
+
+def visible(index: TripleIndex) -> set[Triple]:
+    return {triple for triple in index if not is_hidden(triple[1])}
+
+
+def check(seed: int, entailment: Entailment) -> list[Closure]:
+    """One program over several instants in a row."""
+    author = Author(seed)
+    program = author.program()
+    assert strata(program) == stratified(program)
+    background = author.graph(4, 14) + ([] if entailment is Entailment.NONE else author.schema(3))
+    knowledge = Knowledge.load(background, [*rule_set(entailment), *program])
+    static = close(background, program, entailment.value)
+    assert visible(knowledge.background) == static
+    plans = [plan(author.query(), knowledge.background) for _ in range(3)]
+    closures = []
+    for number in range(3):
+        instant = author.graph(0, 5) + (author.schema(1) if number == 1 and entailment is not Entailment.NONE else [])
+        closure = knowledge.close(instant)
+        model = close([*background, *instant], program, entailment.value)
+        known = visible(closure.background) | visible(closure.new)
+        assert known == model, (seed, number, "missing", model - known, "too much", known - model)
+        assert visible(closure.background).isdisjoint(visible(closure.new))
+        assert set(closure.removed or ()) == {t for t in knowledge.background if t not in closure.background}
+        assert consistent(closure.background)
+        assert consistent(closure.new)
+        for asked in plans:
+            expected = Counter(tuple(s.get(name) for name in asked.select.projection) for s in select(asked.select, model))
+            assert Counter(asked.at(closure)) == expected, (seed, number, asked.select)
+        closures.append(closure)
+    assert visible(knowledge.background) == static
+    return closures
+
+
+@pytest.mark.parametrize("chunk", range(4))
+@pytest.mark.parametrize("entailment", Entailment, ids=lambda entailment: entailment.value)
+def test_closure_is_the_perfect_model(entailment: Entailment, chunk: int) -> None:
+    count = 100 if entailment is Entailment.NONE else 30
+    seeds = range(chunk * count, (chunk + 1) * count)
+    if EXAMPLES:
+        first = random.SystemRandom().randrange(10**9)
+        seeds = range(first, first + int(EXAMPLES))
+    closures = [closure for seed in seeds for closure in check(seed, entailment)]
+    assert sum(closure.removed is not None for closure in closures) > len(closures) / 25
