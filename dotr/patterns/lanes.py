@@ -46,7 +46,8 @@ class Lane(list[Happened]):
 
 
 class _BlockLane(Lane, Generic[Rank]):
-    """The greatest rank (or, with `least`, the least) of every block of 2^k events that begins at a multiple of 2^k, for every k."""
+    """The greatest rank (or, with `least`, the least) of every block of 2^k events that begins at a multiple of 2^k, for every k up to
+    that of which there is one block at most."""
 
     __slots__ = ("_least", "_levels")
 
@@ -163,7 +164,7 @@ class SkipLane(_BlockLane[float]):
         levels, level = self._levels, 0
         while i > 0:
             # Blocks of this level end at i: go up where the one before is a right half, look into it otherwise.
-            if i & 1 or level + 1 == len(levels):
+            if i & 1:
                 i -= 1
                 if levels[level][i] > bound:
                     while level:
@@ -193,7 +194,7 @@ class SkipLane(_BlockLane[float]):
                         i += 1
                 return i
             i += 1
-            while level + 1 < len(levels) and not i & 1 and i >> 1 < len(levels[level + 1]):
+            while not i & 1 and i >> 1 < len(levels[level + 1]):
                 i >>= 1
                 level += 1
             while level and i >= len(levels[level]):

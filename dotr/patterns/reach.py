@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, assert_never
 
-from dotr.model.rules import Aggregate, Between, Choose, Clause, Role, Rule, Window
+from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Role, Rule, Window
 from dotr.model.terms import Label
 from dotr.model.time import Micros
 
@@ -36,9 +36,7 @@ def scope_of(clause: Clause) -> Window | Between:
     match clause:
         case Choose():
             return clause.window
-        case Aggregate():
-            return clause.scope
-        case _:
+        case Absent() | Aggregate():
             return clause.scope
 
 
@@ -74,8 +72,3 @@ def chain(rule: Rule, clause: Clause) -> tuple[Clause, ...]:
         if label == rule.anchor.label:
             return tuple(found)
         found.append(by_label[label])
-
-
-def retention(rule: Rule) -> Micros:
-    """How long the rule needs what it reads: its longest chain of windows, or its anchor's delay."""
-    return max(0, *(reach.far for reach in reaches(rule)))

@@ -236,14 +236,12 @@ class DistinctLane(Lane):
         """`count`, `sum` or `avg` of the distinct values from `now - far` to `now - near`; `now` never goes back."""
         i, j = self.stretch(now - far, now - near)
         follower = self._followers.get((near, far))
-        if follower is None or i < follower.i or j < follower.j:
+        if follower is None:
             follower = self._followers[near, far] = _Follower(self._position, i)
         follower.move(self, i, j)
         number = len(follower.counts)
         if function == "COUNT":
             return write(number)
-        if function == "AVG" and not number:
-            return None
         kinds = follower.kinds
         if follower.odd:
             return aggregate_terms(function, True, list(follower.counts))
