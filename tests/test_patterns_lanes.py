@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from math import nan
+from math import inf, nan, nextafter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dotr.expressions import VALUES
+from dotr.expressions import VALUES, write
 from dotr.expressions.operators import to_double
 from dotr.expressions.values import NUMERIC
 from dotr.model.terms import XSD, Term, literal
 from dotr.patterns.happened import Happened
 from dotr.patterns.lanes import Lane, OrderLane, SkipLane
 from dotr.patterns.store import trim
-from dotr.patterns.sums import DistinctLane, SumLane, aggregate_terms
+from dotr.patterns.sums import DistinctLane, SumLane, aggregate_terms, rounded_once
+
+
+def integer(text: str) -> Term:
+    return literal(text, XSD + "integer")
+
+
+def double(text: str) -> Term:
+    return literal(text, XSD + "double")
+
+
+def single(text: str) -> Term:
+    return literal(text, XSD + "float")
+
+
+def decimal(text: str) -> Term:
+    return literal(text, XSD + "decimal")
+
 
 INTEGERS = [literal(text, XSD + "integer") for text in ("0", "1", "01", "-7", "16777217", "1" + "0" * 400)]
 DECIMALS = [literal(text, XSD + "decimal") for text in ("0.1", "0.10", "-2.5", "1000000000000000000000000000000.000000000000000001")]
@@ -96,3 +114,176 @@ def test_trimming_keeps_what_is_not_expired() -> None:
     assert len(lane) == 300 - 128
     assert lane[bisect_left(lane, (150,))][0] == 150
     assert lane.sum(150, 299) == literal("150", XSD + "integer")
+
+
+class Counted(float):
+    """A bound that counts what it is compared with."""
+
+    compared = 0
+
+    def __lt__(self, other: float) -> bool:
+        Counted.compared += 1
+        return float(self) < other
+
+    def __neg__(self) -> Counted:
+        return Counted(-float(self))
+
+
+def skip_lane(numbers: list[int], below: bool) -> SkipLane:
+    lane = SkipLane(0, below)
+    for time, number in enumerate(numbers):
+        lane.append(Happened(time, 0, (literal(str(number), XSD + "integer"),)))
+        if lane.made:
+            lane.note(lane[-1])
+    return lane
+
+
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@given(st.lists(st.integers(0, 9), max_size=40), st.sampled_from([0.5, 6.5, 8.5, 9.5]), st.booleans(), st.integers(0, 3))
+def test_skipping_comes_to_the_very_next_event_above(numbers: list[int], bound: float, below: bool, dropped: int) -> None:
+    signed = [-number for number in numbers] if below else numbers
+    lane = skip_lane(signed[: len(signed) // 2], below)
+    bound = -bound if below else bound
+    made = [lane.made]
+    lane.before(0, bound)
+    assert [*made, lane.made] == [False, True]
+    for time, number in enumerate(signed[len(signed) // 2 :], len(lane)):
+        lane.append(Happened(time, 0, (literal(str(number), XSD + "integer"),)))
+        lane.note(lane[-1])
+    if len(lane) >= 1 << dropped:
+        lane.drop(1 << dropped)
+        numbers = numbers[1 << dropped :]
+    above = [place for place, number in enumerate(numbers) if number > abs(bound)]
+    for i in range(len(numbers) + 1):
+        assert lane.before(i, bound) == max((place for place in above if place < i), default=-1)
+        assert lane.after(i, bound) == min((place for place in above if place >= i), default=len(lane))
+
+
+def test_skipping_looks_at_few() -> None:
+    for below in (False, True):
+        lane = skip_lane([0] * 5 + [9 - 18 * below] + [0] * 1018, below)
+        for start in (0, 1, 5, 6, 7, 511, 512, 1000, 1023, 1024):
+            Counted.compared = 0
+            assert lane.before(start, Counted(5 - 10 * below)) == (5 if start > 5 else -1)
+            assert lane.after(start, Counted(5 - 10 * below)) == (5 if start <= 5 else 1024)
+            assert Counted.compared <= 2 * 20
+    assert skip_lane([1] * 4, False).after(2, 0.5) == 2
+
+
+def test_what_no_number_or_no_more_than_the_bound_is_passed_over() -> None:
+    lane = SkipLane(0, False)
+    for event in numbered(['"a"', DOUBLES[0], literal("NaN", XSD + "double")], [0, 1, 2]):
+        lane.append(event)
+    beyond = nextafter(1.0, inf)
+    assert (lane.after(0, 1.0), lane.before(3, 1.0)) == (1, 1)
+    assert (lane.after(0, beyond), lane.before(3, beyond)) == (3, -1)
+    pairs = SkipLane(0, False)
+    for event in numbered([DOUBLES[0]] * 4, [0] * 4):
+        pairs.append(event)
+    assert (pairs.after(0, beyond), pairs.before(4, beyond)) == (4, -1)
+    mixed = SkipLane(0, False)
+    for event in numbered([double("2"), DOUBLES[0], DOUBLES[0], double("2")], [0] * 4):
+        mixed.append(event)
+    assert (mixed.after(1, beyond), mixed.after(2, beyond), mixed.before(3, beyond), mixed.before(2, beyond)) == (3, 3, 0, 0)
+
+
+def test_floats_are_never_passed_over() -> None:
+    """0.7 as a float is less than 0.7, and equal to it where the two are compared as floats."""
+    lane = SkipLane(0, False)
+    lane.append(Happened(0, 0, (literal("0.7", XSD + "float"),)))
+    assert (lane.after(0, 0.7), lane.before(1, 0.7)) == (0, 0)
+
+
+def test_trimming_skips_nothing() -> None:
+    for asked in (False, True):
+        lane = skip_lane([number % 100 for number in range(300)], False)
+        if asked:
+            assert lane.after(0, 98.5) == 99
+        trim(lane)
+        assert len(lane) == 300 - 128
+        assert lane[0][0] == 128
+        assert (lane.after(0, 98.5), lane.after(72, 98.5), lane.before(71, 98.5), lane.before(170, 98.5)) == (71, 171, -1, 71)
+
+
+GREAT, LONG = integer("1" + "0" * 400), decimal("1" + "0" * 999_998)
+SUMS: list[tuple[list[Term], Term | None, Term | None]] = [
+    ([GREAT, double("1")], double("INF"), double("INF")),
+    ([double("1"), integer("-1" + "0" * 400)], double("-INF"), double("-INF")),
+    ([GREAT, single("1")], single("INF"), single("INF")),
+    ([integer("-1" + "0" * 39), single("1")], single("-INF"), single("-INF")),
+    ([single("3e38"), single("3e38"), single("-3e38")], single("3.0E38"), single("1.0E38")),
+    ([single("3e38"), single("2.9e38")], single("INF"), single("INF")),
+    ([single("3e38"), double("1e308")], double("1.0E308"), double("5.0E307")),
+    ([single("1"), double("INF")], double("INF"), double("INF")),
+    ([single("1"), single("-INF")], single("-INF"), single("-INF")),
+    ([double("INF"), single("-INF"), integer("1")], double("NaN"), double("NaN")),
+    ([double("NaN"), integer("1")], double("NaN"), double("NaN")),
+    ([double("1e308"), double("1.5e308")], double("INF"), double("INF")),
+    ([double("-1e308"), double("-1.5e308")], double("-INF"), double("-INF")),
+    ([double("1e308"), double("1.5e308"), double("-1.5e308")], double("1.0E308"), double("3.3333333333333333E307")),
+    ([double("1e16"), double("1"), double("-1e16"), double("5e-324")], double("1.0E0"), double("2.5E-1")),
+    ([integer("16777217"), single("1")], single("1.6777218E7"), single("8388609")),
+    ([decimal("0.1"), single("0.25")], single("3.5E-1"), single("0.175")),
+    ([integer("1"), decimal("2.5")], decimal("3.5"), decimal("1.75")),
+    ([decimal("1.5"), decimal("2.5")], decimal("4"), decimal("2")),
+    ([integer("1"), integer("2")], integer("3"), decimal("1.5")),
+    ([integer("1"), '"a"'], None, None),
+    ([double("1"), "<a>"], None, None),
+    ([LONG, decimal("0.01")], None, None),
+    ([decimal("0.01"), LONG, integer("1")], None, None),
+]
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+@pytest.mark.parametrize(("terms", "total", "mean"), SUMS, ids=range(len(SUMS)))
+def test_sums_and_averages(terms: list[Term], total: Term | None, mean: Term | None, asked_before: bool) -> None:
+    """Each alone, then between values that must leave no trace in it."""
+    mean = mean and write(VALUES[mean])
+    lane, distinct = SumLane(0), DistinctLane(0)
+    noise = [double("1e300"), single("1e30"), integer("7"), double("INF"), '"x"', decimal("0.5")]
+    for time, some in enumerate((noise, terms, noise)):
+        for term in some:
+            for each in (lane, distinct):
+                each.append(Happened(time, 0, (term,)))
+            if asked_before:
+                lane.sum(time, time)
+                distinct.distinct("SUM", time, 0, 0)
+        if time == 1:
+            assert (lane.sum(1, 1), lane.avg(1, 1)) == (total, mean)
+            if len(set(terms)) == len(terms):
+                assert (distinct.distinct("SUM", 1, 0, 0), distinct.distinct("AVG", 1, 0, 0)) == (total, mean)
+    assert (lane.sum(1, 1), lane.avg(1, 1)) == (total, mean)
+    lane.drop(len(noise))
+    assert (lane.sum(1, 1), lane.avg(1, 1)) == (total, mean)
+    assert (lane.sum(5, 9), lane.avg(5, 9)) == (integer("0"), None)
+
+
+def test_rounding_once() -> None:
+    assert (rounded_once(1 << 3000), rounded_once(-(1 << 3000)), rounded_once(0), rounded_once(-(3 << 1074))) == (inf, -inf, 0.0, -3.0)
+
+
+def test_distinct_values_are_followed_as_a_window_moves() -> None:
+    """One value in and out again, events dropped behind the window and inside it, and two windows of one lane."""
+    lane = DistinctLane(0)
+    values = [integer(str(n)) for n in (1, 2, 1, 3, 3, 1, 5, 2, 1, 4, 4, 4, 1, 2, 2, 7)]
+    begin = 0
+    for now, value in enumerate(values):
+        lane.append(Happened(now, 0, (value,)))
+        for near, far in ((0, 3), (1, 3), (2, 5)):
+            inside = [values[n] for n in range(max(begin, now - far), now - near + 1)]
+            for function in ("COUNT", "SUM", "AVG"):
+                assert lane.distinct(function, now, near, far) == aggregate_terms(function, True, inside)
+        if now in (6, 9, 13):
+            lane.drop(4)
+            begin += 4
+    followed = lane._followers[0, 3]
+    assert (followed.i, followed.j, sum(followed.counts.values())) == (0, 4, 4)
+
+
+def test_a_window_that_is_asked_again_is_followed_and_not_gone_through_anew() -> None:
+    lane = DistinctLane(0)
+    for now in range(20):
+        lane.append(Happened(now, 0, (integer(str(now)),)))
+        before = lane._followers.get((0, 5))
+        lane.distinct("COUNT", now, 0, 5)
+        assert before is None or lane._followers[0, 5] is before

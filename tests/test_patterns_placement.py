@@ -15,10 +15,11 @@ from dotr.model.rules import Rule
 from dotr.model.stream import Element
 from dotr.model.terms import RDF_TYPE, XSD, Triple, literal
 from dotr.model.time import Clock
+from dotr.patterns import placement
 from dotr.patterns.layout import Layout, lay_out
 from dotr.patterns.operator import Operator
-from dotr.patterns.partition import Anywhere, Keyed, Single, partitioning
-from dotr.patterns.reach import reaches, retention
+from dotr.patterns.partition import Anywhere, Keyed, Single, bucket, bucket_of_all, carried, keyed, partitioning
+from dotr.patterns.reach import reaches
 from tests.oracle.temporal import Output
 from tests.running import outputs, partitioned
 
@@ -97,6 +98,45 @@ def test_an_anchor_without_its_key_fires_what_only_negates_and_aggregates() -> N
     assert said(found) == [(2, "R", values[0]), (2, "R", values[1]), (2, "S", values[2]), (2, "S", values[3]), (2, "S", values[4])]
 
 
+def test_a_rule_without_a_key_says_why() -> None:
+    loose = rule("from A and last B [ FILTER(?r = A.?r) ] within 5 s from A and last C within 5 s from A with E.?a = A.?v")
+    assert partitioning(rules(loose)[0]) == Single("no constraint equates an attribute of C with one of a label bound before")
+    apart = rule(
+        "from A and last B [ FILTER(?r = A.?r) ] within 5 s from A and last C [ FILTER(?v = A.?v) ] within 5 s from A with E.?a = A.?v"
+    )
+    assert partitioning(rules(apart)[0]) == Single("no attribute of A is equated with one of every other label")
+
+
+def test_of_several_keys_the_preferred_one_else_the_first_by_name() -> None:
+    (both,) = rules(
+        rule("from A and last B [ FILTER(?v = A.?v && A.?r = ?r) ] within 5 s from A with E.?a = A.?v, E.?b = B.?r, E.?c = B.?v")
+    )
+    by_room, by_value = Keyed({"A": "r", "B": "r"}), Keyed({"A": "v", "B": "v"})
+    assert keyed(both) == {"r": by_room, "v": by_value}
+    assert partitioning(both) == partitioning(both, ["x", "r", "v"]) == by_room
+    assert partitioning(both, ["x", "v", "r"]) == by_value
+    assert (sorted(carried(both, by_room)), sorted(carried(both, by_value))) == (["b"], ["a", "c"])
+    (alone,) = rules(rule("from A with E.?a = A.?v"))
+    assert partitioning(alone) == Anywhere()
+    assert partitioning(alone, ["v"]) == Keyed({"A": "v"})
+
+
+def test_keys_are_tied_through_any_positive_label() -> None:
+    """C's room is B's, of which both attributes are A's room; what the aggregate is tied to decides its own."""
+    body = (
+        "from A and last B [ FILTER(?v = A.?r && ?r = ?v && A.?r = ?r) ] within 5 s from A "
+        "and first C [ FILTER(?r = B.?v) ] within 5 s from B "
+        "and ?n = count(*) of A as D [ FILTER(?v = A.?v && ?r = C.?r) ] within 5 s from A with E.?a = ?n"
+    )
+    assert partitioning(rules(rule(body))[0]) == Keyed({"A": "r", "B": "r", "C": "r", "D": "r"})
+
+
+def test_buckets_are_the_same_on_every_machine() -> None:
+    integer, decimal = literal("1", XSD + "integer"), literal("1.0", XSD + "decimal")
+    assert (bucket(None, 64), bucket("<http://example.org/a>", 64), bucket(integer, 64), bucket(decimal, 64)) == (0, 19, 11, 11)
+    assert [bucket_of_all(values, 64) for values in ((), (None,), (integer,), (decimal,))] == [57, 60, 20, 2]
+
+
 # --- recursion ---
 
 RUN = rule("from A with Up.?a = A.?r, Up.?n = 1", "Start", "Up") + rule(
@@ -159,6 +199,51 @@ def test_events_of_one_label_from_two_layers_are_told_apart() -> None:
     assert [o.rule for o in found] == ["R", "S", "T", "U"]
 
 
+MUTUAL = rule("from A and last F [ FILTER(?a = A.?r) ] within (0, 5 s] from A with E.?a = A.?r", "R", "E") + rule(
+    "from A and last E [ FILTER(?a = A.?r) ] within (0, 5 s] from A with F.?a = A.?r", "S", "F"
+)
+
+
+def test_a_component_that_no_key_goes_round_has_one_partition_and_says_why() -> None:
+    found = places(lay_out(rules(MUTUAL.replace("FILTER(?a = A.?r)", "FILTER(?a < 3)"))))
+    why = Single("E, F depends on itself, and no key goes all the way round")
+    assert [found[name][2] for name in "RS"] == [why, why]
+
+
+def test_a_component_gets_one_partition_when_too_many_splits_were_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    for most in (0, 1):
+        monkeypatch.setattr(placement, "_TRIALS", most)
+        assert isinstance(places(lay_out(rules(MUTUAL)))["R"][2], Single)
+    monkeypatch.setattr(placement, "_TRIALS", 2)
+    assert places(lay_out(rules(MUTUAL)))["R"][2] == Keyed({"A": "r", "F": "a"})
+    assert places(lay_out(rules(MUTUAL)))["S"][2] == Keyed({"A": "r", "E": "a"})
+
+
+def test_composite_events_stand_in_the_tie_order_whatever_the_order_they_were_made_in() -> None:
+    made = rule("from A and last B within 9 s from A with E.?a = 10 - A.?v", "R", "E")
+    for read in ("last E as X within [0, 9 s] from C", "last E as X [ FILTER(?a != C.?v) ] within [0, 9 s] from C"):
+        text = made + rule(f"from C and {read} with F.?a = X.?a", "S", "F")
+        elements = [element(1, ("B", "b", 1)), element(2, ("A", "a", 1), ("A", "a", 2)), element(3, ("C", "c", 1))]
+        assert said(run(text, elements))[2:] == [(3, "S", literal("9", XSD + "integer"))]
+
+
+def test_what_is_made_in_the_one_partition_is_read_there() -> None:
+    made = rule("from A and last B within 9 s from A with E.?a = A.?v", "R", "E")
+    read = rule("from C and last E as X within 9 s from C with F.?a = X.?a", "S", "F")
+    keyed_rule = rule("from C and last E as X [ FILTER(?a = C.?v) ] within 9 s from C with G.?a = X.?a", "T", "G")
+    found = places(lay_out(rules(made + read + keyed_rule)))
+    assert [found[name][0] for name in "RST"] == [0, 0, 1]
+
+
+def test_a_spread_rule_meets_nobody_but_its_own_kind() -> None:
+    spread = rule("from A with E.?a = A.?r", "R", "E")
+    keyed_rule = rule("from E as X and last E as Y [ FILTER(?a = X.?a) ] within 9 s from X with F.?a = X.?a", "S", "F")
+    loose = rule("from E as X and last B within 9 s from X with G.?a = X.?a", "T", "G")
+    alone = rule("from E as X with H.?a = X.?a", "U", "H")
+    found = places(lay_out(rules(spread + keyed_rule + loose + alone)))
+    assert [found[name][0] for name in "RSTU"] == [0, 1, 1, 1]
+
+
 # --- reach and state ---
 
 
@@ -176,7 +261,6 @@ def test_retention_is_the_longest_chain_of_windows() -> None:
         (2, 7_999_998),
         (1_000_002, 9_999_999),
     ]
-    assert retention(chain) == 9_999_999
     (layer,) = lay_out([chain]).layers
     kept = {port.stream: kept for port, kept in zip(layer.ports, layer.retention, strict=True)}
     assert sorted(kept.values(), key=str) == [7_999_998, 7_999_999, 9_999_999]

@@ -1,0 +1,165 @@
+"""What a state forgets, and when; what it writes and refuses to read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dotr.model.time import Micros
+from dotr.patterns.happened import Happened
+from dotr.patterns.state import STATE_VERSION, SWEEP, State, StateError
+from dotr.patterns.store import TRIM, IndexSpec, Measure, PortStore, compile_remember
+
+
+def store(retention: Micros, *specs: IndexSpec) -> PortStore:
+    return PortStore(retention, len(specs), compile_remember(specs, [None] * len(specs), [None] * len(specs)))
+
+
+def happened(time: Micros, *values: str | None) -> Happened:
+    return Happened(time, 0, values)
+
+
+def test_events_are_kept_as_long_as_the_retention_and_no_longer() -> None:
+    kept = store(10, IndexSpec((0,)))
+    kept.add([happened(0, "<a>")])
+    kept.add([happened(10, "<a>")])
+    assert [event.time for event in kept] == [0, 10]
+    kept.add([happened(11, "<a>")])
+    assert [event.time for event in kept] == [10, 11]
+    kept.expire(20)
+    assert [event.time for event in kept] == [10, 11]
+    kept.expire(21)
+    assert [event.time for event in kept] == [11]
+    assert kept.indexes[0]
+    kept.expire(22)
+    assert not kept.indexes[0]
+    assert len(kept) == 0
+    kept.add([happened(30, "<a>")])
+    kept.add([happened(41, "<b>")])
+    assert [event.time for event in kept] == [41]
+
+
+def test_a_state_without_stores_keeps_nothing() -> None:
+    state = State([], [{(4, 0), (5, 0)}], [])
+    state.expire(5)
+    assert state.consumed == ({(5, 0)},)
+
+
+def test_what_was_consumed_is_forgotten_with_the_longest_retention() -> None:
+    state = State([store(5), store(10)], [{(0, 7), (9, 0), (10, 0), (30, 0)}, {(10, 1)}], [])
+    kept = state.consumed
+    state.expire(20)
+    assert state.consumed == ({(10, 0), (30, 0)}, {(10, 1)})
+    assert state.consumed[0] is kept[0]
+    assert state.consumed[1] is kept[1]
+
+
+def test_a_sweep_forgets_and_starts_the_countdown_again() -> None:
+    kept = store(10)
+    kept.add([happened(0, "<a>")])
+    state = State([kept], [], [])
+    assert state.countdown == SWEEP == 1024
+    state.countdown = 0
+    state.sweep(11)
+    assert (len(state), state.countdown) == (0, SWEEP)
+
+
+def test_lanes_of_which_nothing_is_left_go_when_as_many_events_have_gone_as_are_left() -> None:
+    kept = store(10, IndexSpec((0,)), IndexSpec((), measure=Measure.COUNT))
+    for time in range(1000):
+        kept.add([happened(time, f"<{time}>")])
+        assert len(kept.indexes[0]) <= TRIM + 2 * len(kept) + 1
+    assert len(kept) == 11
+    assert f"<{999}>" in kept.indexes[0]
+    assert all(f"<{time}>" in kept.indexes[0] for time in range(989, 1000))
+    assert len(kept.indexes[0]) > 11
+
+
+def test_lanes_are_looked_for_just_when_they_outweigh_what_is_left() -> None:
+    kept = store(1, IndexSpec((0,)))
+    for time in range(TRIM + 4):
+        kept.add([happened(time, f"<{time}>")])
+    assert len(kept.indexes[0]) == TRIM + 4
+    kept.add([happened(TRIM + 4, "<last>")])  # as it comes, 131 have gone and 2 are left, and it is not yet among the lanes
+    assert set(kept.indexes[0]) == {f"<{TRIM + 3}>", "<last>"}
+    for time in range(TRIM + 5, 2 * TRIM + 7):
+        kept.add([happened(time, f"<{time}>")])
+    assert len(kept.indexes[0]) == TRIM + 4
+
+
+def test_a_lane_is_trimmed_by_a_power_of_two_near_its_half_once_that_has_expired() -> None:
+    kept = store(100, IndexSpec(()), IndexSpec((), measure=Measure.COUNT))
+    lengths = []
+    for time in range(260):
+        kept.add([happened(time, "<a>")])
+        lengths.append([len(lanes[None]) for lanes in kept.indexes])
+    # As the event of 202 comes, that of 101 is the middle one of 203 and older than 102: the first 64 go.
+    assert lengths[:202] == [[n, n] for n in range(1, 203)]
+    assert lengths[202] == [203 - 64, 203 - 64]
+    assert kept.indexes[0][None][0].time == kept.indexes[1][None][0].time == 64
+
+
+def test_a_short_lane_is_not_trimmed() -> None:
+    kept = store(1, IndexSpec(()), IndexSpec((), measure=Measure.ABOVE, measured=0))
+    lengths = []
+    for time in range(130):
+        kept.add([happened(time, None)])
+        lengths.append([len(lanes[None]) for lanes in kept.indexes])
+    assert lengths[TRIM - 1 :] == [[n, n] for n in (TRIM, TRIM + 1 - 64, TRIM + 2 - 64)]
+
+
+def full() -> State:
+    kept, used = store(10, IndexSpec((0,))), {(3, 1), (2, 0)}
+    kept.add([Happened(3, 0, ("<ä>", None)), Happened(3, 1, ('"b"', "<c>"))])
+    state = State([kept], [used], [], 1)
+    state.waiting[0].append(Happened(4, 2, (None,)))
+    state.passed = 7
+    return state
+
+
+def empty() -> State:
+    return State([store(10, IndexSpec((0,)))], [set()], [], 1)
+
+
+def test_what_is_written_is_read() -> None:
+    written = full().encode()
+    assert written.decode() == (
+        '{"version":2,"events":[[[3,0,["<ä>",null]],[3,1,["\\"b\\"","<c>"]]]],"consumed":[[[2,0],[3,1]]],"waiting":[[[4,2,[null]]]],"passed":7}'
+    )
+    state = empty().restore(written)
+    assert list(state.stores[0]) == [Happened(3, 0, ("<ä>", None)), Happened(3, 1, ('"b"', "<c>"))]
+    assert set(state.stores[0].indexes[0]) == {"<ä>", '"b"'}
+    assert state.consumed == ({(2, 0), (3, 1)},)
+    assert list(state.waiting[0]) == [Happened(4, 2, (None,))]
+    assert all(type(event) is Happened for event in state.waiting[0])
+    assert state.passed == 7
+    assert len(state) == 3
+
+
+@pytest.mark.parametrize("part", ["version", "events", "consumed", "waiting", "passed"])
+def test_a_state_with_a_part_missing_is_not_read(part: str) -> None:
+    data = json.loads(full().encode())
+    del data[part]
+    with pytest.raises(StateError, match=f"it cannot be read .'{part}'"):
+        empty().restore(json.dumps(data).encode())
+
+
+@pytest.mark.parametrize("part", ["events", "consumed", "waiting"])
+def test_a_state_of_another_program_is_not_read(part: str) -> None:
+    data = json.loads(full().encode())
+    data[part] = [*data[part], []]
+    with pytest.raises(StateError, match=r"^it belongs to another program$"):
+        empty().restore(json.dumps(data).encode())
+
+
+@pytest.mark.parametrize("written", [b"{", b"[]", b'{"version": 2, "events": 1}'])
+def test_what_is_no_state_is_not_read(written: bytes) -> None:
+    with pytest.raises(StateError, match=r"^it cannot be read "):
+        empty().restore(written)
+
+
+def test_a_state_of_another_version_is_not_read() -> None:
+    data = {**json.loads(full().encode()), "version": STATE_VERSION + 1}
+    with pytest.raises(StateError, match=r"^its version is 3, this release reads 2$"):
+        empty().restore(json.dumps(data).encode())

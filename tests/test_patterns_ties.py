@@ -1,0 +1,57 @@
+"""The order of simultaneous events (semantics.md, section 4, Ties), and which constraints are equalities."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from dotr.model.algebra import Attribute, Call, Const, Var
+from dotr.patterns.ties import Values, equalities, equality, in_tie_order, tie_key
+
+AB = ("a", "b")
+ORDERS: dict[str, list[Values]] = {
+    "values by code point": [('"1"', '"2"'), ('"1"', "<z>"), ('"2"', '"1"')],
+    "the first attribute first": [('"1"', '"9"'), ('"2"', '"1"')],
+    "without a, b comes first, and a comes before b": [('"1"', None), ('"1"', '"2"'), ('"3"', '"2"'), (None, '"1"'), (None, '"2"')],
+    "nothing comes before something": [(None, None), ('"1"', None)],
+    "blank nodes are equal, then the rest decides": [("_:z", '"1"'), ("_:b", '"2"'), ("_:a", '"3"')],
+    "blank nodes by name in the end": [("_:a", '"1"'), ("_:b", '"1"'), ("_:c", '"1"')],
+    "a blank node is greater than any other term": [('"_:"', '"2"'), ("<_>", '"1"'), ("_:0", '"0"')],
+    "a blank node in the last place": [("<x>", "<_:a>"), ("<x>", "_:0"), ("<x>", "_:1")],
+    "unbound in the last place alone": [("<x>", None), ("<x>", "<y>")],
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_tie_order(name: str) -> None:
+    ordered = ORDERS[name]
+    for given in permutations(ordered):
+        assert in_tie_order(AB, list(given)) == ordered
+    assert sorted(ordered, key=lambda values: tie_key(AB, values)) == ordered
+
+
+def test_all_blank_nodes_are_equal_first() -> None:
+    assert tie_key(AB, ("_:x", '"1"')) == ((("a", "_:"), ("b", '"1"')), (("a", "_:x"), ("b", '"1"')))
+    assert tie_key(AB, (None, "<_:x>")) == ((("b", "<_:x>"),), (("b", "<_:x>"),))
+
+
+def test_one_event_is_in_order() -> None:
+    assert in_tie_order(AB, []) == []
+    assert in_tie_order(AB, [(None, "_:x")]) == [(None, "_:x")]
+
+
+def test_an_event_has_a_value_or_none_for_each_name() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        tie_key(AB, ('"1"',))
+
+
+def test_equalities() -> None:
+    own, other, more = Var("x"), Attribute("M", "y"), Attribute("N", "z")
+    assert equality(Call("=", (own, other))) == equality(Call("=", (other, own))) == ("x", other)
+    assert equality(Call("!=", (own, other))) is None
+    assert equality(Call("=", (own, own))) is None
+    assert equality(Call("=", (other, more))) is None
+    assert equality(Const('"1"')) is None
+    found = [Call("=", (Var("z"), more)), Call("<", (own, other)), Call("=", (own, other)), Call("=", (more, own))]
+    assert equalities(found) == (("x", other), ("z", more))
