@@ -8,8 +8,12 @@ from typing import NamedTuple
 
 import pytest
 from _pytest.capture import CaptureResult
+from hypothesis import Phase, settings
 
 from dotr.cli import main
+
+settings.register_profile("first-failure", phases=[Phase.generate], report_multiple_bugs=False)
+"""For `./mutate`, which asks whether a test fails and not for the smallest example."""
 
 RULE = """\
 PREFIX : <http://e/>
