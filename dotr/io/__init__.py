@@ -14,6 +14,9 @@ Text comes from `dotr.outputs.writer` and `letter_line`; it goes to a `FileSink`
 """
 
 from dotr.io.dead_letters import letter_line as letter_line
+from dotr.io.growing import Folder as Folder
+from dotr.io.growing import Growing as Growing
+from dotr.io.growing import settled as settled
 from dotr.io.lateness import Lateness as Lateness
 from dotr.io.merge import Dead as Dead
 from dotr.io.merge import Source as Source
@@ -22,6 +25,7 @@ from dotr.io.merge import merged as merged
 from dotr.io.reading import Reader as Reader
 from dotr.io.reading import check_input as check_input
 from dotr.io.reading import clock_of as clock_of
+from dotr.io.reading import dated as dated
 from dotr.io.records import START as START
 from dotr.io.records import CsvMap as CsvMap
 from dotr.io.records import Format as Format

@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 
 from dotr.diagnostics import refuse
 from dotr.io.csv_map import check_columns, compile_map
-from dotr.io.lines import DAMAGED, damaged, open_lines
+from dotr.io.lines import DAMAGED, STANDARD_INPUT, damaged, open_lines
 from dotr.io.records import START, InputFile, Position, Record
 from dotr.io.times import parse_time
 from dotr.model.places import Span
@@ -26,15 +26,19 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Position]:
     """The file's columns, checked against its map, and where its first row starts."""
-    assert file.csv is not None
     with open_lines(file.path, START, place) as lines:
-        taken: list[bytes] = []
-        try:
-            cells = next(csv.reader(_decoded(lines, taken), delimiter=file.csv.delimiter, strict=True), [])
-        except UnicodeDecodeError as error:
-            raise refuse("I102", f"the header of {file.path} is not UTF-8 (byte {error.start})", place, "Save it as UTF-8.") from None
-        except (csv.Error, *DAMAGED) as error:
-            raise refuse("I102", f"the header of {file.path} cannot be read: {error}", place) from None
+        return _header(file, lines, place)
+
+
+def _header(file: InputFile, lines: BinaryIO, place: Span | None = None) -> tuple[list[str], Position]:
+    assert file.csv is not None
+    taken: list[bytes] = []
+    try:
+        cells = next(csv.reader(_decoded(lines, taken), delimiter=file.csv.delimiter, strict=True), [])
+    except UnicodeDecodeError as error:
+        raise refuse("I102", f"the header of {file.path} is not UTF-8 (byte {error.start})", place, "Save it as UTF-8.") from None
+    except (csv.Error, *DAMAGED) as error:
+        raise refuse("I102", f"the header of {file.path} cannot be read: {error}", place) from None
     if not cells:
         raise refuse("I102", f"{file.path} has no header", place, "The first line of a CSV file names its columns.")
     check_columns(file, cells, place)
@@ -50,10 +54,13 @@ def _decoded(lines: BinaryIO, taken: list[bytes]) -> Iterator[str]:
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
     """The records from a position on (the start, or where a row starts); their elements too, if asked for."""
     assert spec.csv is not None
-    header, first = header_of(spec)
-    if position.offset < first.offset:
-        lines.read(first.offset - position.offset)
-        position = first
+    if spec.path == STANDARD_INPUT:
+        header, position = _header(spec, lines)
+    else:
+        header, first = header_of(spec)
+        if position.offset < first.offset:
+            lines.read(first.offset - position.offset)
+            position = first
     rows = _Rows(lines, spec, header, elements)
     delimiter, width, time_at, unit = spec.csv.delimiter, len(header), header.index(spec.csv.time), spec.unit
     make, parse = rows.make, parse_time

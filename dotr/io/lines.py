@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import zlib
+from functools import lru_cache
 from typing import BinaryIO, Final
 
 from dotr.diagnostics import refuse
 from dotr.io.records import Position, Record
 from dotr.model.places import Span
+
+STANDARD_INPUT: Final = "-"
+"""The path of standard input: it can be read once, from its beginning on."""
 
 DAMAGED: Final = (OSError, EOFError, zlib.error)
 """What reading a file can raise once it is open."""
@@ -21,8 +26,11 @@ _MAGIC: Final = b"\x1f\x8b"
 def open_lines(path: str, position: Position, place: Span | None = None) -> BinaryIO:
     """The file's bytes from a position on, decompressed where they are gzip; raises `Refused` where it cannot be read.
 
-    A plain file is entered at its offset; a compressed one is read and skipped up to it.
+    A plain file is entered at its offset; a compressed one is read and skipped up to it. `STANDARD_INPUT` is read from where it is.
     """
+    if path == STANDARD_INPUT:
+        waiting = io.BufferedReader(standard_bytes(), _BUFFER)
+        return io.BufferedReader(gzip.GzipFile(fileobj=waiting), _BUFFER) if waiting.peek(2)[:2] == _MAGIC else waiting
     try:
         file: BinaryIO = open(path, "rb", _BUFFER)  # noqa: SIM115 (the reader closes it)
         try:
@@ -46,3 +54,31 @@ def open_lines(path: str, position: Position, place: Span | None = None) -> Bina
 def damaged(offset: int, line: int, error: Exception) -> Record:
     """The record of a file that cannot be read any further."""
     return Record(offset, offset, line, None, None, b"", f"the file cannot be read from here on: {error}")
+
+
+class StandardBytes(io.RawIOBase):
+    """Standard input, of which some may be looked at before it is read."""
+
+    def __init__(self) -> None:
+        self.held = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def more(self) -> bool:
+        """Hold what comes next, too; False: nothing comes any more."""
+        come = os.read(0, _BUFFER)
+        self.held += come
+        return bool(come)
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self.held[: len(buffer)] if self.held else os.read(0, len(buffer))
+        self.held = self.held[len(data) :] if self.held else b""
+        buffer[: len(data)] = data
+        return len(data)
+
+
+@lru_cache(maxsize=1)
+def standard_bytes() -> StandardBytes:
+    """The one standard input of this process."""
+    return StandardBytes()

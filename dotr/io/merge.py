@@ -40,7 +40,10 @@ def merged(files: Sequence[InputFile], dead: Dead, *, trace: bool = False) -> It
         for file in files:
             readers.append(Reader(file))  # noqa: PERF401 (those opened are closed if a later one cannot be)
         records = [traced(reader.file, reader.records()) if trace else reader.records() for reader in readers]
-        sources = [Source(reader.file, own, Lateness(reader.file.delay)) for reader, own in zip(readers, records, strict=True)]
+        sources = [
+            Source(reader.file, own, Lateness(reader.file.delay, single=reader.file.single))
+            for reader, own in zip(readers, records, strict=True)
+        ]
         yield from instants(sources, dead)
     finally:
         for reader in readers:
@@ -50,6 +53,10 @@ def merged(files: Sequence[InputFile], dead: Dead, *, trace: bool = False) -> It
 def instants(sources: Sequence[Source], dead: Dead) -> Iterator[tuple[Micros, list[Element]]]:
     """The instants of sources: as `merged`, from wherever the sources start."""
     inputs = [in_time_order(source, dead) for source in sources]
+    if len(sources) == 1 and sources[0].file.single:  # nothing to merge
+        for element in inputs[0]:
+            yield element[0], [element]
+        return
     heads: list[Element] = []
     waiting: dict[Micros, list[int]] = {}
     times: list[Micros] = []
@@ -104,6 +111,8 @@ def _as_they_come(file: InputFile, records: Iterator[Record], lateness: Lateness
             dead(record.letter(file, Reason.UNREADABLE))
         elif time < greatest:
             dead(record.letter(file, Reason.LATE, lateness.why(time)))
+        elif time == greatest and lateness.single:
+            dead(record.letter(file, Reason.SECOND, lateness.why(time)))
         else:
             element = record[4]
             assert element is not None

@@ -99,11 +99,15 @@ def check_prefixes(prefixes: Iterable[tuple[str, str]]) -> None:
 
 
 def check_input(file: InputFile, place: Span | None = None) -> None:
-    """Raises `Refused` with everything that can be known to be wrong before the first record is read."""
+    """Raises `Refused` with everything that can be known to be wrong before a record is read; without a path, of any file like it."""
     problems: list[Diagnostic] = []
-    checks: list[Callable[[], object]] = [lambda: check_prefixes(file.prefixes), lambda: open_lines(file.path, START, place).close()]
+    checks: list[Callable[[], object]] = [lambda: check_prefixes(file.prefixes)]
+    if file.path:
+        checks.append(lambda: open_lines(file.path, START, place).close())
     if file.format is Format.CSV:
-        checks += [lambda: template_of(file), lambda: csv_rows.header_of(file, place)]
+        checks.append(lambda: template_of(file))
+        if file.path:
+            checks.append(lambda: csv_rows.header_of(file, place))
     for check in checks:
         try:
             check()
@@ -118,10 +122,12 @@ def clock_of(files: Sequence[InputFile], unit: Unit) -> Clock:
 
     The first record of a file that can be read and is not at time 0 speaks for the file.
     """
-    return Clock(unit, any(map(_dated, files)))
+    return Clock(unit, any(map(dated, files)))
 
 
-def _dated(file: InputFile) -> bool:
+def dated(file: InputFile) -> bool | None:
+    """Whether a file has date-times; None where it has no record that can be read."""
+    said: bool | None = None
     # The unit of integers decides what an integer says, and nothing about a date-time: so two units tell them apart.
     with (
         Reader(replace(file, unit=Unit.MICROSECOND), elements=False) as fine,
@@ -132,4 +138,5 @@ def _dated(file: InputFile) -> bool:
                 return False
             if one.time:  # not midnight of 1970-01-01, which may be an integer too
                 return True
-    return False
+            said = said if one.time is None else False
+    return said

@@ -35,7 +35,7 @@ class CsvMap:
 @dataclass(frozen=True, slots=True)
 class InputFile:
     """A file as an input of its own, in its own order. `input` is the configured input's name, `delay` its declared lateness, `csv`
-    what a CSV file needs beside; `prefixes` apply to inline graphs and to the map."""
+    what a CSV file needs beside; `prefixes` apply to inline graphs and to the map. `single`: every element is an instant of its own."""
 
     input: str
     path: str
@@ -44,6 +44,7 @@ class InputFile:
     delay: Micros = 0
     prefixes: tuple[tuple[str, str], ...] = ()
     csv: CsvMap | None = None
+    single: bool = False
 
     def to_json(self) -> str:
         """The specification as JSON, to be sent to another process.
@@ -53,14 +54,14 @@ class InputFile:
         True
         """
         csv = self.csv and [self.csv.time, self.csv.template.name, self.csv.template.text, self.csv.delimiter]
-        return json.dumps([self.input, self.path, self.format.value, self.unit.name, self.delay, self.prefixes, csv])
+        return json.dumps([self.input, self.path, self.format.value, self.unit.name, self.delay, self.prefixes, csv, self.single])
 
     @staticmethod
     def from_json(text: str) -> InputFile:
         """The inverse of `to_json`."""
-        name, path, form, unit, delay, prefixes, csv = json.loads(text)
+        name, path, form, unit, delay, prefixes, csv, single = json.loads(text)
         mapped = CsvMap(csv[0], Document(csv[1], csv[2]), csv[3]) if csv else None
-        return InputFile(name, path, Format(form), Unit[unit], delay, tuple((prefix, iri) for prefix, iri in prefixes), mapped)
+        return InputFile(name, path, Format(form), Unit[unit], delay, tuple((prefix, iri) for prefix, iri in prefixes), mapped, single)
 
 
 class Position(NamedTuple):

@@ -20,7 +20,7 @@ from typing import BinaryIO, Final
 
 from pyoxigraph import RdfFormat, parse
 
-from dotr.io.lines import DAMAGED, open_lines
+from dotr.io.lines import DAMAGED, STANDARD_INPUT, open_lines
 from dotr.io.quads import Statement, assemble, quad_parts, statement
 from dotr.io.records import InputFile, Position, Record
 from dotr.languages.turtle.graphs import Header, reason
@@ -86,6 +86,8 @@ class _Declared:
 
 
 def _declared(path: str) -> _Declared:
+    if path == STANDARD_INPUT:
+        return _Declared()
     status = os.stat(path)
     return _remembered(path, status.st_ino, status.st_size, status.st_mtime_ns)
 

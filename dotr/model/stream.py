@@ -47,13 +47,16 @@ class Firing(NamedTuple):
 
 
 class Reason(Enum):
-    """Why an element became a dead letter."""
+    """Why an element became a dead letter. IDLE: not late, but its instant had closed while its input was declared idle; SECOND: the second
+    one of a time in an input whose every element is an instant."""
 
     LATE = "late"
     UNREADABLE = "unreadable"
     INCONSISTENT = "inconsistent"
     LIMIT = "limit"
     FAILED = "failed"
+    IDLE = "idle"
+    SECOND = "second"
 
 
 class DeadLetter(NamedTuple):

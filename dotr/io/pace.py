@@ -1,0 +1,44 @@
+"""Rate limits: how many records of an input may be read now (a token bucket that holds one second's worth)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_MANY: Final = 1 << 62
+
+
+class Pace:
+    """At most `rate` records a second over all files of an input.
+
+    >>> pace = Pace(100)
+    >>> pace.allowance(7.0)
+    10
+    >>> pace.took(10); pace.allowance(7.0), pace.allowance(7.0625), pace.allowance(60.0)
+    (0, 6, 100)
+    """
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._left = max(1.0, rate / 10)
+        self._at: float | None = None
+
+    def allowance(self, now: float) -> int:
+        """How many records may be read now."""
+        if self._at is not None:
+            self._left = min(float(max(1, self._rate)), self._left + (now - self._at) * self._rate)
+        self._at = now
+        return int(self._left)
+
+    def took(self, records: int) -> None:
+        """So many were read."""
+        self._left -= records
+
+
+class Unhurried:
+    """No limit."""
+
+    def allowance(self, now: float) -> int:
+        return _MANY
+
+    def took(self, records: int) -> None:
+        """Nothing to take note of."""
