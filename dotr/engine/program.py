@@ -112,6 +112,16 @@ class Program:
         ]
         return tuple(StageTwo(layer, self.attributes, clock, read) for layer, read in zip(self.layout.layers, above, strict=True))
 
+    def readers(self, streams: Iterable[int]) -> list[str]:
+        """The names of the rules that read one of some fact streams."""
+        wanted = set(streams)
+        return sorted(
+            placed.rule.name
+            for layer in self.layout.layers
+            for placed in layer.rules
+            if any(layer.ports[port].stream in wanted for port in placed.ports)
+        )
+
     def session(self) -> Session:
         """A run of the program in this process, advanced by its caller (interface.md, From Python)."""
         from dotr.engine.session import Session

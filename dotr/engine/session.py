@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Final
 
 from dotr.engine.instants import merge
 from dotr.engine.program import Program
@@ -12,10 +14,12 @@ from dotr.engine.routing import Facts
 from dotr.engine.stage_one import Asked
 from dotr.knowledge.clashes import NO_CLASHES, Clash
 from dotr.languages.turtle.graphs import read_graph
-from dotr.model.stream import Firing, Instant
+from dotr.model.stream import DeadLetter, Firing, Instant
 from dotr.model.terms import Label, Triple, Variable
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs.writing import ntriples, output_order
+
+_LOG: Final = logging.getLogger("dotr")
 
 
 class Engine:
@@ -23,6 +27,7 @@ class Engine:
 
     Between instants there are moments at which ticks or delayed anchors stand; they are gone through in the order of time, all layers at
     one before any at the next. The first and the last time that the engine is told of bound the ticks, and the last one what is waited for.
+    `failed` holds what rules have failed at, until its reader takes it out.
     """
 
     def __init__(self, program: Program, clock: Clock) -> None:
@@ -32,6 +37,7 @@ class Engine:
         self._states = [layer.start() for layer in self._layers]
         self._timed = program.timed
         self._passed: Micros | None = None
+        self.failed: list[DeadLetter] = []
 
     def step(self, instant: Instant) -> tuple[list[Firing], Asked]:
         """The firings of an instant later than all before, in order of rule name, then attributes, after those of the moments before it;
@@ -94,6 +100,8 @@ class Engine:
                 arrivals = {}
             step = layer.step(self._states[number], time, arrivals, ended=ended)
             firings += step.firings
+            if step.failed:
+                self.failed += step.failed
             if step.events and number + 1 < len(self._layers):
                 for above, further in enumerate(self._router.events(step.events, number)):
                     for port, events in further.get(0, {}).items():
@@ -174,6 +182,8 @@ class Session:
             return self._events(self._engine.advance(now))
         firings, asked = self._engine.step(merge(now, elements))
         self.clashes = asked.clashes
+        for streams, error in asked.failed:
+            _LOG.warning("the query of rule %s fails: %s", ", ".join(self._engine.program.readers(streams)), error)
         return self._events(self._engine.advance(now) if asked.rejected else [firings])
 
     def finish(self) -> list[OutputEvent]:
@@ -184,11 +194,15 @@ class Session:
         return self._events(self._engine.finish())
 
     def _events(self, moments: Iterable[Sequence[Firing]]) -> list[OutputEvent]:
-        return [
+        made = [
             OutputEvent(each.time // self._unit.value, each.rule, each.event, dict(each.attributes), ntriples(each.graph))
             for firings in moments
             for each in firings
         ]
+        for letter in self._engine.failed:
+            _LOG.warning("%s:%d: %s", letter.file, letter.line, letter.why)
+        self._engine.failed.clear()
+        return made
 
 
 def read_triples(triples: Iterable[Iterable[object]]) -> tuple[Triple, ...]:

@@ -7,7 +7,8 @@ and however many queries wait for something else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from dotr.knowledge.clashes import NO_CLASHES, Clash, clashes
@@ -19,6 +20,7 @@ from dotr.model.rules import FactSource
 from dotr.model.stream import Instant
 from dotr.model.terms import Term
 from dotr.model.time import Micros
+from dotr.patterns.failing import described
 from dotr.patterns.ties import Values, in_tie_order
 from dotr.queries import Plan, Unit, plan, units
 from dotr.queries.loops import Row
@@ -27,12 +29,14 @@ from dotr.queries.plan import Static, found_now
 
 class Asked(NamedTuple):
     """What an instant holds: its facts by stream, and the contradictions found in it. Where it is `rejected` for these, it holds
-    nothing, and is no instant; so it is where it went over a limit, `exceeded` says which."""
+    nothing, and is no instant; so it is where it went over a limit, `exceeded` says which. `failed` are queries that have failed
+    twice, as the streams that they feed, with the error."""
 
     facts: Mapping[int, Sequence[Values]]
     clashes: Sequence[Clash]
     rejected: bool = False
     exceeded: str = ""
+    failed: Sequence[tuple[tuple[int, ...], str]] = ()
 
 
 class Ticks(NamedTuple):
@@ -98,46 +102,69 @@ class StageOne:
             clashing = clashes(closure, instant.triples)
             if self.rejects:
                 return Asked({}, clashing, rejected=True)
+        failed: list[tuple[tuple[int, ...], str]] = []
         if closure.removed is not None:
-            return Asked(self._amended(closure, closure.removed), clashing)
+            return Asked(self._amended(closure, closure.removed, failed), clashing, failed=failed)
         new = closure.new
+        apart: set[int] = set()
         rows: dict[int, list[Row]] = {number: [] for number in self._statics}
         waiting = self._units
         for predicate in new.by_subject:
             due = waiting.get(predicate)
             if due is not None:
-                self._ask(due, new, rows)
+                self._ask(due, new, rows, apart)
         if self._units_always:
-            self._ask(self._units_always, new, rows)
+            self._ask(self._units_always, new, rows, apart)
         facts: dict[int, Sequence[Values]] = {}
         plans, streams, mixed = self.plans, self._streams, self._mixed
+        for number in apart:
+            rows.pop(number, None)
         for number, found in rows.items():
             answers = plans[number].whole(found) if number in mixed else found
             for stream, names in streams[number]:
                 facts[stream] = in_tie_order(names, answers) if len(answers) > 1 else answers
-        for number in self._due(new):
-            answers = plans[number].answers(new)
+        for number in [*self._due(new), *sorted(apart)] if apart else self._due(new):
+            try:
+                answers = plans[number].answers(new)
+            except Exception:
+                answers = self._again(number, partial(plans[number].answers, new), failed)
             if answers:
                 for stream, names in streams[number]:
                     facts[stream] = in_tie_order(names, answers)
-        return Asked(facts, clashing)
+        return Asked(facts, clashing, failed=failed)
 
-    def _amended(self, closure: Closure, removed: TripleIndex) -> dict[int, Sequence[Values]]:
+    def _amended(self, closure: Closure, removed: TripleIndex, failed: list[tuple[tuple[int, ...], str]]) -> dict[int, Sequence[Values]]:
         """The facts of an instant that takes back some of what the background concludes: each plan is asked by itself."""
         facts: dict[int, Sequence[Values]] = {}
         changed = closure.new.by_subject.keys() | removed.by_subject.keys()
-        for each, streams in zip(self.plans, self._streams, strict=True):
+        for number, (each, streams) in enumerate(zip(self.plans, self._streams, strict=True)):
             if each.static or each.triggers is None or not changed.isdisjoint(each.triggers):
-                rows = each.at(closure)
+                try:
+                    rows = each.at(closure)
+                except Exception:
+                    rows = self._again(number, partial(each.at, closure), failed)
                 for stream, names in streams if rows else ():
                     facts[stream] = in_tie_order(names, rows)
         return facts
 
-    def _ask(self, due: Sequence[Unit], new: TripleIndex, rows: dict[int, list[Row]]) -> None:
-        """Add what the units find to the rows of their plans."""
+    def _again(self, number: int, ask: Callable[[], list[Row]], failed: list[tuple[tuple[int, ...], str]]) -> list[Row]:
+        """A plan that has failed once is asked again."""
+        try:
+            return ask()
+        except Exception as error:
+            failed.append((tuple(stream for stream, _ in self._streams[number]), described(error)))
+            return []
+
+    def _ask(self, due: Sequence[Unit], new: TripleIndex, rows: dict[int, list[Row]], apart: set[int]) -> None:
+        """Add what the units find to the rows of their plans; the plans of a unit that fails are to be asked apart from each other."""
         background = self.knowledge.background
         for unit in due:
-            for number, found in zip(unit.plans, unit.answers(background, new), strict=True):
+            try:
+                answers = unit.answers(background, new)
+            except Exception:
+                apart.update(unit.plans)
+                continue
+            for number, found in zip(unit.plans, answers, strict=True):
                 if found:
                     rows[number] = rows[number] + found if number in rows else found
 

@@ -7,14 +7,16 @@ Cost: about 3 µs a firing where many rules fire on the same events: what of a f
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple, TypeAlias
 
-from dotr.model.stream import Firing
+from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.outputs import compile_template, digest_of, match_text
 from dotr.outputs.templates import Make
+from dotr.patterns.failing import Failure, described
 from dotr.patterns.happened import Happened, Matched
 from dotr.patterns.layout import Layer
 from dotr.patterns.operator import Arrival, Arrivals, Operator
@@ -24,10 +26,12 @@ from dotr.patterns.ties import Values
 
 
 class Step(NamedTuple):
-    """What a layer's partition did at an instant: its firings, and the composite events it made that the layers above read."""
+    """What a layer's partition did at an instant: its firings, the composite events it made that the layers above read, and a dead letter
+    for each anchor that a rule has failed at twice: it names the rule and its place."""
 
     firings: list[Firing]
     events: list[tuple[Label, Arrival]]
+    failed: Sequence[DeadLetter] = ()
 
 
 class _Writer(NamedTuple):
@@ -47,6 +51,7 @@ class StageTwo:
     """A compiled layer and the templates of its rules. `above` are the composite events that higher layers read."""
 
     def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, above: Set[Label]) -> None:
+        self._layer = layer
         self._operator = Operator(layer, attributes, clock)
         self._writers: list[_Writer] = []
         one: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -75,7 +80,38 @@ class StageTwo:
         """Run the layer at a moment later than all before, and not later than one that is `due`; changes the state in place. `ended`: the
         last instant is over, so that nothing more is waited for."""
         matched = self._operator.step(state, time, arrivals, partition, ended=ended)
-        return self._written(time, matched) if matched else _NOTHING
+        if self._operator.failures:
+            failed = [self._letter(time, each) for each in self._operator.failures]
+            self._operator.failures.clear()
+            return self._written(time, matched)._replace(failed=failed)
+        if not matched:
+            return _NOTHING
+        try:
+            return self._written(time, matched)
+        except Exception:
+            return self._apart(time, matched)
+
+    def _apart(self, time: Micros, matched: Sequence[Matched]) -> Step:
+        """The firings of those matches whose graphs can be made."""
+        left: list[Matched] = []
+        failed: list[DeadLetter] = []
+        for each in matched:
+            try:
+                self._written(time, [each])
+            except Exception as error:
+                failed.append(self._letter(time, Failure(each.rule, each.bound[0], described(error))))
+            else:
+                left.append(each)
+        return self._written(time, left)._replace(failed=failed)
+
+    def _letter(self, time: Micros, failure: Failure) -> DeadLetter:
+        placed = self._layer.rules[failure.rule]
+        rule, names = placed.rule, self._layer.ports[placed.ports[0]].attributes
+        attributes = {name: term for name, term in zip(names, failure.anchor.values, strict=True) if term is not None}
+        text = json.dumps({"event": rule.anchor.label, "attributes": attributes}, ensure_ascii=False)
+        line, _ = rule.span.line_column
+        why = f"rule {rule.name} fails at it: {failure.error}"
+        return DeadLetter(Reason.FAILED, f"rule {rule.name}", rule.span.document.name, line, time, text, why)
 
     def _written(self, time: Micros, matched: Sequence[Matched]) -> Step:
         """The firings of matches; those of rules that fire on the same events come one after the other and hold the same objects."""

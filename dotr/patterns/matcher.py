@@ -15,7 +15,7 @@ candidates.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count, repeat
 from operator import itemgetter
@@ -37,7 +37,7 @@ from dotr.patterns.sums import aggregate_terms
 Consumed: TypeAlias = set[tuple[Micros, int]]
 """The (time, ordinal) of the events of one label that a rule has used up."""
 
-Find: TypeAlias = Callable[[Sequence[Happened], Sequence[Lanes], Sequence[Consumed], list[Matched], int], None]
+Find: TypeAlias = Callable[[Iterable[Happened], Sequence[Lanes], Sequence[Consumed], list[Matched], int], None]
 """`find(anchors, lanes, consumed, found, base)` adds the matches to `found`; their ordinals are `base` and their place in it."""
 
 _NAN: Final = frozenset(('"NaN"^^<http://www.w3.org/2001/XMLSchema#double>', '"NaN"^^<http://www.w3.org/2001/XMLSchema#float>'))

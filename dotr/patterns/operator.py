@@ -10,12 +10,13 @@ become due are looked up like those of a port, numbered from -1 down.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
 from dotr.patterns.code import event_test, picks_finder
+from dotr.patterns.failing import Alone, Failure, recover
 from dotr.patterns.happened import Happened, Matched
 from dotr.patterns.layout import Layer
 from dotr.patterns.matcher import Matcher, compile_matcher
@@ -32,11 +33,12 @@ Arrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
 
 
 class _Compiled(NamedTuple):
-    """A shape's matcher, the port (or below 0 the queue) of its anchors, and the (port, index) that each clause looks into."""
+    """A shape's matcher, the port (or below 0 the queue) of its anchors, the (port, index) that each clause looks into, and its rules."""
 
     matcher: Matcher
     anchor: int
     indexes: tuple[tuple[int, int], ...]
+    rules: tuple[int, ...]
 
 
 class Operator:
@@ -45,12 +47,16 @@ class Operator:
     def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock) -> None:
         self.layer = layer
         self._clock = clock
+        self._attributes = attributes
+        self._apart: dict[int, list[Alone]] = {}
+        self.failures: list[Failure] = []
         wanted: list[dict[IndexSpec, int]] = [{} for _ in layer.ports]
         first_consumed: list[int] = []
         self._consumed_sets = 0
         for placed in layer.rules:
             first_consumed.append(self._consumed_sets)
             self._consumed_sets += len({label for label in placed.rule.consuming if label != placed.rule.anchor.label})
+        self._first_consumed = first_consumed
         self._delays: dict[tuple[int, Micros], int] = {}
         depths = 1 + max((placed.depth for placed in layer.rules), default=0)
         self._shapes: list[_Compiled] = []
@@ -70,7 +76,7 @@ class Operator:
                 anchor = alike.shape.anchor
                 source = -1 - self._delays.setdefault((anchor.port, anchor.delay), len(self._delays)) if anchor.delay else anchor.port
                 self._anchored[depth].setdefault(source, []).append(len(self._shapes))
-                self._shapes.append(_Compiled(matcher, source, tuple(indexes)))
+                self._shapes.append(_Compiled(matcher, source, tuple(indexes), alike.numbers))
         self._stores = [(retention or 0, len(specs)) for retention, specs in zip(layer.retention, wanted, strict=True)]
         self._remember = [
             compile_remember(
@@ -142,7 +148,11 @@ class Operator:
             anchored = self._anchored[0]
             for port, happened in present.items():
                 for number in anchored.get(port, ()):
-                    self._shapes[number].matcher.find(happened, state.lanes[number], state.consumed, matched, base)
+                    remaining, before = iter(happened), len(matched)
+                    try:
+                        self._shapes[number].matcher.find(remaining, state.lanes[number], state.consumed, matched, base)
+                    except Exception:
+                        self._recover(number, happened, remaining, before, state, matched, base)
         else:
             self._rise(state, time, arrivals, present, matched, base)
         if self._delays and not ended:
@@ -177,11 +187,64 @@ class Operator:
             before = len(matched)
             for number in _due(self._anchored[depth], present):
                 shape = self._shapes[number]
-                shape.matcher.find(present[shape.anchor], state.lanes[number], state.consumed, matched, base)
+                happened = present[shape.anchor]
+                remaining, mark = iter(happened), len(matched)
+                try:
+                    shape.matcher.find(remaining, state.lanes[number], state.consumed, matched, base)
+                except Exception:
+                    self._recover(number, happened, remaining, mark, state, matched, base)
             for rule, ordinal, _, values in matched[before:]:
                 event = self._made[rule]
                 if event is not None:
                     made.setdefault(event, []).append((ordinal, values))
+
+    def _recover(
+        self,
+        number: int,
+        happened: Sequence[Happened],
+        remaining: Iterator[Happened],
+        before: int,
+        state: State,
+        matched: list[Matched],
+        base: int,
+    ) -> None:
+        """A shape has failed: try again, and take note of the rules that fail again."""
+        shape = self._shapes[number]
+
+        def attempt(anchors: Iterator[Happened]) -> None:
+            shape.matcher.find(anchors, state.lanes[number], state.consumed, matched, base)
+
+        self.failures += recover(happened, remaining, before, matched, attempt, lambda: self._alone(number), shape.rules, state, base)
+
+    def _alone(self, number: int) -> list[Alone]:
+        """The rules of a shape, each compiled for itself."""
+        if number not in self._apart:
+            self._apart[number] = [self._single(rule) for rule in self._shapes[number].rules]
+        return self._apart[number]
+
+    def _single(self, rule: int) -> Alone:
+        placed = self.layer.rules[rule]
+        (alike,) = grouped([(rule, placed.rule, placed.ports, self._attributes[placed.rule.event])])
+        matcher = compile_matcher(alike, [self._first_consumed[rule]], self._clock)
+        wanted: list[dict[IndexSpec, int]] = [{} for _ in self.layer.ports]
+        indexes = tuple(
+            (step.part.port, wanted[step.part.port].setdefault(look, len(wanted[step.part.port])))
+            for step, look in zip(alike.shape.steps, matcher.looks, strict=True)
+        )
+        remember = [
+            compile_remember(
+                list(specs),
+                [event_test(spec.own, port.attributes, self._clock) if spec.own else None for spec in specs],
+                [picks_finder(spec.picks, port.attributes) if spec.picks else None for spec in specs],
+            )
+            for port, specs in zip(self.layer.ports, wanted, strict=True)
+        ]
+
+        def stores() -> list[PortStore]:
+            kept = zip(self.layer.retention, wanted, remember, strict=True)
+            return [PortStore(retention or 0, len(specs), each) for retention, specs, each in kept]
+
+        return Alone(rule, matcher, indexes, stores)
 
 
 _new = tuple.__new__
