@@ -53,7 +53,18 @@ class InputSection(Section):
 
     name: str = Field(min_length=1)
     format: Literal["ndjson", "trig", "nquads", "csv"]
-    path: str = Field(min_length=1, description="a file or a glob; .gz too")
+    path: str = Field(min_length=1, description="a file or a glob; .gz too; - is standard input")
+    watch: bool = Field(default=False, description="go on with the files that appear, until stopped; the path is a glob")
+    settle: str | int | None = Field(
+        default=None, description="watch: how long a file stands still before it is complete; 1 s; 0 s for files renamed into place"
+    )
+    idle: str | int | None = Field(
+        default=None, description="watch, standard input: after how long without an element instants close without waiting for this input"
+    )
+    one_per_instant: bool = Field(
+        default=False, description="every element is an instant: it closes at once, and a second one is a dead letter"
+    )
+    rate: int | None = Field(default=None, gt=0, description="how many elements of the input are read a second, at most")
     lateness: str | int = Field(default=0, description="a declared delay, such as 30 s")
     time: str | None = Field(default=None, description="csv: the column that holds the time")
     map: str | None = Field(default=None, description="csv: the template that makes a row's graph")

@@ -206,8 +206,10 @@ def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[Loca
 
 
 def _option_value(document: Document, start: int) -> object:
-    """What stands behind the equals sign, as YAML; an empty text is an empty text."""
+    """What stands behind the equals sign, as YAML; an empty text is one, and so is a dash alone, which names standard input."""
     text = document.text[start:]
+    if text == "-":
+        return text
     try:
         return read_tree(Document("--set", text)).data if text.strip() else ""
     except Refused as refused:

@@ -13,12 +13,15 @@ from contextlib import ExitStack, contextmanager
 
 from dotr.diagnostics import Refused
 from dotr.engine.instants import merge
+from dotr.engine.poison import blamed, rescue
 from dotr.engine.session import Engine
 from dotr.engine.stage_one import Asked
 from dotr.io import FileSink, Traced, Unwritten, letter_line, merged
+from dotr.io.live import live
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.time import Micros
 from dotr.outputs.writing import writer
+from dotr.runtimes.channels import channels_of
 from dotr.runtimes.letters import LOG, Complaints, clashing, why_rejected
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.stopping import Stop, stoppable
@@ -84,7 +87,9 @@ class _Run:
         self.elements = self.instants = self.facts = self.events = self.dropped = self.contradictory = 0
         self._timed = pipeline.program.timed
         self._traces = pipeline.program.stage_one.may_reject
-        self._inputs = pipeline.inputs
+        self._pipeline = pipeline
+        self._unflushed = False
+        self._again: Iterator[tuple[Micros, list[Element]]] | None = None
         self._clock = pipeline.clock
         self._sinks = [(writer(output.format, pipeline.clock), sink) for output, sink in zip(pipeline.outputs, sinks, strict=True)]
         self._rejected = rejected
@@ -97,8 +102,14 @@ class _Run:
         stop, engine, sinks, timed = self._stop, self.engine, self._sinks, self._timed
         next_report = time.monotonic()
         try:
-            for number, (now, elements) in enumerate(merged(self._inputs, self.dead, trace=self._traces)):
-                asked = engine.ask(merge(now, [triples for _, triples in elements]))
+            for number, (now, elements) in enumerate(self.instants_of(self._pipeline, report)):
+                try:
+                    asked = engine.ask(merge(now, [triples for _, triples in elements]))
+                except Exception:
+                    rescued = self.rescued(now, elements)
+                    if rescued is None:
+                        continue
+                    asked, elements = rescued
                 if asked.clashes:
                     self.contradictory += 1
                 if asked.rejected:
@@ -112,6 +123,10 @@ class _Run:
                 firings = engine.take(now, asked)
                 self.instants += 1
                 self.elements += len(elements)
+                if asked.failed:
+                    self.blame(now, elements, asked)
+                if engine.failed:
+                    self.failed()
                 if asked.facts:
                     self.facts += sum(map(len, asked.facts.values()))
                 if firings:
@@ -129,9 +144,64 @@ class _Run:
             LOG.warning("Stopped: the output holds all instants so far.")
         stop.busy = True  # so that files are closed before a signal is heard
 
+    def rescued(self, now: Micros, elements: Sequence[Element]) -> tuple[Asked, list[Element]] | None:
+        """What stage one says of the elements that it can take, and those; the others are dead letters. None: it can take none."""
+        found = rescue(self.engine.program, now, [triples for _, triples in elements])
+        if not found.rejected:
+            return None if found.asked is None else (found.asked, list(elements))
+        traced = self.traced(now, elements)
+        for number, why in found.rejected.items():
+            self.dead(traced[number].letter(Reason.FAILED, why))
+        left: list[Element] = [element for number, element in enumerate(traced) if number not in found.rejected]
+        return None if found.asked is None else (found.asked, left)
+
+    def blame(self, now: Micros, elements: Sequence[Element], asked: Asked) -> None:
+        """Tell of the elements that make queries fail."""
+        traced = self.traced(now, elements)
+        for number, why in blamed(self.engine.program, now, [triples for _, triples in elements], asked).items():
+            self._reject(traced[number].letter(Reason.FAILED, why))
+
+    def failed(self) -> None:
+        """Tell of the anchors that rules have failed at."""
+        for letter in self.engine.failed:
+            self._reject(letter)
+        self.engine.failed.clear()
+
+    def traced(self, now: Micros, elements: Sequence[Element]) -> list[Traced]:
+        """The elements with their records: files are read a second time for those, up to where they are needed."""
+        if not all(isinstance(element, Traced) for element in elements):
+            if self._again is None:
+                self._again = merged(self._pipeline.inputs, lambda letter: None, trace=True)
+            elements = next(again for time, again in self._again if time == now)
+        return [element for element in elements if isinstance(element, Traced)]
+
+    def instants_of(self, pipeline: Pipeline, report: Progress) -> Iterator[tuple[Micros, list[Element]]]:
+        """The instants of the inputs as they close; what cannot be used is kept as it is met."""
+        if not pipeline.growing and not pipeline.rates:
+            return merged(pipeline.inputs, self.dead, trace=self._traces)
+
+        def wait(seconds: float) -> None:
+            if self._unflushed:
+                self._stop.busy = True
+                self.flush()
+                report(self.totals())
+                self._stop.busy = False
+            time.sleep(seconds)
+
+        return live(channels_of(pipeline), self.dead, wait=wait)
+
+    def flush(self) -> None:
+        """Hand on what was written, before nothing happens for a while."""
+        for _, sink in self._sinks:
+            sink.flush()
+        if self._rejected is not None:
+            self._rejected.flush()
+        self._unflushed = False
+
     def put(self, firings: Sequence[Firing]) -> None:
         """Write and count the firings of an instant."""
         self.events += len(firings)
+        self._unflushed = True
         self.dropped += sum([firing.dropped for firing in firings])
         for write, sink in self._sinks:
             sink.write(write(firings))
@@ -141,6 +211,8 @@ class _Run:
         stop = self._stop
         stop.busy = True
         for firings in moments:
+            if self.engine.failed:
+                self.failed()
             if firings:
                 self.put(firings)
             stop.busy = False
@@ -171,6 +243,7 @@ class _Run:
 
     def _reject(self, letter: DeadLetter) -> None:
         self._dead[letter.reason] += 1
+        self._unflushed = True
         self._complaints.tell(letter)
         if self._rejected is not None:
             self._rejected.write([letter_line(letter, self._clock) + "\n"])

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from dotr.config import UNITS, Config, InputSection, existing
-from dotr.diagnostics import Diagnostic, Refused, refuse
+from dotr.config import UNITS, Config
+from dotr.diagnostics import Diagnostic, Refused
 from dotr.engine.program import Program, compile_program
-from dotr.io import CsvMap, Format, InputFile, check_input, check_new, clock_of, passing
-from dotr.io.times import parse_delay
-from dotr.model.places import Document, Span
-from dotr.model.time import Clock, Micros, Unit
+from dotr.io import Growing, InputFile, check_new, passing
+from dotr.model.places import Span
+from dotr.model.time import Clock
 from dotr.outputs.writing import StreamFormat
+from dotr.runtimes.inputs import clock_of_inputs, files_of, kept_clock, not_spooled, read_inputs, settle_all
 from dotr.runtimes.removal import Target, remove
 
 
@@ -43,7 +43,8 @@ class SparkSettings:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What a runtime runs."""
+    """What a runtime runs. `inputs` are the files that are there, `growing` the further inputs that files appear in, or standard input;
+    `rates` says how many records of a named input are read a second, at most."""
 
     name: str
     program: Program
@@ -53,6 +54,8 @@ class Pipeline:
     clock: Clock
     spark: SparkSettings
     dead_letter_place: Span | None = None
+    growing: tuple[Growing, ...] = ()
+    rates: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def output_paths(self) -> tuple[str, ...]:
@@ -70,7 +73,9 @@ def build(config: Config, *, fresh: bool, on_spark: bool) -> Pipeline:
     """
     settings = config.settings
     problems: list[Diagnostic] = []
-    inputs = _inputs(config, problems)
+    inputs = read_inputs(config, problems)
+    if on_spark:
+        problems += [problem for each in inputs.growing if each.standard for problem in not_spooled(config, each)]
     targets = _targets(config)
     problems += _clashes(config, targets)
     if not fresh and not on_spark and not problems:
@@ -82,16 +87,21 @@ def build(config: Config, *, fresh: bool, on_spark: bool) -> Pipeline:
         raise Refused([*refused.diagnostics, *problems]) from None
     if problems:
         raise Refused(problems)
-    clock = clock_of(inputs, UNITS[settings.time.unit])
     if fresh:
         remove(targets)
+    if inputs.growing:
+        settle_all(inputs)
+    clock = kept_clock(targets[-1].path) if on_spark else None
+    clock = clock or clock_of_inputs(inputs, UNITS[settings.time.unit])
     outputs = tuple(
         Output(StreamFormat(section.format), target.path, target.place) for section, target in zip(settings.output, targets, strict=False)
     )
     dead = next((target for target in targets if target.what == DEAD_LETTERS), Target(DEAD_LETTERS, ""))
     conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
     spark = SparkSettings(settings.spark.master, targets[-1].path, settings.spark.batch, conf)
-    return Pipeline(settings.name, program, tuple(inputs), outputs, dead.path or None, clock, spark, dead.place)
+    return Pipeline(
+        settings.name, program, inputs.files, outputs, dead.path or None, clock, spark, dead.place, inputs.growing, inputs.rates
+    )
 
 
 def _targets(config: Config) -> tuple[Target, ...]:
@@ -123,7 +133,7 @@ def _clashes(config: Config, targets: Sequence[Target]) -> list[Diagnostic]:
         read |= {path: f"named by {location}" for path, _ in config.files.existing(patterns, keys, [])}
     for number, section in enumerate(settings.input):
         with suppress(Refused):
-            read |= dict.fromkeys(existing(config.files.path(section.path, ("input", number, "path")), None), f"the input {section.name}")
+            read |= dict.fromkeys(files_of(config, section, number), f"the input {section.name}")
     known = [(Path(path).resolve(), path, what) for path, what in read.items()]
     problems: list[Diagnostic] = []
     seen: list[tuple[Path, Target]] = []
@@ -166,87 +176,5 @@ def _there_already(targets: Sequence[Target]) -> list[Diagnostic]:
 def check_files(config: Config) -> list[Diagnostic]:
     """The problems of a configuration's inputs and outputs that show without running it."""
     problems: list[Diagnostic] = []
-    _inputs(config, problems)
+    read_inputs(config, problems)
     return problems + _clashes(config, _targets(config))
-
-
-def _inputs(config: Config, problems: list[Diagnostic]) -> list[InputFile]:
-    found: list[InputFile] = []
-    for number, section in enumerate(config.settings.input):
-        with collecting(problems):
-            found += _input_files(config, section, number)
-    return found
-
-
-@contextmanager
-def collecting(problems: list[Diagnostic]) -> Iterator[None]:
-    """Takes what is refused inside into a list, each problem once."""
-    try:
-        yield
-    except Refused as refused:
-        problems += [problem for problem in refused.diagnostics if problem not in problems]
-
-
-def _input_files(config: Config, section: InputSection, number: int) -> list[InputFile]:
-    at = ("input", number)
-    unit = UNITS[config.settings.time.unit]
-    problems: list[Diagnostic] = []
-    with collecting(problems):
-        delay = _delay(config, section, number, unit)
-    with collecting(problems):
-        csv = _csv_map(config, section, number)
-    with collecting(problems):
-        paths = existing(config.files.path(section.path, (*at, "path")), config.place(*at, "path"))
-    if problems:
-        raise Refused(problems)
-    prefixes = tuple(config.settings.prefixes.items())
-    files = [InputFile(section.name, path, Format(section.format), unit, delay, prefixes, csv) for path in paths]
-    for file in files:
-        with collecting(problems):
-            check_input(file, config.place(*at))
-    if problems:
-        raise Refused(dict.fromkeys(_placed(problem, config, number) for problem in problems))
-    return files
-
-
-def _csv_map(config: Config, section: InputSection, number: int) -> CsvMap | None:
-    """What a CSV input needs beside; raises `Refused` where it lacks some of it, or another format has it."""
-    place = config.place("input", number)
-    if section.format != "csv":
-        if section.time is not None or section.map is not None:
-            key = "time" if section.time is not None else "map"
-            message = f"{key} belongs to csv, not to {section.format}"
-            raise refuse("C204", message, config.files.tree.key(("input", number, key)), "Leave it out, or write format: csv")
-        return None
-    if section.time is None or section.map is None:
-        needed = {
-            "time": "time: COLUMN names the column that holds the time.",
-            "map": 'map: "[] a :Report ; :speed {COLUMN} ." makes a row a graph.',
-        }
-        raise Refused(
-            Diagnostic("C202", f"a csv input needs {key}", place, hint) for key, hint in needed.items() if getattr(section, key) is None
-        )
-    return CsvMap(section.time, Document(f"map of input {section.name}", section.map), section.delimiter)
-
-
-def _placed(problem: Diagnostic, config: Config, number: int) -> Diagnostic:
-    """A problem of a map or of a prefix, with its place in the configuration."""
-    if problem.code == "I105":
-        return replace(problem, span=config.place("prefixes"))
-    section = config.settings.input[number]
-    span, around = problem.span, config.place("input", number, "map")
-    if span is None or section.map is None or span.document.text != section.map:
-        return problem
-    start = around.text.find(section.map)
-    if start >= 0:  # else it is folded or escaped there, and its own lines are shown
-        problem = replace(problem, span=Span(around.document, around.start + start + span.start, around.start + start + span.end))
-    hint = problem.hint.replace("eclare it: PREFIX", "eclare it under `prefixes`:") if problem.code == "T103" else problem.hint
-    return replace(problem, hint=hint)
-
-
-def _delay(config: Config, section: InputSection, number: int, unit: Unit) -> Micros:
-    try:
-        return parse_delay(section.lateness, unit)
-    except ValueError as error:
-        place = config.place("input", number, "lateness")
-        raise Refused([Diagnostic("C205", f"lateness: {error}", place, "Write it like 30 s or 5 min.")]) from None

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from dotr.diagnostics import refuse
+from dotr.runtimes.spark.planning import Offset
 
 FORMAT: Final = 1
 
@@ -22,7 +23,8 @@ FORMAT: Final = 1
 @dataclass(frozen=True, slots=True)
 class Layout:
     """What a checkpoint holds fast: the pipeline's name, the program's fingerprint, the inputs as (name, delay, file), and how many
-    buckets and Spark partitions the state has."""
+    buckets and Spark partitions the state has. `growing` are the inputs that files appear in, as (name, delay, pattern), and standard
+    input, without a pattern; `clock` is how times are written: the unit, and whether as date-times."""
 
     pipeline: str
     program: str
@@ -30,6 +32,8 @@ class Layout:
     layers: int
     buckets: int
     partitions: int
+    growing: tuple[tuple[str, int, str], ...] = ()
+    clock: tuple[str, bool] | None = None
 
 
 class Checkpoint:
@@ -62,8 +66,19 @@ class Checkpoint:
             raise self._refused(f"its dotr.json cannot be read: {error}") from None
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise self._refused(f"it is of another release (its format is not {FORMAT})")
-        inputs = tuple((str(name), int(delay), str(path)) for name, delay, path in data["inputs"])
-        return Layout(data["pipeline"], data["program"], inputs, data["layers"], data["buckets"], data["partitions"])
+        inputs, growing = (
+            tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing")
+        )
+        clock = (str(data["clock"][0]), bool(data["clock"][1])) if data.get("clock") else None
+        return Layout(data["pipeline"], data["program"], inputs, data["layers"], data["buckets"], data["partitions"], growing, clock)
+
+    def position(self) -> Offset | None:
+        """How far the query came: the last offset whose batch is written; None before the first."""
+        committed = [int(name) for name in _names(Path(self.query) / "commits") if name.isdecimal()]
+        if not committed:
+            return None
+        lines = (Path(self.query) / "offsets" / str(max(committed))).read_text().splitlines()
+        return Offset.of_json(json.loads(lines[-1]))
 
     def _refused(self, why: str) -> Exception:
         return refuse(
@@ -94,8 +109,33 @@ class Checkpoint:
             raise self._refused(f"it belongs to the pipeline {kept.pipeline}, this one is {wanted.pipeline}")
         if kept.program != wanted.program:
             raise self._refused("it belongs to another program: rules, knowledge or settings have changed since")
-        _same_inputs(self, kept.inputs, wanted.inputs)
+        names = {name for name, _, _ in (*kept.growing, *wanted.growing)}
+        fixed = tuple(entry for entry in kept.inputs if entry[0] not in names)
+        _same_inputs(self, fixed, [entry for entry in wanted.inputs if entry[0] not in names])
+        self._same_growing(kept, wanted)
+        new = tuple(entry for entry in wanted.growing if entry not in kept.growing)
+        if new:
+            kept = replace(kept, growing=(*kept.growing, *new))
+            self._write(kept)
         return kept
+
+    def _same_growing(self, kept: Layout, wanted: Layout) -> None:
+        """What grows, or did, may have other files now, and may have stopped; its delay and pattern are what they were."""
+        before = {name: (delay, pattern) for name, delay, pattern in kept.growing}
+        delays = {name: delay for name, delay, _ in kept.inputs}
+        for name, delay, pattern in wanted.growing:
+            if before.get(name, (delay, pattern)) != (delay, pattern) or delays.get(name, delay) != delay:
+                raise self._refused(f"the input {name} has another path or lateness than when it was made")
+        known = {path for _, _, path in kept.inputs}
+        further = any(path not in known for _, _, path in wanted.inputs)
+        position = self.position() if wanted.growing or (kept.growing and further) else None
+        if position is not None and position.ended:
+            raise refuse(
+                "S106",
+                f"the stream in the checkpoint {self.folder} has ended, and nothing can be added to it",
+                hint="Its inputs came to an end in a run without watch, and all instants closed. Start over with --fresh, or name another "
+                "spark.checkpoint.",
+            )
 
     def _write(self, layout: Layout) -> None:
         try:
@@ -117,3 +157,7 @@ def _same_inputs(checkpoint: Checkpoint, kept: Sequence[tuple[str, int, str]], w
     if changed:
         listed = ", ".join(dict.fromkeys(changed[:3])) + (", …" if len(changed) > 3 else "")
         raise checkpoint._refused(f"the input files are not those that it was made for ({listed})")
+
+
+def _names(folder: Path) -> list[str]:
+    return os.listdir(folder) if folder.is_dir() else []

@@ -7,19 +7,23 @@ own order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import BinaryIO, Final
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import BinaryIO, Final, TypeAlias
 
+from dotr.diagnostics import Refused
+from dotr.io.feeds import Point, unopened
 from dotr.io.lateness import Lateness
 from dotr.io.lines import open_lines
+from dotr.io.live import IDLE_WHY
 from dotr.io.reading import _READERS as READERS
 from dotr.io.reading import Reader
-from dotr.io.records import InputFile, Position, Record, traced
+from dotr.io.records import START, InputFile, Position, Record, traced
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Micros
 from dotr.runtimes.spark.compiled import input_of
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.planning import END, Scan
+from dotr.runtimes.spark.planning import END, Floor, Scan
 from dotr.runtimes.spark.tasks import Stretch
 
 _OPEN: Final[dict[str, BinaryIO]] = {}
@@ -61,21 +65,66 @@ def _records(file: InputFile, offset: int, line: int, stop: int) -> Iterator[Rec
         _OPEN.pop(next(iter(_OPEN))).close()
 
 
-def judge(
-    file: InputFile, stretch: Stretch, after: Micros, until: Micros, elements: list[Element], dead: list[DeadLetter], *, trace: bool
-) -> None:
-    """Adds a stretch's elements with times in (after, until], `Traced` where asked for, and what of it is this task's to reject."""
-    lateness, own = Lateness(file.delay, stretch.greatest), stretch.own
-    late = lateness.late
-    records = _records(file, stretch.offset, stretch.line, stretch.stop)
-    for record in traced(file, records) if trace else records:
-        time = record.time
-        if time is None:
-            if own == END or record.offset < own:
-                dead.append(record.letter(file, Reason.UNREADABLE))
-        elif late(time):
-            if own == END or record.offset < own:
-                dead.append(record.letter(file, Reason.LATE, lateness.why(time)))
-        elif after < time <= until:
-            assert record.element is not None
-            elements.append(record.element)
+Files: TypeAlias = Iterator[tuple[int, InputFile, Iterator[Record]]]
+"""Files of an input one after the other: their numbers, and of each the records of a stretch."""
+
+
+def files_of(like: InputFile, stretch: Stretch, *, trace: bool) -> Files:
+    """The files of a stretch. A file that has appeared and cannot be opened is one unreadable record. `trace`: elements are `Traced`."""
+    for number, file, records in _files_of(like, stretch):
+        yield number, file, traced(file, records) if trace else records
+
+
+def _files_of(like: InputFile, stretch: Stretch) -> Files:
+    if not stretch.paths:
+        yield stretch.file, like, _records(like, stretch.offset, stretch.line, stretch.stop)
+        return
+    for number, path in enumerate(stretch.paths, stretch.file):
+        point = Point(number, stretch.offset, stretch.line) if number == stretch.file else Point(number, *START)
+        stop = stretch.stop if number == stretch.stop_file else END
+        file = replace(like, path=path)
+        yield number, file, _opened(file, point, stop)
+
+
+def _opened(file: InputFile, point: Point, stop: int) -> Iterator[Record]:
+    records = _records(file, point.offset, point.line, stop)
+    try:
+        first = next(records, None)
+    except Refused as refused:
+        yield unopened(point, refused)
+        return
+    if first is not None:
+        yield first
+        yield from records
+
+
+def judge(files: Files, stretch: Stretch, after: Micros, until: Micros, elements: list[Element], dead: list[DeadLetter]) -> None:
+    """Adds a stretch's elements with times in (after, until], and what of it is this task's to reject."""
+    lateness: Lateness | None = None
+    for number, file, records in files:
+        if lateness is None:
+            lateness = Lateness(file.delay, stretch.greatest, single=file.single)
+        verdict = lateness.verdict
+        floors = [floor for floor in stretch.floors if floor.file <= number]
+        own = END if stretch.own == END or number < stretch.own_file else stretch.own if number == stretch.own_file else 0
+        for record in records:
+            time = record.time
+            if time is None:
+                if own == END or record.offset < own:
+                    dead.append(record.letter(file, Reason.UNREADABLE))
+                continue
+            reason = verdict(time)
+            if reason is not None:
+                if own == END or record.offset < own:
+                    dead.append(record.letter(file, reason, lateness.why(time)))
+            elif floors and _under(floors, number, record.offset, time):
+                if own == END or record.offset < own:
+                    dead.append(record.letter(file, Reason.IDLE, IDLE_WHY))
+            elif after < time <= until:
+                assert record.element is not None
+                elements.append(record.element)
+
+
+def _under(floors: Sequence[Floor], number: int, offset: int, time: Micros) -> bool:
+    """Whether a record's instant closed before it was there."""
+    return any(time <= floor.until and (floor.file, floor.offset) <= (number, offset) for floor in floors)

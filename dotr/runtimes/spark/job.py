@@ -18,7 +18,9 @@ class Job:
     """`program` and `inputs` are specifications as JSON; `delays` are the inputs', and `unit` and `dated` say how time is written.
     State is laid out by `layers`, `buckets` and Spark's `partitions`; a batch holds about `batch` elements and is read by `tasks`
     tasks. `run` tells one checkpoint from another. `store` is the compiled background and `key`, in hexadecimal, what it was made for;
-    without one every worker closes the background for itself."""
+    without one every worker closes the background for itself. The last of the inputs are those that grow: `growing` has for each, as
+    JSON, the pattern (none for standard input), how long a file stands still, the declared idleness, and whether it is still watched;
+    `rates` are by names of inputs."""
 
     program: str
     inputs: tuple[str, ...]
@@ -33,6 +35,13 @@ class Job:
     run: str
     store: str = ""
     key: str = ""
+    growing: tuple[str, ...] = ()
+    rates: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def live(self) -> bool:
+        """Whether a batch ends wherever something has closed, since not all of the input is there, or may be read at once."""
+        return bool(self.growing or self.rates)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -47,7 +56,7 @@ class Job:
         True
         """
         data = json.loads(text)
-        return Job(**{**data, "inputs": tuple(data["inputs"]), "delays": tuple(data["delays"])})
+        return Job(**{**data, "inputs": tuple(data["inputs"]), "delays": tuple(data["delays"]), **_further(data)})
 
     def keys(self, layer: int) -> tuple[int, ...]:
         """The keys of a layer's buckets, in order."""
@@ -56,3 +65,7 @@ class Job:
     @property
     def clock(self) -> Clock:
         return Clock(Unit[self.unit], self.dated)
+
+
+def _further(data: dict[str, list[list[object]]]) -> dict[str, object]:
+    return {"growing": tuple(data.get("growing", ())), "rates": tuple(tuple(rate) for rate in data.get("rates", ()))}

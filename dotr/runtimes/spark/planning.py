@@ -30,12 +30,43 @@ BEGINNING: Final[Micros] = -LAST_MICRO
 """Earlier than any instant."""
 
 
+class Floor(NamedTuple):
+    """Instants up to `until` closed without waiting for the input, which was idle: what stands in it from this file and offset on, and is
+    not later, came too late for them."""
+
+    file: int
+    offset: int
+    until: Micros
+
+
 class Place(NamedTuple):
-    """Where the reading of one input goes on: the offset and line of a record, and the greatest time before it."""
+    """Where the reading of one input goes on: the offset and line of a record, and the greatest time before it. An input that grows has
+    several files, numbered, and perhaps floors."""
 
     offset: int
     line: int
     greatest: Micros
+    file: int = 0
+    floors: tuple[Floor, ...] = ()
+
+    @property
+    def point(self) -> tuple[int, int]:
+        """The file and the offset in it."""
+        return self.file, self.offset
+
+    def to_json(self) -> list[object]:
+        """As short as it can be."""
+        return list(self if self.file or self.floors else self[:3])
+
+    @staticmethod
+    def of_json(offset: int, line: int, greatest: Micros, file: int = 0, floors: Sequence[Sequence[int]] = ()) -> Place:
+        """The inverse of `to_json`.
+
+        >>> place = Place(5, 1, 7, 2, (Floor(1, 9, 4),))
+        >>> Place.of_json(*place.to_json()) == place
+        True
+        """
+        return Place(offset, line, greatest, file, tuple(Floor(*floor) for floor in floors))
 
 
 START: Final = Place(0, 1, BEGINNING)
@@ -49,6 +80,13 @@ class Cut(NamedTuple):
     places: tuple[Place, ...]
     stops: tuple[int, ...]
     elements: int
+    files: tuple[int, ...] = ()
+    """The file that each stop stands in, where inputs grow."""
+
+    @property
+    def points(self) -> tuple[tuple[int, int], ...]:
+        """Where the reading may stop: the file, and the offset in it."""
+        return tuple(zip(self.files, self.stops, strict=True)) if self.files else tuple((0, stop) for stop in self.stops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +102,7 @@ class Offset:
         >>> Offset(5, (START,)).to_json()
         {'version': 1, 'time': 5, 'places': [[0, 1, -4611686018427387904]]}
         """
-        return {"version": 1, "time": self.time, "places": [list(place) for place in self.places]}
+        return {"version": 1, "time": self.time, "places": [place.to_json() for place in self.places]}
 
     @staticmethod
     def of_json(value: dict[str, object]) -> Offset:
@@ -77,7 +115,11 @@ class Offset:
         assert value["version"] == 1
         assert isinstance(time, int)
         assert isinstance(places, list)
-        return Offset(time, tuple(Place(*place) for place in places))
+        return Offset(time, tuple(Place.of_json(*place) for place in places))
+
+    def padded(self, inputs: int) -> Offset:
+        """With the start of inputs that were not there when the offset was made."""
+        return Offset(self.time, (*self.places, *[START] * (inputs - len(self.places))))
 
     @staticmethod
     def start(inputs: int) -> Offset:

@@ -33,7 +33,9 @@ def run_query(session: SparkSession, job: Job, sink: Sink, checkpoint: str, log:
         try:
             query = _start(session, job, sink, checkpoint)
             while query.isActive and not interrupted.wait(0.05):
-                pass
+                if job.live and sink.ended is not None and (Path(checkpoint) / "commits" / str(sink.ended)).exists():
+                    query.stop()
+                    return
             if interrupted.is_set():
                 with suppress(PySparkException):
                     query.stop()
@@ -53,7 +55,9 @@ def _start(session: SparkSession, job: Job, sink: Sink, checkpoint: str) -> Stre
     for layer in range(job.layers):
         rows = rows.groupBy("key").transformWithState(LayerProcessor(text, layer), SCHEMA, "append", "none")
     writer = rows.writeStream.outputMode("append").foreachBatch(sink)
-    return writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    writer = writer.option("checkpointLocation", checkpoint)
+    writer = writer.trigger(processingTime="0 seconds") if job.live else writer.trigger(availableNow=True)
+    return writer.start()
 
 
 @contextmanager

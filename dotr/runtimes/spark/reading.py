@@ -18,11 +18,12 @@ from dotr.engine.instants import merge
 from dotr.engine.stage_one import Asked
 from dotr.io.records import Traced
 from dotr.model.stream import DeadLetter, Element, Reason
-from dotr.model.time import Micros
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.letters import clashing, why_rejected
 from dotr.runtimes.spark.compiled import input_of, program_of, uncollected
-from dotr.runtimes.spark.inputs import judge
+from dotr.runtimes.spark.inputs import files_of, judge
 from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.poison import blame, rescued
 from dotr.runtimes.spark.rows import Kind, Line, counts_payload, dead_payload, inconsistent_payload, record_batch
 from dotr.runtimes.spark.stepping import Instants, chunk_payload
 from dotr.runtimes.spark.tasks import Task
@@ -49,7 +50,8 @@ def task_lines(job: Job, task: Task) -> list[Line]:
     dead: list[DeadLetter] = []
     program = program_of(job)
     for stretch in task.stretches:
-        judge(input_of(job, stretch.input), stretch, task.after, task.until, elements, dead, trace=program.stage_one.may_reject)
+        files = files_of(input_of(job, stretch.input), stretch, trace=program.stage_one.may_reject)
+        judge(files, stretch, task.after, task.until, elements, dead)
     elements.sort(key=itemgetter(0))
     ask, deliver = program.stage_one.facts, program.router(job.buckets).facts
     chunks: list[dict[int, Instants]] = [{} for _ in range(job.layers)]
@@ -62,8 +64,16 @@ def task_lines(job: Job, task: Task) -> list[Line]:
         while end < len(elements) and elements[end][0] == time:
             end += 1
         together = elements[start:end]
-        asked = ask(merge(time, [triples for _, triples in together]))
         start = end
+        try:
+            asked = ask(merge(time, [triples for _, triples in together]))
+        except Exception:
+            left = rescued(job, task, time, together, dead)
+            if left is None:
+                continue
+            asked, together = left
+        if asked.failed:
+            blame(job, task, time, together, asked, dead)
         if asked.clashes:
             inconsistent += 1
         if asked.rejected:
@@ -93,6 +103,8 @@ def task_lines(job: Job, task: Task) -> list[Line]:
         lines.append(Line(-1, Kind.DEAD, 0, dead_payload(dead)))
     if contradictory:
         lines.append(Line(-3, Kind.INCONSISTENT, 0, inconsistent_payload(contradictory)))
+    if task.closed == LAST_MICRO:
+        lines.append(Line(-4, Kind.ENDED, 0, b""))
     totals = Totals(counted_elements, len(times), facts, dead=counted, inconsistent=inconsistent)
     lines.append(Line(-2, Kind.COUNTS, 0, counts_payload(totals)))
     return lines

@@ -9,6 +9,7 @@
 | DEAD | below 0 | 0 | dead letters |
 | INCONSISTENT | below 0 | 0 | the first instants of a task that contradict themselves, each with what clashes |
 | COUNTS | below 0 | 0 | totals |
+| ENDED | below 0 | 0 | nothing: the stream has ended |
 
 Keys below 0 pass every operator untouched. Payloads are JSON: data, never code.
 """
@@ -38,6 +39,7 @@ class Kind(IntEnum):
     INCONSISTENT = 4
     COUNTS = 5
     SPAN = 6
+    ENDED = 7
 
 
 class Line(NamedTuple):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 from pyspark import SparkContext
@@ -11,6 +13,7 @@ from pyspark.errors import PySparkException
 
 from dotr.engine.spec import ProgramSpec
 from dotr.io.dead_letters import letter_line
+from dotr.io.records import InputFile
 from dotr.io.sinks import check_new, write_batch
 from dotr.knowledge.store.compiled import CompiledStore
 from dotr.model.stream import DeadLetter, Firing
@@ -18,9 +21,11 @@ from dotr.outputs import writer
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, Layout
 from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.names import Names
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.session import start
 from dotr.runtimes.spark.sink import Sink, Write
+from dotr.runtimes.spark.spool import spooling
 from dotr.runtimes.spark.trouble import explained
 from dotr.runtimes.totals import Progress, Totals
 
@@ -52,9 +57,10 @@ def run_spark(pipeline: Pipeline, progress: Progress) -> Totals:
         job = _job(pipeline, wanted, session.sparkContext.defaultParallelism, checkpoint.query)
         if pipeline.program.store is not None:
             _ship(pipeline.program.store, session.sparkContext)
-        names = {os.path.abspath(file.path): file.path for file in pipeline.inputs}
-        sink = Sink(_write(pipeline), progress, names, pipeline.clock)
-        run_query(session, job, sink, checkpoint.query, checkpoint.log)
+        sink = Sink(_write(pipeline), progress, Names(pipeline, checkpoint.folder), pipeline.clock)
+        standard = [each for each in pipeline.growing if each.standard]
+        with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext():
+            run_query(session, job, sink, checkpoint.query, checkpoint.log)
         return sink.totals
     finally:
         if before is None:
@@ -64,17 +70,35 @@ def run_spark(pipeline: Pipeline, progress: Progress) -> Totals:
 def _layout(pipeline: Pipeline) -> Layout:
     """What the checkpoint has to hold; buckets and partitions are known once there is a session."""
     inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
-    return Layout(pipeline.name, pipeline.program.spec.fingerprint, inputs, max(1, len(pipeline.program.layout.layers)), 0, 0)
+    growing = tuple((each.like.input, each.like.delay, each.pattern and os.path.abspath(each.pattern)) for each in pipeline.growing)
+    clock = pipeline.clock.unit.name, pipeline.clock.dated
+    layers = max(1, len(pipeline.program.layout.layers))
+    return Layout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layers, 0, 0, growing, clock)
+
+
+def _inputs(pipeline: Pipeline, layout: Layout) -> tuple[list[InputFile], list[str]]:
+    """The inputs that the checkpoint counts with: its files, then what grows, of each of which the second list says how."""
+    likes = {file.input: file for file in pipeline.inputs} | {each.like.input: each.like for each in pipeline.growing}
+    watched = {each.like.input: each for each in pipeline.growing}
+    inputs = [replace(likes[name], path=path) for name, _, path in layout.inputs]
+    how = []
+    for name, _, pattern in layout.growing:
+        inputs.append(replace(likes[name], path=""))
+        each = watched.get(name)
+        how.append(json.dumps([pattern, each.settle, each.idle, True] if each else [pattern, 0, None, False]))
+    return inputs, how
 
 
 def _job(pipeline: Pipeline, layout: Layout, cores: int, run: str) -> Job:
     spec: ProgramSpec = pipeline.program.spec
     spec = replace(spec, graphs=tuple(map(os.path.abspath, spec.graphs)))
     store = pipeline.program.store
+    inputs, growing = _inputs(pipeline, layout)
+    rates = pipeline.rates
     return Job(
         program=spec.to_json(),
-        inputs=tuple(replace(file, path=os.path.abspath(file.path)).to_json() for file in pipeline.inputs),
-        delays=tuple(file.delay for file in pipeline.inputs),
+        inputs=tuple(file.to_json() for file in inputs),
+        delays=tuple(file.delay for file in inputs),
         unit=pipeline.clock.unit.name,
         dated=pipeline.clock.dated,
         layers=layout.layers,
@@ -85,6 +109,8 @@ def _job(pipeline: Pipeline, layout: Layout, cores: int, run: str) -> Job:
         run=run,
         store="" if store is None else str(store.file.path),
         key="" if store is None else store.file.key.hex(),
+        growing=tuple(growing),
+        rates=tuple(rates.items()),
     )
 
 

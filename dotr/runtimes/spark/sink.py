@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pyspark.sql import DataFrame
 
@@ -18,10 +18,10 @@ Write = Callable[[int, Sequence[Firing], Sequence[DeadLetter]], None]
 
 
 class Sink:
-    """Called by Spark once a batch, or again with the same number after a crash. `failure` is what stopped it. `names` are the
-    files as the user knows them, by the paths that the workers open."""
+    """Called by Spark once a batch, or again with the same number after a crash. `failure` is what stopped it. `names` gives a dead
+    letter the file's name as the user knows it. `ended` is the number of the batch that was the last."""
 
-    def __init__(self, write: Write, progress: Progress, names: Mapping[str, str], clock: Clock) -> None:
+    def __init__(self, write: Write, progress: Progress, names: Callable[[DeadLetter], DeadLetter], clock: Clock) -> None:
         self._write = write
         self._progress = progress
         self._names = names
@@ -29,6 +29,7 @@ class Sink:
         self._complaints = Complaints()
         self.totals = Totals()
         self.failure: Exception | None = None
+        self.ended: int | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:
@@ -46,10 +47,12 @@ class Sink:
             if kind == Kind.FIRINGS:
                 firings += firings_of(payload)
             elif kind == Kind.DEAD:
-                letters += [letter._replace(file=self._names.get(letter.file, letter.file)) for letter in dead_of(payload)]
+                letters += map(self._names, dead_of(payload))
             elif kind == Kind.INCONSISTENT:
                 for time, clash in inconsistent_of(payload):
                     self._complaints.inconsistent(time, clash, self._clock)
+            elif kind == Kind.ENDED:
+                self.ended = number
             elif kind == Kind.COUNTS:
                 counted += counts_of(payload)
         firings.sort(key=output_order)

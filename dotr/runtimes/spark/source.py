@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from queue import Empty, Full, Queue
 from threading import Event, Thread
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyarrow import RecordBatch  # type: ignore[import-untyped]
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -21,8 +21,11 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planning import Cut, Offset, plan
 from dotr.runtimes.spark.rows import SCHEMA
-from dotr.runtimes.spark.tasks import Task
+from dotr.runtimes.spark.tasks import Task, single_files
 from dotr.runtimes.spark.trouble import carried
+
+if TYPE_CHECKING:
+    from dotr.runtimes.spark.ahead import Scanner
 
 Json: TypeAlias = dict[str, object]
 
@@ -91,6 +94,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, job: Job) -> None:
         self._job = job
         self._ahead: _Ahead | None = None
+        self._scanner: Scanner | None = None
         self._planned: tuple[Offset, list[Cut]] | None = None
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -104,6 +108,8 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         offset = Offset.of_json(start)
         if offset.ended:
             return start
+        if self._job.live:
+            return self._live(offset)
         if self._ahead is None or self._ahead.position != offset:
             self.stop()
             self._ahead = _Ahead(self._job, offset)
@@ -113,22 +119,51 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planned = offset, cuts
         return self._ahead.position.to_json()
 
+    def _live(self, offset: Offset) -> Json:
+        scanner = self._scanning(offset)
+        cuts = scanner.batch()
+        if not cuts:
+            return offset.to_json()
+        self._planned = offset, cuts
+        return scanner.position.to_json()
+
+    def _scanning(self, offset: Offset) -> Scanner:
+        from dotr.runtimes.spark.ahead import Scanner  # only where it is needed: it brings the engine with it
+
+        offset = offset.padded(len(self._job.inputs))
+        if self._scanner is None or self._scanner.position != offset:
+            self.stop()
+            self._scanner = Scanner(self._job, offset)
+        return self._scanner
+
     @carried
     def partitions(self, start: Json, end: Json) -> list[TaskPartition]:
         first, last = Offset.of_json(start), Offset.of_json(end)
         if first == last:
             return []
         if self._planned is None or self._planned[0] != first or self._planned[1][-1].time != last.time:
-            self._planned = first, self._replan(first, last.time)
+            self._planned = first, [self._again(first, last)] if self._job.live else self._replan(first, last.time)
+        paths = self._scanner.inputs.paths if self._scanner is not None else single_files
+        first = first.padded(len(self._job.inputs))
         tasks = []
         for cut in self._planned[1]:
-            tasks.append(TaskPartition(Task.of_cut(first, cut, last.time).to_json()))
+            tasks.append(TaskPartition(Task.of_cut(first, cut, last.time, paths).to_json()))
             first = Offset(cut.time, cut.places)
         return tasks
 
     def _replan(self, start: Offset, until: Micros) -> list[Cut]:
         """The cuts of a batch that an earlier process had planned: its end is given, so its content is too."""
         return list(_cuts(self._job, start, until))
+
+    def _again(self, start: Offset, end: Offset) -> Cut:
+        """As `_replan`, where inputs grow; scanning goes on from its end."""
+        from dotr.runtimes.spark.ahead import GrowingInputs
+
+        inputs = GrowingInputs(self._job, start)
+        cut = inputs.plan.again(end.padded(len(self._job.inputs)))
+        inputs.close()
+        self._scanning(end)
+        return cut
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         from dotr.runtimes.spark.reading import read_task  # only where it is needed: it brings the engine with it
@@ -137,9 +172,14 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_task(self._job, Task.of_json(partition.text))
 
     def commit(self, end: Json) -> None:
-        """Nothing to do: files stay."""
+        """Files stay; only what was copied of standard input is let go."""
+        if self._scanner is not None:
+            self._scanner.inputs.forget(Offset.of_json(end))
 
     def stop(self) -> None:
+        if self._scanner is not None:
+            self._scanner.stop()
+            self._scanner = None
         if self._ahead is not None:
             self._ahead.stop()
             self._ahead = None

@@ -10,7 +10,7 @@ from itertools import chain, count, repeat
 from typing import TypeAlias
 
 from dotr.diagnostics import refuse
-from dotr.model.stream import Firing
+from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Term
 from dotr.model.time import Micros
 from dotr.patterns.operator import Arrival
@@ -18,7 +18,8 @@ from dotr.patterns.state import State, StateError
 from dotr.runtimes.spark.compiled import layers_of, program_of, uncollected
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.moments import TicksHere, moments, ticks_here
-from dotr.runtimes.spark.rows import Kind, Line, firings_payload
+from dotr.runtimes.spark.rows import Kind, Line, counts_payload, dead_payload, firings_payload
+from dotr.runtimes.totals import Totals
 
 Instants: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
 """What arrives at a bucket: by time, then by port."""
@@ -112,6 +113,7 @@ def _stepped(job: Job, layer: int, bucket: int, state: State, lines: Iterable[Li
     step, router = stage.step, program.router(job.buckets)
     keys = [job.keys(number) for number in range(job.layers)]
     firings: list[Firing] = []
+    failed: list[DeadLetter] = []
     above: dict[int, Instants] = {}
     chunks: list[Instants] = []
     spans: list[tuple[Micros, Micros]] = []
@@ -130,6 +132,8 @@ def _stepped(job: Job, layer: int, bucket: int, state: State, lines: Iterable[Li
     for time, arrivals, ended in batch:
         done = step(state, time, arrivals, bucket, ended=ended)
         firings += done.firings
+        if done.failed:
+            failed += done.failed
         if done.events and layer + 1 < job.layers:
             for number, deliveries in enumerate(router.events(done.events, layer)):
                 for target, ports in deliveries.items():
@@ -141,4 +145,7 @@ def _stepped(job: Job, layer: int, bucket: int, state: State, lines: Iterable[Li
     out = [Line(key, Kind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in above.items()]
     if firings:
         out.append(Line(-1 - bucket, Kind.FIRINGS, 0, firings_payload(firings)))
+    if failed:
+        out.append(Line(-1 - bucket, Kind.DEAD, 0, dead_payload(failed)))
+        out.append(Line(-1 - bucket, Kind.COUNTS, 0, counts_payload(Totals(dead={Reason.FAILED: len(failed)}))))
     return out

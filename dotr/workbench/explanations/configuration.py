@@ -62,7 +62,8 @@ CONFIGURATION: tuple[Explained, ...] = (
     Explained(
         "C204",
         "Keys that do not go together",
-        "`time` and `map` belong to csv inputs. A rule test has either `config`, or `rules`, `knowledge` and `time` of its own.",
+        "`time` and `map` belong to csv inputs, `settle` and `idle` to inputs that grow; `watch` needs a pattern; `one_per_instant` "
+        "does not go with a lateness. A rule test has either `config`, or `rules`, `knowledge` and `time` of its own.",
         "Leave one out.",
         _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: ndjson, path: a.ndjson, time: at }]\n" + _OUTPUT),
     ),

@@ -70,7 +70,8 @@ SPARK: tuple[Explained, ...] = (
     Explained(
         "S102",
         "The checkpoint cannot be used",
-        "It belongs to another program, other inputs or another release. A checkpoint goes on with what it was made for.",
+        "It belongs to another program, other inputs or another release. A checkpoint goes on with what it was made for; files may be "
+        "added where an input has `watch: true`.",
         "Start over with `--fresh`, or name another `spark.checkpoint`.",
         Told(
             "S102 the checkpoint out/fire/checkpoint cannot be used: it is of another program\n"
@@ -97,5 +98,27 @@ SPARK: tuple[Explained, ...] = (
         "It was written by another release, or is damaged.",
         "Start over with `--fresh`.",
         Told("S105 the state in the checkpoint cannot be used: it is of version 1, this release reads 2"),
+    ),
+    Explained(
+        "S106",
+        "The stream has ended",
+        "A run without `watch`, or the end of standard input, closed all instants of the checkpoint's stream: nothing can be added to it.",
+        "Start over with `--fresh`, or name another `spark.checkpoint`. A run with `watch: true` does not end.",
+        Told(
+            "S106 the stream in the checkpoint out/fire/checkpoint has ended, and nothing can be added to it\n"
+            "Its inputs came to an end in a run without watch, and all instants closed. Start over with --fresh, or name "
+            "another spark.checkpoint."
+        ),
+    ),
+    Explained(
+        "S107",
+        "TriG by standard input on Spark",
+        "On Spark what comes by standard input is copied record by record, to be read again after a crash; a record of TriG needs the "
+        "declarations before it.",
+        "Send N-Quads (`format: nquads`), name files, or run with `--engine local`.",
+        Told(
+            "S107 Spark reads standard input a record at a time, and a record of TriG needs the declarations before it\n"
+            "Send N-Quads (format: nquads), name files, or run with --engine local."
+        ),
     ),
 )

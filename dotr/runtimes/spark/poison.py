@@ -1,0 +1,38 @@
+"""Elements that make stage one fail, found again in what a task reads, so that their own text can become dead letters."""
+
+from __future__ import annotations
+
+from dotr.engine.poison import blamed, rescue
+from dotr.engine.stage_one import Asked
+from dotr.io.records import Traced
+from dotr.model.stream import DeadLetter, Element, Reason
+from dotr.model.time import Micros
+from dotr.runtimes.spark.compiled import input_of, program_of
+from dotr.runtimes.spark.inputs import files_of, judge
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.tasks import Task
+
+
+def rescued(job: Job, task: Task, time: Micros, elements: list[Element], dead: list[DeadLetter]) -> tuple[Asked, list[Element]] | None:
+    """What stage one says of the elements that it can take, and those; the others are dead letters. None: it can take none."""
+    found = rescue(program_of(job), time, [triples for _, triples in elements])
+    if found.rejected:
+        again = _again(job, task, time)
+        dead += [again[number].letter(Reason.FAILED, why) for number, why in found.rejected.items()]
+        elements = [element for number, element in enumerate(again) if number not in found.rejected]
+    return None if found.asked is None else (found.asked, elements)
+
+
+def blame(job: Job, task: Task, time: Micros, elements: list[Element], asked: Asked, dead: list[DeadLetter]) -> None:
+    """Tell of the elements that make queries fail."""
+    found = blamed(program_of(job), time, [triples for _, triples in elements], asked)
+    again = [element for element in elements if isinstance(element, Traced)] or _again(job, task, time)
+    dead += [again[number].letter(Reason.FAILED, why) for number, why in found.items()]
+
+
+def _again(job: Job, task: Task, time: Micros) -> list[Traced]:
+    """The elements of an instant, in the order in which the task has them, with their records."""
+    found: list[Element] = []
+    for stretch in task.stretches:
+        judge(files_of(input_of(job, stretch.input), stretch, trace=True), stretch, time - 1, time, found, [])
+    return [element for element in found if isinstance(element, Traced)]
