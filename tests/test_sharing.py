@@ -104,3 +104,18 @@ def test_what_no_rule_wants_is_told_in_one_comparison() -> None:
         return sum(map(len, found.facts.values()))
 
     assert [asked(f":s {p} .") for p in (":a 0", ":a 1", ':a "x"', ":b 109", ":b 108.5")] == [0, 1, 0, 0, 1]
+
+
+def test_conditions_that_equate_are_no_thresholds() -> None:
+    """They are met one rule at a time, those of labels bound before and of aggregates too."""
+    text = "PREFIX : <http://e/>\n" + "".join(
+        f"""rule R{n} define E{n} = [ [] a :E ] from A = [ SELECT ?v WHERE {{ ?s :a ?v }} ]
+        and each B = [ SELECT ?w WHERE {{ ?s :b ?w . FILTER (?w > {n}) }} ] within [0, 5 s] from A
+        if A.?v = {n} && B.?w = {n + 1}
+        """
+        for n in range(4)
+    )
+    compiled = compile_program(ProgramSpec(rules=(Document("r.dotr", text),), prefixes={"": "http://e/"}))
+    with compiled.session() as session:
+        assert [e.rule for e in session.advance(1, ":s :a 2, 2.0, 9 ; :b 1, 2, 3, 4 .")] == ["R2", "R2"]
+        assert [e.rule for e in session.advance(2, ':s :a 0e0, "1" ; :b 1.0 .')] == ["R0", "R0"]

@@ -133,7 +133,7 @@ def skeletons(draw: st.DrawFn, columns: int) -> str:
         if kind != "not":
             bound.append(f"L{n}.?v{n}")
             consumed += [f"L{n}"] if draw(st.integers(0, 4)) == 0 else []
-    if draw(st.integers(0, 3)) == 0:
+    if draw(st.booleans()):
         lines.append(f"if {draw(st.sampled_from(bound))} {draw(st.sampled_from(OPERATORS))} {{0}}")
     lines.append(f"with {{e}}.?a = {draw(st.sampled_from(bound))}, {{e}}.?b = {draw(st.sampled_from([*bound, '{1}']))}")
     if consumed:

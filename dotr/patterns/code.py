@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from operator import itemgetter
-from typing import NamedTuple, TypeGuard
+from typing import Final, NamedTuple, TypeGuard
 
 from dotr.expressions import VALUES, Parameter, conjunction, evaluator
 from dotr.expressions.operators import to_double, to_single
@@ -38,6 +38,9 @@ def rows_of(alike: Alike, consumed: Sequence[int]) -> tuple[Row, ...]:
         columns.append(exact if plain else (None,) * len(column))  # type: ignore[arg-type]
         columns.append(tuple(to_double(n) for n in exact) if plain else (None,) * len(column))  # type: ignore[arg-type]
     return tuple(zip(alike.numbers, consumed, *columns, strict=True))
+
+
+_ORDERED: Final = frozenset(("<", ">", "<=", ">="))
 
 
 class Compared(NamedTuple):
@@ -175,11 +178,11 @@ class Code:
         return f"{source}[:{place}]" if operator in (">", ">=") else f"{source}[{place}:]"
 
     def compared(self, condition: Expression) -> Compared | None:
-        """A condition as a comparison of an attribute with a column of exact numbers."""
+        """A condition as an ordering of an attribute and a column of exact numbers."""
         match condition:
-            case Call(operator, (left, Attribute(label, name))) if operator in MIRRORED and label == ROW and _readable(left):
+            case Call(operator, (left, Attribute(label, name))) if operator in _ORDERED and label == ROW and _readable(left):
                 pass
-            case Call(operator, (Attribute(label, name), left)) if operator in MIRRORED and label == ROW and _readable(left):
+            case Call(operator, (Attribute(label, name), left)) if operator in _ORDERED and label == ROW and _readable(left):
                 operator = MIRRORED[operator]
             case _:
                 return None
