@@ -77,6 +77,26 @@ def test_inconsistent_instants_are_told(project: Project) -> None:
     assert project.dotr("run", "c.yaml", "--fresh", "--quiet").err == ""
 
 
+def test_an_instant_over_its_limit_becomes_dead_letters(project: Project) -> None:
+    """A rule that counts for ever stops at the limit; what comes after is not touched by it."""
+    project.write("n.dlog", "PREFIX : <http://e/>\n:n(?x, ?k) :- :n(?x, ?m), BIND(?m + 1 AS ?k) .")
+    project.change("c.yaml", "rules:", "knowledge: { datalog: [n.dlog] }\nrules:")
+    lines = ['{"time": 1, "graph": ":a a :A . :a :n 1 ."}\n', '{"time": 2, "graph": ":b a :A ."}\n']
+    project.write("a.ndjson", "".join(lines))
+    answer = project.dotr("run", "c.yaml")
+    assert answer.code == 0
+    assert json.loads(project.read("dead.ndjson")) == {
+        "reason": "limit",
+        "input": "a",
+        "file": "a.ndjson",
+        "line": 1,
+        "time": 1,
+        "text": lines[0].rstrip(),
+    }
+    assert [json.loads(line)["time"] for line in project.read("out.ndjson").splitlines()] == [2]
+    assert "a.ndjson:1: dead letter (limit): its instant goes over a limit: more than 1,000,000 triples" in answer.err
+
+
 DISJOINT = """@prefix : <http://e/> .
 @prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 :A owl:disjointWith :B . :C rdfs:subClassOf :B ."""

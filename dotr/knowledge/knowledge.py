@@ -100,11 +100,6 @@ class Knowledge:
         """K(t) for an instant that holds these triples; nothing of it is kept. Raises `LimitExceeded`."""
         return self._closer.close(triples)
 
-    @property
-    def is_stratified(self) -> bool:
-        """Whether rules negate or aggregate; what closes instants then stands in memory."""
-        return isinstance(self._closer, Stratified)
-
 
 @contextmanager
 def uncollected() -> Iterator[None]:
