@@ -96,6 +96,11 @@ class Knowledge:
             closer = Closer(Rules(filter(_is_recurring, rules)), background)
         return cls(background, contradictions, loaded, len(background) - loaded, any(map(computes, rules)), closer)
 
+    @property
+    def is_stratified(self) -> bool:
+        """Whether rules negate or aggregate; what closes instants then stands in memory."""
+        return isinstance(self._closer, Stratified)
+
     def close(self, triples: Iterable[Triple]) -> Closure:
         """K(t) for an instant that holds these triples; nothing of it is kept. Raises `LimitExceeded`."""
         return self._closer.close(triples)
