@@ -19,7 +19,7 @@ from dotr.patterns import placement
 from dotr.patterns.layout import Layout, lay_out
 from dotr.patterns.operator import Operator
 from dotr.patterns.partition import Anywhere, Keyed, Single, bucket, bucket_of_all, carried, keyed, partitioning
-from dotr.patterns.reach import reaches
+from dotr.patterns.reach import chain, reaches
 from tests.oracle.temporal import Output
 from tests.running import outputs, partitioned
 
@@ -264,6 +264,20 @@ def test_retention_is_the_longest_chain_of_windows() -> None:
     (layer,) = lay_out([chain]).layers
     kept = {port.stream: kept for port, kept in zip(layer.ports, layer.retention, strict=True)}
     assert sorted(kept.values(), key=str) == [7_999_998, 7_999_999, 9_999_999]
+
+
+def test_the_chain_of_a_clause_leads_to_the_anchor_by_the_farthest_way() -> None:
+    (long,) = rules(
+        rule(
+            "from A and last B within 5 s from A and last C within 2 s from A and last A as D within 1 s from B "
+            "and last A as E within 9 s from C "
+            "and not C as F between B and D and not C as G between E and D and not C as H between A and C and not B as I between C and A "
+            "with E.?a = A.?v",
+            event="Out",
+        ).replace("E.?a", "Out.?a")
+    )
+    ways = {clause.role.label: "".join(link.role.label for link in chain(long, clause)) for clause in long.clauses}
+    assert ways == {"B": "B", "C": "C", "D": "DB", "E": "EC", "F": "FDB", "G": "GEC", "H": "HC", "I": "IC"}
 
 
 def test_what_only_anchors_read_is_not_kept() -> None:
