@@ -114,7 +114,8 @@ class Finder:
         self._test = test
         self._order = None if order is None else itemgetter(order)
         low, high = _pair(rows, [bound for bound in bounds if bound.operator != "="])
-        self._position = (low or high or Bound(0, "", 0)).position
+        first = low or high
+        self._position = 0 if first is None else first.position
         parts: dict[object, list[Row]] = {}
         for row in rows:
             parts.setdefault(tuple([equality_key(row[bound.cell]) for bound in equal]), []).append(row)  # type: ignore[arg-type]
@@ -171,7 +172,9 @@ class _Bounded:
 
     def __init__(self, rows: Sequence[Row], low: Bound | None, high: Bound | None) -> None:
         self._rows, self._low, self._high = rows, low, high
-        scale = scale_of(rows[0][(low or high or Bound(0, "", 0)).cell])  # type: ignore[arg-type]
+        first = low or high
+        assert first is not None
+        scale = scale_of(rows[0][first.cell])  # type: ignore[arg-type]
         assert scale is not None
         self._scale = scale
         self._domains: dict[int, Found] = {}

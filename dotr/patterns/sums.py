@@ -93,8 +93,7 @@ class SumLane(Lane):
 
     def avg(self, low: Micros, high: Micros) -> Term | None:
         i, j = self.stretch(low, high)
-        whole = self._total(i, j, self._kinds[j] - self._kinds[i]) if i < j else None
-        return None if whole is None else write(divide(whole, j - i))
+        return write(divide(self._total(i, j, self._kinds[j] - self._kinds[i]), j - i))
 
     def _total(self, i: int, j: int, kinds: int) -> Number | None:
         if self._odd:
