@@ -83,6 +83,34 @@ def test_thresholds(comparison: str, mode: str) -> None:
             assert fired(program, elements) == sorted(expected), (second, values)
 
 
+@pytest.mark.parametrize("comparison", COMPARE)
+def test_rows_found_between_two_bounds_are_in_order_for_what_comes_next(comparison: str) -> None:
+    rows = [(4, 7), (1, 9), (3, 6), (2, 8), (0, 6), (3, 9), (0, 9), (4, 9)]
+    text = "".join(
+        rule(f"from A [ FILTER(?v > {k} && ?v < {m}) ] and each B within 99 s from A if B.?v {comparison} {k} with E.?a = B.?v", f"R{n}")
+        for n, (k, m) in enumerate(rows)
+    )
+    values = [3, 1, 4, 0, 2, 3, 1]
+    for anchor in range(1, 9):
+        elements = [*(element(time, ("B", "", value)) for time, value in enumerate(values)), element(7, ("A", "", anchor))]
+        expected = [
+            (7, f"R{n}", value) for n, (k, m) in enumerate(rows) for value in values if k < anchor < m and COMPARE[comparison](value, k)
+        ]
+        assert fired(text, elements) == sorted(expected)
+
+
+@pytest.mark.parametrize("mode", ["last", "first", "each", "not"])
+def test_constants_that_meet_another_event(mode: str) -> None:
+    """No index can search by these: each event is tested for all rows, and passed over where none wants it."""
+    rows = [3, 1, 2]
+    value = "0" if mode == "not" else "B.?v"
+    text = "".join(rule(f"from A and {mode} B [ FILTER(?v < A.?v + {k}) ] within 99 s from A with E.?a = {value}", f"R{k}") for k in rows)
+    for values in ([9, 5, 7, 6, 9], [9, 9, 8], [5, 6, 7], [9, 7, 9, 5, 9]):
+        elements = [*(element(time, ("B", "", value)) for time, value in enumerate(values)), element(7, ("A", "", 5))]
+        expected = [(7, f"R{k}", found) for k in rows for found in picked(mode, [value for value in values if value < 5 + k])]
+        assert fired(text, elements) == sorted(expected)
+
+
 def test_thresholds_are_compared_exactly() -> None:
     """Numbers that one double stands for."""
     great = 2**53
