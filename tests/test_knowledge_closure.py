@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from dotr.diagnostics import Refused
-from dotr.knowledge.closure import Contradiction, LimitExceeded
+from dotr.knowledge.closure import Contradiction
 from dotr.knowledge.entailment import Entailment, rule_set
 from dotr.knowledge.knowledge import Knowledge, check_safety
+from dotr.knowledge.limits import LimitExceeded
 from dotr.knowledge.strata import strata
 from dotr.languages.datalog import parse_datalog
 from dotr.model.datalog import DatalogRule

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -13,6 +13,7 @@ from dotr.config.sections import Settings, schema_problems
 from dotr.config.tree import read_tree, set_values
 from dotr.diagnostics import Diagnostic, Refused, refuse
 from dotr.engine.spec import ProgramSpec
+from dotr.knowledge.limits import Limits
 from dotr.knowledge.store.cache import SMALL, Keeping, default_folder
 from dotr.model.places import Span
 
@@ -48,7 +49,9 @@ class Config:
     def spec(self) -> tuple[ProgramSpec, list[Diagnostic]]:
         """The program as far as its files can be read, and every problem with them."""
         settings = self.settings
-        return self.files.spec(settings.rules, settings.knowledge, settings.prefixes, settings.time)
+        spec, problems = self.files.spec(settings.rules, settings.knowledge, settings.prefixes, settings.time)
+        limits = settings.limits
+        return replace(spec, limits=Limits(limits.triples, limits.rows, limits.probes)), problems
 
 
 def read_config(path: str, options: Sequence[str] = ()) -> Config:

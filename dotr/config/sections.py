@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from dotr.config.tree import Location, Tree
 from dotr.diagnostics import Diagnostic, did_you_mean
+from dotr.knowledge.limits import LIMITS
 from dotr.model.time import Unit
 
 UNITS: Final[Mapping[str, Unit]] = {
@@ -46,6 +47,14 @@ class KnowledgeSection(Section):
         default="report",
         description="an instant that contradicts itself or the background: told of, or sent to the dead letters with all its elements",
     )
+
+
+class LimitsSection(Section):
+    """How much an instant may hold and cost; beyond that its elements become dead letters (reason limit)."""
+
+    triples: int = Field(default=LIMITS.triples, gt=0, description="triples of an instant beyond the background, given and derived")
+    rows: int = Field(default=LIMITS.rows, gt=0, description="answers of a query at an instant")
+    probes: int = Field(default=LIMITS.probes, gt=0, description="triples and rows that a query looks at for them")
 
 
 class InputSection(Section):
@@ -102,6 +111,7 @@ class Settings(Section):
     time: TimeSection = TimeSection()
     knowledge: KnowledgeSection = KnowledgeSection()
     rules: list[str] = Field(min_length=1, description="rule files; globs")
+    limits: LimitsSection = LimitsSection()
     input: list[InputSection] = Field(min_length=1)
     output: list[OutputSection] = Field(min_length=1)
     dead_letter: str | None = Field(default=None, description="a file (a folder on Spark) for what cannot be processed")

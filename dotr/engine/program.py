@@ -18,6 +18,7 @@ from dotr.engine.stage_two import StageTwo
 from dotr.knowledge.clashes import visible
 from dotr.knowledge.entailment import Entailment, rule_set
 from dotr.knowledge.knowledge import Knowledge
+from dotr.knowledge.limits import LIMITS, LimitExceeded, Limits
 from dotr.knowledge.loading import load_graphs
 from dotr.knowledge.store.cache import Keeping, StoreFile, background
 from dotr.knowledge.store.compiled import CompiledStore
@@ -69,6 +70,7 @@ class Program:
         prefixes: Mapping[str, str] | None = None,
         unit: Unit = Unit.SECOND,
         inconsistent: str | Inconsistent = Inconsistent.REPORT,
+        limits: Limits = LIMITS,
     ) -> Program:
         """Compile the program in these files; raises `Refused` with every problem found."""
         problems: list[Diagnostic] = []
@@ -91,6 +93,7 @@ class Program:
             dict(prefixes or {}),
             unit,
             Inconsistent(inconsistent),
+            limits,
         )
         if problems:
             raise Refused(problems)
@@ -121,6 +124,16 @@ class Program:
             for placed in layer.rules
             if any(layer.ports[port].stream in wanted for port in placed.ports)
         )
+
+    def asked_as(self, streams: Iterable[int]) -> str:
+        """The label under which rules know the query of one of some fact streams."""
+        wanted = set(streams)
+        for layer in self.layout.layers:
+            for placed in layer.rules:
+                for role, port in zip(roles(placed.rule), placed.ports, strict=True):
+                    if layer.ports[port].stream in wanted:
+                        return role.origin
+        return ""
 
     def session(self) -> Session:
         """A run of the program in this process, advanced by its caller (interface.md, From Python)."""
@@ -162,7 +175,10 @@ class Program:
 
     def facts_of_interest(self, instant: Instant) -> list[Event]:
         """All facts of all labels at an instant: projected attributes only, before temporal constraints. None where it is rejected."""
-        closure = self.knowledge.close(instant.triples)
+        try:
+            closure = self.knowledge.close(instant.triples)
+        except LimitExceeded:
+            return []
         if closure.contradictions and self.stage_one.rejects:
             return []
         events: list[Event] = []
@@ -198,7 +214,8 @@ def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = Non
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
     layout = lay_out(share(ruleset.rules))
-    stage_one = StageOne(knowledge, layout.streams, static.of, rejects=spec.inconsistent is Inconsistent.REJECT)
+    stage_one = StageOne(knowledge, layout.streams, static.of, rejects=spec.inconsistent is Inconsistent.REJECT, limits=spec.limits)
+    knowledge.limit_to(spec.limits.triples)
     warnings = [
         *problems,
         *_contradictions(knowledge),

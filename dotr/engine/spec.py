@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from hashlib import blake2b
 
 from dotr.knowledge.entailment import Entailment
+from dotr.knowledge.limits import LIMITS, Limits
 from dotr.knowledge.sources import Sources
 from dotr.model.places import Document
 from dotr.model.time import Unit
@@ -35,6 +36,7 @@ class ProgramSpec:
     prefixes: Mapping[str, str] = field(default_factory=dict)
     unit: Unit = Unit.SECOND
     inconsistent: Inconsistent = Inconsistent.REPORT
+    limits: Limits = LIMITS
 
     def to_json(self) -> str:
         r"""The specification as JSON.
@@ -53,6 +55,7 @@ class ProgramSpec:
                 "prefixes": dict(self.prefixes),
                 "unit": self.unit.name,
                 "inconsistent": self.inconsistent.value,
+                "limits": asdict(self.limits),
             },
             sort_keys=True,
         )
@@ -70,6 +73,7 @@ class ProgramSpec:
             data["prefixes"],
             Unit[data["unit"]],
             Inconsistent(data["inconsistent"]),
+            Limits(**data["limits"]),
         )
 
     @property
@@ -91,5 +95,6 @@ class ProgramSpec:
                     digest.update(block)
             digest.update(b"\0")
         settings = [self.entailment.value, self.axiomatic, sorted(self.prefixes.items()), self.unit.name, self.inconsistent.value]
+        settings.append(sorted(asdict(self.limits).items()))
         digest.update(json.dumps(settings).encode())
         return digest.hexdigest()

@@ -12,8 +12,9 @@ from functools import partial
 from typing import NamedTuple
 
 from dotr.knowledge.clashes import NO_CLASHES, Clash, clashes
-from dotr.knowledge.closure import Closure, LimitExceeded
+from dotr.knowledge.closure import Closure
 from dotr.knowledge.knowledge import Knowledge
+from dotr.knowledge.limits import LIMITS, LimitExceeded, Limits
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Select
 from dotr.model.rules import FactSource
@@ -29,14 +30,23 @@ from dotr.queries.plan import Static, found_now
 
 class Asked(NamedTuple):
     """What an instant holds: its facts by stream, and the contradictions found in it. Where it is `rejected` for these, it holds
-    nothing, and is no instant; so it is where it went over a limit, `exceeded` says which. `failed` are queries that have failed
-    twice, as the streams that they feed, with the error."""
+    nothing, and is no instant; so it is where it went over a limit: `exceeded` says which, and `over` which streams' query did, if one.
+    `failed` are queries that have failed twice, as the streams that they feed, with the error."""
 
     facts: Mapping[int, Sequence[Values]]
     clashes: Sequence[Clash]
     rejected: bool = False
     exceeded: str = ""
     failed: Sequence[tuple[tuple[int, ...], str]] = ()
+    over: tuple[int, ...] = ()
+
+
+class _Over(Exception):
+    """A query goes over a limit."""
+
+    def __init__(self, number: int, error: LimitExceeded) -> None:
+        super().__init__(str(error))
+        self.number = number
 
 
 class Ticks(NamedTuple):
@@ -51,8 +61,17 @@ class StageOne:
     """The compiled queries of a program over its knowledge; `ticks` are the streams that no instant is asked for. `rejects`: inconsistent
     instants are."""
 
-    def __init__(self, knowledge: Knowledge, streams: Sequence[FactSource], static: Static = found_now, *, rejects: bool = False) -> None:
+    def __init__(
+        self,
+        knowledge: Knowledge,
+        streams: Sequence[FactSource],
+        static: Static = found_now,
+        *,
+        rejects: bool = False,
+        limits: Limits = LIMITS,
+    ) -> None:
         self.knowledge = knowledge
+        self.limits = limits
         self.rejects = rejects
         self.plans: list[Plan] = []
         numbers: dict[Select, int] = {}
@@ -66,7 +85,7 @@ class StageOne:
                 continue
             number = numbers.setdefault(source.query, len(self.plans))
             if number == len(self.plans):
-                self.plans.append(plan(source.query, knowledge.background, static))
+                self.plans.append(plan(source.query, knowledge.background, static, limits))
                 self._streams.append([])
             self._streams[number].append((stream, source.attributes))
         self._statics = [number for number, each in enumerate(self.plans) if each.static and each.deltas is not None]
@@ -83,7 +102,7 @@ class StageOne:
                     self._by_predicate.setdefault(predicate, []).append(number)
         self._units_always: list[Unit] = []
         self._units: dict[Term, list[Unit]] = {}
-        for unit in units(self.plans, knowledge.background):
+        for unit in units(self.plans, knowledge.background, limits):
             (self._units_always if unit.trigger is None else self._units.setdefault(unit.trigger, [])).append(unit)
 
     @property
@@ -93,6 +112,12 @@ class StageOne:
 
     def facts(self, instant: Instant) -> Asked:
         """The facts of interest at an instant, each stream's in the tie order."""
+        try:
+            return self._facts(instant)
+        except _Over as over:
+            return Asked({}, NO_CLASHES, rejected=True, exceeded=str(over), over=tuple(stream for stream, _ in self._streams[over.number]))
+
+    def _facts(self, instant: Instant) -> Asked:
         try:
             closure = self.knowledge.close(instant.triples)
         except LimitExceeded as error:
@@ -121,17 +146,27 @@ class StageOne:
             rows.pop(number, None)
         for number, found in rows.items():
             answers = plans[number].whole(found) if number in mixed else found
-            for stream, names in streams[number]:
-                facts[stream] = in_tie_order(names, answers) if len(answers) > 1 else answers
+            if len(answers) > 1:
+                self._check(number, answers)
+                for stream, names in streams[number]:
+                    facts[stream] = in_tie_order(names, answers)
+            else:
+                for stream, _ in streams[number]:
+                    facts[stream] = answers
         for number in [*self._due(new), *sorted(apart)] if apart else self._due(new):
             try:
                 answers = plans[number].answers(new)
             except Exception:
                 answers = self._again(number, partial(plans[number].answers, new), failed)
             if answers:
+                self._check(number, answers)
                 for stream, names in streams[number]:
                     facts[stream] = in_tie_order(names, answers)
         return Asked(facts, clashing, failed=failed)
+
+    def _check(self, number: int, answers: Sequence[Row]) -> None:
+        if len(answers) > self.limits.rows:
+            raise _Over(number, LimitExceeded(self.limits.rows, "rows"))
 
     def _amended(self, closure: Closure, removed: TripleIndex, failed: list[tuple[tuple[int, ...], str]]) -> dict[int, Sequence[Values]]:
         """The facts of an instant that takes back some of what the background concludes: each plan is asked by itself."""
@@ -143,14 +178,17 @@ class StageOne:
                     rows = each.at(closure)
                 except Exception:
                     rows = self._again(number, partial(each.at, closure), failed)
+                self._check(number, rows)
                 for stream, names in streams if rows else ():
                     facts[stream] = in_tie_order(names, rows)
         return facts
 
     def _again(self, number: int, ask: Callable[[], list[Row]], failed: list[tuple[tuple[int, ...], str]]) -> list[Row]:
-        """A plan that has failed once is asked again."""
+        """A plan that has failed once is asked again. Raises `_Over` where it goes over a limit."""
         try:
             return ask()
+        except LimitExceeded as error:
+            raise _Over(number, error) from None
         except Exception as error:
             failed.append((tuple(stream for stream, _ in self._streams[number]), described(error)))
             return []

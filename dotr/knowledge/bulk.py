@@ -15,9 +15,10 @@ from collections import Counter
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias, cast
 
-from dotr.knowledge.closure import LimitExceeded, Plan, Rules, Work
+from dotr.knowledge.closure import Plan, Rules, Work
 from dotr.knowledge.derivations import Alarm, Push
 from dotr.knowledge.handlers import general_handler, keyed_handler, routed_handler
+from dotr.knowledge.limits import LimitExceeded
 from dotr.knowledge.positions import Position
 from dotr.knowledge.triples import Ends, TripleIndex, fill
 from dotr.model.terms import Term, Triple

@@ -18,10 +18,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice, repeat
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from dotr.knowledge.derivations import Alarm, Push
 from dotr.knowledge.handlers import Handler, general_handler, keyed_handler, routed_handler, schema_rows
+from dotr.knowledge.limits import LIMITS, LimitExceeded
 from dotr.knowledge.ordering import JoinItem
 from dotr.knowledge.positions import Position, Split, positions, split
 from dotr.knowledge.triples import NO_ENDS, TripleIndex
@@ -47,18 +48,6 @@ class Closure(NamedTuple):
     new: TripleIndex
     contradictions: tuple[Contradiction, ...]
     removed: TripleIndex | None = None
-
-
-class LimitExceeded(Exception):
-    """A closure has more triples than it may."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"more than {limit:,} triples")
-        self.limit = limit
-
-
-LIMIT: Final = 1_000_000
-"""How many triples an instant may have beyond the background, those that it is given among them."""
 
 
 Handlers: TypeAlias = tuple[Handler, ...]
@@ -170,7 +159,7 @@ class Closer:
     """Rules over a background that is closed under them; the background must not change as long as this is used. No closure may have more
     triples beyond it than the limit."""
 
-    def __init__(self, rules: Rules, background: TripleIndex, limit: int = LIMIT) -> None:
+    def __init__(self, rules: Rules, background: TripleIndex, limit: int = LIMITS.triples) -> None:
         self.background = background
         self.limit = limit
         self._creative = rules.creative
@@ -186,6 +175,10 @@ class Closer:
             keyed = {object: unused for object in objects if object is not None}
             self._routes[predicate] = (keyed, unused if plan.everywhere or None in objects else ())
         self._default: Route = ({}, tuple(map(self._handler, plan.everywhere)))
+
+    def limit_to(self, most: int) -> None:
+        """So many triples a closure may have beyond the background."""
+        self.limit = most
 
     def close(self, triples: Iterable[Triple], new: TripleIndex | None = None, again: Sequence[Triple] = ()) -> Closure:
         """What K(t) has beyond the background, if the instant holds these triples. With `new`, to what it holds already: of that, the

@@ -212,6 +212,12 @@ class EqualCloser:
         typed = background.by_object.get(RDF_TYPE, NO_ENDS)
         self._functional, self._inverse = (frozenset(typed.get(kind, NO_TERMS)) for kind in _SINGLE)
 
+    def limit_to(self, most: int) -> None:
+        """So many triples a closure may have beyond the background."""
+        for closer in (self._closer, self._tables):
+            if closer is not None:
+                closer.limit = most
+
     def close(self, triples: Iterable[Triple]) -> Closure:
         """What K(t) has beyond the background, if the instant holds these triples."""
         if not self._is_plain:
@@ -245,7 +251,7 @@ class EqualCloser:
 
     def _by_tables(self, triples: Iterable[Triple]) -> Closure:
         if self._tables is None:
-            self._tables = Closer(Rules(self._all), self.background)
+            self._tables = Closer(Rules(self._all), self.background, self._closer.limit)
         return self._tables.close(triples)
 
     def _with_names(self, given: tuple[Triple, ...]) -> Closure:

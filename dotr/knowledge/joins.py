@@ -25,11 +25,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Final, TypeAlias, assert_never
 
 from dotr.expressions import condition, evaluator
+from dotr.knowledge.limits import Passed
 from dotr.knowledge.ordering import JoinItem, Side, Step, ordered, variables
 from dotr.knowledge.triples import NO_EDGES, NO_ENDS, NO_TERMS, Edges, Ends, TripleIndex
 from dotr.model.algebra import Const, Expression, Slot, TriplePattern, Var
@@ -40,7 +42,7 @@ __all__ = ["Join", "JoinWriter", "Side", "compile_join", "variables", "write_joi
 
 Row: TypeAlias = tuple[Term | None, ...]
 Join: TypeAlias = Callable[..., list[Row]]
-Parameter: TypeAlias = Term | TripleIndex | Ends | Edges | list[Term] | set[Triple] | tuple[Row, ...] | Callable[..., object]
+Parameter: TypeAlias = Term | int | TripleIndex | Ends | Edges | list[Term] | set[Triple] | tuple[Row, ...] | Callable[..., object]
 """What generated code is given: terms, tables of a fixed background, rows found beforehand, conditions."""
 
 _LOOPS_A_FUNCTION: Final = 18
@@ -115,14 +117,31 @@ def write_join(
     return writer
 
 
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How a join counts its work: from what it `start`s (an expression); more than `least` is shown to `passed`, with `rows`. `again`: the
+    join is called many times."""
+
+    least: int
+    passed: Passed
+    start: str = "0"
+    again: bool = False
+
+
 class JoinWriter:
     """Writes one function of nested loops, step by step; what stands innermost is up to the caller.
 
     `names` are the variables bound so far with the Python names that hold them. `leave` is what the function returns with. `hidden`:
     whether variable predicates see hidden ones.
+
+    With a `count` it counts its work. Inner loops are counted when they are entered, by their length; one that always enters another is
+    counted there. The outermost ones look at no more than there are triples, so that they are counted only in a join that is called for
+    each solution of another.
     """
 
-    def __init__(self, name: str, *, leave: str, index: TripleIndex | None = None, hidden: bool = False) -> None:
+    def __init__(
+        self, name: str, *, leave: str, index: TripleIndex | None = None, hidden: bool = False, count: Count | None = None
+    ) -> None:
         self.name = name
         self.leave = leave
         self.index = index
@@ -141,6 +160,9 @@ class JoinWriter:
         self._needed: set[str] = set()
         self._temporaries = 0
         self._beside: tuple[int, int] | None = None
+        self._count = count
+        self._counts: dict[str, str] = {}
+        self._last_count: str | None = None
 
     # --- names ---
 
@@ -184,6 +206,9 @@ class JoinWriter:
     def begin(self, arguments: Sequence[str]) -> None:
         self.line(f"def {self.name}({', '.join(arguments)}):")
         self._indent += 1
+        if self._count is not None:
+            passed = self.parameter("p", self._count.passed)
+            self.line(f"work, most, passed = {self._count.start}, {self.parameter('c', self._count.least)}, {passed}")
 
     def line(self, text: str) -> None:
         self._lines.append(" " * self._indent + text)
@@ -194,6 +219,7 @@ class JoinWriter:
     def skip_if(self, condition: str) -> None:
         if self._beside == (self._loops, len(self._nested)):  # nothing but this branch may be left
             self.loop("_", "ONCE")
+        self._last_count = None
         leave = "continue" if self._loops else ("return" if self._nested else self.leave)
         self.line(f"if {condition}: {leave}")
 
@@ -205,26 +231,70 @@ class JoinWriter:
             self._nested.append(self._indent)
             self._indent += 1
             self._loops = 0
-        self.line(f"for {targets} in {iterable}:")
-        self._indent += 1
+            if self._count is not None:
+                self.line("nonlocal work, most")
+        if self._count is None or not self._is_inner:
+            self.line(f"for {targets} in {iterable}:")
+            self._indent += 1
+        else:
+            self._counted_loop(targets, iterable)
         self._loops += 1
+
+    @property
+    def _is_inner(self) -> bool:
+        return bool(self._loops or self._nested or (self._count and self._count.again))
+
+    def _counted_loop(self, targets: str, iterable: str) -> None:
+        """A loop whose work is counted: by its length before it, or one by one where it has none."""
+        if self._last_count is not None:
+            del self._counts[self._last_count]
+        if "chain(" in iterable or iterable.endswith(".items()"):
+            self.line(f"for {targets} in {iterable}:")
+            self._indent += 1
+            amount = "1"
+        else:
+            name = self.temporary()
+            self.line(f"{name} = {iterable}")
+            amount = f"len({name}) + 1"
+        mark = self._last_count = f"# {len(self._lines)} {self._temporaries}"
+        self._counts[mark] = amount
+        self.line(mark)
+        if amount != "1":
+            self.line(f"for {targets} in {name}:")
+            self._indent += 1
+
+    def _with_counts(self) -> Iterator[str]:
+        """The lines, with what counts where a mark is left."""
+        for line in self._lines:
+            text = line.lstrip()
+            if not text.startswith("# "):
+                yield line
+            elif text in self._counts:
+                indent = line[: len(line) - len(text)]
+                yield f"{indent}work += {self._counts[text]}"
+                yield f"{indent}if work > most: most = passed(work, rows)"
 
     @contextmanager
     def branch(self) -> Iterator[None]:
         """What is written inside stands in the innermost loop so far, beside other branches: where it leaves off, they go on."""
         names, indent, before = dict(self.names), self._indent, self._beside
+        self._last_count = None
         loops, nested = self._beside = (self._loops, len(self._nested))
         yield
         while len(self._nested) > nested:
             self._lines.append(" " * self._nested.pop() + "rest()")
         self.names, self._indent, self._loops, self._beside = names, indent, loops, before
+        self._last_count = None
 
-    def end(self) -> None:
+    def end(self, last: str = "") -> None:
+        """The end of the function; `last` is what it does before it returns."""
         for indent in reversed(self._nested):
             self._lines.append(" " * indent + "rest()")
+        if last:
+            self._lines.append("  " + last)
         if self.leave != "return":
             self._lines.append("  " + self.leave)
-        self.source = "\n".join([f"def make({', '.join(self.parameters)}):", *self._lines, f" return {self.name}"])
+        self.source = "\n".join([f"def make({', '.join(self.parameters)}):", *self._with_counts(), f" return {self.name}"])
 
     def function(self) -> Callable[..., Any]:
         """The function; its type is for the caller to say, who chose its arguments and what it returns."""

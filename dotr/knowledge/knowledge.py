@@ -17,10 +17,11 @@ from typing import Final, cast
 
 from dotr.diagnostics import Diagnostic, Refused, refuse
 from dotr.knowledge.bulk import BulkCloser
-from dotr.knowledge.closure import Closer, Closure, Contradiction, LimitExceeded, Plan, Rules, computes, contradictions
+from dotr.knowledge.closure import Closer, Closure, Contradiction, Plan, Rules, computes, contradictions
 from dotr.knowledge.copies import Grouped
 from dotr.knowledge.equality import EqualCloser, Equality, close_by_names
 from dotr.knowledge.joins import Row, compile_join
+from dotr.knowledge.limits import LimitExceeded
 from dotr.knowledge.ordering import variables
 from dotr.knowledge.safety import check_safety
 from dotr.knowledge.strata import negates, strata
@@ -100,6 +101,10 @@ class Knowledge:
     def is_stratified(self) -> bool:
         """Whether rules negate or aggregate; what closes instants then stands in memory."""
         return isinstance(self._closer, Stratified)
+
+    def limit_to(self, most: int) -> None:
+        """So many triples an instant may have beyond the background; to be said before the first."""
+        self._closer.limit_to(most)
 
     def close(self, triples: Iterable[Triple]) -> Closure:
         """K(t) for an instant that holds these triples; nothing of it is kept. Raises `LimitExceeded`."""

@@ -21,9 +21,10 @@ from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.knowledge.below import Model
-from dotr.knowledge.closure import LIMIT, Closer, Closure, Contradiction, LimitExceeded, Rules, contradictions
+from dotr.knowledge.closure import Closer, Closure, Contradiction, Rules, contradictions
 from dotr.knowledge.derivations import Alarm, Derivation, Layer, Push, derivation, matched, support
 from dotr.knowledge.joins import Row
+from dotr.knowledge.limits import LIMITS, LimitExceeded
 from dotr.knowledge.ordering import variables
 from dotr.knowledge.positions import Position
 from dotr.knowledge.strata import Key, key_of
@@ -158,7 +159,15 @@ class Stratified:
         self._static = static
         self._apart = apart
         self._top = levels[-1]
+        self._limit = LIMITS.triples
         self._matters = _read_above(levels)
+
+    def limit_to(self, most: int) -> None:
+        """So many triples an instant may have beyond the background."""
+        self._limit = most
+        for closer in [self._everything, *(level.closer for level in self._levels)]:
+            if closer is not None:
+                closer.limit = most
 
     def close(self, triples: Iterable[Triple]) -> Closure:
         """K(t) for an instant that holds these triples. Raises `LimitExceeded`."""
@@ -190,8 +199,8 @@ class Stratified:
         for level in self._levels[1:]:
             states.append(work.settled(level))  # noqa: PERF401 (each looks at those before it)
         view, new, gone = states[-1]
-        if len(new) > LIMIT:
-            raise LimitExceeded(LIMIT)
+        if len(new) > self._limit:
+            raise LimitExceeded(self._limit)
         return Closure(view, new, tuple(sorted(found - self._static)), TripleIndex(gone) if gone else None)
 
 
@@ -317,8 +326,8 @@ class _Work:
             level.follow(triple, view, new, pending.append, alarms)
         for triple in pending:
             if triple not in view.triples and new.add(triple):
-                if len(new) > LIMIT:
-                    raise LimitExceeded(LIMIT)
+                if len(new) > level.closer.limit:
+                    raise LimitExceeded(level.closer.limit)
                 level.follow(triple, view, new, pending.append, alarms)
         self.found.update(contradictions(alarms))
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from dotr.knowledge.limits import Limits
 from dotr.knowledge.ordering import Side
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, TriplePattern, Var
@@ -38,10 +39,12 @@ class Delta(NamedTuple):
 
 class Conjunction:
     """A branch of a query. `empty`: it has no answers over the background. `reads`: the kinds of new triples (None: any) of which it needs
-    one for an answer beyond those. Raises `Unplannable`."""
+    one for an answer beyond those. Without limits nothing is counted at an instant; what is found beforehand never is. Raises
+    `Unplannable`."""
 
-    def __init__(self, branch: Branch, wanted: Sequence[Variable], background: TripleIndex) -> None:
+    def __init__(self, branch: Branch, wanted: Sequence[Variable], background: TripleIndex, limits: Limits | None) -> None:
         self._branch = settled(branch)
+        self._limits = limits
         self._wanted = wanted
         self._background = background
         patterns = self._branch.patterns
@@ -70,12 +73,12 @@ class Conjunction:
 
     def _over_background(self, branch: Branch, wanted: Sequence[Variable]) -> list[Row]:
         sides = [Side.BACKGROUND] * len(branch.patterns)
-        return loops(branch, sides, wanted, self._background)(self._background, TripleIndex())
+        return loops(branch, sides, wanted, self._background, None)(self._background, TripleIndex())
 
     @cached_property
     def anywhere(self) -> tuple[Loops, ...]:
         """The deltas, for a view of the background."""
-        return tuple(loops(self._branch, delta.sides, self._wanted, None) for delta in self.deltas)
+        return tuple(loops(self._branch, delta.sides, self._wanted, None, self._limits) for delta in self.deltas)
 
     def lost(self, view: TripleIndex, removed: TripleIndex) -> list[Row]:
         """The answers over the background that need a removed triple: it is to the view what a new triple is to the background."""
@@ -83,7 +86,7 @@ class Conjunction:
 
     def _delta(self, seed: TriplePattern, sides: list[Side]) -> Delta:
         trigger = seed.predicate.term if isinstance(seed.predicate, Const) else None
-        join = loops(self._branch, sides, self._wanted, self._background)
+        join = loops(self._branch, sides, self._wanted, self._background, self._limits)
         return Delta(self._branch, tuple(sides), tuple(self._wanted), trigger, join)
 
 

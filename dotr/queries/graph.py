@@ -8,17 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from dotr.knowledge.limits import NO_LIMITS, Limits
 from dotr.knowledge.triples import NO_ENDS, NO_TERMS, TripleIndex
 from dotr.model.terms import Term, Triple
 
 
 class Graph:
-    """K(t): the closed background and the closed instant. `removed`: what the background is a view without, if it is one."""
+    """K(t): the closed background and the closed instant. `removed`: what the background is a view without, if it is one.
 
-    __slots__ = ("background", "new", "parts", "removed")
+    `left` counts down the triples and solutions that a query may still look at; `most` is how many solutions it may keep.
+    """
 
-    def __init__(self, background: TripleIndex, new: TripleIndex, removed: TripleIndex | None = None) -> None:
+    __slots__ = ("background", "left", "limits", "most", "new", "parts", "removed")
+
+    def __init__(self, background: TripleIndex, new: TripleIndex, removed: TripleIndex | None = None, limits: Limits = NO_LIMITS) -> None:
         self.removed = removed
+        self.limits = limits
+        self.left, self.most = limits.probes, limits.rows
         self.background = background
         self.new = new
         self.parts = (background, new)
@@ -26,14 +32,22 @@ class Graph:
     def match(self, subject: Term | None, predicate: Term | None, object: Term | None) -> Iterator[Triple]:
         return chain(self.background.match(subject, predicate, object), self.new.match(subject, predicate, object))
 
+    def spend(self, work: int) -> None:
+        """Counts what is looked at. Raises `LimitExceeded`."""
+        self.left -= work
+        if self.left < 0:
+            self.limits.check_probes(self.limits.probes - self.left)
+
     def objects(self, subject: Term, predicate: Term) -> Iterable[Term]:
         known = self.background.by_subject.get(predicate, NO_ENDS).get(subject, NO_TERMS)
         added = self.new.by_subject.get(predicate, NO_ENDS).get(subject, NO_TERMS)
+        self.spend(1 + len(known) + len(added))
         return known + added if known and added else known or added
 
     def subjects(self, predicate: Term, object: Term) -> Iterable[Term]:
         known = self.background.by_object.get(predicate, NO_ENDS).get(object, NO_TERMS)
         added = self.new.by_object.get(predicate, NO_ENDS).get(object, NO_TERMS)
+        self.spend(1 + len(known) + len(added))
         return known + added if known and added else known or added
 
     def is_node(self, term: Term) -> bool:

@@ -8,10 +8,11 @@ Cost: a look-up is one call a solution; it reads background and new triples both
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from dotr.expressions import condition, evaluator
-from dotr.knowledge.joins import JoinWriter
+from dotr.knowledge.joins import Count, JoinWriter
+from dotr.knowledge.limits import Limits
 from dotr.knowledge.ordering import Side, ordered
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, Slot, TriplePattern, Var
@@ -23,6 +24,9 @@ from dotr.queries.scope import Variables, parameters_of
 Row: TypeAlias = tuple[Term | None, ...]
 Loops: TypeAlias = Callable[..., list[Row]]
 """Background, new triples and the given terms to rows."""
+
+SPENT: Final = "spent"
+"""In a generated join: a list that holds what the look-ups have cost so far."""
 
 
 def settled(branch: Branch) -> Branch:
@@ -39,19 +43,56 @@ def settled(branch: Branch) -> Branch:
 
 
 def loops(
-    branch: Branch, sides: Sequence[Side], wanted: Sequence[Variable], background: TripleIndex | None, given: Sequence[Variable] = ()
+    branch: Branch,
+    sides: Sequence[Side],
+    wanted: Sequence[Variable],
+    background: TripleIndex | None,
+    limits: Limits | None,
 ) -> Loops:
-    """The function that finds a branch's rows; without a background it is for any."""
+    """The function that finds a branch's rows; without a background it is for any, without limits it counts nothing."""
+    writer = JoinWriter("join", leave="return rows", index=background, count=count(limits))
+    writer.begin(["background", "new"])
+    if limits and any(isinstance(step, Lookup) for step in branch.steps):
+        writer.line(f"{SPENT} = [0]")
+    _write_branch(writer, branch, sides, wanted, (), background, limits)
+    return writer.function()
+
+
+def count(limits: Limits | None) -> Count | None:
+    """How a join for one query counts."""
+    return None if limits is None else Count(limits.least, limits.passed)
+
+
+def _looked_up(
+    branch: Branch, wanted: Sequence[Variable], background: TripleIndex | None, given: Sequence[Variable], limits: Limits | None
+) -> Loops:
+    """The function that finds the partners of a solution; it counts its work together with that of the solution's others."""
+    together = None if limits is None else Count(limits.least, limits.passed, f"{SPENT}[0]", again=True)
+    writer = JoinWriter("join", leave="return rows", index=background, count=together)
+    writer.begin(["background", "new", *([SPENT] if limits else []), *map(writer.bind, given)])
+    _write_branch(
+        writer, branch, [Side.BOTH] * len(branch.patterns), wanted, given, background, limits, f"{SPENT}[0] = work" if limits else ""
+    )
+    return writer.function()
+
+
+def _write_branch(
+    writer: JoinWriter,
+    branch: Branch,
+    sides: Sequence[Side],
+    wanted: Sequence[Variable],
+    given: Sequence[Variable],
+    background: TripleIndex | None,
+    limits: Limits | None,
+    last: str = "",
+) -> None:
     early = early_steps(branch, given)
-    writer = JoinWriter("join", leave="return rows", index=background)
-    writer.begin(["background", "new", *map(writer.bind, given)])
     writer.line("rows = []")
     writer.line("append = rows.append")
     writer.steps(ordered([*branch.patterns, *(Test(step.expression) for step in early)], given, sides, background))
-    write_rest(writer, branch, early, background)
+    write_rest(writer, branch, early, background, limits)
     writer.line(f"append(({''.join(f'{writer.read(variable)}, ' for variable in wanted)}))")
-    writer.end()
-    return writer.function()
+    writer.end(last)
 
 
 def early_steps(branch: Branch, given: Sequence[Variable] = ()) -> list[Step]:
@@ -60,14 +101,14 @@ def early_steps(branch: Branch, given: Sequence[Variable] = ()) -> list[Step]:
     return [step for step in branch.steps if isinstance(step, Step) and is_early(step, matched)]
 
 
-def write_rest(writer: JoinWriter, branch: Branch, early: Collection[Step], background: TripleIndex | None) -> None:
+def write_rest(writer: JoinWriter, branch: Branch, early: Collection[Step], background: TripleIndex | None, limits: Limits | None) -> None:
     """What comes behind the patterns and the early conditions."""
     for table in branch.tables:
         _write_table(writer, table)
     for step in branch.steps:
         match step:
             case Lookup():
-                _write_lookup(writer, step, background)
+                _write_lookup(writer, step, background, limits)
             case Step(None, _):
                 if step not in early:
                     writer.require(
@@ -117,13 +158,14 @@ def _write_table(writer: JoinWriter, table: Table) -> None:
     writer.loop(_targets(writer, [table.variables[i] for i in others]), f"{writer.parameter('m', found.get)}(({key}), ())")
 
 
-def _write_lookup(writer: JoinWriter, lookup: Lookup, background: TripleIndex | None) -> None:
+def _write_lookup(writer: JoinWriter, lookup: Lookup, background: TripleIndex | None, limits: Limits | None) -> None:
     calls = []
     for part in map(settled, lookup.parts):
         used: Variables = part.matched.union(*(_seen(step) for step in part.steps if isinstance(step, Step)))
         given = sorted(used & lookup.given & writer.names.keys())
-        function = loops(part, [Side.BOTH] * len(part.patterns), lookup.binds, background, given)
-        calls.append(f"{writer.parameter('o', function)}({', '.join(['background', 'new', *map(writer.read, given)])})")
+        function = _looked_up(part, lookup.binds, background, given, limits)
+        arguments = ["background", "new", *([SPENT] if limits else []), *map(writer.read, given)]
+        calls.append(f"{writer.parameter('o', function)}({', '.join(arguments)})")
     match lookup.kind:
         case Kind.OPTIONAL:
             none = writer.parameter("r", ((None,) * len(lookup.binds),))

@@ -83,6 +83,9 @@ def _triples(graph: Graph, pattern: TriplePattern, solution: Solution) -> Iterat
     free = [(position, slot.name) for position, slot in enumerate(slots) if isinstance(slot, Var) and values[position] is None]
     repeated = len({name for _, name in free}) < len(free)
     for triple in graph.match(*values):
+        graph.left -= 1
+        if graph.left < 0:
+            graph.spend(0)
         if repeated and any(triple[i] != triple[j] for i, first in free for j, second in free if first == second):
             continue
         extended = solution.copy()

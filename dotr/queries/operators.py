@@ -9,8 +9,10 @@ inside sees the solutions of its own group and `outer`. A solution is never chan
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from dotr.model.algebra import Const, PathPattern, Pattern, TriplePattern, Values
@@ -86,6 +88,7 @@ def partners(
         if found is None:
             inner = {name: value for name, value in zip(names, key, strict=True) if value is not None}
             found = seen[key] = operator.solutions(graph, inner, outer)
+        graph.spend(1 + len(found))
         yield row, found
 
 
@@ -98,6 +101,7 @@ def _hashed(
         table.setdefault(tuple([solution[name] for name in shared]), []).append(solution)
     for row in rows:
         found = table.get(tuple([row[name] for name in shared]), ())
+        graph.spend(1 + len(found))
         yield row, [solution for solution in found if agree(row, solution)]
 
 
@@ -121,7 +125,9 @@ class BgpOperator(Operator):
         return matches(graph, self._ordered(graph, self.variables.intersection((*bound, *outer))), bound, outer)
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
-        return list(self._matches(graph, bound, outer))
+        found = list(islice(self._matches(graph, bound, outer), graph.most + 1 if graph.most < sys.maxsize else None))
+        graph.limits.check_rows(len(found))
+        return found
 
     def any(self, graph: Graph, outer: Bindings) -> bool:
         return next(self._matches(graph, EMPTY, outer), None) is not None
@@ -165,7 +171,12 @@ class JoinOperator(Operator):
         if first.size(graph) > second.size(graph):
             first, second = second, first
         rows = first.solutions(graph, bound, outer)
-        return [{**row, **found} for row, all_found in partners(second, first.certain, rows, graph, bound, outer) for found in all_found]
+        result: list[Solution] = []
+        for row, all_found in partners(second, first.certain, rows, graph, bound, outer):
+            result += [{**row, **found} for found in all_found]
+            if len(result) > graph.most:
+                graph.limits.check_rows(len(result))
+        return result
 
     def size(self, graph: Graph) -> float:
         return (
@@ -198,6 +209,8 @@ class LeftJoinOperator(Operator):
             if self.test is not None:
                 merged = [solution for solution in merged if self.test.holds(graph, solution, outer)]
             result += merged or [row]
+            if len(result) > graph.most:
+                graph.limits.check_rows(len(result))
         return self.restricted(result, bound, self.right.variables)
 
     def size(self, graph: Graph) -> float:

@@ -67,6 +67,7 @@ def pairs(graph: Graph, path: Path) -> Iterator[tuple[Term, Term]]:
     match path:
         case Link(predicate):
             for subject, _, object in graph.match(None, predicate, None):
+                graph.spend(1)
                 yield subject, object
         case Inverse(inner):
             for subject, object in pairs(graph, inner):
@@ -87,6 +88,7 @@ def pairs(graph: Graph, path: Path) -> Iterator[tuple[Term, Term]]:
             for excluded, along in ((ahead, True), (back, False)):
                 if excluded is not None:
                     for subject, predicate, object in graph.match(None, None, None):
+                        graph.spend(1)
                         if predicate not in excluded:
                             yield (subject, object) if along else (object, subject)
         case _:

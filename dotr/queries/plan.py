@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from dotr.knowledge.closure import Closure
+from dotr.knowledge.limits import NO_LIMITS, Limits
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Select
 from dotr.model.terms import Term
@@ -67,9 +68,9 @@ def found_now(select: Select, find: Callable[[], Sequence[Row]]) -> Sequence[Row
     return find()
 
 
-def plan(select: Select, background: TripleIndex, static: Static = found_now) -> Plan:
+def plan(select: Select, background: TripleIndex, static: Static = found_now, limits: Limits | None = None) -> Plan:
     """The plan of a query over a closed background, which must not change while the plan is used. `static` gives the answers over the
-    background, which may be known already.
+    background, which may be known already. What is answered at an instant keeps to the limits, or raises `LimitExceeded`.
 
     >>> from dotr.model.algebra import Bgp, Const, TriplePattern, Var
     >>> sensor = TriplePattern(Var("read"), Const("<from>"), Var("sensor"))
@@ -79,9 +80,9 @@ def plan(select: Select, background: TripleIndex, static: Static = found_now) ->
     ([('<A>',)], (), frozenset({'<from>'}))
     """
     try:
-        parts = conjunctions(select, background)
+        parts = conjunctions(select, background, limits)
     except Unplannable as stopped:
-        return _by_operators(select, background, str(stopped), static)
+        return _by_operators(select, background, str(stopped), static, limits)
     return _by_conjunctions(select, background, parts, static)
 
 
@@ -121,21 +122,23 @@ def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjun
     return _made(select, static, answers, amended, kinds, "", tuple(delta for part in parts for delta in part.deltas))
 
 
-def _by_operators(select: Select, background: TripleIndex, part: str, known: Static) -> Plan:
-    operator: Operator = Planner(background).compiled(select)
+def _by_operators(select: Select, background: TripleIndex, part: str, known: Static, limits: Limits | None) -> Plan:
+    operator: Operator = Planner(background, limits).compiled(select)
     names = select.projection
 
     def asked(graph: Graph) -> list[Row]:
         return [tuple([solution.get(name) for name in names]) for solution in operator.solutions(graph, EMPTY, EMPTY)]
 
     def answers(new: TripleIndex) -> list[Row]:
-        return asked(Graph(background, new))
+        return asked(Graph(background, new, None, limits or NO_LIMITS))
 
     def amended(view: TripleIndex, new: TripleIndex, removed: TripleIndex) -> list[Row]:
-        return asked(Graph(view, new, removed))
+        return asked(Graph(view, new, removed, limits or NO_LIMITS))
 
     why = operator.whole(NOTHING)
-    return _made(select, known(select, lambda: answers(TripleIndex())), answers, amended, operator.reads, why and f"{part}; {why}")
+    return _made(
+        select, known(select, lambda: asked(Graph(background, TripleIndex()))), answers, amended, operator.reads, why and f"{part}; {why}"
+    )
 
 
 def _made(

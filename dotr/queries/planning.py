@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from dotr.knowledge.limits import Limits
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Bgp, Join, PathPattern, Pattern, Select, TriplePattern, Values
 from dotr.model.terms import Variable
@@ -71,8 +72,9 @@ class Seeded(Operator):
 class Planner(Compiler):
     """Compiles a pattern with its monotone parts seeded by the new triples."""
 
-    def __init__(self, background: TripleIndex) -> None:
+    def __init__(self, background: TripleIndex, limits: Limits | None) -> None:
         self._background = background
+        self._limits = limits
 
     def compiled(self, pattern: Pattern) -> Operator:
         if isinstance(pattern, Join) and isinstance(pattern.left, Bgp) and isinstance(pattern.right, Bgp):
@@ -95,7 +97,7 @@ class Planner(Compiler):
             return None
         names = tuple(sorted(possible(pattern)))
         try:
-            parts = [Conjunction(branch, names, self._background) for branch in branches(pattern)]
+            parts = [Conjunction(branch, names, self._background, self._limits) for branch in branches(pattern)]
         except Unplannable:
             return None
         general = Compiler().compiled(pattern)
@@ -107,8 +109,8 @@ class Planner(Compiler):
         return Seeded(pattern, names, parts, kept, general) if len(kept) <= KEPT else None
 
 
-def conjunctions(select: Select, background: TripleIndex) -> list[Conjunction]:
+def conjunctions(select: Select, background: TripleIndex, limits: Limits | None) -> list[Conjunction]:
     """The branches of a whole query, with rows in the order of its projection; raises `Unplannable`."""
     if select.offset or select.limit is not None:
         raise Unplannable("LIMIT or OFFSET")
-    return [Conjunction(branch, select.projection, background) for branch in branches(select.pattern)]
+    return [Conjunction(branch, select.projection, background, limits) for branch in branches(select.pattern)]

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from dotr.knowledge.joins import JoinWriter
+from dotr.knowledge.joins import Count, JoinWriter
+from dotr.knowledge.limits import Limits
 from dotr.knowledge.ordering import Step as JoinStep
 from dotr.knowledge.ordering import ordered, variables
 from dotr.knowledge.triples import TripleIndex
@@ -36,13 +37,13 @@ class Unit:
 
     __slots__ = ("answers", "plans", "trigger")
 
-    def __init__(self, trigger: Term | None, members: Sequence[tuple[int, Delta]], background: TripleIndex) -> None:
+    def __init__(self, trigger: Term | None, members: Sequence[tuple[int, Delta]], background: TripleIndex, limits: Limits | None) -> None:
         self.trigger = trigger
         self.plans = tuple(number for number, _ in members)
         deltas = [delta for _, delta in members]
 
         def first(old: TripleIndex, new: TripleIndex) -> Sequence[list[Row]]:
-            self.answers = compiled(deltas, background) if len(deltas) > 1 else alone
+            self.answers = compiled(deltas, background, limits) if len(deltas) > 1 else alone
             return self.answers(old, new)
 
         def alone(old: TripleIndex, new: TripleIndex, join: Callable[..., list[Row]] = deltas[0].join) -> Sequence[list[Row]]:
@@ -51,7 +52,7 @@ class Unit:
         self.answers: Answers = first
 
 
-def units(plans: Sequence[Plan], background: TripleIndex) -> list[Unit]:
+def units(plans: Sequence[Plan], background: TripleIndex, limits: Limits | None = None) -> list[Unit]:
     """The deltas of all plans that have any, those together that begin alike."""
     groups: dict[tuple[Term | None, object], list[list[tuple[int, Delta]]]] = {}
     for number, each in enumerate(plans):
@@ -62,7 +63,7 @@ def units(plans: Sequence[Plan], background: TripleIndex) -> list[Unit]:
             if len(parts[-1]) == MOST:
                 parts.append([])
             parts[-1].append((number, delta))
-    return [Unit(trigger, part, background) for (trigger, _), parts in groups.items() for part in parts]
+    return [Unit(trigger, part, background, limits) for (trigger, _), parts in groups.items() for part in parts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,9 @@ def _steps(canonical: _Canonical, delta: Delta, background: TripleIndex) -> list
     return ordered([*branch.patterns, *(Test(each.expression) for each in early_steps(branch))], (), delta.sides, background)
 
 
-def compiled(deltas: Sequence[Delta], background: TripleIndex) -> Answers:
-    """One function for several deltas, which begin with the same step."""
+def compiled(deltas: Sequence[Delta], background: TripleIndex, limits: Limits | None) -> Answers:
+    """One function for several deltas, which begin with the same step. It counts what they cost together: it may go over a limit that each
+    of them keeps to."""
     members = [_canonical(delta, background) for delta in deltas]
     root = _Node()
     for number, (member, delta) in enumerate(zip(members, deltas, strict=True)):
@@ -110,7 +112,8 @@ def compiled(deltas: Sequence[Delta], background: TripleIndex) -> Answers:
         for step in _steps(member, delta, background):
             node = node.children.setdefault(step, _Node())
         node.ends.append(number)
-    writer = JoinWriter("join", leave="return rows", index=background)
+    count = None if limits is None else Count(limits.least, limits.passed_by_some)
+    writer = JoinWriter("join", leave="return rows", index=background, count=count)
     writer.begin(["background", "new"])
     writer.line(f"rows = ({', '.join('[]' for _ in members)})")
     writer.line(f"{', '.join(f'rows{number}' for number in range(len(members)))} = rows")
@@ -138,5 +141,5 @@ def _write(writer: JoinWriter, node: _Node, members: Sequence[_Canonical], backg
 
 
 def _write_end(writer: JoinWriter, number: int, member: _Canonical, background: TripleIndex) -> None:
-    write_rest(writer, member.branch, early_steps(member.branch), background)
+    write_rest(writer, member.branch, early_steps(member.branch), background, None)
     writer.line(f"rows{number}.append(({''.join(f'{writer.read(variable)}, ' for variable in member.wanted)}))")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dotr.diagnostics import Diagnostic, Severity
+from dotr.engine.program import Program
 from dotr.engine.stage_one import Asked
 from dotr.expressions.times import written
 from dotr.knowledge.clashes import Clash
@@ -46,10 +47,12 @@ class Complaints:
             LOG.warning("more inconsistent instants follow and are only counted here")
 
 
-def why_rejected(asked: Asked) -> tuple[Reason, str]:
+def why_rejected(asked: Asked, program: Program) -> tuple[Reason, str]:
     """Why the elements of a rejected instant are dead letters."""
     if asked.exceeded:
-        return Reason.LIMIT, f"its instant goes over a limit: {asked.exceeded}"
+        rules = program.readers(asked.over)
+        what = f"the query {program.asked_as(asked.over)} of rule {', '.join(rules)}" if rules else "the closure"
+        return Reason.LIMIT, f"its instant goes over a limit: {asked.exceeded} in {what}"
     return Reason.INCONSISTENT, f"its instant is inconsistent ({clashing(asked.clashes)})"
 
 

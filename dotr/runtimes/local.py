@@ -25,7 +25,7 @@ from dotr.runtimes.channels import channels_of
 from dotr.runtimes.letters import LOG, Complaints, clashing, why_rejected
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.stopping import Stop, stoppable
-from dotr.runtimes.totals import Progress, RunFailed, Totals, over_limit
+from dotr.runtimes.totals import Progress, RunFailed, Totals
 
 _REPORT_SECONDS = 0.25
 _CHECK_EVERY = 256
@@ -223,11 +223,9 @@ class _Run:
 
     def reject(self, now: Micros, elements: Sequence[Element], asked: Asked) -> None:
         """Make all elements of an instant dead letters."""
-        reason, why = why_rejected(asked)
+        reason, why = why_rejected(asked, self.engine.program)
         self._stop.busy = True
-        for element in elements:
-            if not isinstance(element, Traced):
-                raise over_limit(asked.exceeded, now, self._clock)
+        for element in self.traced(now, elements):
             self._reject(element.letter(reason, why))
         self._stop.busy = False
         if self._stop.wanted:

@@ -6,10 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from dotr.diagnostics import Diagnostic
-from dotr.expressions.times import written
 from dotr.model.stream import Reason
-from dotr.model.time import Clock, Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +45,3 @@ Progress: TypeAlias = Callable[[Totals], None]
 
 class RunFailed(Exception):
     """A run that could not go on for a reason that is not the user's text: one sentence, and where the log is."""
-
-
-def over_limit(exceeded: str, time: Micros, clock: Clock) -> RunFailed:
-    """The failure of a run at an instant that goes over a limit and whose elements cannot be told apart any more.
-
-    >>> print(over_limit("more than 1,000 triples", 12_000_000, Clock()))
-    K309 the instant 12: more than 1,000 triples
-    Divide its elements, or the rules that derive so much.
-    """
-    hint = "Divide its elements, or the rules that derive so much."
-    return RunFailed(str(Diagnostic("K309", f"the instant {written(time, clock)}: {exceeded}", None, hint)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dotr.engine.poison import blamed, rescue
 from dotr.engine.stage_one import Asked
 from dotr.io.records import Traced
@@ -26,8 +28,13 @@ def rescued(job: Job, task: Task, time: Micros, elements: list[Element], dead: l
 def blame(job: Job, task: Task, time: Micros, elements: list[Element], asked: Asked, dead: list[DeadLetter]) -> None:
     """Tell of the elements that make queries fail."""
     found = blamed(program_of(job), time, [triples for _, triples in elements], asked)
-    again = [element for element in elements if isinstance(element, Traced)] or _again(job, task, time)
+    again = traced(job, task, time, elements)
     dead += [again[number].letter(Reason.FAILED, why) for number, why in found.items()]
+
+
+def traced(job: Job, task: Task, time: Micros, elements: Sequence[Element]) -> list[Traced]:
+    """The elements of an instant with their records: they are read a second time for those."""
+    return [element for element in elements if isinstance(element, Traced)] or _again(job, task, time)
 
 
 def _again(job: Job, task: Task, time: Micros) -> list[Traced]:

@@ -7,7 +7,7 @@ each bucket, the arrivals of all instants in a few rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from operator import itemgetter
 from typing import Final
 
@@ -15,20 +15,18 @@ from pyarrow import RecordBatch  # type: ignore[import-untyped]
 
 from dotr.diagnostics import Refused
 from dotr.engine.instants import merge
-from dotr.engine.stage_one import Asked
-from dotr.io.records import Traced
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.letters import clashing, why_rejected
 from dotr.runtimes.spark.compiled import input_of, program_of, uncollected
 from dotr.runtimes.spark.inputs import files_of, judge
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.poison import blame, rescued
+from dotr.runtimes.spark.poison import blame, rescued, traced
 from dotr.runtimes.spark.rows import Kind, Line, counts_payload, dead_payload, inconsistent_payload, record_batch
 from dotr.runtimes.spark.stepping import Instants, chunk_payload
 from dotr.runtimes.spark.tasks import Task
 from dotr.runtimes.spark.trouble import Carried, marked
-from dotr.runtimes.totals import Totals, over_limit
+from dotr.runtimes.totals import Totals
 
 TOLD: Final = 3
 """How many inconsistent instants a user is told of."""
@@ -77,7 +75,8 @@ def task_lines(job: Job, task: Task) -> list[Line]:
         if asked.clashes:
             inconsistent += 1
         if asked.rejected:
-            dead += _rejected(time, together, asked, job)
+            reason, why = why_rejected(asked, program)
+            dead += [element.letter(reason, why) for element in traced(job, task, time, together)]
             continue
         if asked.clashes and len(contradictory) < TOLD:
             contradictory.append((time, clashing(asked.clashes)))
@@ -108,12 +107,3 @@ def task_lines(job: Job, task: Task) -> list[Line]:
     totals = Totals(counted_elements, len(times), facts, dead=counted, inconsistent=inconsistent)
     lines.append(Line(-2, Kind.COUNTS, 0, counts_payload(totals)))
     return lines
-
-
-def _rejected(time: Micros, elements: Sequence[Element], asked: Asked, job: Job) -> Iterator[DeadLetter]:
-    """The dead letters of an instant's elements."""
-    reason, why = why_rejected(asked)
-    for element in elements:
-        if not isinstance(element, Traced):
-            raise over_limit(asked.exceeded, time, job.clock)
-        yield element.letter(reason, why)

@@ -163,14 +163,6 @@ DATALOG: tuple[Explained, ...] = (
         ),
     ),
     Explained(
-        "K309",
-        "An instant holds too much",
-        "An instant has more than a million triples, given and derived, though no rule computes terms: where one does, the elements of "
-        "such an instant are dead letters (`limit`), and the run goes on.",
-        "Divide the elements, or the rules that derive so much.",
-        Told("K309 the instant 12: more than 1,000,000 triples\nDivide its elements, or the rules that derive so much."),
-    ),
-    Explained(
         "K401",
         "The background contradicts itself",
         "A rule of the entailment that derives a contradiction has a match in the background alone.",

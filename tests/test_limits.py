@@ -1,0 +1,204 @@
+"""Limits count work: an instant that goes over one is a dead letter with the query's name, and the stream goes on; on both runtimes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from dotr.config import read_config
+from dotr.engine.spec import ProgramSpec
+from dotr.engine.stage_one import StageOne
+from dotr.knowledge.joins import JoinWriter
+from dotr.knowledge.knowledge import Knowledge
+from dotr.knowledge.limits import LimitExceeded, Limits
+from dotr.knowledge.triples import TripleIndex
+from dotr.languages.sparql import parse_select
+from dotr.model.places import Document, Span
+from dotr.model.rules import FactSource
+from dotr.model.stream import Instant, Reason
+from dotr.model.terms import Triple, iri
+from dotr.queries import Plan, plan, units
+from dotr.runtimes.local import run_local
+from dotr.runtimes.pipeline import build
+from tests.test_poison import as_spark_would, both
+
+RULES = """
+PREFIX : <http://e/>
+rule Pairs define Pair = [ [] :n ?n ] from Both = [ SELECT ?x ?y WHERE { ?x :a ?v . ?y :b ?w } ] with Pair.?n = Both.?x
+rule One define One = [ [] :n ?n ] from A = [ SELECT ?x WHERE { ?x :a ?v } ] with One.?n = A.?x
+"""
+
+
+def made(query: str, background: Sequence[Triple] = (), limits: Limits | None = None) -> Plan:
+    text = f"PREFIX : <http://e/> {query}"
+    return plan(parse_select(Span(Document("q", text), 0, len(text)), {}), TripleIndex(background), limits=limits)
+
+
+def n(name: str) -> str:
+    return iri(f"http://e/{name}")
+
+
+def crossed(size: int) -> TripleIndex:
+    return TripleIndex(
+        [(n(f"x{i}"), n("a"), n(f"v{i}")) for i in range(size)]
+        + [(n(f"y{i}"), n("b"), n(f"w{i}")) for i in range(size)]
+        + [(n(f"y{i}"), n("in"), n("room")) for i in range(size)]
+    )
+
+
+EXPLOSIVE = [
+    "SELECT ?x ?y { ?x :a ?v . ?y :b ?w }",
+    "SELECT ?x ?y { ?y :b ?w . ?x :a ?v FILTER(?v = ?w) }",
+    "SELECT ?x ?y { ?x :in ?room . ?y :in ?room }",
+    "SELECT ?x ?y { ?x :in ?room . ?y :in ?room FILTER(STR(?x) = STR(?y) && ?x != ?y) }",
+    "SELECT ?x ?y { ?x :in :room . ?y :in :room FILTER(CONCAT(STR(?x), STR(?y)) = 'no') }",
+    "SELECT ?x ?y { ?x :a ?v OPTIONAL { ?y :b ?w } }",
+    "SELECT ?x { ?x :a ?v FILTER EXISTS { ?y :b ?w FILTER(?w = ?v) } }",
+    "SELECT ?x { ?x :a ?v FILTER NOT EXISTS { ?y :b ?w FILTER(?w = ?v) } }",
+    "SELECT ?x ?y { { ?x :a ?v } { SELECT ?y { ?y :b ?w } LIMIT 100000 } }",
+    "SELECT (COUNT(*) AS ?n) { ?x :a ?v . ?y :b ?w }",
+    "SELECT ?x ?y { ?x :in/^:in ?y }",
+    "SELECT ?x ?y { ?x (:in|^:in)+ ?y }",
+    "SELECT ?x { ?x :a ?v . ?y ?p ?z FILTER(?v = ?z) }",
+    "SELECT ?x { ?x :a ?v MINUS { ?x :a ?u . ?y :b ?w } }",
+    "SELECT ?x ?t { ?x :a ?v . ?y :b ?w VALUES ?t { 1 2 3 } FILTER(?v = ?w && ?t = 4) }",
+]
+
+
+@pytest.mark.parametrize("query", EXPLOSIVE)
+def test_a_query_over_a_limit_is_stopped(query: str) -> None:
+    """Twenty times as much as a query may look at or find, by every way in which one can be evaluated."""
+    few, many = crossed(5), crossed(450)
+    limits = Limits(rows=10_000, probes=10_000)
+    bounded = made(query, limits=limits)
+    assert sorted(bounded.answers(few), key=str) == sorted(made(query).answers(few), key=str)
+    with pytest.raises(LimitExceeded, match=r"more than 10,000 (rows|triples and rows looked at)"):
+        bounded.answers(many)
+
+
+@pytest.mark.parametrize("query", EXPLOSIVE[:6])
+def test_a_query_over_a_limit_of_the_background_is_stopped(query: str) -> None:
+    """The instant brings little, and the background makes much of it."""
+    background = [(n(f"y{i}"), n(p), n(o)) for i in range(300) for p, o in (("b", "v0"), ("in", "room"), ("a", "v0"))]
+    bounded = made(
+        query.replace("?x :in", "?z :seen ?x . ?x :in").replace("?x :a", "?z :seen ?x . ?x :a"),
+        background,
+        Limits(rows=5_000, probes=5_000),
+    )
+    new = TripleIndex([(n(f"z{i}"), n("seen"), n(f"y{i}")) for i in range(100)])
+    with pytest.raises(LimitExceeded):
+        bounded.answers(new)
+    assert bounded.answers(TripleIndex()) == []
+
+
+def test_rows_and_probes_are_told_apart() -> None:
+    found = crossed(50)
+    pairs, none = "SELECT ?x ?y { ?x :a ?v . ?y :b ?w }", "SELECT ?x ?y { ?x :a ?v . ?y :b ?w FILTER(?v = ?w) }"
+    assert len(made(pairs, limits=Limits(rows=2_500, probes=10_000)).answers(found)) == 2_500
+    with pytest.raises(LimitExceeded, match="more than 2,000 rows"):
+        made(pairs, limits=Limits(rows=2_000, probes=10_000)).answers(crossed(90))
+    assert made(none, limits=Limits(rows=10, probes=10_000)).answers(found) == []
+    with pytest.raises(LimitExceeded, match="more than 1,000 triples and rows looked at"):
+        made(none, limits=Limits(rows=10, probes=1_000)).answers(found)
+
+
+def test_a_join_that_cannot_explode_counts_nothing() -> None:
+    """One loop over what the instant brings, and look-ups that hold or not."""
+    writers: list[str] = []
+    end = JoinWriter.end
+
+    def ended(self: JoinWriter, last: str = "") -> None:
+        end(self, last)
+        writers.append(self.source)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JoinWriter, "end", ended)
+        made("SELECT ?x { ?x :a :v . ?x :b :w }", limits=Limits())
+        made("SELECT ?x ?v ?w { ?x :a ?v . ?x :b ?w . ?x :c ?u }", limits=Limits())
+    assert "work +=" not in writers[0]
+    assert [source.count("work +=") for source in writers] == [0, 1]
+    assert made("SELECT ?x { ?x :a ?v }").answers(crossed(3)) == made("SELECT ?x { ?x :a ?v }", limits=Limits()).answers(crossed(3))
+
+
+def test_queries_together_may_cost_more_than_one_may() -> None:
+    """What goes over a limit together is asked apart; only what does so by itself stops the instant."""
+    limits = Limits(2_000, 1_000, 3_000)
+    texts = [f"PREFIX : <http://e/> SELECT ?x ?y {{ ?x :a ?v . ?y :b ?w FILTER(STR(?x) != '{k}') }}" for k in range(4)]
+    selects = [parse_select(Span(Document("q", text), 0, len(text)), {}) for text in texts]
+    stage = StageOne(Knowledge.load((), ()), [FactSource(select, ("x", "y")) for select in selects], limits=limits)
+    (unit,) = units(stage.plans, TripleIndex(), limits)
+    with pytest.raises(LimitExceeded):
+        unit.answers(TripleIndex(), crossed(20))
+    asked = stage.facts(Instant(0, tuple(crossed(20))))
+    assert {stream: len(rows) for stream, rows in asked.facts.items()} == dict.fromkeys(range(4), 400)
+    asked = stage.facts(Instant(0, tuple(crossed(60))))
+    assert (asked.rejected, asked.exceeded, asked.over) == (True, "more than 3,000 triples and rows looked at", (0,))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.dotr").write_text(RULES)
+    write_config("limits: { rows: 1000, probes: 100000 }")
+    return tmp_path
+
+
+def write_config(more: str) -> None:
+    Path("c.yaml").write_text(
+        f"name: c\nprefixes: {{ '': 'http://e/' }}\nrules: [r.dotr]\ninput: [{{ name: a, format: ndjson, path: a.ndjson }}]\n"
+        f"output: [{{ path: out.ndjson }}]\ndead_letter: dead.ndjson\n{more}\n"
+    )
+
+
+def write_stream(*instants: tuple[int, int]) -> None:
+    """Elements with so many triples of either predicate."""
+    graphs = [(time, " ".join(f":x{i} :a {i} . :y{i} :b {i} ." for i in range(size))) for time, size in instants]
+    Path("a.ndjson").write_text("".join(json.dumps({"time": time, "graph": graph}) + "\n" for time, graph in graphs))
+
+
+def test_the_instant_is_a_dead_letter_and_the_stream_goes_on(folder: Path) -> None:
+    write_stream((1, 2), (2, 1), (2, 40), (3, 3))
+    events, letters, totals = both(build(read_config("c.yaml"), fresh=True, on_spark=False))
+    assert events == {"1 One": 2, "1 Pairs": 4, "3 One": 3, "3 Pairs": 9}
+    assert [(json.loads(letter)["reason"], json.loads(letter)["line"]) for letter in letters] == [("limit", 2), ("limit", 3)]
+    assert totals.dead == {Reason.LIMIT: 2}
+    assert (totals.elements, totals.instants) == (2, 2)
+
+
+def test_the_query_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_stream((1, 40))
+    run_local(build(read_config("c.yaml"), fresh=True, on_spark=False), lambda totals: None)
+    (message,) = caplog.messages
+    assert message == (
+        "a.ndjson:1: dead letter (limit): its instant goes over a limit: more than 1,000 rows in the query Both of rule Pairs"
+    )
+
+
+def test_a_closure_over_the_limit_is_a_dead_letter(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    Path("r.dlog").write_text("@prefix : <http://e/> .\n[?x, :near, ?y] :- [?x, :a, ?v], [?y, :b, ?w] .\n")
+    write_config("knowledge: { datalog: [r.dlog] }\nlimits: { triples: 500 }")
+    write_stream((1, 2), (2, 40), (3, 1))
+    _, letters, totals = both(build(read_config("c.yaml"), fresh=True, on_spark=False))
+    assert [json.loads(letter)["line"] for letter in letters] == [2]
+    assert totals.dead == {Reason.LIMIT: 1}
+    assert caplog.messages[0].endswith("its instant goes over a limit: more than 500 triples in the closure")
+
+
+def test_five_thousand_by_five_thousand(folder: Path) -> None:
+    write_config("")
+    write_stream((1, 5_000), (2, 1))
+    events, rejected, totals = as_spark_would(build(read_config("c.yaml"), fresh=True, on_spark=False))
+    assert events == ["2 One", "2 Pairs"]
+    assert [letter.why for letter in rejected] == [
+        "its instant goes over a limit: more than 1,000,000 rows in the query Both of rule Pairs"
+    ]
+    assert totals.dead == {Reason.LIMIT: 1}
+
+
+def test_limits_are_part_of_a_program() -> None:
+    spec = ProgramSpec(limits=Limits(5, 6, 7))
+    assert ProgramSpec.from_json(spec.to_json()) == spec
+    assert spec.fingerprint != ProgramSpec().fingerprint
