@@ -272,6 +272,21 @@ def test_an_instant_that_never_ends_is_stopped(text: str) -> None:
     assert list(knowledge.close([t("x q y")]).new) == [t("x q y")]
 
 
+def test_derivations_are_limited() -> None:
+    """A chain of 300 has 45,000 pairs, each derived by way of every node between them."""
+    knowledge = Knowledge.load([], rules(":p(?x, ?z) :- :p(?x, ?y), :p(?y, ?z) ."))
+    chain = [t(f"x{number} p x{number + 1}") for number in range(300)]
+    knowledge.limit_to(50_000)
+    with pytest.raises(LimitExceeded, match="more than 500,000 derivations"):
+        knowledge.close(chain)
+    linear = Knowledge.load([], rules(":q(?x, ?y) :- :p(?x, ?y) . :q(?x, ?z) :- :p(?x, ?y), :q(?y, ?z) ."))
+    linear.limit_to(3_319)
+    with pytest.raises(LimitExceeded, match="more than 3,319 triples"):
+        linear.close(chain[:80])
+    linear.limit_to(3_320)
+    assert len(linear.close(chain[:80]).new) == 3_320
+
+
 def test_a_background_that_never_ends_is_refused() -> None:
     one = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
     with pytest.raises(Refused, match="K308 the background: more than 5,000 triples"):

@@ -195,10 +195,10 @@ class StageOne:
 
     def _ask(self, due: Sequence[Unit], new: TripleIndex, rows: dict[int, list[Row]], apart: set[int]) -> None:
         """Add what the units find to the rows of their plans; the plans of a unit that fails are to be asked apart from each other."""
-        background = self.knowledge.background
+        background, size = self.knowledge.background, len(new.triples)
         for unit in due:
             try:
-                answers = unit.answers(background, new)
+                answers = unit.few(background, new) if size <= unit.safe else unit.answers(background, new)
             except Exception:
                 apart.update(unit.plans)
                 continue

@@ -7,18 +7,18 @@ Rules are found by the triple's predicate, then by its object. A rule that appli
 Invariant: when a triple has been popped, all matches of all rules within background and `new` have been found. A match that needs schema
 triples which only the instant brings is found by the general version of its rule: those versions sleep until such a triple is popped, then
 take part in the rest of the instant.
-The limit: only where a rule computes terms can a closure go on for ever; it is looked at on the way there, and at the end elsewhere.
+The limit: a closure may have so many triples, and ten times as many derivations; both are looked at every thousand triples.
 Cost: proportional to what is popped and matched, whatever the size of the background and the number of rules that do not apply. A
 handler is written when it is first needed, about 30 µs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice, repeat
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from dotr.knowledge.derivations import Alarm, Push
 from dotr.knowledge.handlers import Handler, general_handler, keyed_handler, routed_handler, schema_rows
@@ -50,6 +50,11 @@ class Closure(NamedTuple):
     removed: TripleIndex | None = None
 
 
+DERIVATIONS: Final = 10
+"""How many derivations there may be for each triple that there may be: most triples are derived once or a few times."""
+
+_STRETCH: Final = 1024
+
 Handlers: TypeAlias = tuple[Handler, ...]
 Route: TypeAlias = tuple[dict[Term, Handlers], Handlers]
 """The handlers of a predicate: those for some objects, and those for all others."""
@@ -74,15 +79,12 @@ def computes(rule: DatalogRule) -> bool:
 
 
 class Rules:
-    """Rules as a closure needs them, whatever the background: where the narrow positions are found, and the wide ones. `creative`: some
-    rule can conclude about terms that were not there."""
+    """Rules as a closure needs them, whatever the background: where the narrow positions are found, and the wide ones."""
 
     def __init__(self, rules: Iterable[DatalogRule], strata: Iterable[int] = repeat(0)) -> None:
         self.narrow: Places = {}
         self.wide: list[Position] = []
-        self.creative = False
         for rule, stratum in zip(rules, strata, strict=False):
-            self.creative = self.creative or computes(rule)
             for position in positions(rule, stratum):
                 predicate = position.pattern.predicate
                 if position.key is None and isinstance(predicate, Const):
@@ -162,7 +164,6 @@ class Closer:
     def __init__(self, rules: Rules, background: TripleIndex, limit: int = LIMITS.triples) -> None:
         self.background = background
         self.limit = limit
-        self._creative = rules.creative
         self._narrow = rules.narrow
         self._plan = plan = Plan(rules.wide, background)
         self.schema: Mapping[tuple[Term, Term | None], Sequence[Position]] = plan.sleeping
@@ -199,50 +200,60 @@ class Closer:
                     handler(s, p, o, new, push, active, alarms)
                 for handler in active:
                     handler(s, p, o, new, push, active, alarms)
-        for triple in islice(pending, self.limit) if self._creative else pending:
-            if triple in seen:
-                continue
-            s, p, o = triple
-            if s not in strangers and triple in known:
-                continue
-            # TripleIndex.add, written out: a call would cost as much as the rest of it.
-            seen.add(triple)
-            ends = by_subject.get(p)
-            if ends is None:
-                by_subject[p] = {s: [o]}
-                by_object[p] = {o: [s]}
-            else:
-                others = ends.get(s)
-                if others is None:
-                    ends[s] = [o]
+        work, done = iter(pending), 0
+        while done < len(pending) and done < self.limit:
+            for triple in islice(work, _STRETCH):
+                if triple in seen:
+                    continue
+                s, p, o = triple
+                if s not in strangers and triple in known:
+                    continue
+                # TripleIndex.add, written out: a call would cost as much as the rest of it.
+                seen.add(triple)
+                ends = by_subject.get(p)
+                if ends is None:
+                    by_subject[p] = {s: [o]}
+                    by_object[p] = {o: [s]}
                 else:
-                    others.append(o)
-                ends = by_object[p]
-                others = ends.get(o)
-                if others is None:
-                    ends[o] = [s]
-                else:
-                    others.append(s)
-            if new.has_edges:
-                new.extend_edges(triple)
-            keyed, plain = route(p, default)
-            for handler in keyed.get(o, plain):
-                handler(s, p, o, new, push, active, alarms)
-            if active:
-                for handler in active:
+                    others = ends.get(s)
+                    if others is None:
+                        ends[s] = [o]
+                    else:
+                        others.append(o)
+                    ends = by_object[p]
+                    others = ends.get(o)
+                    if others is None:
+                        ends[o] = [s]
+                    else:
+                        others.append(s)
+                if new.has_edges:
+                    new.extend_edges(triple)
+                keyed, plain = route(p, default)
+                for handler in keyed.get(o, plain):
                     handler(s, p, o, new, push, active, alarms)
+                if active:
+                    for handler in active:
+                        handler(s, p, o, new, push, active, alarms)
+            done += _STRETCH
+            if len(pending) > self.limit:
+                self._check(pending)
         if len(pending) > self.limit:
-            self._go_on(pending if self._creative else [], new, active, alarms)
+            self._go_on(work, pending, new, active, alarms)
         return Closure(self.background, new, contradictions(alarms) if alarms else ())
 
-    def _go_on(self, pending: list[Triple], new: TripleIndex, active: list[Handler], alarms: list[Alarm]) -> None:
+    def _check(self, pending: list[Triple]) -> None:
+        if len(pending) > DERIVATIONS * self.limit:
+            raise LimitExceeded(DERIVATIONS * self.limit, "derivations")
+
+    def _go_on(self, work: Iterator[Triple], pending: list[Triple], new: TripleIndex, active: list[Handler], alarms: list[Alarm]) -> None:
         """Looks at conclusions beyond as many as there may be triples: most are known, or the limit is exceeded."""
         if len(new.triples) > self.limit:
             raise LimitExceeded(self.limit)
-        for triple in islice(pending, self.limit, None):
+        for triple in work:
             if triple not in self.background.triples and new.add(triple):
                 if len(new.triples) > self.limit:
                     raise LimitExceeded(self.limit)
+                self._check(pending)
                 s, p, o = triple
                 keyed, plain = self._routes.get(p, self._default)
                 for handler in chain(keyed.get(o, plain), active):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Final, TypeAlias
 
 from dotr.knowledge.joins import Count, JoinWriter
@@ -20,7 +21,8 @@ from dotr.model.datalog import Test
 from dotr.model.terms import Term, Variable
 from dotr.queries.branches import UNBOUND, Branch, renamed
 from dotr.queries.conjunction import Delta
-from dotr.queries.loops import Row, early_steps, write_rest
+from dotr.queries.costs import Reaches
+from dotr.queries.loops import Loops, Row, early_steps, loops, write_rest
 from dotr.queries.plan import Plan
 from dotr.queries.scope import mentioned_in
 
@@ -33,27 +35,59 @@ MOST: Final = 32
 
 class Unit:
     """Deltas that are evaluated in one call. `plans` numbers the plan of each member; `trigger` is the predicate of which a new triple is
-    needed (None: of any)."""
+    needed (None: of any). `answers` keeps to the limits; `few` gives the same and counts nothing, for so few new triples that no limit can
+    be met (`safe`)."""
 
-    __slots__ = ("answers", "plans", "trigger")
+    __slots__ = ("answers", "few", "plans", "safe", "trigger")
+    answers: Answers
+    few: Answers
 
-    def __init__(self, trigger: Term | None, members: Sequence[tuple[int, Delta]], background: TripleIndex, limits: Limits | None) -> None:
+    def __init__(
+        self, trigger: Term | None, members: Sequence[tuple[int, Delta]], background: TripleIndex, limits: Limits | None, reaches: Reaches
+    ) -> None:
         self.trigger = trigger
         self.plans = tuple(number for number, _ in members)
         deltas = [delta for _, delta in members]
+        self.safe = -1  # not known before it is first asked
 
-        def first(old: TripleIndex, new: TripleIndex) -> Sequence[list[Row]]:
-            self.answers = compiled(deltas, background, limits) if len(deltas) > 1 else alone
+        def bounded(old: TripleIndex, new: TripleIndex) -> Sequence[list[Row]]:
+            self.answers = compiled(deltas, background, limits) if len(deltas) > 1 else _alone(deltas[0].join)
             return self.answers(old, new)
 
-        def alone(old: TripleIndex, new: TripleIndex, join: Callable[..., list[Row]] = deltas[0].join) -> Sequence[list[Row]]:
-            return (join(old, new),)
+        def few(old: TripleIndex, new: TripleIndex) -> Sequence[list[Row]]:
+            if len(deltas) > 1:
+                self.few = compiled(deltas, background, None)
+            else:
+                (delta,) = deltas
+                self.few = _alone(loops(delta.branch, delta.sides, delta.wanted, background, None))
+            return self.few(old, new)
 
-        self.answers: Answers = first
+        def first(old: TripleIndex, new: TripleIndex) -> Sequence[list[Row]]:
+            if limits is not None:
+                self.safe = min([_safe_size(delta, background, limits.least // len(deltas), reaches) for delta in deltas])
+            self.answers = bounded
+            return few(old, new) if len(new.triples) <= self.safe else bounded(old, new)
+
+        self.answers, self.few = first, few
+
+
+def _alone(join: Loops) -> Answers:
+    return lambda old, new: (join(old, new),)
+
+
+def _safe_size(delta: Delta, background: TripleIndex, most: int, reaches: Reaches) -> int:
+    """Up to how many new triples a delta does no more work than that."""
+    branch = delta.branch
+    if not branch.monotone:
+        return 0
+    early = [Test(each.expression) for each in early_steps(branch)]
+    steps = ordered([*branch.patterns, *early], (), delta.sides, background)
+    return reaches.safe_size(steps, prod(len(table.rows) for table in branch.tables), most)
 
 
 def units(plans: Sequence[Plan], background: TripleIndex, limits: Limits | None = None) -> list[Unit]:
     """The deltas of all plans that have any, those together that begin alike."""
+    reaches = Reaches(background)
     groups: dict[tuple[Term | None, object], list[list[tuple[int, Delta]]]] = {}
     for number, each in enumerate(plans):
         for place, delta in enumerate(each.deltas or ()):
@@ -63,7 +97,7 @@ def units(plans: Sequence[Plan], background: TripleIndex, limits: Limits | None 
             if len(parts[-1]) == MOST:
                 parts.append([])
             parts[-1].append((number, delta))
-    return [Unit(trigger, part, background, limits) for (trigger, _), parts in groups.items() for part in parts]
+    return [Unit(trigger, part, background, limits, reaches) for (trigger, _), parts in groups.items() for part in parts]
 
 
 @dataclass(frozen=True, slots=True)

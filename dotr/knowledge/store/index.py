@@ -12,7 +12,7 @@ predicate costs one search for each predicate.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, TypeVar, cast, overload
@@ -83,16 +83,34 @@ class Stretch(Sequence[Term]):
         place = bisect_left(self._numbers, number)
         return place < len(self._numbers) and self._numbers[place] == number
 
-    def __add__(self, other: Sequence[Term]) -> Iterable[Term]:
-        return chain(self, other) if other else self
+    def __add__(self, other: Sequence[Term]) -> Collection[Term]:
+        return _Both(self, other) if other else self
 
-    def __radd__(self, other: Sequence[Term]) -> Iterable[Term]:
-        return chain(other, self) if other else self
+    def __radd__(self, other: Sequence[Term]) -> Collection[Term]:
+        return _Both(other, self) if other else self
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(other) == len(self) and all(a == b for a, b in zip(self, other, strict=True))
 
     __hash__ = None  # type: ignore[assignment]
+
+
+class _Both(Collection[Term]):
+    """One list behind the other, neither copied."""
+
+    __slots__ = ("_first", "_second")
+
+    def __init__(self, first: Sequence[Term], second: Sequence[Term]) -> None:
+        self._first, self._second = first, second
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._second)
+
+    def __iter__(self) -> Iterator[Term]:
+        return chain(self._first, self._second)
+
+    def __contains__(self, term: object) -> bool:
+        return term in self._first or term in self._second
 
 
 class MappedEnds(Mapping[Term, "list[Term]"]):
@@ -145,6 +163,12 @@ class MappedEnds(Mapping[Term, "list[Term]"]):
 
     def __len__(self) -> int:
         return self._columns.direction.ends
+
+    @property
+    def longest(self) -> int:
+        """As many other ends no end has more of: all but one each might be one's."""
+        direction = self._columns.direction
+        return direction.triples - direction.ends + 1
 
     def items(self) -> ItemsView[Term, list[Term]]:
         return _Items(self)
