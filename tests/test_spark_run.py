@@ -219,6 +219,31 @@ class TestInOneJvm:
         assert spark == sorted((tmp_path / "out/dead.ndjson").read_text().splitlines())
         assert len(spark) == 8
 
+    def test_an_instant_over_a_limit_becomes_dead_letters(self, tmp_path: Path) -> None:
+        from dotr.runtimes.spark.run import run_spark
+
+        (tmp_path / "r.dotr").write_text(
+            "PREFIX : <http://e/>\nrule Pairs define Pair = [ [] :n ?n ] from Both = [ SELECT ?x ?y WHERE { ?x :a ?v . ?y :b ?w } ] "
+            "with Pair.?n = Both.?x\n"
+        )
+        graphs = [
+            (time, " ".join(f":x{i} :a {i} . :y{i} :b {i} ." for i in range(size))) for time, size in ((1, 2), (2, 40), (2, 1), (3, 3))
+        ]
+        (tmp_path / "a.ndjson").write_text("".join(json.dumps({"time": time, "graph": graph}) + "\n" for time, graph in graphs))
+        (tmp_path / "c.yaml").write_text(
+            "name: c\nprefixes: { '': 'http://e/' }\nrules: [r.dotr]\nlimits: { rows: 1000 }\n"
+            "input: [{ name: a, format: ndjson, path: a.ndjson }]\noutput: [{ path: out/o.ndjson }]\ndead_letter: out/dead.ndjson\n"
+        )
+        config = str(tmp_path / "c.yaml")
+        totals = run_spark(build(read_config(config), fresh=False, on_spark=True), lambda totals: None)
+        spark = sorted(line for path in (tmp_path / "out/dead.ndjson").glob("*.ndjson") for line in path.read_text().splitlines())
+        local = run_local(build(read_config(config), fresh=True, on_spark=False), lambda totals: None)
+        assert totals == local
+        assert (totals.elements, totals.instants, totals.events, dict(totals.dead)) == (2, 2, 13, {Reason.LIMIT: 2})
+        assert spark == sorted((tmp_path / "out/dead.ndjson").read_text().splitlines())
+        why = "its instant goes over a limit: more than 1,000 rows in the query Both of rule Pairs"
+        assert [json.loads(line)["error"] for line in spark] == [why] * 2
+
     def test_a_finished_run_goes_on_from_its_end(self, folder: Path) -> None:
         from dotr.runtimes.spark.run import run_spark
 

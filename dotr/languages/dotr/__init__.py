@@ -23,6 +23,7 @@ from dotr.languages.dotr.names import resolve_names
 from dotr.languages.dotr.parse import parse
 from dotr.languages.dotr.pointless import check_pointless
 from dotr.languages.dotr.prefixes import resolve_prefixes
+from dotr.languages.dotr.products import check_products
 from dotr.languages.dotr.program import Pass, Program
 from dotr.languages.dotr.windows import resolve_windows
 from dotr.model.places import Document
@@ -44,6 +45,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     check_conditions,
     check_cycles,
     check_pointless,
+    check_products,
     emit,
 )
 

@@ -53,6 +53,7 @@ class Code(StrEnum):
     ALWAYS_HOLDS = "D316"  # warning
     CAN_ONLY_ERR = "D317"  # warning
     NOTHING_BETWEEN = "D318"  # warning
+    CROSS_PRODUCT = "D319"  # warning
 
     # Events over rules.
     SAME_INSTANT_CYCLE = "D401"

@@ -21,11 +21,13 @@ from dotr.languages.dotr.exclusive import together
 from dotr.languages.dotr.kinds import ANYTHING, Kind, Kinds, Scope, aggregate_kinds, kind_of, kinds_in, kinds_of
 from dotr.languages.dotr.program import Origin, Program, Question, RoleDraft, RuleDraft, warning
 from dotr.languages.dotr.syntax import AggregateSyntax, ByLabel
-from dotr.model.algebra import Call, Const, Expression, Extend, Filter, Group, Pattern, Var
+from dotr.model.algebra import Attribute, Call, Const, Expression, Extend, Filter, Group, Pattern, Var
 from dotr.model.places import Span
 from dotr.model.terms import XSD, Label, Variable
 
 _LITERALS: Final = frozenset({Kind.NUMBER, Kind.STRING, Kind.BOOLEAN})
+_TEXT: Final = frozenset({Kind.STRING})
+_NUMBER: Final = frozenset({Kind.NUMBER})
 _NODES: Final = frozenset({Kind.IRI, Kind.BLANK})
 _ORDERED: Final = _LITERALS | {Kind.OTHER}
 
@@ -259,6 +261,8 @@ def _clash(left: Expression, a: Kinds, right: Expression, b: Kinds) -> _Reason:
     hint = f"Here {shown(left)} is {listed(a)}, and {shown(right)} is {listed(b)}."
     if _is_number_in_quotes(left) or _is_number_in_quotes(right):
         hint += " Write the number without quotes."
+    elif (text := left if a <= _TEXT else right if b <= _TEXT else None) and (b if text is left else a) <= _NUMBER:
+        hint += f" Write xsd:decimal({shown(text)})." if isinstance(text, Var | Attribute) else " Cast the string by xsd:decimal(…)."
     elif a & b:
         hint += " Such terms have no order: compare STR(…)."
     return Code.NEVER_COMPARABLE, "this comparison is never true", hint

@@ -217,6 +217,13 @@ RULES: tuple[Explained, ...] = (
         "Name two events.",
     ),
     _rule(
+        "D319",
+        "A cross product",
+        "Parts of the query share no variable, and no FILTER or BIND holds them against each other: every solution of the one is paired "
+        "with every solution of the other. At an instant with a thousand of each these are a million facts, which may go over a limit.",
+        "Connect the parts, or ask for them in two clauses of the rule.",
+    ),
+    _rule(
         "D401",
         "A cycle at one instant",
         "These rules need each other's events of the same instant, so none can come first.",
