@@ -262,7 +262,10 @@ def _clash(left: Expression, a: Kinds, right: Expression, b: Kinds) -> _Reason:
     if _is_number_in_quotes(left) or _is_number_in_quotes(right):
         hint += " Write the number without quotes."
     elif (text := left if a <= _TEXT else right if b <= _TEXT else None) and (b if text is left else a) <= _NUMBER:
-        hint += f" Write xsd:decimal({shown(text)})." if isinstance(text, Var | Attribute) else " Cast the string by xsd:decimal(…)."
+        if isinstance(text, Var | Attribute):
+            hint += f" Write xsd:decimal({shown(text)})."
+        elif not isinstance(text, Const):
+            hint += " Cast the string by xsd:decimal(…)."
     elif a & b:
         hint += " Such terms have no order: compare STR(…)."
     return Code.NEVER_COMPARABLE, "this comparison is never true", hint

@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import urljoin
 
 from dotr.diagnostics import Diagnostic, did_you_mean
-from dotr.languages.sparql.words import KEYWORDS, REFUSED
+from dotr.languages.sparql.words import KEYWORDS, REFUSED, TRIPLE_TERM
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.terms import WELL_KNOWN, XSD, iri, literal, unescaped
@@ -61,6 +61,7 @@ _LEXER: Final = re.compile(
     rf"""(?P<skip>[\ \t\r\n]+|\#[^\r\n]*)
     |(?P<string>\"\"\"(?:\"{{0,2}}(?:[^\"\\]|{_ESCAPE}))*\"\"\"|'''(?:'{{0,2}}(?:[^'\\]|{_ESCAPE}))*'''
         |\"(?:[^\"\\\r\n]|{_ESCAPE})*\"|'(?:[^'\\\r\n]|{_ESCAPE})*')
+    |(?P<triple><(?!{_IRIREF})<\(?|\{{\|)
     |(?P<iri>{_IRIREF})
     |(?P<blank>_:[{_BASE}_0-9](?:[{_CHARS}.]*[{_CHARS}])?)
     |(?P<pname>{_PREFIX}:{_LOCAL})
@@ -109,7 +110,8 @@ def scan(span: Span, prefixes: Mapping[str, str]) -> Scan:
     position = _prologue(result, raw)
     while position < len(raw):
         position = _token(result, raw, position)
-    _brackets(result)
+    if not any(problem.code == TRIPLE_TERM[0] for problem in result.problems):  # reading has stopped there
+        _brackets(result)
     return result
 
 
@@ -124,6 +126,9 @@ def _lex(result: Scan) -> Iterator[_Raw]:
             result.report("Q101", f"unexpected character {text[position]}", position, position + 1)
             position += 1
             continue
+        if found.lastgroup == "triple":
+            result.report(*TRIPLE_TERM[:2], found.start(), found.end(), TRIPLE_TERM[2])
+            return
         if found.lastgroup != "skip":
             yield _Raw(found.lastgroup or "", found[0], found.start(), found.end())
         position = found.end()

@@ -143,6 +143,15 @@ QUERIES: tuple[Explained, ...] = (
         "Write the pattern without them.",
         InQuery(r'SELECT ?x WHERE { ?x :p ?y FILTER(REGEX(?y, "(a)\\1")) }'),
     ),
+    Explained(
+        "Q121",
+        "A triple term",
+        "Triples inside triples, annotations and their functions are SPARQL 1.2 and RDF 1.2. Here a term is one text, which joins, state "
+        "and output take as it is; a graph of the stream that holds one is a dead letter (`unreadable`), one of the background is refused "
+        "(K105).",
+        "Name the statement by an IRI of its own: `:claim rdf:subject :lamp ; rdf:predicate :is ; rdf:object :on ; :by :ann .`",
+        InQuery("SELECT ?who WHERE { ?who :says <<( :lamp :is ?state )>> }"),
+    ),
 )
 
 TEMPLATES: tuple[Explained, ...] = (
