@@ -92,6 +92,7 @@ def test_an_instant_over_its_limit_becomes_dead_letters(project: Project) -> Non
         "line": 1,
         "time": 1,
         "text": lines[0].rstrip(),
+        "error": "its instant goes over a limit: more than 1,000,000 triples in the closure",
     }
     assert [json.loads(line)["time"] for line in project.read("out.ndjson").splitlines()] == [2]
     assert "a.ndjson:1: dead letter (limit): its instant goes over a limit: more than 1,000,000 triples" in answer.err

@@ -36,7 +36,7 @@ class Plan:
     `amended(view, new, removed)` is that bag where of the background only a view without removed triples holds. `static` are the solutions
     over the background alone: the answers wherever what came and went holds none of the `kinds` (a predicate, with an object or with any;
     None: any triple may matter). `triggers` are the predicates of the kinds. A `planned` query costs what the instant brought and took
-    back; where it is not, `reason` says why.
+    back; where it is not, `reason` says why. Where it is, but by operators, `reason` is the part that is no union of conjunctions.
     """
 
     select: Select
@@ -137,7 +137,13 @@ def _by_operators(select: Select, background: TripleIndex, part: str, known: Sta
 
     why = operator.whole(NOTHING)
     return _made(
-        select, known(select, lambda: asked(Graph(background, TripleIndex()))), answers, amended, operator.reads, why and f"{part}; {why}"
+        select,
+        known(select, lambda: asked(Graph(background, TripleIndex()))),
+        answers,
+        amended,
+        operator.reads,
+        f"{part}; {why}" if why else part,
+        planned=not why,
     )
 
 
@@ -149,6 +155,8 @@ def _made(
     kinds: Reads | None,
     reason: str,
     deltas: tuple[Delta, ...] | None = None,
+    *,
+    planned: bool = True,
 ) -> Plan:
     triggers = None if kinds is None else frozenset(predicate for predicate, _ in kinds)
-    return Plan(select, tuple(static), answers, amended, kinds, triggers, not reason, reason, deltas)
+    return Plan(select, tuple(static), answers, amended, kinds, triggers, planned, reason, deltas)

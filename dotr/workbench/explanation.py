@@ -226,7 +226,9 @@ def _of_clock(source: FactSource) -> bool:
 
 
 def _how(planned: Plan) -> str:
-    return "from what the instant brings" if planned.planned else f"in full, at the cost of the background: {planned.reason}"
+    if not planned.planned:
+        return f"in full, at the cost of the background: {planned.reason}"
+    return "from what the instant brings" + (f", by operators: {planned.reason}" if planned.reason else "")
 
 
 def _selection(clause: Clause | None) -> str:
