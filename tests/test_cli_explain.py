@@ -68,6 +68,19 @@ def test_a_query_that_rules_share_and_one_that_costs_the_background(project: Pro
     assert "  state      none\n" in text
 
 
+def test_the_way_in_which_a_query_is_asked(project: Project) -> None:
+    """By joins from the new triples, by operators from the new triples, or in full."""
+    where = {"A": "?x a :A", "B": "?x a :B ; :in/:of* ?y", "C": "?x a :C FILTER NOT EXISTS { ?q :r ?y }"}
+    queries = "".join(f"query {label} = [ SELECT ?x WHERE {{ {text} }} ]\n" for label, text in where.items())
+    count = "query D = [ SELECT (COUNT(?s) AS ?x) WHERE { ?s :p ?o } ]\n"
+    rules = "".join(f"rule Of{label} define E{label} = [ ?x a :E ] from {label} with E{label}.?x = {label}.?x\n" for label in "ABCD")
+    project.write("ways.dotr", f"PREFIX : <http://e/>\n{queries}{count}{rules}")
+    asked = re.findall(r"^  asked +(.*)$", explained(project, "ways.dotr"), re.MULTILINE)
+    assert asked[0] == "from what the instant brings"
+    assert asked[1].startswith("from what the instant brings, by operators: ")
+    assert asked[3].startswith("from what the instant brings, by operators: aggregates")
+
+
 @pytest.mark.parametrize("config", ["fire", "city"])
 def test_drawings(project: Project, config: str) -> None:
     path = ROOT / f"configs/{config}.yaml"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dotr.config import read_config
+from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.stage_one import StageOne
 from dotr.knowledge.joins import JoinWriter
@@ -202,3 +203,11 @@ def test_limits_are_part_of_a_program() -> None:
     spec = ProgramSpec(limits=Limits(5, 6, 7))
     assert ProgramSpec.from_json(spec.to_json()) == spec
     assert spec.fingerprint != ProgramSpec().fingerprint
+
+
+def test_a_session_tells_of_it_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    spec = ProgramSpec(rules=(Document("r.dotr", RULES),), prefixes={"": "http://e/"}, limits=Limits(rows=100))
+    session = compile_program(spec).session()
+    assert session.advance(1, " ".join(f":x{i} :a {i} . :y{i} :b {i} ." for i in range(20))) == []
+    assert caplog.messages == ["the instant 1 is left out, it goes over a limit: more than 100 rows in the query Both"]
+    assert len(session.advance(2, ":x :a 1 . :y :b 2 .")) == 2

@@ -182,6 +182,10 @@ class Session:
             return self._events(self._engine.advance(now))
         firings, asked = self._engine.step(merge(now, elements))
         self.clashes = asked.clashes
+        if asked.exceeded:
+            label = self._engine.program.asked_as(asked.over)
+            where = f"the query {label}" if label else "the closure"
+            _LOG.warning("the instant %d is left out, it goes over a limit: %s in %s", time, asked.exceeded, where)
         for streams, error in asked.failed:
             _LOG.warning("the query of rule %s fails: %s", ", ".join(self._engine.program.readers(streams)), error)
         return self._events(self._engine.advance(now) if asked.rejected else [firings])
