@@ -213,7 +213,7 @@ def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = Non
         raise Refused([*problems, *refused.diagnostics]) from None
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share(ruleset.rules))
+    layout = lay_out(share(ruleset.rules), spec.since)
     stage_one = StageOne(knowledge, layout.streams, static.of, rejects=spec.inconsistent is Inconsistent.REJECT, limits=spec.limits)
     knowledge.limit_to(spec.limits.triples)
     warnings = [

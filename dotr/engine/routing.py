@@ -64,11 +64,13 @@ class Router:
                 deliveries[layer].setdefault(0, {}).setdefault(port, []).extend(arrivals)
                 continue
             for arrival in arrivals:
-                number = self._bucket(keyed, arrival[1])
+                number = bucket_of(keyed, arrival[1], self.buckets)
                 deliveries[layer].setdefault(number, {}).setdefault(port, []).append(arrival)
 
-    def _bucket(self, port: Port, values: Values) -> int:
-        if port.spread:
-            return bucket_of_all(values, self.buckets)
-        position = port.key_position
-        return 0 if position is None else bucket(values[position], self.buckets)
+
+def bucket_of(port: Port, values: Values, buckets: int) -> int:
+    """The bucket of an event at a port."""
+    if port.spread:
+        return bucket_of_all(values, buckets)
+    position = port.key_position
+    return 0 if position is None else bucket(values[position], buckets)

@@ -130,6 +130,11 @@ def _renamed(expression: Expression, own: _Names, others: Mapping[Label, _Names]
             return expression
 
 
+def moved_filters(source: FactSource) -> tuple[Expression, ...]:
+    """The filters of a source on what it projects, which become constraints where others ask the same without them."""
+    return _split(source).moved
+
+
 def _split(source: FactSource) -> _Split:
     query = source.query
     if not isinstance(query.pattern, Filter) or query.order or query.offset or query.limit is not None:

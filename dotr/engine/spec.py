@@ -12,7 +12,7 @@ from dotr.knowledge.entailment import Entailment
 from dotr.knowledge.limits import LIMITS, Limits
 from dotr.knowledge.sources import Sources
 from dotr.model.places import Document
-from dotr.model.time import Unit
+from dotr.model.time import Micros, Unit
 
 
 class Inconsistent(Enum):
@@ -26,7 +26,7 @@ class Inconsistent(Enum):
 @dataclass(frozen=True, slots=True)
 class ProgramSpec:
     """The texts of rules and Datalog, the paths of graphs, and what applies to all of them. Graph paths are read where the program
-    is compiled."""
+    is compiled. `since`, by name: the rules that came to be at that time of the stream, and see nothing older."""
 
     rules: tuple[Document, ...] = ()
     datalog: tuple[Document, ...] = ()
@@ -37,6 +37,7 @@ class ProgramSpec:
     unit: Unit = Unit.SECOND
     inconsistent: Inconsistent = Inconsistent.REPORT
     limits: Limits = LIMITS
+    since: Mapping[str, Micros] = field(default_factory=dict)
 
     def to_json(self) -> str:
         r"""The specification as JSON.
@@ -56,6 +57,7 @@ class ProgramSpec:
                 "unit": self.unit.name,
                 "inconsistent": self.inconsistent.value,
                 "limits": asdict(self.limits),
+                "since": dict(self.since),
             },
             sort_keys=True,
         )
@@ -74,6 +76,7 @@ class ProgramSpec:
             Unit[data["unit"]],
             Inconsistent(data["inconsistent"]),
             Limits(**data["limits"]),
+            data["since"],
         )
 
     @property

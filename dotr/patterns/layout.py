@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeAlias
 
 from dotr.model.rules import EventSource, FactSource, Role, Rule
@@ -25,12 +26,14 @@ Stream: TypeAlias = int | Label
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """One stream under one key. Without a key all its events are in one partition, or, spread, wherever their values' hash puts them."""
+    """One stream under one key. Without a key all its events are in one partition, or, spread, wherever their values' hash puts them.
+    `since`: rules that came to be at that time, amid the stream, read it here, so that they find nothing older."""
 
     stream: Stream
     key: Variable | None
     spread: bool
     attributes: tuple[Variable, ...]
+    since: Micros | None = None
 
     @property
     def key_position(self) -> int | None:
@@ -57,6 +60,23 @@ class Layer:
     ports: tuple[Port, ...]
     rules: tuple[Placed, ...]
     retention: tuple[Micros | None, ...]
+
+    @property
+    def queues(self) -> dict[tuple[int, Micros], int]:
+        """The number of each queue of events that wait, by their port and delay."""
+        found: dict[tuple[int, Micros], int] = {}
+        for placed in self.rules:
+            if placed.rule.anchor.delay:
+                found.setdefault((placed.ports[0], placed.rule.anchor.delay), len(found))
+        return found
+
+    @property
+    def first_consumed(self) -> list[int]:
+        """For each rule the number of its first set of consumed events, and after the last how many sets there are."""
+        found = [0]
+        for placed in self.rules:
+            found.append(found[-1] + len(set(placed.rule.consuming) - {placed.rule.anchor.label}))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +105,8 @@ def _stream(role: Role, numbers: Mapping[FactSource, int]) -> Stream:
             return event
 
 
-def lay_out(rules: Sequence[Rule]) -> Layout:
-    """Place the rules in layers and number their streams and ports."""
+def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyType({})) -> Layout:
+    """Place the rules in layers and number their streams and ports. `since`, by name: rules that came to be amid the stream."""
     numbers = _streams(rules)
     places = place(rules)
     ports: list[dict[Port, int]] = [{} for _ in range(max((p.layer for p in places), default=0) + 1)]
@@ -95,7 +115,14 @@ def lay_out(rules: Sequence[Rule]) -> Layout:
         own = ports[each.layer]
         indexes = tuple(
             own.setdefault(
-                Port(_stream(role, numbers), key_of(each.split, role), isinstance(each.split, Anywhere), role.source.attributes), len(own)
+                Port(
+                    _stream(role, numbers),
+                    key_of(each.split, role),
+                    isinstance(each.split, Anywhere),
+                    role.source.attributes,
+                    since.get(each.rule.name),
+                ),
+                len(own),
             )
             for role in roles(each.rule)
         )

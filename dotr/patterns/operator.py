@@ -51,13 +51,8 @@ class Operator:
         self._apart: dict[int, list[Alone]] = {}
         self.failures: list[Failure] = []
         wanted: list[dict[IndexSpec, int]] = [{} for _ in layer.ports]
-        first_consumed: list[int] = []
-        self._consumed_sets = 0
-        for placed in layer.rules:
-            first_consumed.append(self._consumed_sets)
-            self._consumed_sets += len({label for label in placed.rule.consuming if label != placed.rule.anchor.label})
-        self._first_consumed = first_consumed
-        self._delays: dict[tuple[int, Micros], int] = {}
+        *first_consumed, self._consumed_sets = self._first_consumed = layer.first_consumed
+        self._delays = layer.queues
         depths = 1 + max((placed.depth for placed in layer.rules), default=0)
         self._shapes: list[_Compiled] = []
         self._anchored: list[dict[int, list[int]]] = [{} for _ in range(depths)]
@@ -74,7 +69,7 @@ class Operator:
                     for step, look in zip(alike.shape.steps, matcher.looks, strict=True)
                 ]
                 anchor = alike.shape.anchor
-                source = -1 - self._delays.setdefault((anchor.port, anchor.delay), len(self._delays)) if anchor.delay else anchor.port
+                source = -1 - self._delays[anchor.port, anchor.delay] if anchor.delay else anchor.port
                 self._anchored[depth].setdefault(source, []).append(len(self._shapes))
                 self._shapes.append(_Compiled(matcher, source, tuple(indexes), alike.numbers))
         self._stores = [(retention or 0, len(specs)) for retention, specs in zip(layer.retention, wanted, strict=True)]

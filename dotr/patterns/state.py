@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from dotr.model.time import Micros
 from dotr.patterns.happened import Happened
@@ -23,6 +23,52 @@ SWEEP: Final = 1024
 
 class StateError(ValueError):
     """A written state that this release cannot read; says why."""
+
+
+class Written(NamedTuple):
+    """What is written of a state: the events of each store, the (time, ordinal) of what each set holds that was consumed, the events of each
+    queue, and `passed`. What each place is of, the layout knows (`dotr.engine.holdings` says it for good)."""
+
+    events: Sequence[Sequence[Happened]]
+    consumed: Sequence[Sequence[tuple[Micros, int]]]
+    waiting: Sequence[Sequence[Happened]]
+    passed: Micros | None
+
+    def encode(self) -> bytes:
+        """Versioned JSON."""
+        return json.dumps(
+            {
+                "version": STATE_VERSION,
+                "events": [[list(event) for event in store] for store in self.events],
+                "consumed": [sorted(used) for used in self.consumed],
+                "waiting": [[list(event) for event in events] for events in self.waiting],
+                "passed": self.passed,
+            },
+            ensure_ascii=False,
+            separators=(",", ":"),
+        ).encode()
+
+    @staticmethod
+    def decode(written: bytes) -> Written:
+        """The inverse of `encode`; raises StateError where it is of another version, or no state at all."""
+        try:
+            data = json.loads(written)
+            if data["version"] != STATE_VERSION:
+                raise StateError(f"its version is {data['version']}, this release reads {STATE_VERSION}")
+            return Written(
+                [_events(store) for store in data["events"]],
+                [[(time, ordinal) for time, ordinal in used] for used in data["consumed"]],
+                [_events(queue) for queue in data["waiting"]],
+                data["passed"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, StateError):
+                raise
+            raise StateError(f"it cannot be read ({error})") from error
+
+
+def _events(listed: Sequence[tuple[Micros, int, list[str | None]]]) -> list[Happened]:
+    return [Happened(time, ordinal, tuple(values)) for time, ordinal, values in listed]
 
 
 class State:
@@ -64,35 +110,20 @@ class State:
 
     def encode(self) -> bytes:
         """The state as versioned JSON."""
-        return json.dumps(
-            {
-                "version": STATE_VERSION,
-                "events": [[list(event) for event in store] for store in self.stores],
-                "consumed": [sorted(used) for used in self.consumed],
-                "waiting": [[list(event) for event in events] for events in self.waiting],
-                "passed": self.passed,
-            },
-            ensure_ascii=False,
-            separators=(",", ":"),
-        ).encode()
+        return Written([store.log for store in self.stores], [list(used) for used in self.consumed], self.waiting, self.passed).encode()
 
     def restore(self, written: bytes) -> State:
         """Fill this fresh state with what `encode` wrote; raises StateError where it is of another version or shape."""
-        try:
-            data = json.loads(written)
-            if data["version"] != STATE_VERSION:
-                raise StateError(f"its version is {data['version']}, this release reads {STATE_VERSION}")
-            kept = ("events", self.stores), ("consumed", self.consumed), ("waiting", self.waiting)
-            if any(len(data[name]) != len(places) for name, places in kept):
-                raise StateError("it belongs to another program")
-            for store, events in zip(self.stores, data["events"], strict=True):
-                for time, ordinal, values in events:
-                    store.add([Happened(time, ordinal, tuple(values))])
-            for used, pairs in zip(self.consumed, data["consumed"], strict=True):
-                used.update((time, ordinal) for time, ordinal in pairs)
-            for waiting, events in zip(self.waiting, data["waiting"], strict=True):
-                waiting.extend(Happened(time, ordinal, tuple(values)) for time, ordinal, values in events)
-            self.passed = data["passed"]
-        except (KeyError, TypeError, json.JSONDecodeError) as error:
-            raise StateError(f"it cannot be read ({error})") from error
+        data = Written.decode(written)
+        kept = (data.events, self.stores), (data.consumed, self.consumed), (data.waiting, self.waiting)
+        if any(len(there) != len(places) for there, places in kept):
+            raise StateError("it belongs to another program")
+        for store, events in zip(self.stores, data.events, strict=True):
+            for event in events:
+                store.add([event])
+        for used, pairs in zip(self.consumed, data.consumed, strict=True):
+            used.update(pairs)
+        for waiting, events in zip(self.waiting, data.waiting, strict=True):
+            waiting.extend(events)
+        self.passed = data.passed
         return self
