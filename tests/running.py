@@ -82,26 +82,44 @@ def outputs(firings: Sequence[Firing]) -> list[Output]:
 
 def in_batches(program: Program, elements: Sequence[Element], clock: Clock, buckets: int, cuts: Sequence[Micros]) -> list[Firing]:
     """The firings where each layer runs in so many partitions, and each batch goes through one layer after the other."""
-    together = by_time(elements)
-    layers, router = program.stage_two(clock), program.router(buckets)
-    states = [[layer.start() for _ in range(buckets)] for layer in layers]
-    ticks = [[ticks_here(program, router, number, bucket) for bucket in range(buckets)] for number in range(len(layers))]
+    run = Batched(program, clock, buckets)
     firings: list[Firing] = []
     for after, closed in pairwise([-LAST_MICRO, *sorted(set(cuts)), LAST_MICRO]):
+        firings += run.batch([element for element in elements if after < element.time <= closed], closed)
+    return sorted(firings, key=output_order)
+
+
+class Batched:
+    """A program whose every layer runs in so many partitions, batch by batch; between batches the state is text."""
+
+    def __init__(self, program: Program, clock: Clock, buckets: int) -> None:
+        self.program = program
+        self.clock = clock
+        self.buckets = buckets
+        self.layers = program.stage_two(clock)
+        self.states = [[layer.start().encode() for _ in range(buckets)] for layer in self.layers]
+        router = program.router(buckets)
+        self._ticks = [[ticks_here(program, router, number, bucket) for bucket in range(buckets)] for number in range(len(self.layers))]
+
+    def batch(self, elements: Iterable[Element], closed: Micros) -> list[Firing]:
+        """The firings of a batch up to a time."""
+        together = by_time(elements)
+        layers, router, buckets = self.layers, self.program.router(self.buckets), self.buckets
+        firings: list[Firing] = []
         chunks: list[list[list[tuple[Micros, dict[int, list[Arrival]]]]]] = [[[] for _ in range(buckets)] for _ in layers]
-        held = sorted(time for time in together if after < time <= closed)
-        spans = [(time, time) for time in held]
-        for time in held:
-            for number, deliveries in enumerate(router.facts(program.stage_one.facts(merge(time, together[time])).facts)):
+        spans = [(time, time) for time in together]
+        for time, graphs in together.items():
+            for number, deliveries in enumerate(router.facts(self.program.stage_one.facts(merge(time, graphs)).facts)):
                 for bucket, ports in deliveries.items():
                     chunks[number][bucket].append((time, ports))
         for number, layer in enumerate(layers):
             for bucket in range(buckets):
-                state = states[number][bucket] = layer.restore(states[number][bucket].encode())
-                for moment in moments(layer, state, ticks[number][bucket], in_order([chunks[number][bucket]]), spans, closed):
+                state = layer.restore(self.states[number][bucket])
+                for moment in moments(layer, state, self._ticks[number][bucket], in_order([chunks[number][bucket]]), spans, closed):
                     step = layer.step(state, moment.time, moment.arrivals, bucket, ended=moment.ended)
                     firings += step.firings
                     for above, further in enumerate(router.events(step.events, number)):
                         for target, ports in further.items():
                             chunks[above][target].append((moment.time, ports))
-    return sorted(firings, key=output_order)
+                self.states[number][bucket] = state.encode()
+        return firings

@@ -1,0 +1,145 @@
+"""What the state of stage two is of: for each place in it the rule that needs it, and what that rule means.
+
+State itself is positional: so many stores, sets and queues a layer. Holdings say which of them a rule's roles stand in, so that another
+program's layout can be filled from it (`change`). They are data, and stand beside the state.
+
+A rule is known by its name, and told from a changed one by a digest of its meaning: of what it says, not of how that is written. What it
+says is in part said elsewhere: its digest takes in every rule whose events it reads, directly or not, and the background knowledge.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from enum import Enum
+from hashlib import blake2b
+
+from dotr.engine.program import Program
+from dotr.languages.datalog import parse_datalog
+from dotr.model.places import Span
+from dotr.model.rules import EventSource, FactSource, Rule
+from dotr.model.time import Micros
+from dotr.patterns.layout import Layout
+from dotr.patterns.reach import roles
+from dotr.queries.question import question
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a rule has: its layer, the port of each role (the anchor's first), the number of its first set of consumed events, and of the
+    queue that its anchors wait in. `text` is the digest of the rule alone, `meaning` that of all it means; it reads what `reads` make."""
+
+    name: str
+    text: str
+    meaning: str
+    reads: tuple[str, ...]
+    layer: int
+    ports: tuple[int, ...]
+    consumed: int
+    queue: int | None
+    since: Micros | None
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a program's state is of. `knowledge` is the digest of the background, and of what applies to all rules; `keys` says of
+    each layer's ports which of the stream's attributes keys them (None: all is in one partition; -1: it is anywhere)."""
+
+    knowledge: str
+    rules: tuple[Held, ...]
+    keys: tuple[tuple[int | None, ...], ...]
+
+    @property
+    def since(self) -> dict[str, Micros]:
+        """The rules that came to be amid the stream, and when."""
+        return {rule.name: rule.since for rule in self.rules if rule.since is not None}
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+    @staticmethod
+    def of_json(data: Mapping[str, object]) -> Holdings:
+        """The inverse of `to_json`, also of what another process has written; raises TypeError, KeyError or ValueError."""
+        found = json.loads(json.dumps(data))
+        rules = [Held(**{**each, "reads": tuple(each["reads"]), "ports": tuple(each["ports"])}) for each in found["rules"]]
+        return Holdings(str(found["knowledge"]), tuple(rules), tuple(tuple(keys) for keys in found["keys"]))
+
+
+def holdings(program: Program, layout: Layout | None = None) -> Holdings:
+    """What the state of a program is of, where it is laid out as it is, or in this way."""
+    layout = layout or program.layout
+    written = {rule.name: rule for rule in program.rules.rules}
+    texts = {name: _digest([_said(rule)]) for name, rule in written.items()}
+    makers: dict[str, list[str]] = {}
+    for rule in written.values():
+        makers.setdefault(rule.event, []).append(rule.name)
+    needs = {name: _needed(rule, makers) for name, rule in written.items()}
+    knowledge = _knowledge(program)
+    held = []
+    for layer in layout.layers:
+        queues, firsts = layer.queues, layer.first_consumed
+        for placed, first in zip(layer.rules, firsts, strict=False):
+            name = placed.rule.name
+            behind = _behind(name, needs)
+            meaning = _digest([knowledge, texts[name], *sorted(texts[other] for other in behind)])
+            queue = queues[placed.ports[0], placed.rule.anchor.delay] if placed.rule.anchor.delay else None
+            since = layer.ports[placed.ports[0]].since
+            held.append(Held(name, texts[name], meaning, tuple(sorted(behind)), layer.number, placed.ports, first, queue, since))
+    keys = tuple(tuple(-1 if port.spread else port.key_position for port in layer.ports) for layer in layout.layers)
+    return Holdings(knowledge, tuple(held), keys)
+
+
+def _needed(rule: Rule, makers: Mapping[str, Sequence[str]]) -> set[str]:
+    return {name for role in roles(rule) if isinstance(role.source, EventSource) for name in makers.get(role.source.event, ())}
+
+
+def _behind(name: str, needs: Mapping[str, set[str]]) -> set[str]:
+    """All rules that one needs, directly or not; itself where it is recursive."""
+    found: set[str] = set()
+    waiting = list(needs[name])
+    while waiting:
+        other = waiting.pop()
+        if other not in found:
+            found.add(other)
+            waiting += needs[other]
+    return found
+
+
+def _knowledge(program: Program) -> str:
+    spec = program.spec
+    graphs = []
+    for path in spec.graphs:
+        digest = blake2b(digest_size=16)
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        graphs.append(digest.hexdigest())
+    datalog = sorted(json.dumps(_said(rule)) for document in spec.datalog for rule in parse_datalog(document, spec.prefixes))
+    return _digest([sorted(graphs), datalog, spec.entailment.value, spec.axiomatic, spec.unit.name, spec.inconsistent.value])
+
+
+def _digest(parts: Iterable[object]) -> str:
+    return blake2b(json.dumps(list(parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _said(noun: object) -> object:
+    """A noun as plain data: without places and documentation, and without the names of a query's variables that it does not project."""
+    match noun:
+        case None | bool() | int() | str():
+            return noun
+        case Enum():
+            return noun.name
+        case Span():
+            return None
+        case FactSource():
+            return ["facts", _said(question(noun.query)), list(noun.attributes), list(noun.reported), noun.period]
+        case tuple() | list():
+            return [_said(each) for each in noun]
+        case frozenset() | set():
+            return sorted(json.dumps(_said(each)) for each in noun)
+        case Mapping():
+            return sorted(json.dumps([_said(key), _said(value)]) for key, value in noun.items())
+        case _ if is_dataclass(noun):
+            return [type(noun).__name__, *(_said(getattr(noun, each.name)) for each in fields(noun) if each.name != "documentation")]
+    raise TypeError(f"{type(noun).__name__} has no digest")

@@ -1,0 +1,190 @@
+"""Rules change amid the stream: what is unchanged says what it would have said, and the rest what it says when it starts there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dotr import Program
+from dotr.engine.change import Fate, Mover, change, joined
+from dotr.engine.holdings import Holdings, holdings
+from dotr.engine.program import compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.model.places import Document
+from dotr.model.stream import Element, Firing
+from dotr.model.time import LAST_MICRO, Clock, Micros
+from dotr.outputs import output_order
+from dotr.patterns.state import Written
+from tests.properties import examples
+from tests.running import Batched
+
+S = 1_000_000
+HEADER = """PREFIX : <http://e/>
+query Reading = [ SELECT ?room ?v WHERE { ?r :room ?room ; :value ?v } ]
+"""
+
+HIGH = "[ SELECT ?room ?v WHERE {{ ?r :room ?room ; :value ?v . FILTER(?v > {}) }} ]"
+"""Queries alike but for a filter share a stream, and what it asks follows from who is there."""
+
+
+def jump(least: int, window: int, name: str = "Jump") -> str:
+    return f"""rule {name} define {name} = [ [] :at ?room ; :by ?by ] from Now = {HIGH.format(least)}
+and last Before = [ SELECT ?room2 ?v2 WHERE {{ ?r :room ?room2 ; :value ?v2 . FILTER(?v2 > {least} && ?room2 = Now.?room) }} ]
+within {window} s from Now with {name}.?room = Now.?room, {name}.?by = Now.?v - Before.?v2"""
+
+
+def any_room(least: int, window: int) -> str:
+    """Under no key."""
+    return f"""rule Any define Any = [ [] :v ?v ; :w ?w ] from Reading
+and each High = {HIGH.format(least)} within [1 s, {window} s] from Reading with Any.?v = Reading.?v, Any.?w = High.?v"""
+
+
+def eaten(number: int) -> str:
+    return f"""rule Eaten define Eaten = [ dotr_id1 :room ?room ; :n ?n ] from Reading as Now
+and first Reading as Old [ FILTER(?room = Now.?room && ?v < Now.?v) ] within 9 s from Now
+and ?n = count(*) of Reading as Some [ FILTER(?room = Now.?room && ?v > {number}) ] within 8 s from Now
+if ?n > 0 with Eaten.?room = Now.?room, Eaten.?n = ?n consuming Old, Some"""
+
+
+def pair(window: int) -> str:
+    """Over another rule's events, under another key: a further layer."""
+    return f"""rule Pair define Pair = [ [] :one ?one ; :other ?other ] from Jump
+and each Jump as Earlier [ FILTER(?by = Jump.?by) ] within {window} s from Jump
+with Pair.?one = Jump.?room, Pair.?other = Earlier.?room"""
+
+
+def quiet(delay: int) -> str:
+    return f"""rule Quiet define Quiet = [ dotr_id1 :quiet ?room ] from High = {HIGH.format(4)} delayed by {delay} s
+and not Reading as Next [ FILTER(?room = High.?room) ] within [0, {delay} s) from High with Quiet.?room = High.?room"""
+
+
+def ticked(every: int) -> str:
+    return f"""rule Ticked define Ticked = [ [] :n ?n ] from every {every} s as Tick
+and ?n = count(*) of Reading as All within [0, 6 s) from Tick with Ticked.?n = ?n"""
+
+
+def run(most: int) -> str:
+    """Reads itself, and what `Start` makes."""
+    return f"""rule Run define Run = [ [] :run ?n ] from Reading as Now
+and each Run as Before [ FILTER(?room = Now.?room && ?n < {most}) ] within 7 s from Now
+with Run.?room = Now.?room, Run.?n = Before.?n + 1"""
+
+
+START = "rule Start define Run = [ [] :run ?n ] from Reading as Now [ FILTER(?v > 6) ] with Run.?room = Now.?room, Run.?n = 1"
+LATER = "rule Later define Later = [ :x :of ?room ] from Reading as R [ FILTER(?v > {}) ] delayed by 3 s with Later.?room = R.?room"
+
+RULES: dict[str, list[str]] = {
+    "Jump": [jump(2, 9), jump(2, 5), jump(0, 9)],
+    "Leap": [jump(1, 8, "Leap"), jump(5, 8, "Leap")],
+    "Any": [any_room(3, 4), any_room(5, 4)],
+    "Eaten": [eaten(3), eaten(1)],
+    "Pair": [pair(9), pair(6)],
+    "Quiet": [quiet(2), quiet(4)],
+    "Ticked": [ticked(3), ticked(4)],
+    "Start": [START],
+    "Run": [run(3), run(4)],
+    "Later": [LATER.format(3), LATER.format(5)],
+}
+
+
+def program(rules: list[str], background: str = "", header: str = HEADER) -> Program:
+    return compile_program(ProgramSpec((Document("rules.dotr", header + "\n".join(rules)),), (Document("b.dlog", background),)))
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> tuple[list[str], list[str]]:
+    """The rules before and after a change."""
+    before, after = [], []
+    for name, variants in RULES.items():
+        number = draw(st.sampled_from([None, *range(len(variants))]), label=name)
+        other = draw(st.sampled_from([number, number, number, None, *range(len(variants))]), label=f"{name} then")
+        before += [] if number is None else [variants[number]]
+        after += [] if other is None else [variants[other]]
+    for rules in (before, after):
+        assume(rules)
+        defined = {rule.split()[1] for rule in rules}
+        assume("Pair" not in defined or "Jump" in defined)
+    return before, draw(st.permutations(after))
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[Element]:
+    readings = st.tuples(st.integers(0, 2), st.integers(0, 9))
+    instants = draw(st.lists(st.lists(readings, max_size=3), min_size=2, max_size=24))
+    predicates = "<http://e/room>", "<http://e/value>"
+    found, time = [], 0
+    for readings_now in instants:
+        time += draw(st.integers(1, 3)) * S
+        triples = []
+        for number, (room, value) in enumerate(readings_now):
+            triples.append((f"_:{number}", predicates[0], f"<http://e/r{room}>"))
+            triples.append((f"_:{number}", predicates[1], f'"{value}"^^<http://www.w3.org/2001/XMLSchema#integer>'))
+        found.append(Element(time, tuple(triples)))
+    return found
+
+
+def changed(run: Batched, before: Holdings, wanted: Program, now: Micros) -> tuple[Batched, Holdings, dict[str, Fate]]:
+    """The run taken over by another program."""
+    found = change(before, wanted, now)
+    wanted = compile_program(replace(wanted.spec, since=found.since))
+    assert holdings(wanted) == found.after == Holdings.of_json(found.after.to_json())
+    mover = Mover(before, wanted, run.clock, run.buckets)
+    taken = Batched(wanted, run.clock, run.buckets)
+    pieces: dict[tuple[int, int], list[Written]] = {}
+    passed = None
+    for layer, states in enumerate(run.states):
+        for bucket, text in enumerate(states):
+            state = Written.decode(text)
+            passed = state.passed
+            for place, piece in mover.pieces(layer, bucket, state).items():
+                pieces.setdefault(place, []).append(Written.decode(piece.encode()))
+    for number, of in enumerate(wanted.layout.layers):
+        for bucket in range(run.buckets):
+            taken.states[number][bucket] = joined(of, pieces.get((number, bucket), ()), passed).encode()
+    return taken, found.after, {verdict.rule: verdict.fate for verdict in found.verdicts}
+
+
+def of(firings: list[Firing], rules: set[str]) -> list[Firing]:
+    return sorted((firing for firing in firings if firing.rule in rules), key=output_order)
+
+
+def whole(rules: list[str]) -> list[str]:
+    """With a tick that nobody reads, so that programs with and without timers tell the time alike."""
+    return [*rules, "rule Clock define Clock = [ [] :now ?t ] from every 7 s as Tick with Clock.?t = time(Tick)"]
+
+
+@examples(120)
+@given(programs(), streams(), st.integers(1, 3), st.data())
+def test_what_is_unchanged_goes_on_and_what_is_not_starts_there(
+    texts: tuple[list[str], list[str]], elements: list[Element], buckets: int, data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(0, len(elements) - 1))
+    now = elements[cut].time
+    first, then = program(whole(texts[0])), program(whole(texts[1]))
+    clock = Clock(first.spec.unit)
+
+    uninterrupted = Batched(first, clock, buckets)
+    expected = uninterrupted.batch(elements[: cut + 1], now)
+    expected = uninterrupted.batch(elements[cut + 1 :], LAST_MICRO)
+
+    started = Batched(then, clock, buckets)
+    fresh = [Written.decode(text)._replace(passed=now) for states in started.states for text in states]
+    for number, states in enumerate(started.states):
+        states[:] = [each.encode() for each in fresh[number * buckets : (number + 1) * buckets]]
+    anew = started.batch(elements[cut + 1 :], LAST_MICRO)
+
+    run = Batched(first, clock, buckets)
+    run.batch(elements[: cut + 1], now)
+    taken, after, fates = changed(run, holdings(first), then, now)
+    got = taken.batch(elements[cut + 1 :], LAST_MICRO)
+    kept = {name for name, fate in fates.items() if fate is Fate.KEPT}
+    reads = {held.name: held.reads for held in after.rules}
+    empty = {name for name, fate in fates.items() if fate is Fate.EMPTY and not kept & set(reads[name])}
+    assert of(got, kept) == of(expected, kept)
+    assert of(got, empty) == of(anew, empty)
+    same = {rule.split()[1] for rule in texts[0]} & {rule.split()[1] for rule in texts[1] if rule in texts[0]}
+    assert kept - {"Clock"} == {name for name in same if all(other in same for other in reads[name])} - (
+        {"Run", "Start"} - {"Start"} if {"Run", "Start"} & ({r.split()[1] for r in texts[0]} ^ {r.split()[1] for r in texts[1]}) else set()
+    )
