@@ -36,6 +36,12 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("paths", nargs="+", metavar="PATH", help=".dotr, .dlog, .yaml, or a folder of them")
     check.add_argument("--strict", action="store_true", help="warnings end with 2 as errors do")
 
+    plan = commands.add_parser("plan", help="show what a restart on Spark would keep of each rule's state, lose, or refuse")
+    plan.add_argument("config", metavar="CONFIG", help="the pipeline's configuration (YAML)")
+    plan.add_argument(
+        "--set", action="append", default=[], dest="options", metavar="KEY.PATH=VALUE", help="change a value of the configuration"
+    )
+
     test = commands.add_parser("test", help="run rule tests")
     test.add_argument("paths", nargs="+", metavar="PATH", help="a rule test (.yaml), or a folder of them")
 
@@ -100,6 +106,8 @@ def _command(options: argparse.Namespace) -> int:
             return _run(options)
         case "check":
             return _check(options.paths, strict=options.strict)
+        case "plan":
+            return _plan(options)
         case "test":
             return _test(options.paths)
         case "explain":
@@ -224,6 +232,15 @@ def _check(paths: Sequence[str], *, strict: bool) -> int:
     left_out = f" ({_count(found.left_out, 'YAML file')} neither configuration nor rule test, left out)" if found.left_out else ""
     _say(f"{_count(found.checked, 'file')} checked{left_out}: {_count(errors, 'error')}, {_count(warnings, 'warning')}.")
     return 2 if errors or (strict and warnings) else 0
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from dotr.config import read_config
+    from dotr.runtimes.pipeline import build
+    from dotr.workbench.plan import plan
+
+    _tell("\n".join(plan(build(read_config(options.config, options.options), fresh=False, on_spark=True))))
+    return 0
 
 
 def _count(number: int, noun: str) -> str:

@@ -82,7 +82,9 @@ def change(before: Holdings, program: Program, now: Micros) -> Change:
     since = _since(plain, kept, before.since, now)
     after = holdings(program, lay_out(share(program.rules.rules), since))
     verdicts = [_verdict(held, was, before, after, kept) for held in after.rules]
-    gone = [Verdict(name, Fate.DROPPED, "the program has no such rule any more") for name in was.keys() - {held.name for held in after.rules}]
+    gone = [
+        Verdict(name, Fate.DROPPED, "the program has no such rule any more") for name in was.keys() - {held.name for held in after.rules}
+    ]
     return Change(tuple(sorted([*verdicts, *gone], key=lambda verdict: verdict.rule)), since, before, after)
 
 
@@ -148,7 +150,7 @@ class _Piece:
 
 
 class Mover:
-    """Puts what one partition of the old state holds where the new program looks for it. `program` is compiled with the change's `since`."""
+    """Puts what one partition of the old state holds where the new program, compiled with the change's `since`, looks for it."""
 
     def __init__(self, before: Holdings, program: Program, clock: Clock, buckets: int) -> None:
         self._layers = program.layout.layers

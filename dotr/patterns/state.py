@@ -26,7 +26,7 @@ class StateError(ValueError):
 
 
 class Written(NamedTuple):
-    """What is written of a state: the events of each store, the (time, ordinal) of what each set holds that was consumed, the events of each
+    """What is written of a state: the events of each store, the (time, ordinal) of what each set of consumed ones has, the events of each
     queue, and `passed`. What each place is of, the layout knows (`dotr.engine.holdings` says it for good)."""
 
     events: Sequence[Sequence[Happened]]

@@ -25,7 +25,8 @@ _BATCH: Final = re.compile(r"\.?[0-9]{12}\.[a-z.]+")
 _OURS: Final = re.compile(
     r'\{"time": .*"rule": .*"event": .*"attributes": |\{"reason": .*"input": .*"file": |<urn:dotr:[0-9a-f]{32}> <http://www\.w3\.org/ns/prov#'
 )
-_CHECKPOINT: Final = re.compile(r"dotr\.json(\.new)?|spark\.log|query|spool|watched\.(ndjson|new)")
+_CHECKPOINT: Final = re.compile(r"dotr\.json(\.new)?|spark\.log|query(-[0-9]+)?|moved-[0-9]+|spool|watched\.(ndjson|new)")
+_FOLDER: Final = re.compile(r"query(-[0-9]+)?|moved-[0-9]+|spool")
 _MAGIC: Final = b"\x1f\x8b"
 _LOOKED_AT: Final = 1 << 16
 
@@ -70,7 +71,7 @@ def _look(target: Target) -> None:
         return
     if path.is_dir():
         known = _CHECKPOINT if target.checkpoint else _BATCH
-        foreign = sorted(e.name for e in path.iterdir() if not known.fullmatch(e.name) or (e.is_dir() and e.name not in ("query", "spool")))
+        foreign = sorted(e.name for e in path.iterdir() if not known.fullmatch(e.name) or (e.is_dir() and not _FOLDER.fullmatch(e.name)))
         if foreign:
             raise _foreign(target, f"it holds {foreign[0]}" + (f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""))
         if target.checkpoint and (path / "query").exists() and not (path / "dotr.json").is_file():

@@ -9,22 +9,31 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from dotr.diagnostics import refuse
-from dotr.runtimes.spark.planning import Offset
+from dotr.engine.change import Change, change
+from dotr.engine.holdings import Holdings, holdings
+from dotr.engine.program import Program
+from dotr.runtimes.pipeline import Pipeline
+from dotr.runtimes.spark.planning import BEGINNING, Offset
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+READ: Final = (1, 2)
+"""Format 1 has no holdings: what its state is of is known only to who has the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """What a checkpoint holds fast: the pipeline's name, the program's fingerprint, the inputs as (name, delay, file), and how many
     buckets and Spark partitions the state has. `growing` are the inputs that files appear in, as (name, delay, pattern), and standard
-    input, without a pattern; `clock` is how times are written: the unit, and whether as date-times."""
+    input, without a pattern; `clock` is how times are written: the unit, and whether as date-times. `holdings` say what the state is of.
+    Each time state moves there is another `generation` of the query: it begins at the offset `start`, and its first batch is written under
+    the number `first`."""
 
     pipeline: str
     program: str
@@ -34,6 +43,10 @@ class Layout:
     partitions: int
     growing: tuple[tuple[str, int, str], ...] = ()
     clock: tuple[str, bool] | None = None
+    holdings: Holdings | None = None
+    generation: int = 0
+    start: dict[str, object] | None = None
+    first: int = 0
 
 
 class Checkpoint:
@@ -48,7 +61,12 @@ class Checkpoint:
     @property
     def query(self) -> str:
         """The folder that Spark keeps."""
-        return str(self.folder.absolute() / "query")
+        return self.folders(0 if self.layout is None else self.layout.generation)[0]
+
+    def folders(self, generation: int) -> tuple[str, str]:
+        """The folder that Spark keeps of a generation, and that of what its buckets begin with."""
+        folder = self.folder.absolute()
+        return str(folder / (f"query-{generation}" if generation else "query")), str(folder / f"moved-{generation}")
 
     @property
     def log(self) -> Path:
@@ -64,21 +82,73 @@ class Checkpoint:
             return None
         except (OSError, ValueError) as error:
             raise self._refused(f"its dotr.json cannot be read: {error}") from None
-        if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise self._refused(f"it is of another release (its format is not {FORMAT})")
+        if not isinstance(data, dict) or data.get("format") not in READ:
+            raise self._refused(f"it is of a later release (its format is not {' or '.join(map(str, READ))})")
         inputs, growing = (
             tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing")
         )
         clock = (str(data["clock"][0]), bool(data["clock"][1])) if data.get("clock") else None
-        return Layout(data["pipeline"], data["program"], inputs, data["layers"], data["buckets"], data["partitions"], growing, clock)
+        try:
+            held = Holdings.of_json(data["holdings"]) if data.get("holdings") else None
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._refused(f"its dotr.json cannot be read: {error}") from None
+        where = data.get("generation", 0), data.get("start"), data.get("first", 0)
+        numbers = data["layers"], data["buckets"], data["partitions"]
+        return Layout(data["pipeline"], data["program"], inputs, *numbers, growing, clock, held, *where)
 
     def position(self) -> Offset | None:
         """How far the query came: the last offset whose batch is written; None before the first."""
-        committed = [int(name) for name in _names(Path(self.query) / "commits") if name.isdecimal()]
-        if not committed:
-            return None
-        lines = (Path(self.query) / "offsets" / str(max(committed))).read_text().splitlines()
+        last = self.committed()
+        if last is None:
+            start = self.layout.start if self.layout else None
+            return Offset.of_json(start) if start else None
+        lines = (Path(self.query) / "offsets" / str(last)).read_text().splitlines()
         return Offset.of_json(json.loads(lines[-1]))
+
+    def committed(self) -> int | None:
+        """Spark's number of the last batch that is written."""
+        return max((int(name) for name in _names(Path(self.query) / "commits") if name.isdecimal()), default=None)
+
+    def change(self, program: Program) -> Change:
+        """What a program makes of the state; raises `Refused` where it is not known whose that is."""
+        kept = self.layout
+        assert kept is not None
+        before = kept.holdings
+        if before is None:
+            if kept.program != program.spec.fingerprint:
+                raise self._refused(
+                    "it belongs to another program: rules, knowledge or settings have changed since, and the release that made it did not "
+                    "write down which state is whose (a run of the unchanged program does)"
+                )
+            before = holdings(program)
+        position = self.position()
+        return change(before, program, BEGINNING if position is None else position.time)
+
+    def examine(self, wanted: Layout, program: Program) -> Change:
+        """What a restart would do; raises `Refused` where it would be refused."""
+        kept = self.layout
+        assert kept is not None
+        found = self.change(program)
+        self._following(kept, wanted, found)
+        return found
+
+    def moving(self, layout: Layout, found: Change) -> Layout:
+        """The layout of the next generation: it takes over from where the query is."""
+        last, position = self.committed(), self.position()
+        return replace(
+            layout,
+            layers=max(1, len(found.after.keys)),
+            generation=layout.generation + 1,
+            start=None if position is None else position.to_json(),
+            first=layout.first + (0 if last is None else last + 1),
+        )
+
+    def switch(self, layout: Layout) -> None:
+        """From now on the generation counts; what was before it goes."""
+        self._write(layout)
+        for generation in range(layout.generation):
+            for folder in self.folders(generation):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _refused(self, why: str) -> Exception:
         return refuse(
@@ -99,25 +169,31 @@ class Checkpoint:
         hint = "Name another folder as spark.checkpoint."
         return refuse("S103", f"the checkpoint {self.folder} cannot be written: {error.strerror or error}", hint=hint)
 
-    def claim(self, wanted: Layout) -> Layout:
-        """The layout to run with: that of the folder where it has one, else `wanted`, which it then holds."""
+    def claim(self, wanted: Layout, found: Change | None = None) -> Layout:
+        """The layout to run with: that of the folder where it has one, else `wanted`, which it then holds. Where the change moves state,
+        the folder holds what it held until `switch`."""
         kept = self.layout
         if kept is None:
             self._write(wanted)
             return wanted
+        assert found is not None, "there is a checkpoint"
+        now = self._following(kept, wanted, found)
+        if found.moves:
+            return self.moving(now, found)
+        if now != kept:
+            self._write(now)
+        return now
+
+    def _following(self, kept: Layout, wanted: Layout, found: Change) -> Layout:
+        """What the folder holds, where it is this pipeline's and has its inputs, with what may be new."""
         if kept.pipeline != wanted.pipeline:
             raise self._refused(f"it belongs to the pipeline {kept.pipeline}, this one is {wanted.pipeline}")
-        if kept.program != wanted.program:
-            raise self._refused("it belongs to another program: rules, knowledge or settings have changed since")
         names = {name for name, _, _ in (*kept.growing, *wanted.growing)}
         fixed = tuple(entry for entry in kept.inputs if entry[0] not in names)
         _same_inputs(self, fixed, [entry for entry in wanted.inputs if entry[0] not in names])
         self._same_growing(kept, wanted)
         new = tuple(entry for entry in wanted.growing if entry not in kept.growing)
-        if new:
-            kept = replace(kept, growing=(*kept.growing, *new))
-            self._write(kept)
-        return kept
+        return replace(kept, growing=(*kept.growing, *new), program=wanted.program, holdings=found.after)
 
     def _same_growing(self, kept: Layout, wanted: Layout) -> None:
         """What grows, or did, may have other files now, and may have stopped; its delay and pattern are what they were."""
@@ -161,3 +237,12 @@ def _same_inputs(checkpoint: Checkpoint, kept: Sequence[tuple[str, int, str]], w
 
 def _names(folder: Path) -> list[str]:
     return os.listdir(folder) if folder.is_dir() else []
+
+
+def wanted_layout(pipeline: Pipeline) -> Layout:
+    """What the checkpoint has to hold; buckets and partitions are known once there is a session."""
+    inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
+    growing = tuple((each.like.input, each.like.delay, each.pattern and os.path.abspath(each.pattern)) for each in pipeline.growing)
+    clock = pipeline.clock.unit.name, pipeline.clock.dated
+    layers = max(1, len(pipeline.program.layout.layers))
+    return Layout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layers, 0, 0, growing, clock)

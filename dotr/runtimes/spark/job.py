@@ -20,7 +20,8 @@ class Job:
     tasks. `run` tells one checkpoint from another. `store` is the compiled background and `key`, in hexadecimal, what it was made for;
     without one every worker closes the background for itself. The last of the inputs are those that grow: `growing` has for each, as
     JSON, the pattern (none for standard input), how long a file stands still, the declared idleness, and whether it is still watched;
-    `rates` are by names of inputs."""
+    `rates` are by names of inputs. Where state has come from another query, `moved` is the folder of what buckets begin with, and
+    `start` the offset that reading begins at."""
 
     program: str
     inputs: tuple[str, ...]
@@ -37,6 +38,8 @@ class Job:
     key: str = ""
     growing: tuple[str, ...] = ()
     rates: tuple[tuple[str, int], ...] = ()
+    moved: str = ""
+    start: str = ""
 
     @property
     def live(self) -> bool:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Final
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
+from dotr.engine.change import Change, Fate
+from dotr.engine.holdings import holdings
 from dotr.engine.spec import ProgramSpec
 from dotr.io.dead_letters import letter_line
 from dotr.io.records import InputFile
@@ -19,8 +24,10 @@ from dotr.knowledge.store.compiled import CompiledStore
 from dotr.model.stream import DeadLetter, Firing
 from dotr.outputs import writer
 from dotr.runtimes.pipeline import Pipeline
-from dotr.runtimes.spark.checkpoint import Checkpoint, Layout
+from dotr.runtimes.spark.checkpoint import Checkpoint, Layout, wanted_layout
 from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.keys import bucket_keys
+from dotr.runtimes.spark.moving import Old, move
 from dotr.runtimes.spark.names import Names
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.session import start
@@ -29,6 +36,8 @@ from dotr.runtimes.spark.spool import spooling
 from dotr.runtimes.spark.trouble import explained
 from dotr.runtimes.totals import Progress, Totals
 
+_LOG: Final = logging.getLogger("dotr")
+
 
 def run_spark(pipeline: Pipeline, progress: Progress) -> Totals:
     """Runs a pipeline to the end of its input, from its checkpoint on; the totals are this run's.
@@ -36,14 +45,16 @@ def run_spark(pipeline: Pipeline, progress: Progress) -> Totals:
     Raises `Refused` for what the user can put right, `RunFailed` for what else stops Spark, KeyboardInterrupt when it was stopped.
     """
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
-    wanted = _layout(pipeline)
+    wanted = wanted_layout(pipeline)
+    found: Change | None = None
     if checkpoint.layout is None:
         for output in pipeline.outputs:
             check_new(output.path, output.place)
         if pipeline.dead_letter_path is not None:
             check_new(pipeline.dead_letter_path)
     else:
-        wanted = checkpoint.claim(wanted)
+        found = checkpoint.change(pipeline.program)
+        wanted = checkpoint.claim(wanted, found)
     checkpoint.make()
     settings, before = pipeline.spark, SparkContext._active_spark_context
     try:
@@ -53,11 +64,13 @@ def run_spark(pipeline: Pipeline, progress: Progress) -> Totals:
     try:
         if checkpoint.layout is None:
             cores = session.sparkContext.defaultParallelism
-            wanted = checkpoint.claim(replace(wanted, buckets=cores, partitions=cores))
-        job = _job(pipeline, wanted, session.sparkContext.defaultParallelism, checkpoint.query)
+            wanted = checkpoint.claim(replace(wanted, buckets=cores, partitions=cores, holdings=holdings(pipeline.program)))
+        job = _job(pipeline, wanted, session.sparkContext.defaultParallelism, checkpoint.folders(wanted.generation))
         if pipeline.program.store is not None:
             _ship(pipeline.program.store, session.sparkContext)
-        sink = Sink(_write(pipeline), progress, Names(pipeline, checkpoint.folder), pipeline.clock)
+        if found is not None and found.moves:
+            _take_over(session, checkpoint, found, wanted, job)
+        sink = Sink(_write(pipeline), progress, Names(pipeline, checkpoint.folder), pipeline.clock, wanted.first)
         standard = [each for each in pipeline.growing if each.standard]
         with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext():
             run_query(session, job, sink, checkpoint.query, checkpoint.log)
@@ -67,13 +80,20 @@ def run_spark(pipeline: Pipeline, progress: Progress) -> Totals:
             session.stop()
 
 
-def _layout(pipeline: Pipeline) -> Layout:
-    """What the checkpoint has to hold; buckets and partitions are known once there is a session."""
-    inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
-    growing = tuple((each.like.input, each.like.delay, each.pattern and os.path.abspath(each.pattern)) for each in pipeline.growing)
-    clock = pipeline.clock.unit.name, pipeline.clock.dated
-    layers = max(1, len(pipeline.program.layout.layers))
-    return Layout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layers, 0, 0, growing, clock)
+def _take_over(session: SparkSession, checkpoint: Checkpoint, found: Change, wanted: Layout, job: Job) -> None:
+    """Moves the state to the query of the changed program."""
+    kept = checkpoint.layout
+    assert kept is not None
+    if job.moved:
+        keys = bucket_keys(kept.layers * kept.buckets, kept.partitions)
+        by_layer = tuple(keys[layer * kept.buckets : (layer + 1) * kept.buckets] for layer in range(kept.layers))
+        query, moved = checkpoint.folders(kept.generation)
+        old = Old(query, moved if kept.start is not None else "", by_layer, checkpoint.committed() is not None)
+        move(session, found.before, old, job, checkpoint.log)
+    for verdict in found.verdicts:
+        if verdict.fate is not Fate.KEPT:
+            _LOG.warning("%s", verdict)
+    checkpoint.switch(wanted)
 
 
 def _inputs(pipeline: Pipeline, layout: Layout) -> tuple[list[InputFile], list[str]]:
@@ -89,9 +109,10 @@ def _inputs(pipeline: Pipeline, layout: Layout) -> tuple[list[InputFile], list[s
     return inputs, how
 
 
-def _job(pipeline: Pipeline, layout: Layout, cores: int, run: str) -> Job:
+def _job(pipeline: Pipeline, layout: Layout, cores: int, folders: tuple[str, str]) -> Job:
     spec: ProgramSpec = pipeline.program.spec
-    spec = replace(spec, graphs=tuple(map(os.path.abspath, spec.graphs)))
+    since = layout.holdings.since if layout.holdings else {}
+    spec = replace(spec, graphs=tuple(map(os.path.abspath, spec.graphs)), since=since)
     store = pipeline.program.store
     inputs, growing = _inputs(pipeline, layout)
     rates = pipeline.rates
@@ -106,11 +127,13 @@ def _job(pipeline: Pipeline, layout: Layout, cores: int, run: str) -> Job:
         partitions=layout.partitions,
         batch=pipeline.spark.batch,
         tasks=cores,
-        run=run,
+        run=folders[0],
         store="" if store is None else str(store.file.path),
         key="" if store is None else store.file.key.hex(),
         growing=tuple(growing),
         rates=tuple(rates.items()),
+        moved=folders[1] if layout.start is not None else "",
+        start=json.dumps(layout.start) if layout.start is not None else "",
     )
 
 

@@ -19,9 +19,11 @@ Write = Callable[[int, Sequence[Firing], Sequence[DeadLetter]], None]
 
 class Sink:
     """Called by Spark once a batch, or again with the same number after a crash. `failure` is what stopped it. `names` gives a dead
-    letter the file's name as the user knows it. `ended` is the number of the batch that was the last."""
+    letter the file's name as the user knows it. `first` is the number under which the query's first batch is written. `ended` is Spark's
+    number of the batch that was the last."""
 
-    def __init__(self, write: Write, progress: Progress, names: Callable[[DeadLetter], DeadLetter], clock: Clock) -> None:
+    def __init__(self, write: Write, progress: Progress, names: Callable[[DeadLetter], DeadLetter], clock: Clock, first: int = 0) -> None:
+        self._first = first
         self._write = write
         self._progress = progress
         self._names = names
@@ -57,7 +59,7 @@ class Sink:
                 counted += counts_of(payload)
         firings.sort(key=output_order)
         letters.sort(key=lambda letter: (letter.input, letter.file, letter.line))
-        self._write(number, firings, letters)
+        self._write(self._first + number, firings, letters)
         for letter in letters:
             self._complaints.tell(letter)
         dropped = sum(firing.dropped for firing in firings)

@@ -7,6 +7,7 @@ is text: its cut and where it starts. What Spark gets to see of a batch is a han
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from queue import Empty, Full, Queue
 from threading import Event, Thread
@@ -101,7 +102,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The inputs are bounded as they are: the files that were there when the run started."""
 
     def initialOffset(self) -> Json:
-        return Offset.start(len(self._job.inputs)).to_json()
+        return json.loads(self._job.start) if self._job.start else Offset.start(len(self._job.inputs)).to_json()
 
     @carried
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:

@@ -51,13 +51,18 @@ class LayerProcessor(StatefulProcessor):
             raise Carried(marked(refused)) from None
 
     def _step(self, bucket: int, lines: list[Line]) -> list[Line]:
+        from dotr.runtimes.spark.moving import begun
         from dotr.runtimes.spark.stepping import restore, step_bucket  # only where it is needed: it brings the engine with it
 
         stored = self._value.get()
         digest = bytes(stored[0]) if stored else b""
         name = (self._text, self._layer * self._job.buckets + bucket)
         kept = _LIVE.pop(name, None)
-        state = kept[1] if kept and kept[0] == digest else restore(self._job, self._layer, bytes(stored[1]) if stored else b"")
+        state = (
+            kept[1]
+            if kept and kept[0] == digest
+            else restore(self._job, self._layer, bytes(stored[1]) if stored else begun(self._job, self._layer, bucket))
+        )
         out = step_bucket(self._job, self._layer, bucket, state, lines)
         written = state.encode()
         after = blake2b(written, digest_size=16).digest()

@@ -9,7 +9,6 @@ from functools import lru_cache
 from itertools import chain, count, repeat
 from typing import TypeAlias
 
-from dotr.diagnostics import refuse
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Term
 from dotr.model.time import Micros
@@ -18,6 +17,7 @@ from dotr.patterns.state import State, StateError
 from dotr.runtimes.spark.compiled import layers_of, program_of, uncollected
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.moments import TicksHere, moments, ticks_here
+from dotr.runtimes.spark.moving import unreadable
 from dotr.runtimes.spark.rows import Kind, Line, counts_payload, dead_payload, firings_payload
 from dotr.runtimes.totals import Totals
 
@@ -92,8 +92,7 @@ def restore(job: Job, layer: int, written: bytes) -> State:
     try:
         return stage.restore(written) if written else stage.start()
     except StateError as error:
-        hint = "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
-        raise refuse("S105", f"the state in the checkpoint cannot be used: {error}", hint=hint) from None
+        raise unreadable(error) from None
 
 
 @lru_cache(maxsize=1 << 12)

@@ -1,0 +1,146 @@
+"""State moves to a new query's folder when rules have changed: read from the old one where it is, put where the new layout looks for it.
+
+Idea: each bucket's old state is read by a task, through Spark's own reader of state, and taken apart; a part is a file, called by the new
+layer and bucket that it is for and the old ones that it is from. The parts of a bucket are then made one file. A bucket whose value is
+not there yet in the new query begins with its file. All that time the old query is as it was: only dotr.json says which one counts, and
+that is written, in one go, when the files are on the disk. The new query's first batch begins where the old one's last ended, and is
+numbered on. Cost: once, what the state holds; a task, and the driver, have one bucket in memory at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from dotr.diagnostics import Refused, refuse
+from dotr.engine.change import Mover, joined
+from dotr.engine.holdings import Holdings
+from dotr.model.time import Micros
+from dotr.patterns.state import StateError, Written
+from dotr.runtimes.spark.compiled import program_of
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.trouble import Carried, explained, marked
+
+_SCHEMA: Final = "bucket long, passed long"
+
+
+@dataclass(frozen=True, slots=True)
+class Old:
+    """The query whose state moves: its folder, the folder of files that it began with itself ("": none), and the keys of each layer's
+    buckets; `ran`: it has come to the end of a batch."""
+
+    query: str
+    moved: str
+    keys: tuple[tuple[int, ...], ...]
+    ran: bool
+
+
+class Parts:
+    """What a task does with the old state of a layer. The new job, and what the old state is of, travel as text."""
+
+    def __init__(self, job: str, before: str, layer: int, keys: tuple[int, ...]) -> None:
+        self._job = job
+        self._before = before
+        self._layer = layer
+        self._keys = keys
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        from pyarrow import RecordBatch, array  # type: ignore[import-untyped]
+
+        job = Job.from_json(self._job)
+        buckets = {key: bucket for bucket, key in enumerate(self._keys)}
+        mover = Mover(Holdings.of_json(json.loads(self._before)), program_of(job), job.clock, job.buckets)
+        for batch in batches:
+            for key, written in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                try:
+                    passed = _take_apart(mover, job.moved, self._layer, buckets[key], written)
+                except Refused as refused:
+                    raise Carried(marked(refused)) from None
+                yield RecordBatch.from_arrays([array([buckets[key]], "int64"), array([passed], "int64")], ["bucket", "passed"])
+
+
+def _take_apart(mover: Mover, folder: str, layer: int, bucket: int, written: bytes) -> Micros | None:
+    """Writes the parts of a bucket's old state, and says how far it had come."""
+    try:
+        state = Written.decode(written)
+    except StateError as error:
+        raise unreadable(error) from None
+    for (number, target), part in mover.pieces(layer, bucket, state).items():
+        _write(Path(folder) / f"{number}-{target}" / f"{layer}-{bucket}.json", part.encode())
+    return state.passed
+
+
+def unreadable(error: StateError) -> Refused:
+    """State that this release cannot read."""
+    hint = "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
+    return refuse("S105", f"the state in the checkpoint cannot be used: {error}", hint=hint)
+
+
+def move(session: SparkSession, before: Holdings, old: Old, job: Job, log: Path) -> None:
+    """Writes what the new job's buckets begin with; what an earlier try has left goes."""
+    folder = Path(job.moved)
+    for leftover in (folder, Path(job.run)):
+        shutil.rmtree(leftover, ignore_errors=True)
+    folder.mkdir(parents=True)
+    program = program_of(job)
+    mover = Mover(before, program, job.clock, job.buckets)
+    text = json.dumps(before.to_json())
+    passed: set[Micros | None] = set()
+    for layer, keys in enumerate(old.keys):
+        there: set[int] = set()
+        if old.ran:
+            reader = session.read.format("statestore").option("path", old.query).option("operatorId", layer)
+            rows = reader.option("stateVarName", "bucket").load().selectExpr("key.key", "value.written")
+            try:
+                done = rows.mapInArrow(Parts(job.to_json(), text, layer, keys), _SCHEMA).collect()
+            except Exception as error:
+                raise explained(str(error), log) from None
+            there = {row.bucket for row in done}
+            passed |= {row.passed for row in done}
+        if old.moved:
+            for bucket in range(len(keys)):
+                if bucket not in there:
+                    passed.add(_take_apart(mover, job.moved, layer, bucket, _file(old.moved, layer, bucket).read_bytes()))
+    until = max((time for time in passed if time is not None), default=None)
+    for number, layer in enumerate(program.layout.layers):
+        for bucket in range(job.buckets):
+            parts = folder / f"{number}-{bucket}"
+            pieces = [Written.decode(part.read_bytes()) for part in sorted(parts.glob("*.json"))]
+            _write(_file(job.moved, number, bucket), joined(layer, pieces, until).encode())
+            shutil.rmtree(parts, ignore_errors=True)
+    _sync(folder)
+    _sync(folder.parent)
+
+
+def begun(job: Job, layer: int, bucket: int) -> bytes:
+    """What a bucket begins with that has no state of its own yet; nothing where nothing was moved."""
+    return _file(job.moved, layer, bucket).read_bytes() if job.moved else b""
+
+
+def _file(folder: str, layer: int, bucket: int) -> Path:
+    return Path(folder) / f"{layer}-{bucket}.json"
+
+
+def _write(path: Path, text: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    waiting = path.with_name(f".{path.name}.{os.getpid()}")
+    with waiting.open("wb") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    waiting.replace(path)
+
+
+def _sync(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -1,0 +1,105 @@
+"""Rules change between two runs on Spark: what is unchanged goes on, and what is not starts there."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dotr.cli import main
+from dotr.runtimes.local import run_local
+from dotr.runtimes.spark.checkpoint import Checkpoint
+from dotr.runtimes.spark.java import java_problem
+from dotr.runtimes.totals import Totals
+from tests.test_spark_run import WHOLE, pipeline, results, write_inputs
+
+pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+
+SECOND = 1_000_000
+RULE = "\nrule "
+
+
+@pytest.fixture(scope="module")
+def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    from dotr.runtimes.spark.session import start
+
+    session = start("tests", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
+    yield
+    session.stop()
+
+
+def events(folder: Path, out: str) -> list[str]:
+    return results(folder, out)[0].splitlines()
+
+
+def of(lines: list[str], rules: set[str], after: int = -1) -> list[str]:
+    return [line for line in lines if (event := json.loads(line))["rule"] in rules and event["time"] > after]
+
+
+@pytest.mark.usefixtures("_session")
+def test_a_restart_with_changed_rules_keeps_what_is_unchanged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    from dotr.runtimes.spark.run import run_spark
+
+    write_inputs(tmp_path)
+    header, *rules = WHOLE.split(RULE)
+    first = RULE.join([header, *(rule for rule in rules if not rule.startswith("Silent"))])
+    then = RULE.join([header, *(rule for rule in rules if not rule.startswith("Quiet"))]).replace("1 min) from", "50 s) from")
+    (tmp_path / "first.dotr").write_text(first)
+    (tmp_path / "then.dotr").write_text("# Other words, and a further layer.\n" + then)
+    for out, files in (("all", "first.dotr"), ("new", "then.dotr, jumps.dotr")):
+        run_local(pipeline(tmp_path, out, on_spark=False, rules=files), lambda totals: None)
+
+    seen: list[Totals] = []
+
+    def stop(totals: Totals) -> None:
+        seen.append(totals)
+        if len(seen) == 4:
+            raise ZeroDivisionError("enough")
+
+    with pytest.raises(Exception, match="enough"):
+        run_spark(pipeline(tmp_path, "spark", 120, rules="first.dotr"), stop)
+    folder = str(tmp_path / "spark" / "checkpoint")
+    position = Checkpoint(folder).position()
+    assert position is not None
+    now = position.time // SECOND
+
+    pipeline(tmp_path, "spark", 120, rules="then.dotr, jumps.dotr")
+    assert main(["plan", os.path.relpath(tmp_path / "spark.yaml")]) == 0
+    said = capsys.readouterr().out
+    assert "rule Further keeps its state\n" in said
+    assert "rule Flow starts empty: it has changed\n" in said
+    assert "rule Jump starts empty: it is new\n" in said
+    assert "rule Quiet is dropped: the program has no such rule any more\n" in said
+    assert "rule Used starts empty: it reads what rule Quiet made, which is gone\n" in said
+    assert Checkpoint(folder).layout == (before := Checkpoint(folder).layout)
+    assert before is not None and before.generation == 0
+
+    with caplog.at_level(logging.WARNING, "dotr"):
+        run_spark(pipeline(tmp_path, "spark", 120, rules="then.dotr, jumps.dotr"), lambda totals: None)
+    assert "rule Flow starts empty: it has changed" in caplog.text
+    assert "rule Further" not in caplog.text
+    layout = Checkpoint(folder).layout
+    assert layout is not None
+    assert (layout.generation, layout.first) == (1, 3)
+    assert sorted(path.name for path in Path(folder).iterdir() if path.is_dir()) == ["moved-1", "query-1"]
+
+    got, uninterrupted, anew = events(tmp_path, "spark"), events(tmp_path, "all"), events(tmp_path, "new")
+    kept = {"Start", "Further"}
+    assert of(got, kept) == of(uninterrupted, kept)
+    assert any(json.loads(line)["rule"] == "Further" and json.loads(line)["time"] > now for line in got)
+    changed = {"Flow", "Jump", "Pair", "Silent"}
+    assert of(got, changed, now + 60) == of(anew, changed, now + 60)
+    new = {"Jump", "Pair", "Silent"}
+    assert not [line for line in of(got, new) if json.loads(line)["time"] <= now]
+    early = [line for line in of(got, {"Jump"}, now)]
+    assert set(early) <= set(of(anew, {"Jump"}, now))
+    assert early
+    assert len(of(anew, changed, now + 60)) > 10
+    dead = results(tmp_path, "spark")[2]
+    assert dead == results(tmp_path, "new")[2]
