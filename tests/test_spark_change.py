@@ -78,7 +78,8 @@ def test_a_restart_with_changed_rules_keeps_what_is_unchanged(
     assert "rule Quiet is dropped: the program has no such rule any more\n" in said
     assert "rule Used starts empty: it reads what rule Quiet made, which is gone\n" in said
     assert Checkpoint(folder).layout == (before := Checkpoint(folder).layout)
-    assert before is not None and before.generation == 0
+    assert before is not None
+    assert before.generation == 0
 
     with caplog.at_level(logging.WARNING, "dotr"):
         run_spark(pipeline(tmp_path, "spark", 120, rules="then.dotr, jumps.dotr"), lambda totals: None)
@@ -97,7 +98,7 @@ def test_a_restart_with_changed_rules_keeps_what_is_unchanged(
     assert of(got, changed, now + 60) == of(anew, changed, now + 60)
     new = {"Jump", "Pair", "Silent"}
     assert not [line for line in of(got, new) if json.loads(line)["time"] <= now]
-    early = [line for line in of(got, {"Jump"}, now)]
+    early = of(got, {"Jump"}, now)
     assert set(early) <= set(of(anew, {"Jump"}, now))
     assert early
     assert len(of(anew, changed, now + 60)) > 10

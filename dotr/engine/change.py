@@ -199,7 +199,7 @@ class Mover:
             for event in state.waiting[here]:
                 if test is None or test(event.time, event.values):
                     piece(number, event, port).waiting[queue].append(event)
-        for old, placed, there, first in self._consuming[layer]:
+        for old, placed, new, first in self._consuming[layer]:
             labels = [role.label for role in roles(placed.rule)]
             places = sorted({place for label in placed.rule.consuming if (place := labels.index(label))})
             for number, place in enumerate(places):
@@ -207,7 +207,7 @@ class Mover:
                 if used:
                     for event in state.events[old.ports[place]]:
                         if event[:2] in used:
-                            piece(there.number, event, placed.ports[place]).consumed[first + number].append(event[:2])
+                            piece(new.number, event, placed.ports[place]).consumed[first + number].append(event[:2])
         return {place: Written(part.events, part.consumed, part.waiting, state.passed) for place, part in found.items()}
 
 

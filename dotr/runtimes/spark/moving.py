@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dotr.diagnostics import Refused, refuse
@@ -28,52 +29,56 @@ from dotr.runtimes.spark.compiled import program_of
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.trouble import Carried, explained, marked
 
-_SCHEMA: Final = "bucket long, passed long"
+_SCHEMA: Final = "key long, passed long"
 
 
 @dataclass(frozen=True, slots=True)
 class Old:
-    """The query whose state moves: its folder, the folder of files that it began with itself ("": none), and the keys of each layer's
-    buckets; `ran`: it has come to the end of a batch."""
+    """The query whose state moves: its folder, the folder of files that it began with itself ("": none), how many layers it has, and the
+    keys of their buckets, the first layer's first; `ran`: it has come to the end of a batch."""
 
     query: str
     moved: str
-    keys: tuple[tuple[int, ...], ...]
+    layers: int
+    keys: tuple[int, ...]
     ran: bool
+
+    @property
+    def places(self) -> dict[int, tuple[int, int]]:
+        """The layer and bucket of each key: Spark numbers its operators as it likes."""
+        return {key: divmod(number, len(self.keys) // self.layers) for number, key in enumerate(self.keys)}
 
 
 class Parts:
-    """What a task does with the old state of a layer. The new job, and what the old state is of, travel as text."""
+    """What a task does with old state, by its key. The new job, and what the old state is of, travel as text."""
 
-    def __init__(self, job: str, before: str, layer: int, keys: tuple[int, ...]) -> None:
+    def __init__(self, job: str, before: str, places: dict[int, tuple[int, int]]) -> None:
         self._job = job
         self._before = before
-        self._layer = layer
-        self._keys = keys
+        self._places = places
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         from pyarrow import RecordBatch, array  # type: ignore[import-untyped]
 
         job = Job.from_json(self._job)
-        buckets = {key: bucket for bucket, key in enumerate(self._keys)}
         mover = Mover(Holdings.of_json(json.loads(self._before)), program_of(job), job.clock, job.buckets)
         for batch in batches:
             for key, written in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
                 try:
-                    passed = _take_apart(mover, job.moved, self._layer, buckets[key], written)
+                    passed = _take_apart(mover, job.moved, self._places[key], written)
                 except Refused as refused:
                     raise Carried(marked(refused)) from None
-                yield RecordBatch.from_arrays([array([buckets[key]], "int64"), array([passed], "int64")], ["bucket", "passed"])
+                yield RecordBatch.from_arrays([array([key], "int64"), array([passed], "int64")], ["key", "passed"])
 
 
-def _take_apart(mover: Mover, folder: str, layer: int, bucket: int, written: bytes) -> Micros | None:
+def _take_apart(mover: Mover, folder: str, place: tuple[int, int], written: bytes) -> Micros | None:
     """Writes the parts of a bucket's old state, and says how far it had come."""
     try:
         state = Written.decode(written)
     except StateError as error:
         raise unreadable(error) from None
-    for (number, target), part in mover.pieces(layer, bucket, state).items():
-        _write(Path(folder) / f"{number}-{target}" / f"{layer}-{bucket}.json", part.encode())
+    for (layer, bucket), part in mover.pieces(*place, state).items():
+        _write(_file(str(_file(folder, layer, bucket).with_suffix("")), *place), part.encode())
     return state.passed
 
 
@@ -93,27 +98,26 @@ def move(session: SparkSession, before: Holdings, old: Old, job: Job, log: Path)
     mover = Mover(before, program, job.clock, job.buckets)
     text = json.dumps(before.to_json())
     passed: set[Micros | None] = set()
-    for layer, keys in enumerate(old.keys):
-        there: set[int] = set()
-        if old.ran:
-            reader = session.read.format("statestore").option("path", old.query).option("operatorId", layer)
+    there: set[int] = set()
+    for operator in range(old.layers if old.ran else 0):
+        reader = session.read.format("statestore").option("path", old.query).option("operatorId", operator)
+        try:
             rows = reader.option("stateVarName", "bucket").load().selectExpr("key.key", "value.written")
-            try:
-                done = rows.mapInArrow(Parts(job.to_json(), text, layer, keys), _SCHEMA).collect()
-            except Exception as error:
-                raise explained(str(error), log) from None
-            there = {row.bucket for row in done}
-            passed |= {row.passed for row in done}
-        if old.moved:
-            for bucket in range(len(keys)):
-                if bucket not in there:
-                    passed.add(_take_apart(mover, job.moved, layer, bucket, _file(old.moved, layer, bucket).read_bytes()))
+            done = rows.mapInArrow(Parts(job.to_json(), text, old.places), _SCHEMA).collect()
+        except PySparkException as error:
+            raise explained(str(error), log) from None
+        there |= {row.key for row in done}
+        passed |= {row.passed for row in done}
+    for key, place in old.places.items() if old.moved else ():
+        if key not in there:
+            passed.add(_take_apart(mover, job.moved, place, _file(old.moved, *place).read_bytes()))
     until = max((time for time in passed if time is not None), default=None)
-    for number, layer in enumerate(program.layout.layers):
+    for layer in program.layout.layers:
         for bucket in range(job.buckets):
-            parts = folder / f"{number}-{bucket}"
+            whole = _file(job.moved, layer.number, bucket)
+            parts = whole.with_suffix("")
             pieces = [Written.decode(part.read_bytes()) for part in sorted(parts.glob("*.json"))]
-            _write(_file(job.moved, number, bucket), joined(layer, pieces, until).encode())
+            _write(whole, joined(layer, pieces, until).encode())
             shutil.rmtree(parts, ignore_errors=True)
     _sync(folder)
     _sync(folder.parent)

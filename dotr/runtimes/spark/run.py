@@ -86,9 +86,8 @@ def _take_over(session: SparkSession, checkpoint: Checkpoint, found: Change, wan
     assert kept is not None
     if job.moved:
         keys = bucket_keys(kept.layers * kept.buckets, kept.partitions)
-        by_layer = tuple(keys[layer * kept.buckets : (layer + 1) * kept.buckets] for layer in range(kept.layers))
         query, moved = checkpoint.folders(kept.generation)
-        old = Old(query, moved if kept.start is not None else "", by_layer, checkpoint.committed() is not None)
+        old = Old(query, moved if kept.start is not None else "", kept.layers, keys, checkpoint.committed() is not None)
         move(session, found.before, old, job, checkpoint.log)
     for verdict in found.verdicts:
         if verdict.fate is not Fate.KEPT:
