@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -17,6 +19,8 @@ from dotr.model.stream import Element, Firing
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
 from dotr.patterns.state import Written
+from tests.kept import FOLDER, read, said
+from tests.kept import program as kept_program
 from tests.properties import examples
 from tests.running import Batched
 
@@ -94,19 +98,18 @@ def program(rules: list[str], background: str = "", header: str = HEADER) -> Pro
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> tuple[list[str], list[str]]:
-    """The rules before and after a change."""
-    before, after = [], []
+def programs(draw: st.DrawFn) -> list[list[str]]:
+    """The rules of three programs, each made from the one before."""
+    made: list[list[str]] = [[], [], []]
     for name, variants in RULES.items():
         number = draw(st.sampled_from([None, *range(len(variants))]), label=name)
-        other = draw(st.sampled_from([number, number, number, None, *range(len(variants))]), label=f"{name} then")
-        before += [] if number is None else [variants[number]]
-        after += [] if other is None else [variants[other]]
-    for rules in (before, after):
-        assume(rules)
+        for rules in made:
+            rules += [] if number is None else [variants[number]]
+            number = draw(st.sampled_from([number, number, number, number, None, *range(len(variants))]), label=f"{name} then")
+    for rules in made:
         defined = {rule.split()[1] for rule in rules}
         assume("Pair" not in defined or "Jump" in defined)
-    return before, draw(st.permutations(after))
+    return [draw(st.permutations(rules)) for rules in made]
 
 
 @st.composite
@@ -155,36 +158,94 @@ def whole(rules: list[str]) -> list[str]:
     return [*rules, "rule Clock define Clock = [ [] :now ?t ] from every 7 s as Tick with Clock.?t = time(Tick)"]
 
 
-@examples(120)
+def started(wanted: Program, clock: Clock, buckets: int, now: Micros) -> Batched:
+    """A run that begins amid the stream."""
+    run = Batched(wanted, clock, buckets)
+    run.states = [[Written.decode(text)._replace(passed=now).encode() for text in states] for states in run.states]
+    return run
+
+
+@examples(60)
 @given(programs(), streams(), st.integers(1, 3), st.data())
 def test_what_is_unchanged_goes_on_and_what_is_not_starts_there(
-    texts: tuple[list[str], list[str]], elements: list[Element], buckets: int, data: st.DataObject
+    texts: list[list[str]], elements: list[Element], buckets: int, data: st.DataObject
 ) -> None:
-    cut = data.draw(st.integers(0, len(elements) - 1))
-    now = elements[cut].time
-    first, then = program(whole(texts[0])), program(whole(texts[1]))
-    clock = Clock(first.spec.unit)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(elements) - 1), min_size=2, max_size=2)))
+    ends = [*(elements[cut].time for cut in cuts), LAST_MICRO]
+    spans = [elements[: cuts[0] + 1], elements[cuts[0] + 1 : cuts[1] + 1], elements[cuts[1] + 1 :]]
+    made = [program(whole(rules)) for rules in texts]
+    clock = Clock(made[0].spec.unit)
 
-    uninterrupted = Batched(first, clock, buckets)
-    expected = uninterrupted.batch(elements[: cut + 1], now)
-    expected = uninterrupted.batch(elements[cut + 1 :], LAST_MICRO)
+    run = Batched(made[0], clock, buckets)
+    run.batch(spans[0], ends[0])
+    taken = holdings(made[0])
+    since = dict.fromkeys((rule.name for rule in made[0].rules.rules), 0)
+    mixed: set[str] = set()
+    for number in (1, 2):
+        run, taken, fates = changed(run, taken, made[number], ends[number - 1])
+        reads = {held.name: set(held.reads) for held in taken.rules}
+        kept = {name for name, fate in fates.items() if fate is Fate.KEPT}
+        empty = {name for name, fate in fates.items() if fate is Fate.EMPTY}
+        since = {name: number if name in empty else since[name] for name in kept | empty}
+        mixed = (mixed & kept) | {name for name in empty if kept & reads[name]}
+        assert {name for name in fates if fates[name] is Fate.DROPPED}.isdisjoint(rule.name for rule in made[number].rules.rules)
+        before, now = texts[number - 1], set(texts[number])
+        same = {rule.split()[1] for rule in before if rule in now} | {"Clock"}
+        assert kept <= same
+        assert same - kept <= {"Pair", "Run"}
+        got = run.batch(spans[number], ends[number])
+        for start in range(number + 1):
+            rules = {name for name, begun in since.items() if begun == start} - mixed
+            other = started(made[start], clock, buckets, ends[start - 1]) if start else Batched(made[0], clock, buckets)
+            for span, end in zip(spans[start:number], ends[start:number], strict=True):
+                other.batch(span, end)
+            assert of(got, rules) == of(other.batch(spans[number], ends[number]), rules)
 
-    started = Batched(then, clock, buckets)
-    fresh = [Written.decode(text)._replace(passed=now) for states in started.states for text in states]
-    for number, states in enumerate(started.states):
-        states[:] = [each.encode() for each in fresh[number * buckets : (number + 1) * buckets]]
-    anew = started.batch(elements[cut + 1 :], LAST_MICRO)
 
-    run = Batched(first, clock, buckets)
-    run.batch(elements[: cut + 1], now)
-    taken, after, fates = changed(run, holdings(first), then, now)
-    got = taken.batch(elements[cut + 1 :], LAST_MICRO)
-    kept = {name for name, fate in fates.items() if fate is Fate.KEPT}
-    reads = {held.name: held.reads for held in after.rules}
-    empty = {name for name, fate in fates.items() if fate is Fate.EMPTY and not kept & set(reads[name])}
-    assert of(got, kept) == of(expected, kept)
-    assert of(got, empty) == of(anew, empty)
-    same = {rule.split()[1] for rule in texts[0]} & {rule.split()[1] for rule in texts[1] if rule in texts[0]}
-    assert kept - {"Clock"} == {name for name in same if all(other in same for other in reads[name])} - (
-        {"Run", "Start"} - {"Start"} if {"Run", "Start"} & ({r.split()[1] for r in texts[0]} ^ {r.split()[1] for r in texts[1]}) else set()
-    )
+def fates(before: list[str], after: list[str]) -> dict[str, str]:
+    found = change(holdings(program(before)), program(after), 7)
+    return {verdict.rule: f"{verdict.fate.value} {verdict.why}".strip() for verdict in found.verdicts}
+
+
+def test_how_a_rule_is_written_is_not_what_it_means() -> None:
+    first, second = jump(2, 9), pair(9)
+    other = first.replace("within 9 s", "WITHIN 9000 ms  # nine\n").replace("?r :", "?thing <http://e/x> 1 . ?thing :") + "\n"
+    assert fates([first, second], [second, first + "  # the same"]) == {"Jump": "kept", "Pair": "kept"}
+    assert fates([first], [first.replace("?r :", "?thing :").replace("within 9 s", "WITHIN 9000 ms")]) == {"Jump": "kept"}
+    assert fates([first, second], [other, second]) == {
+        "Jump": "starts empty it has changed",
+        "Pair": "starts empty it reads what rule Jump makes, which has changed",
+    }
+
+
+def test_a_formatting_change_moves_nothing() -> None:
+    first, second = program([jump(2, 9), ticked(3)]), program(["# in words", jump(2, 9), "", ticked(3)])
+    assert not change(holdings(first), second, 7).moves
+
+
+def test_other_knowledge_leaves_nothing() -> None:
+    found = change(holdings(program([jump(2, 9)])), program([jump(2, 9)], "<http://e/p>(?x, ?y) :- <http://e/q>(?x, ?y) ."), 7)
+    assert [(verdict.fate, verdict.why) for verdict in found.verdicts] == [
+        (Fate.EMPTY, "the background knowledge, or a setting that applies to all rules, has changed")
+    ]
+
+
+def test_stores_are_one_again_when_the_new_rules_windows_have_passed() -> None:
+    first, then = program([jump(2, 9)]), program([jump(2, 9), jump(1, 8, "Leap")])
+    one = change(holdings(first), then, 10 * S)
+    assert one.since == {"Leap": 10 * S}
+    assert change(one.after, then, 18 * S).since == {"Leap": 10 * S}
+    two = change(one.after, then, 18 * S + 1)
+    assert two.since == {}
+    assert two.moves
+    assert not change(two.after, then, 30 * S).moves
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: str(path.stem))
+def test_the_checkpoint_of_every_release_opens(path: Path) -> None:
+    there = read(path)
+    assert not change(there.holdings, kept_program(), 0).moves
+    run = Batched(kept_program(), Clock(), len(there.states[0]))
+    run.states = there.states
+    assert said(run) == there.after
+    assert {rule for _, rule, _ in there.after} == {"Jump", "Pair", "Quiet"}

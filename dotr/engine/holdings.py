@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
 from enum import Enum
 from hashlib import blake2b
 
@@ -141,5 +141,13 @@ def _said(noun: object) -> object:
         case Mapping():
             return sorted(json.dumps([_said(key), _said(value)]) for key, value in noun.items())
         case _ if is_dataclass(noun):
-            return [type(noun).__name__, *(_said(getattr(noun, each.name)) for each in fields(noun) if each.name != "documentation")]
+            told = (
+                (each.name, getattr(noun, each.name)) for each in fields(noun) if each.name != "documentation" and not _usual(each, noun)
+            )
+            return [type(noun).__name__, *([name, _said(value)] for name, value in told)]
     raise TypeError(f"{type(noun).__name__} has no digest")
+
+
+def _usual(field: Field[object], noun: object) -> bool:
+    """Whether a field has its default: it is not said, so that rules mean what they meant when a noun has got a further field."""
+    return field.default is not MISSING and getattr(noun, field.name) == field.default
