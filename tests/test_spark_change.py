@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dotr.cli import main
+from dotr.diagnostics import Refused
 from dotr.runtimes.local import run_local
 from dotr.runtimes.spark.checkpoint import Checkpoint
 from dotr.runtimes.spark.java import java_problem
@@ -104,3 +105,32 @@ def test_a_restart_with_changed_rules_keeps_what_is_unchanged(
     assert len(of(anew, changed, now + 60)) > 10
     dead = results(tmp_path, "spark")[2]
     assert dead == results(tmp_path, "new")[2]
+
+
+def test_a_checkpoint_that_does_not_say_whose_its_state_is_goes_on_with_the_same_program(tmp_path: Path) -> None:
+    write_inputs(tmp_path, 3)
+    made = pipeline(tmp_path, "old").program
+    layout = {"format": 1, "pipeline": "jumps", "program": made.spec.fingerprint, "inputs": [], "layers": 2, "buckets": 2, "partitions": 2}
+    (tmp_path / "dotr.json").write_text(json.dumps(layout))
+    checkpoint = Checkpoint(str(tmp_path))
+    assert not checkpoint.change(made).moves
+    with pytest.raises(Refused, match=r"S102 .* belongs to another program(.|\n)*a run of the unchanged program does"):
+        checkpoint.change(pipeline(tmp_path, "new", rules="whole.dotr").program)
+
+
+def test_a_plan_without_a_checkpoint_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_inputs(tmp_path, 3)
+    pipeline(tmp_path, "none")
+    assert main(["plan", os.path.relpath(tmp_path / "none.yaml")]) == 0
+    assert "yet: all rules start empty." in capsys.readouterr().out
+
+
+def test_a_plan_of_what_is_impossible_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_inputs(tmp_path, 3)
+    made = pipeline(tmp_path, "other").program
+    folder = tmp_path / "other" / "checkpoint"
+    folder.mkdir(parents=True)
+    layout = {"format": 1, "pipeline": "leaps", "program": made.spec.fingerprint, "inputs": [], "layers": 2, "buckets": 2, "partitions": 2}
+    (folder / "dotr.json").write_text(json.dumps(layout))
+    assert main(["plan", os.path.relpath(tmp_path / "other.yaml")]) == 2
+    assert "it belongs to the pipeline leaps, this one is jumps" in capsys.readouterr().err

@@ -70,9 +70,9 @@ SPARK: tuple[Explained, ...] = (
     Explained(
         "S102",
         "The checkpoint cannot be used",
-        "It belongs to another pipeline, other inputs or a later release. A checkpoint goes on with the inputs it was made for; files may be "
-        "added where an input has `watch: true`. Rules may change: `dotr plan` shows what each of them keeps. Only where a release before "
-        "that made the checkpoint must the program be the same, once, so that it can be written down which state is whose.",
+        "It belongs to another pipeline, other inputs or a later release. A checkpoint goes on with the inputs it was made for; files may "
+        "be added where an input has `watch: true`. Rules may change: `dotr plan` shows what each of them keeps. Only where a release "
+        "before that made the checkpoint must the program be the same, once, so that it can be written down which state is whose.",
         "Start over with `--fresh`, or name another `spark.checkpoint`; or go back to the inputs and rules it was made for.",
         Told(
             "S102 the checkpoint out/fire/checkpoint cannot be used: it belongs to the pipeline fire, this one is smoke\n"
