@@ -43,7 +43,7 @@ def of(lines: list[str], rules: set[str], after: int = -1) -> list[str]:
 
 @pytest.mark.usefixtures("_session")
 def test_a_restart_with_changed_rules_keeps_what_is_unchanged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dotr.runtimes.spark.run import run_spark
 
@@ -82,14 +82,30 @@ def test_a_restart_with_changed_rules_keeps_what_is_unchanged(
     assert before is not None
     assert before.generation == 0
 
+    def crash(*rest: object) -> None:
+        raise ZeroDivisionError("enough")
+
+    with monkeypatch.context() as patch:  # all is written, and nothing counts yet
+        patch.setattr(Checkpoint, "switch", crash)
+        with pytest.raises(ZeroDivisionError, match="enough"):
+            run_spark(pipeline(tmp_path, "spark", 120, rules="then.dotr, jumps.dotr"), lambda totals: None)
+    assert Checkpoint(folder).layout == before
+    assert Checkpoint(folder).position() == position
+
+    (tmp_path / "meanwhile.dotr").write_text(RULE.join(rule for rule in then.split(RULE) if not rule.startswith("Flow")))
+    with pytest.raises(Exception, match="enough"):  # what has moved moves on, before a batch has been processed with it
+        run_spark(pipeline(tmp_path, "spark", 120, rules="meanwhile.dotr"), crash)
+    assert Checkpoint(folder).position() == position
+
     with caplog.at_level(logging.WARNING, "dotr"):
+        caplog.clear()
         run_spark(pipeline(tmp_path, "spark", 120, rules="then.dotr, jumps.dotr"), lambda totals: None)
-    assert "rule Flow starts empty: it has changed" in caplog.text
+    assert "rule Flow starts empty: it is new" in caplog.text
     assert "rule Further" not in caplog.text
     layout = Checkpoint(folder).layout
     assert layout is not None
-    assert (layout.generation, layout.first) == (1, 3)
-    assert sorted(path.name for path in Path(folder).iterdir() if path.is_dir()) == ["moved-1", "query-1"]
+    assert (layout.generation, layout.first) == (2, 3)
+    assert sorted(path.name for path in Path(folder).iterdir() if path.is_dir()) == ["moved-2", "query-2"]
 
     got, uninterrupted, anew = events(tmp_path, "spark"), events(tmp_path, "all"), events(tmp_path, "new")
     kept = {"Start", "Further"}
