@@ -69,7 +69,7 @@ def pipeline() -> Pipeline:
 def as_spark_would(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Totals]:
     """What the workers and the sink do, in this process, with two tasks a batch and two buckets."""
     layout = Layout("c", "", tuple((f.input, f.delay, f.path) for f in prepared.inputs), 1, 2, 2)
-    job = dataclasses.replace(run._job(prepared, layout, 2, f"{next(_RUNS)}/query"), batch=2)
+    job = dataclasses.replace(run._job(prepared, layout, 2, (f"{next(_RUNS)}/query", "")), batch=2)
     fired: list[Firing] = []
     rejected: list[DeadLetter] = []
 
