@@ -133,7 +133,7 @@ def changed(run: Batched, before: Holdings, wanted: Program, now: Micros) -> tup
     found = change(before, wanted, now)
     wanted = compile_program(replace(wanted.spec, since=found.since))
     assert holdings(wanted) == found.after == Holdings.of_json(found.after.to_json())
-    mover = Mover(before, wanted, run.clock, run.buckets)
+    mover = Mover(before, found.after, wanted, run.clock, run.buckets)
     taken = Batched(wanted, run.clock, run.buckets)
     pieces: dict[tuple[int, int], list[Written]] = {}
     passed = None

@@ -80,7 +80,7 @@ def change(before: Holdings, program: Program, now: Micros) -> Change:
     wanted = holdings(program, plain)
     kept = {held.name for held in wanted.rules if held.name in was and was[held.name].meaning == held.meaning}
     since = _since(plain, kept, before.since, now)
-    after = holdings(program, lay_out(share(program.rules.rules), since))
+    after = holdings(program, lay_out(share(program.rules.rules), since), wanted.knowledge)
     verdicts = [_verdict(held, was, before, after, kept) for held in after.rules]
     gone = [
         Verdict(name, Fate.DROPPED, "the program has no such rule any more") for name in was.keys() - {held.name for held in after.rules}
@@ -152,8 +152,11 @@ class _Piece:
 class Mover:
     """Puts what one partition of the old state holds where the new program, compiled with the change's `since`, looks for it."""
 
-    def __init__(self, before: Holdings, program: Program, clock: Clock, buckets: int) -> None:
+    def __init__(self, before: Holdings, after: Holdings, program: Program, clock: Clock, buckets: int) -> None:
         self._layers = program.layout.layers
+        assert tuple(map(len, after.keys)) == tuple(len(layer.ports) for layer in self._layers), (
+            "the program is laid out as it was examined"
+        )
         self._buckets = buckets
         was = {held.name: held for held in before.rules}
         written = {rule.name: rule for rule in program.rules.rules}
@@ -161,7 +164,7 @@ class Mover:
         self._consuming: dict[int, list[tuple[Held, Placed, Layer, int]]] = defaultdict(list)
         self._stores: dict[int, dict[tuple[int, int, int], Test | None]] = defaultdict(dict)
         self._queues: dict[int, dict[tuple[int, int, int, int], Test | None]] = defaultdict(dict)
-        for held in holdings(program).rules:
+        for held in after.rules:
             old = was.get(held.name)
             if old is None or old.meaning != held.meaning:
                 continue

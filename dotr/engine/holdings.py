@@ -66,8 +66,9 @@ class Holdings:
         return Holdings(str(found["knowledge"]), tuple(rules), tuple(tuple(keys) for keys in found["keys"]))
 
 
-def holdings(program: Program, layout: Layout | None = None) -> Holdings:
-    """What the state of a program is of, where it is laid out as it is, or in this way."""
+def holdings(program: Program, layout: Layout | None = None, knowledge: str | None = None) -> Holdings:
+    """What the state of a program is of, where it is laid out as it is, or in this way; its graphs are read for it, unless the digest of
+    its `knowledge` is there."""
     layout = layout or program.layout
     written = {rule.name: rule for rule in program.rules.rules}
     texts = {name: _digest([_said(rule)]) for name, rule in written.items()}
@@ -75,7 +76,7 @@ def holdings(program: Program, layout: Layout | None = None) -> Holdings:
     for rule in written.values():
         makers.setdefault(rule.event, []).append(rule.name)
     needs = {name: _needed(rule, makers) for name, rule in written.items()}
-    knowledge = _knowledge(program)
+    knowledge = knowledge or _knowledge(program)
     held = []
     for layer in layout.layers:
         queues, firsts = layer.queues, layer.first_consumed

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dotr.diagnostics import Refused, refuse
-from dotr.engine.change import Mover, joined
+from dotr.engine.change import Change, Mover, joined
 from dotr.engine.holdings import Holdings
 from dotr.model.time import Micros
 from dotr.patterns.state import StateError, Written
@@ -50,18 +50,19 @@ class Old:
 
 
 class Parts:
-    """What a task does with old state, by its key. The new job, and what the old state is of, travel as text."""
+    """What a task does with old state, by its key. The new job, and what the old and the new state are of, travel as text."""
 
-    def __init__(self, job: str, before: str, places: dict[int, tuple[int, int]]) -> None:
+    def __init__(self, job: str, held: str, places: dict[int, tuple[int, int]]) -> None:
         self._job = job
-        self._before = before
+        self._held = held
         self._places = places
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         from pyarrow import RecordBatch, array  # type: ignore[import-untyped]
 
         job = Job.from_json(self._job)
-        mover = Mover(Holdings.of_json(json.loads(self._before)), program_of(job), job.clock, job.buckets)
+        before, after = map(Holdings.of_json, json.loads(self._held))
+        mover = Mover(before, after, program_of(job), job.clock, job.buckets)
         for batch in batches:
             for key, written in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
                 try:
@@ -88,15 +89,15 @@ def unreadable(error: StateError) -> Refused:
     return refuse("S105", f"the state in the checkpoint cannot be used: {error}", hint=hint)
 
 
-def move(session: SparkSession, before: Holdings, old: Old, job: Job, log: Path) -> None:
+def move(session: SparkSession, found: Change, old: Old, job: Job, log: Path) -> None:
     """Writes what the new job's buckets begin with; what an earlier try has left goes."""
     folder = Path(job.moved)
     for leftover in (folder, Path(job.run)):
         shutil.rmtree(leftover, ignore_errors=True)
     folder.mkdir(parents=True)
     program = program_of(job)
-    mover = Mover(before, program, job.clock, job.buckets)
-    text = json.dumps(before.to_json())
+    mover = Mover(found.before, found.after, program, job.clock, job.buckets)
+    text = json.dumps([found.before.to_json(), found.after.to_json()])
     passed: set[Micros | None] = set()
     there: set[int] = set()
     for operator in range(old.layers if old.ran else 0):

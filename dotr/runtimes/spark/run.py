@@ -88,7 +88,7 @@ def _take_over(session: SparkSession, checkpoint: Checkpoint, found: Change, wan
         keys = bucket_keys(kept.layers * kept.buckets, kept.partitions)
         query, moved = checkpoint.folders(kept.generation)
         old = Old(query, moved if kept.start is not None else "", kept.layers, keys, checkpoint.committed() is not None)
-        move(session, found.before, old, job, checkpoint.log)
+        move(session, found, old, job, checkpoint.log)
     for verdict in found.verdicts:
         if verdict.fate is not Fate.KEPT:
             _LOG.warning("%s", verdict)
