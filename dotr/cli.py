@@ -7,16 +7,19 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, TypeAlias
 
 from dotr.diagnostics import Diagnostic, Refused, Severity
 
 if TYPE_CHECKING:
     from dotr.config import Config
+    from dotr.runtimes.meter import Meter
     from dotr.runtimes.pipeline import Pipeline
-    from dotr.runtimes.totals import Totals
+    from dotr.runtimes.totals import Progress, Totals
+
+Say: TypeAlias = Callable[[str], None]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -31,6 +34,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--fresh", action="store_true", help="remove this pipeline's output and checkpoint first")
     run.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    run.add_argument("--progress", choices=("text", "json"), default="text", help="text (default), or a JSON object a line, on stderr")
+
+    status = commands.add_parser("status", help="show how far the run of a checkpoint on Spark came, also while it goes on")
+    status.add_argument("checkpoint", metavar="CHECKPOINT", help="the folder that the configuration names as spark.checkpoint")
+    status.add_argument("--format", choices=("text", "json"), default="text", help="text (default), or one JSON object")
+    status.add_argument("--quick", action="store_true", help="from the checkpoint's own files alone: do not start Spark to read its state")
 
     check = commands.add_parser("check", help="parse and check rules, Datalog, configurations and rule tests")
     check.add_argument("paths", nargs="+", metavar="PATH", help=".dotr, .dlog, .yaml, or a folder of them")
@@ -77,7 +86,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _command(options)
     except Refused as refused:
-        _say("\n\n".join(map(str, refused.diagnostics)))
+        if getattr(options, "progress", "") == "json":
+            for diagnostic in refused.diagnostics:
+                _json_says(str(diagnostic), "error")
+        else:
+            _say("\n\n".join(map(str, refused.diagnostics)))
         return 2
     except KeyboardInterrupt:
         _say("Stopped.")
@@ -114,6 +127,8 @@ def _command(options: argparse.Namespace) -> int:
             return _explain(options.path, options.format)
         case "new":
             return _new(options.folder)
+        case "status":
+            return _status(options.checkpoint, options.format, quick=options.quick)
         case "kb":
             return _kb(options)
         case _:
@@ -131,30 +146,47 @@ def _tell(text: str) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from dotr.config import read_config
+    from dotr.runtimes.endpoint import served
+    from dotr.runtimes.meter import Meter
     from dotr.runtimes.pipeline import build
     from dotr.runtimes.totals import RunFailed
 
+    say = _json_says if options.progress == "json" else _say
     stopped = "Stopped before anything was read."
-    with _terminable():
+    with _terminable(), ExitStack() as stack:
         try:
             config = read_config(options.config, options.options)
-            engine = _engine(options.engine, config)
+            engine = _engine(options.engine, config, say)
+            meter = Meter(config.settings.name, engine)
+            if config.settings.metrics.prometheus is not None:
+                place = config.place("metrics", "prometheus")
+                stack.enter_context(served(config.settings.metrics.prometheus, meter.read, place))
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark")
-            _notices(pipeline.program.notices)
+            meter.clock = pipeline.clock
+            _notices(pipeline.program.notices, say)
             if pipeline.program.warnings and not options.quiet:
-                _say(f"{_count(len(pipeline.program.warnings), 'warning')} of the rules: dotr check {options.config} shows them.")
+                say(f"{_count(len(pipeline.program.warnings), 'warning')} of the rules: dotr check {options.config} shows them.")
             stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
-            totals = _go(pipeline, engine, quiet=options.quiet)
+            totals = _go(pipeline, engine, meter, quiet=options.quiet, as_json=options.progress == "json")
         except RunFailed as failure:
-            _say(f"The run failed: {failure}")
+            if say is _say:
+                say(f"The run failed: {failure}")
+            else:
+                _json_says(f"The run failed: {failure}", "error")
             return 1
         except KeyboardInterrupt:
             if not options.quiet:
-                _say(stopped)
+                say(stopped)
             return 0
-    if not options.quiet:
+    if not options.quiet and options.progress == "text":
         _say(summary(totals, pipeline))
     return 0
+
+
+def _json_says(text: str, level: str = "info") -> None:
+    from dotr.workbench.progress import json_message
+
+    _say(json_message(level, text))
 
 
 @contextmanager
@@ -170,7 +202,7 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _engine(asked: str | None, config: Config) -> str:
+def _engine(asked: str | None, config: Config, say: Say) -> str:
     """The engine to run with: where Spark is not asked for on the command line and cannot run, this process."""
     engine = asked or config.settings.engine
     if engine == "local":
@@ -184,21 +216,31 @@ def _engine(asked: str | None, config: Config) -> str:
         return engine
     if asked:
         raise Refused([Diagnostic("S101", f"Spark cannot run here: {problem}", None, hint)])
-    _say(f"Spark cannot run here: {problem}. So the run goes on in this process, as with --engine local.")
+    say(f"Spark cannot run here: {problem}. So the run goes on in this process, as with --engine local.")
     return "local"
 
 
-def _go(pipeline: Pipeline, engine: str, *, quiet: bool) -> Totals:
-    from dotr.workbench.progress import progress
+def _go(pipeline: Pipeline, engine: str, meter: Meter, *, quiet: bool, as_json: bool) -> Totals:
+    from dotr.workbench.progress import json_progress, progress
 
-    with progress(pipeline.name, quiet=quiet) as report:
+    with ExitStack() as stack:
+        told: list[Progress] = [meter.count]
+        if as_json and not quiet:
+            stack.enter_context(json_progress(meter))
+        else:
+            told.append(stack.enter_context(progress(pipeline.name, quiet=quiet)))
+
+        def report(totals: Totals) -> None:
+            for tell in told:
+                tell(totals)
+
         if engine == "spark":
             from dotr.runtimes.spark.run import run_spark
 
-            return run_spark(pipeline, report)
+            return run_spark(pipeline, report, meter.stand)
         from dotr.runtimes.local import run_local
 
-        return run_local(pipeline, report)
+        return run_local(pipeline, report, meter.stand)
 
 
 def summary(totals: Totals, pipeline: Pipeline) -> str:
@@ -272,6 +314,13 @@ def _explain(path: str, form: str) -> int:
     return 0
 
 
+def _status(checkpoint: str, form: str, *, quick: bool) -> int:
+    from dotr.workbench.status import status
+
+    _tell(status(checkpoint, form, quick=quick))
+    return 0
+
+
 def _new(folder: str) -> int:
     from dotr.workbench.new import new_project
 
@@ -301,9 +350,9 @@ def _kb(options: argparse.Namespace) -> int:
     return 0
 
 
-def _notices(notices: Sequence[Diagnostic]) -> None:
+def _notices(notices: Sequence[Diagnostic], say: Say | None = None) -> None:
     for notice in notices:
-        _say(f"{notice}\n")
+        (say or _say)(f"{notice}\n" if say is None or say is _say else str(notice))
 
 
 def _bundle(folder: str) -> int:

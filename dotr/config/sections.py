@@ -103,6 +103,22 @@ class SparkSection(Section):
     conf: dict[str, str | int | bool] = Field(default={}, description="Spark's own configuration")
 
 
+class MetricsSection(Section):
+    """What is told of a run while it goes on."""
+
+    prometheus: str | int | None = Field(
+        default=None, description="an address where /metrics answers, such as 127.0.0.1:9464; a port alone is on loopback"
+    )
+
+    @field_validator("prometheus")
+    @classmethod
+    def _address(cls, value: str | int | None) -> str | int | None:
+        port = str(value).rpartition(":")[2]
+        if value is not None and not (port.isascii() and port.isdecimal() and int(port) < 1 << 16):
+            raise ValueError("an address is HOST:PORT, or a port")
+        return value
+
+
 class Settings(Section):
     """A pipeline."""
 
@@ -117,6 +133,7 @@ class Settings(Section):
     dead_letter: str | None = Field(default=None, description="a file (a folder on Spark) for what cannot be processed")
     engine: Literal["spark", "local"] = "spark"
     spark: SparkSection = SparkSection()
+    metrics: MetricsSection = MetricsSection()
 
 
 _SAID: Final = {

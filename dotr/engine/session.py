@@ -115,6 +115,11 @@ class Engine:
         self._states = [layer.restore(state.encode()) for layer, state in zip(self._layers, self._states, strict=True)]
 
     @property
+    def held(self) -> list[list[int]]:
+        """How many events each port of each layer holds."""
+        return [state.held for state in self._states]
+
+    @property
     def remembered(self) -> int:
         """How many events the state holds."""
         return sum(map(len, self._states))

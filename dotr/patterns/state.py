@@ -108,6 +108,11 @@ class State:
         """How many events are remembered, and wait."""
         return sum(map(len, self.stores)) + sum(map(len, self.waiting))
 
+    @property
+    def held(self) -> list[int]:
+        """How many events each port holds."""
+        return [len(store) for store in self.stores]
+
     def encode(self) -> bytes:
         """The state as versioned JSON."""
         return Written([store.log for store in self.stores], [list(used) for used in self.consumed], self.waiting, self.passed).encode()

@@ -17,21 +17,23 @@ from dotr.engine.poison import blamed, rescue
 from dotr.engine.session import Engine
 from dotr.engine.stage_one import Asked
 from dotr.io import FileSink, Traced, Unwritten, letter_line, merged
-from dotr.io.live import live
+from dotr.io.live import Channel, live
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
-from dotr.model.time import Micros
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.outputs.writing import writer
 from dotr.runtimes.channels import channels_of
 from dotr.runtimes.letters import LOG, Complaints, clashing, why_rejected
 from dotr.runtimes.pipeline import Pipeline
+from dotr.runtimes.standing import Stand, Standing, by_name, held, port_labels, unheard
 from dotr.runtimes.stopping import Stop, stoppable
 from dotr.runtimes.totals import Progress, RunFailed, Totals
 
 _REPORT_SECONDS = 0.25
+_STAND_SECONDS = 1.0
 _CHECK_EVERY = 256
 
 
-def run_local(pipeline: Pipeline, report: Progress) -> Totals:
+def run_local(pipeline: Pipeline, report: Progress, stand: Stand = unheard) -> Totals:
     """Run a pipeline to the end of its input, or until interrupted: then all instants so far are written, whole.
 
     Raises `Refused` where an input cannot be opened, or an output is there already or cannot be opened; `RunFailed` where one cannot
@@ -39,7 +41,7 @@ def run_local(pipeline: Pipeline, report: Progress) -> Totals:
     """
     with stoppable() as stop:
         sinks, rejected = _open(pipeline)
-        run = _Run(pipeline, sinks, rejected, stop)
+        run = _Run(pipeline, sinks, rejected, stop, stand)
         try:
             with ExitStack() as stack:
                 for sink in (*sinks, *filter(None, [rejected])):
@@ -51,6 +53,7 @@ def run_local(pipeline: Pipeline, report: Progress) -> Totals:
         except Unwritten as error:
             raise RunFailed(f"{error} (the output before that is kept)") from None
     totals = run.totals()
+    run.tell()
     report(totals)
     return totals
 
@@ -82,13 +85,19 @@ def _open(pipeline: Pipeline) -> tuple[list[FileSink], FileSink | None]:
 class _Run:
     """A run, and what it has done so far."""
 
-    def __init__(self, pipeline: Pipeline, sinks: list[FileSink], rejected: FileSink | None, stop: Stop) -> None:
+    def __init__(self, pipeline: Pipeline, sinks: list[FileSink], rejected: FileSink | None, stop: Stop, stand: Stand) -> None:
         self.engine = Engine(pipeline.program, pipeline.clock)
         self.elements = self.instants = self.facts = self.events = self.dropped = self.contradictory = 0
         self._timed = pipeline.program.timed
         self._traces = pipeline.program.stage_one.may_reject
         self._pipeline = pipeline
         self._unflushed = False
+        self._stand = stand
+        self._labels = port_labels(pipeline.program)
+        self._channels: list[tuple[str, Channel]] = []
+        self._closed: Micros | None = None
+        self._ended = False
+        self._told = 0.0
         self._again: Iterator[tuple[Micros, list[Element]]] | None = None
         self._clock = pipeline.clock
         self._sinks = [(writer(output.format, pipeline.clock), sink) for output, sink in zip(pipeline.outputs, sinks, strict=True)]
@@ -122,6 +131,7 @@ class _Run:
                 stop.busy = True
                 firings = engine.take(now, asked)
                 self.instants += 1
+                self._closed = now
                 self.elements += len(elements)
                 if asked.failed:
                     self.blame(now, elements, asked)
@@ -132,6 +142,7 @@ class _Run:
                 if firings:
                     self.put(firings)
                 if not number % _CHECK_EVERY and time.monotonic() >= next_report:
+                    self.tell()
                     report(self.totals())
                     for _, sink in sinks:
                         sink.flush()
@@ -140,6 +151,7 @@ class _Run:
                 if stop.wanted:
                     raise KeyboardInterrupt
             self.write(engine.finish())
+            self._ended = True
         except KeyboardInterrupt:
             LOG.warning("Stopped: the output holds all instants so far.")
         stop.busy = True  # so that files are closed before a signal is heard
@@ -184,11 +196,18 @@ class _Run:
             if self._unflushed:
                 self._stop.busy = True
                 self.flush()
+                self.tell()
                 report(self.totals())
                 self._stop.busy = False
+            elif time.monotonic() >= self._told + _STAND_SECONDS:
+                self.tell()
+                report(self.totals())
             time.sleep(seconds)
 
-        return live(channels_of(pipeline), self.dead, wait=wait)
+        channels = channels_of(pipeline)
+        names = [file.input for file in pipeline.inputs] + [each.like.input for each in pipeline.growing]
+        self._channels = list(zip(names, channels, strict=True))
+        return live(channels, self.dead, wait=wait)
 
     def flush(self) -> None:
         """Hand on what was written, before nothing happens for a while."""
@@ -245,6 +264,19 @@ class _Run:
         self._complaints.tell(letter)
         if self._rejected is not None:
             self._rejected.write([letter_line(letter, self._clock) + "\n"])
+
+    def tell(self) -> None:
+        """Tell where the run stands. Files that are there are read no further than they are needed, so all of them are as far."""
+        self._told = time.monotonic()
+        if self._stand is unheard:
+            return
+        files: list[tuple[str, Micros, bool]] = [
+            (name, channel.lateness.passed, channel.feed.ended or self._ended) for name, channel in self._channels
+        ]
+        if not self._channels:
+            passed = -LAST_MICRO if self._closed is None else self._closed
+            files = [(file.input, passed, self._ended) for file in self._pipeline.inputs]
+        self._stand(Standing(self._closed, by_name(files, self._closed), held(self._labels, self.engine.held)))
 
     def totals(self) -> Totals:
         """What the run has done so far."""

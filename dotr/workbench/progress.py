@@ -1,8 +1,15 @@
-"""A run's progress on stderr: a line that is rewritten on a terminal, and a line every ten seconds elsewhere."""
+"""A run's progress on stderr: a line that is rewritten on a terminal, and a line every ten seconds elsewhere.
+
+As JSON it is one object a line: reports (docs/operation.md has their fields), the last with `"final": true`, and between them
+what is logged, as `{"level": …, "message": …}`.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +18,14 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from dotr.expressions.times import written
 from dotr.model.stream import Reason
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.letters import LOG
+from dotr.runtimes.meter import Meter, Reading
+from dotr.runtimes.standing import Held as Held
+from dotr.runtimes.standing import InputStanding as InputStanding
+from dotr.runtimes.standing import Standing as Standing
 from dotr.runtimes.totals import Progress, Totals
 
 _EVERY_SECONDS = 10.0
@@ -62,8 +75,108 @@ class _Handler(logging.Handler):
 
 
 @contextmanager
+def json_progress(meter: Meter) -> Iterator[None]:
+    """While it holds, what the meter hears is reported as JSON lines, at once and then every ten seconds; at the end once more."""
+    last = -_EVERY_SECONDS
+    writing = threading.Lock()
+
+    def report() -> None:
+        nonlocal last
+        with writing:
+            now = time.monotonic()
+            if now - last < _EVERY_SECONDS:
+                return
+            last = now
+            _put(json_report(meter.read()))
+
+    handler = _JsonHandler(logging.WARNING)
+    with _handled(handler, logging.WARNING):
+        meter.heard = report
+        try:
+            yield
+        finally:
+            meter.heard = lambda: None
+            with writing:
+                _put(json_report(meter.read(), final=True))
+
+
+def _put(line: str) -> None:
+    if sys.stderr is not None:
+        print(line, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def json_message(level: str, message: str) -> str:
+    """A line that is no report.
+
+    >>> json_message("error", "there is no file")
+    '{"level": "error", "message": "there is no file"}'
+    """
+    return json.dumps({"level": level, "message": message}, ensure_ascii=False)
+
+
+class _JsonHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        _put(json_message(record.levelname.lower(), record.getMessage()))
+
+
+def json_report(reading: Reading, *, final: bool = False) -> str:
+    """A report, as one line.
+
+    >>> totals = Totals(3, 2, 4, 1, {Reason.LATE: 1})
+    >>> standing = Standing(12_000_000, (InputStanding("a", 12_000_000),), (Held(0, "Smoke", 2),))
+    >>> report = json.loads(json_report(Reading("fire", "local", 0.5, totals, standing)))
+    >>> report["elements"], report["dead"], report["closed"], report["inputs"], report["state"]["held"]
+    (3, {'late': 1}, 12, [{'name': 'a', 'watermark': 12, 'lag': 0.0, 'ended': False}], [{'layer': 0, 'label': 'Smoke', 'events': 2}])
+    """
+    totals, standing, batch = reading.totals, reading.standing, reading.standing.batch
+
+    def at(time: Micros | None) -> str | int | None:
+        return None if time is None or abs(time) >= LAST_MICRO else written(time, reading.clock)
+
+    inputs = []
+    for each in standing.inputs:
+        lag = standing.lag(each)
+        inputs.append(
+            {"name": each.name, "watermark": at(each.watermark), "lag": None if lag is None else lag / 1_000_000, "ended": each.ended}
+        )
+    report = {
+        "pipeline": reading.pipeline,
+        "engine": reading.engine,
+        "seconds": round(reading.seconds, 3),
+        "final": final,
+        "elements": totals.elements,
+        "instants": totals.instants,
+        "facts": totals.facts,
+        "events": totals.events,
+        "dead": {reason.value: count for reason, count in totals.dead.items() if count},
+        "dropped": totals.dropped,
+        "inconsistent": totals.inconsistent,
+        "closed": at(standing.closed),
+        "inputs": inputs,
+        "state": {
+            "events": sum(each.events for each in standing.held),
+            "bytes": standing.written,
+            "held": [{"layer": each.layer, "label": each.label, "events": each.events} for each in standing.held],
+        },
+        "batch": batch
+        and {
+            "number": batch.number,
+            "seconds": batch.milliseconds / 1000,
+            "store_rows": batch.state_rows,
+            "store_memory": batch.state_memory,
+        },
+    }
+    return json.dumps(report, ensure_ascii=False)
+
+
+@contextmanager
 def _logging(console: Console, level: int) -> Iterator[None]:
-    handler = _Handler(console, level)
+    with _handled(_Handler(console, level), level):
+        yield
+
+
+@contextmanager
+def _handled(handler: logging.Handler, level: int) -> Iterator[None]:
     kept = LOG.level, LOG.propagate
     LOG.addHandler(handler)
     LOG.setLevel(level)

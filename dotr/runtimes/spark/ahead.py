@@ -17,6 +17,7 @@ from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.journal import SPOOL, Journal, Journaled, Spooled
 from dotr.runtimes.spark.planning import END, Cut, Offset
 from dotr.runtimes.spark.tasks import Paths
+from dotr.runtimes.spark.watermarks import EVERY_SECONDS, write_watermarks
 
 _PAUSE_SECONDS: Final = 0.01
 _PATIENCE_SECONDS: Final = 0.1
@@ -88,6 +89,9 @@ class Scanner:
         self._most = 3 * job.batch
         self._changed = Condition()
         self._stopped = False
+        self._next_told = 0.0
+        self._folder = Path(job.run).parent
+        self._names = [input_of(job, number).input for number in range(len(job.inputs))]
         self._failure: BaseException | None = None
         Thread(target=self._scan, daemon=True).start()
 
@@ -99,6 +103,7 @@ class Scanner:
     def _scan(self) -> None:
         try:
             while not self._stopped:
+                self._tell()
                 with self._changed:
                     read = self._plan.pending < self._most and self._plan.scan()
                     self._changed.notify_all()
@@ -108,6 +113,13 @@ class Scanner:
             with self._changed:
                 self._failure = error
                 self._changed.notify_all()
+
+    def _tell(self) -> None:
+        """Write down how far the inputs are, now and then."""
+        if time.monotonic() >= self._next_told:
+            self._next_told = time.monotonic() + EVERY_SECONDS
+            channels = zip(self._names, [each.channel for each in self._plan.inputs], strict=True)
+            write_watermarks(self._folder, [(name, channel.lateness.passed, channel.feed.ended) for name, channel in channels])
 
     def batch(self) -> list[Cut]:
         """The cuts of the next batch; none where nothing closes for a while."""

@@ -96,9 +96,14 @@ class Checkpoint:
         numbers = data["layers"], data["buckets"], data["partitions"]
         return Layout(data["pipeline"], data["program"], inputs, *numbers, growing, clock, held, *where)
 
-    def position(self) -> Offset | None:
-        """How far the query came: the last offset whose batch is written; None before the first."""
-        last = self.committed()
+    @property
+    def planned(self) -> int | None:
+        """Spark's number of the last batch that was planned."""
+        return last_number(Path(self.query) / "offsets")
+
+    def position(self, number: int | None = None) -> Offset | None:
+        """How far the query came with a batch (where none is named: the last that is written); None before the first."""
+        last = self.committed() if number is None else number
         if last is None:
             start = self.layout.start if self.layout else None
             return Offset.of_json(start) if start else None
@@ -107,7 +112,7 @@ class Checkpoint:
 
     def committed(self) -> int | None:
         """Spark's number of the last batch that is written."""
-        return max((int(name) for name in _names(Path(self.query) / "commits") if name.isdecimal()), default=None)
+        return last_number(Path(self.query) / "commits")
 
     def change(self, program: Program) -> Change:
         """What a program makes of the state; raises `Refused` where it is not known whose that is."""
@@ -233,6 +238,11 @@ def _same_inputs(checkpoint: Checkpoint, kept: Sequence[tuple[str, int, str]], w
     if changed:
         listed = ", ".join(dict.fromkeys(changed[:3])) + (", …" if len(changed) > 3 else "")
         raise checkpoint._refused(f"the input files are not those that it was made for ({listed})")
+
+
+def last_number(log: Path) -> int | None:
+    """The number of the last batch in one of Spark's logs."""
+    return max((int(name) for name in _names(log) if name.isdecimal()), default=None)
 
 
 def _names(folder: Path) -> list[str]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from dotr.runtimes.letters import LOG
+from dotr.runtimes.spark.checkpoint import last_number
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import SCHEMA
 from dotr.runtimes.spark.sink import Sink
@@ -20,9 +24,12 @@ from dotr.runtimes.spark.source import Instants
 from dotr.runtimes.spark.stateful import LayerProcessor
 from dotr.runtimes.spark.trouble import explained
 
+_LOOK_SECONDS: Final = 1.0
 
-def run_query(session: SparkSession, job: Job, sink: Sink, checkpoint: str, log: Path) -> None:
-    """Runs the query; raises `Refused`, `RunFailed`, or KeyboardInterrupt once the query has stopped in good order."""
+
+def run_query(session: SparkSession, job: Job, sink: Sink, checkpoint: str, log: Path, look: Callable[[], None] | None = None) -> None:
+    """Runs the query, looking around once a second; raises `Refused`, `RunFailed`, or KeyboardInterrupt once the query has stopped in good
+    order: after the batch under way, or at once where it was asked to a second time."""
 
     def failed(error: PySparkException) -> Exception:
         if sink.failure is None or isinstance(sink.failure, PySparkException):
@@ -32,11 +39,16 @@ def run_query(session: SparkSession, job: Job, sink: Sink, checkpoint: str, log:
     with _interrupts() as interrupted:
         try:
             query = _start(session, job, sink, checkpoint)
-            while query.isActive and not interrupted.wait(0.05):
+            looked = time.monotonic()
+            while query.isActive and not interrupted.wanted(0.05):
+                if look is not None and time.monotonic() >= looked + _LOOK_SECONDS:
+                    looked = time.monotonic()
+                    look()
                 if job.live and sink.ended is not None and (Path(checkpoint) / "commits" / str(sink.ended)).exists():
                     query.stop()
                     return
-            if interrupted.is_set():
+            if interrupted.times:
+                _finish_batch(query, Path(checkpoint), interrupted)
                 with suppress(PySparkException):
                     query.stop()
                 raise KeyboardInterrupt
@@ -60,19 +72,43 @@ def _start(session: SparkSession, job: Job, sink: Sink, checkpoint: str) -> Stre
     return writer.start()
 
 
+def _finish_batch(query: StreamingQuery, checkpoint: Path, interrupted: _Interrupts) -> None:
+    """Waits until the batch that was planned last is written; nothing more is waited for after a second signal."""
+    planned = last_number(checkpoint / "offsets")
+    if planned is None or planned == last_number(checkpoint / "commits"):
+        return
+    LOG.warning("Stopping after the batch under way; a second signal stops at once.")
+    commit = checkpoint / "commits" / str(planned)
+    while query.isActive and interrupted.times < 2 and not commit.exists():
+        interrupted.wanted(0.05, times=2)
+
+
+class _Interrupts:
+    """How many signals have come."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def wanted(self, seconds: float, times: int = 1) -> bool:
+        """Whether so many have come; waits that long for them."""
+        if self.times < times:
+            time.sleep(seconds)
+        return self.times >= times
+
+
 @contextmanager
-def _interrupts() -> Iterator[threading.Event]:
-    """Turns Ctrl-C and SIGTERM into an event while it holds.
+def _interrupts() -> Iterator[_Interrupts]:
+    """Counts Ctrl-C and SIGTERM while it holds.
 
     In the middle of a call to the JVM an exception would leave the connection in pieces.
     """
-    interrupted = threading.Event()
+    interrupted = _Interrupts()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted
         return
 
     def handle(number: int, frame: FrameType | None) -> None:
-        interrupted.set()
+        interrupted.times += 1
 
     before = [(number, signal.signal(number, handle)) for number in (signal.SIGINT, signal.SIGTERM)]
     try:

@@ -10,6 +10,7 @@
 | INCONSISTENT | below 0 | 0 | the first instants of a task that contradict themselves, each with what clashes |
 | COUNTS | below 0 | 0 | totals |
 | ENDED | below 0 | 0 | nothing: the stream has ended |
+| STATE | below 0 | 0 | how much a bucket holds |
 
 Keys below 0 pass every operator untouched. Payloads are JSON: data, never code.
 """
@@ -40,6 +41,7 @@ class Kind(IntEnum):
     COUNTS = 5
     SPAN = 6
     ENDED = 7
+    STATE = 8
 
 
 class Line(NamedTuple):
@@ -49,6 +51,15 @@ class Line(NamedTuple):
     kind: int
     time: Micros
     payload: bytes
+
+
+class BucketSize(NamedTuple):
+    """How much state a bucket of a layer has: the events of each port, and its bytes as written."""
+
+    layer: int
+    bucket: int
+    held: tuple[int, ...]
+    written: int
 
 
 def record_batch(lines: Iterable[Line]) -> pa.RecordBatch:
@@ -103,6 +114,21 @@ def inconsistent_of(payload: bytes) -> list[tuple[Micros, str]]:
     [(5, 'cax-dw: …')]
     """
     return [(time, clash) for time, clash in json.loads(payload)]
+
+
+def size_payload(size: BucketSize) -> bytes:
+    """The inverse of `size_of`."""
+    return _dump(size)
+
+
+def size_of(payload: bytes) -> BucketSize:
+    """
+    >>> size = BucketSize(0, 1, (3, 0), 120)
+    >>> size_of(size_payload(size)) == size
+    True
+    """
+    layer, bucket, held, written = json.loads(payload)
+    return BucketSize(layer, bucket, tuple(held), written)
 
 
 def counts_payload(totals: Totals) -> bytes:

@@ -33,13 +33,15 @@ from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.session import start
 from dotr.runtimes.spark.sink import Sink, Write
 from dotr.runtimes.spark.spool import spooling
+from dotr.runtimes.spark.standings import Standings
 from dotr.runtimes.spark.trouble import explained
+from dotr.runtimes.standing import Stand, unheard
 from dotr.runtimes.totals import Progress, Totals
 
 _LOG: Final = logging.getLogger("dotr")
 
 
-def run_spark(pipeline: Pipeline, progress: Progress) -> Totals:
+def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) -> Totals:
     """Runs a pipeline to the end of its input, from its checkpoint on; the totals are this run's.
 
     Raises `Refused` for what the user can put right, `RunFailed` for what else stops Spark, KeyboardInterrupt when it was stopped.
@@ -70,10 +72,20 @@ def run_spark(pipeline: Pipeline, progress: Progress) -> Totals:
             _ship(pipeline.program.store, session.sparkContext)
         if found is not None and found.moves:
             _take_over(session, checkpoint, found, wanted, job)
-        sink = Sink(_write(pipeline), progress, Names(pipeline, checkpoint.folder), pipeline.clock, wanted.first)
+        standings = Standings(pipeline, checkpoint, stand)
+        sink = Sink(_write(pipeline), progress, Names(pipeline, checkpoint.folder), pipeline.clock, wanted.first, standings.took)
+
+        def look() -> None:
+            standings.look()
+            progress(sink.totals)
+
         standard = [each for each in pipeline.growing if each.standard]
-        with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext():
-            run_query(session, job, sink, checkpoint.query, checkpoint.log)
+        session.streams.addListener(standings.listener)
+        try:
+            with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext():
+                run_query(session, job, sink, checkpoint.query, checkpoint.log, look if stand is not unheard else None)
+        finally:
+            session.streams.removeListener(standings.listener)
         return sink.totals
     finally:
         if before is None:

@@ -10,11 +10,18 @@ from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
 from dotr.outputs import output_order
 from dotr.runtimes.letters import Complaints
-from dotr.runtimes.spark.rows import Kind, counts_of, dead_of, firings_of, inconsistent_of
+from dotr.runtimes.spark.rows import BucketSize, Kind, counts_of, dead_of, firings_of, inconsistent_of, size_of
 from dotr.runtimes.totals import Progress, Totals
 
 Write = Callable[[int, Sequence[Firing], Sequence[DeadLetter]], None]
 """Writes a batch under its number; the same batch twice leaves what once leaves."""
+
+Took = Callable[[int, Totals, Sequence[BucketSize]], None]
+"""Told of a batch that is written: its number, what it counted, and how much the buckets hold that it changed."""
+
+
+def _untold(number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
+    """Nobody asks."""
 
 
 class Sink:
@@ -22,12 +29,21 @@ class Sink:
     letter the file's name as the user knows it. `first` is the number under which the query's first batch is written. `ended` is Spark's
     number of the batch that was the last."""
 
-    def __init__(self, write: Write, progress: Progress, names: Callable[[DeadLetter], DeadLetter], clock: Clock, first: int = 0) -> None:
+    def __init__(
+        self,
+        write: Write,
+        progress: Progress,
+        names: Callable[[DeadLetter], DeadLetter],
+        clock: Clock,
+        first: int = 0,
+        took: Took = _untold,
+    ) -> None:
         self._first = first
         self._write = write
         self._progress = progress
         self._names = names
         self._clock = clock
+        self._took = took
         self._complaints = Complaints()
         self.totals = Totals()
         self.failure: Exception | None = None
@@ -44,6 +60,7 @@ class Sink:
         """Puts a batch's rows in order, writes them, and tells of them."""
         firings: list[Firing] = []
         letters: list[DeadLetter] = []
+        sizes: list[BucketSize] = []
         counted = Totals()
         for kind, payload in rows:
             if kind == Kind.FIRINGS:
@@ -55,6 +72,8 @@ class Sink:
                     self._complaints.inconsistent(time, clash, self._clock)
             elif kind == Kind.ENDED:
                 self.ended = number
+            elif kind == Kind.STATE:
+                sizes.append(size_of(payload))
             elif kind == Kind.COUNTS:
                 counted += counts_of(payload)
         firings.sort(key=output_order)
@@ -63,5 +82,7 @@ class Sink:
         for letter in letters:
             self._complaints.tell(letter)
         dropped = sum(firing.dropped for firing in firings)
-        self.totals += counted + Totals(events=len(firings), dropped=dropped)
+        counted += Totals(events=len(firings), dropped=dropped)
+        self.totals += counted
+        self._took(number, counted, sizes)
         self._progress(self.totals)

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from dotr.diagnostics import Refused
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import Line
+from dotr.runtimes.spark.rows import BucketSize, Kind, Line, size_payload
 from dotr.runtimes.spark.trouble import Carried, marked
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ class LayerProcessor(StatefulProcessor):
         after = blake2b(written, digest_size=16).digest()
         if after != digest:
             self._value.update((after, written))
+            size = BucketSize(self._layer, bucket, tuple(state.held), len(written))
+            out.append(Line(-1 - bucket, Kind.STATE, 0, size_payload(size)))
         _LIVE[name] = after, state
         return out
 

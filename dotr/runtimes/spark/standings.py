@@ -1,0 +1,112 @@
+"""Where a run on Spark stands, put together on the driver: from its batches, from the checkpoint's files, and from what Spark tells a
+StreamingQueryListener.
+
+A source or an operator written in Python has no way to Spark's own custom metrics, so what they count comes with the rows of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.pipeline import Pipeline
+from dotr.runtimes.spark.checkpoint import Checkpoint, Layout
+from dotr.runtimes.spark.planning import END, Offset
+from dotr.runtimes.spark.rows import BucketSize
+from dotr.runtimes.spark.tally import Port, Tally, read_tally, write_tally
+from dotr.runtimes.spark.watermarks import read_watermarks
+from dotr.runtimes.standing import BatchFigures, InputStanding, Stand, Standing, by_name, held, port_labels, unheard
+from dotr.runtimes.totals import Totals
+
+
+class Standings:
+    """Tells `stand` where the run stands, after every batch and whenever it is asked to look."""
+
+    def __init__(self, pipeline: Pipeline, checkpoint: Checkpoint, stand: Stand) -> None:
+        ports = [
+            [Port(label, port.key_position) for label, port in zip(labels, layer.ports, strict=True)]
+            for labels, layer in zip(port_labels(pipeline.program), pipeline.program.layout.layers, strict=True)
+        ]
+        known = read_tally(checkpoint.folder) or Tally()
+        self._tally = Tally(known.batch, known.before, known.last, known.sizes if known.ports == _tuples(ports) else {}, _tuples(ports))
+        self._checkpoint = checkpoint
+        self._stand = stand
+        self._batch: BatchFigures | None = None
+        self.listener = _Listener(self)
+
+    def took(self, number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
+        """A batch is written."""
+        layout = self._checkpoint.layout
+        self._tally = self._tally.took(number + (layout.first if layout else 0), counted, sizes)
+        write_tally(self._checkpoint.folder, self._tally)
+        self.look(number)
+
+    def progressed(self, figures: BatchFigures) -> None:
+        """Spark has told of a batch."""
+        self._batch = figures
+
+    def look(self, number: int | None = None) -> None:
+        """Tell where the run stands; `number` is the batch under way. A file that is not there now is looked at the next time."""
+        checkpoint, tally = self._checkpoint, self._tally
+        if self._stand is unheard or checkpoint.layout is None:
+            return
+        try:
+            position = checkpoint.position(number)
+        except (OSError, ValueError):
+            return
+        closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, position)
+        labels = [[port.label for port in layer] for layer in tally.ports]
+        self._stand(Standing(closed, inputs, held(labels, tally.held), tally.written, self._batch))
+
+
+def _tuples(ports: Sequence[Sequence[Port]]) -> tuple[tuple[Port, ...], ...]:
+    return tuple(map(tuple, ports))
+
+
+def progress_of(folder: Path, layout: Layout, position: Offset | None) -> tuple[Micros | None, tuple[InputStanding, ...]]:
+    """Up to which time instants are closed, and how far the inputs are, at an offset, or as far as the planner of growing inputs has read."""
+    ahead = read_watermarks(folder) if layout.growing else []
+    closed = None if position is None or position.time == -LAST_MICRO else position.time
+    if ahead:
+        return closed, by_name(ahead, closed)
+    names = [(name, delay) for name, delay, _ in (*layout.inputs, *layout.growing)]
+    files = []
+    places = position.padded(len(names)).places if position is not None else Offset.start(len(names)).places
+    for (name, delay), place in zip(names, places, strict=False):
+        files.append((name, place.greatest - delay, place.offset == END or (position is not None and position.ended)))
+    return closed, by_name(files, closed)
+
+
+class _Listener(StreamingQueryListener):
+    def __init__(self, standings: Standings) -> None:
+        self._standings = standings
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Nothing is known yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        told = event.progress
+        operators = told.stateOperators
+        self._standings.progressed(
+            BatchFigures(
+                told.batchId,
+                told.durationMs.get("triggerExecution", 0),
+                sum(each.numRowsTotal for each in operators),
+                sum(each.memoryUsedBytes for each in operators),
+            )
+        )
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """Whoever looks, looks by himself."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """The run knows."""

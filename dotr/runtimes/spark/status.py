@@ -1,0 +1,166 @@
+"""How far the run of a checkpoint came, read from outside: by the checkpoint's own files, and its state by Spark's state data source.
+
+Nothing is written and nothing is locked, so the run may be going on: what is told is that of its last whole batch, or, of the state, of one
+that is written by then.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dotr.diagnostics import Refused, refuse
+from dotr.model.time import Clock, Micros, Unit
+from dotr.patterns.state import StateError, Written
+from dotr.runtimes.spark.checkpoint import Checkpoint, Layout
+from dotr.runtimes.spark.keys import bucket_keys
+from dotr.runtimes.spark.planning import END, Place
+from dotr.runtimes.spark.standings import progress_of
+from dotr.runtimes.spark.tally import Tally, read_tally
+from dotr.runtimes.standing import InputStanding
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far a file was read: where its next record stands (None: all is read). A growing input has the number of its file."""
+
+    input: str
+    path: str
+    place: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What the state store holds of a port: events, and different keys among them (None: its events have no key)."""
+
+    layer: int
+    label: str
+    events: int
+    keys: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The state as the state data source gives it: its values, their bytes, and what is in them."""
+
+    values: int
+    written: int
+    kept: tuple[Kept, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`under_way` is a batch that is planned and not yet written; `at` when the last one was, in seconds since 1970 by the file's own date.
+    `closed` is the end of time where the stream has `ended`. `tally` is None where no totals were kept."""
+
+    folder: Path
+    layout: Layout
+    clock: Clock
+    batch: int | None
+    at: float | None
+    under_way: int | None
+    closed: Micros | None
+    ended: bool
+    inputs: tuple[InputStanding, ...]
+    reached: tuple[Reached, ...]
+    tally: Tally | None
+
+
+def status_of(folder: str) -> Status:
+    """The status by the checkpoint's own files; raises `Refused` where there is none."""
+    try:
+        checkpoint = Checkpoint(folder)
+    except NotADirectoryError:
+        raise _none_at(folder) from None
+    layout = checkpoint.layout
+    if layout is None:
+        raise _none_at(folder)
+    batch, planned = checkpoint.committed(), checkpoint.planned
+    try:
+        position = checkpoint.position(batch)
+        at = None if batch is None else (Path(checkpoint.query) / "commits" / str(batch)).stat().st_mtime
+    except (OSError, ValueError, KeyError, AssertionError, IndexError) as error:
+        hint = "Is the folder whole? A run that goes on may have removed it meanwhile: ask again."
+        raise refuse("S111", f"the checkpoint {folder} cannot be read: {error}", hint=hint) from None
+    closed, inputs = progress_of(checkpoint.folder, layout, position)
+    names = (*layout.inputs, *layout.growing)
+    places = () if position is None else position.padded(len(names)).places
+    reached = tuple(
+        Reached(name, path, None if place.offset == END else place) for (name, _, path), place in zip(names, places, strict=False)
+    )
+    unit, dated = layout.clock or (Unit.SECOND.name, False)
+    under_way = planned if planned is not None and planned != batch else None
+    ended = position is not None and position.ended
+    clock = Clock(Unit[unit], dated)
+    tally = read_tally(checkpoint.folder)
+    return Status(checkpoint.folder, layout, clock, batch, at, under_way, closed, ended, inputs, reached, tally)
+
+
+def _none_at(folder: str) -> Refused:
+    hint = "Name the folder that the configuration names as spark.checkpoint; it is there once a run on Spark has begun."
+    return refuse("S111", f"there is no checkpoint at {folder}", hint=hint)
+
+
+def stored_state(status: Status) -> Stored:
+    """What the state store holds after the last batch; raises `Refused` where Spark cannot read it, or this release cannot."""
+    from pyspark.errors import PySparkException
+
+    from dotr.runtimes.spark.session import start
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            session = start(
+                f"{status.layout.pipeline}: status", "local[1]", {"spark.sql.shuffle.partitions": "1"}, Path(scratch) / "spark.log"
+            )
+            try:
+                query = Checkpoint(str(status.folder)).query
+                operators = session.read.format("state-metadata").load(query).select("operatorId").distinct().collect()
+                reader = session.read.format("statestore").option("stateVarName", "bucket")
+                layers: dict[int, int] = {}
+                for layer in range(status.layout.layers):
+                    layers |= dict.fromkeys(_keys(status.layout, layer), layer)
+
+                def values() -> Iterator[tuple[int, bytes]]:
+                    for operator in sorted(row.operatorId for row in operators):
+                        rows = reader.option("operatorId", operator).load(query).selectExpr("key.key AS key", "value.written AS written")
+                        for row in rows.toLocalIterator():
+                            yield layers[row.key], bytes(row.written)
+
+                return _counted(status, values())
+            finally:
+                session.stop()
+        except (PySparkException, RuntimeError, OSError, KeyError) as error:
+            cause = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            hint = "Its totals, as the run counted them, are shown with --quick."
+            raise refuse("S112", f"the state in {status.folder} cannot be read: {cause[:300]}", hint=hint) from None
+        except StateError as error:
+            hint = "Its totals, as the run counted them, are shown with --quick."
+            raise refuse("S112", f"the state in {status.folder} cannot be read: {error}", hint=hint) from None
+
+
+def _keys(layout: Layout, layer: int) -> tuple[int, ...]:
+    return bucket_keys(layout.layers * layout.buckets, layout.partitions)[layer * layout.buckets : (layer + 1) * layout.buckets]
+
+
+def _counted(status: Status, values: Iterator[tuple[int, bytes]]) -> Stored:
+    """A bucket's value is decoded, counted and let go before the next."""
+    ports = status.tally.ports if status.tally is not None else ()
+    found: dict[tuple[int, str], tuple[int, int | None]] = {}
+    number = written = 0
+    for layer, value in values:
+        number += 1
+        written += len(value)
+        for index, events in enumerate(Written.decode(value).events):
+            port = ports[layer][index] if layer < len(ports) and index < len(ports[layer]) else None
+            name = (layer, f"port {index}" if port is None else port.label)
+            keys = None if port is None or port.key is None else len({json.dumps(event.values[port.key]) for event in events})
+            if events:
+                so_far, other = found.get(name, (0, None))
+                found[name] = so_far + len(events), other if keys is None else keys + (other or 0)
+    kept = tuple(Kept(layer, label, events, keys) for (layer, label), (events, keys) in sorted(found.items()))
+    return Stored(number, written, kept)

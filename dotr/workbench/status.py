@@ -1,0 +1,179 @@
+"""`dotr status`: how far the run of a checkpoint came, for people, or as one JSON object for programs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from dotr.diagnostics import Refused
+from dotr.expressions.times import written
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.workbench.progress import counted, dead
+
+if TYPE_CHECKING:
+    from dotr.runtimes.spark.status import Reached, Status, Stored
+
+Found: TypeAlias = "Stored | str | None"
+"""The state, or why it cannot be read, or nothing where it was not asked for."""
+
+
+def status(folder: str, form: str, *, quick: bool) -> str:
+    """The text; raises `Refused` where there is no checkpoint."""
+    from dotr.runtimes.spark.java import java_problem, pyspark_problem
+
+    problem = pyspark_problem()
+    if problem is not None:
+        from dotr.diagnostics import refuse
+
+        raise refuse("S101", f"a checkpoint of Spark cannot be read here: {problem}", hint="Install pip install 'dotr[spark]'.")
+    from dotr.runtimes.spark.status import status_of, stored_state
+
+    found = status_of(folder)
+    state: Found = None
+    if not quick and found.batch is not None:
+        state = java_problem()
+        if state is None:
+            try:
+                state = stored_state(found)
+            except Refused as refused:
+                state = refused.diagnostics[0].message
+    return _as_json(found, state) if form == "json" else "\n".join(_lines(found, state))
+
+
+def _at(found: Status, moment: Micros | None) -> str | int | None:
+    return None if moment is None or abs(moment) >= LAST_MICRO else written(moment, found.clock)
+
+
+def _lines(found: Status, state: Found) -> Iterator[str]:
+    yield f"Pipeline {found.layout.pipeline}, checkpoint {found.folder}"
+    if found.batch is None or found.at is None:
+        yield "No batch is written yet."
+    else:
+        yield f"Last batch: {found.batch}, written {_ago(time.time() - found.at)} ago"
+    if found.under_way is not None:
+        yield f"Batch {found.under_way} is planned and not written: it is under way, or was cut off and is done again at the next start."
+    if found.ended:
+        yield "The stream has ended: all instants are closed."
+    elif found.closed is not None:
+        yield f"Closed up to {_at(found, found.closed)}"
+    if found.tally is None:
+        yield "Totals: none were kept."
+    else:
+        totals = found.tally.totals
+        yield (
+            f"Totals of all runs: {counted(totals.elements, 'element')}, {counted(totals.instants, 'instant')}, "
+            f"{counted(totals.facts, 'fact')}, {counted(totals.events, 'event')}, {dead(totals)}"
+            + (f", {totals.inconsistent:,} inconsistent" if totals.inconsistent else "")
+        )
+    yield "Inputs:"
+    for each in found.inputs:
+        passed = _at(found, each.watermark)
+        yield f"  {each.name}: {'all read' if each.ended else 'nothing passed yet' if passed is None else f'passed {passed}'}"
+        files = [reached for reached in found.reached if reached.input == each.name]
+        going = [reached for reached in files if reached.place is not None]
+        yield from (f"    {_place(reached)}" for reached in going[:5])
+        if len(going) > 5:
+            yield f"    and {len(going) - 5} more files"
+        if len(files) > len(going):
+            yield f"    {counted(len(files) - len(going), 'file')} read to the end"
+    yield from _state(found, state)
+
+
+def _place(reached: Reached) -> str:
+    place = reached.place
+    assert place is not None
+    where = f"file {place.file}, " if place.file else ""
+    return f"{reached.path or 'standard input'}: {where}line {place.line}, byte {place.offset}"
+
+
+def _state(found: Status, state: Found) -> Iterator[str]:
+    layout = found.layout
+    partitions = f"{counted(layout.layers, 'layer')} of rules, {counted(layout.buckets, 'bucket')} each"
+    if state is None or isinstance(state, str):
+        if isinstance(state, str):
+            yield f"The state store was not read: {state}"
+        if found.tally is None:
+            return
+        yield f"State as the last batch counted it ({partitions}): {found.tally.written:,} bytes"
+        for layer, (ports, numbers) in enumerate(zip(found.tally.ports, found.tally.held, strict=True)):
+            yield from (
+                f"  layer {layer}, {port.label}: {counted(number, 'event')}" for port, number in zip(ports, numbers, strict=True) if number
+            )
+        return
+    yield f"State in the store ({partitions}): {counted(state.values, 'value')}, {state.written:,} bytes"
+    for kept in state.kept:
+        keys = "" if kept.keys is None else f", {counted(kept.keys, 'key')}"
+        yield f"  layer {kept.layer}, {kept.label}: {counted(kept.events, 'event')}{keys}"
+
+
+def _ago(seconds: float) -> str:
+    """
+    >>> _ago(5.2), _ago(100), _ago(7200), _ago(200_000), _ago(-1)
+    ('5 s', '2 min', '2 h', '2 d', '0 s')
+    """
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"
+
+
+def _as_json(found: Status, state: Found) -> str:
+    totals = None
+    if found.tally is not None:
+        all_runs = found.tally.totals
+        totals = {
+            "elements": all_runs.elements,
+            "instants": all_runs.instants,
+            "facts": all_runs.facts,
+            "events": all_runs.events,
+            "dead": {reason.value: count for reason, count in all_runs.dead.items() if count},
+            "dropped": all_runs.dropped,
+            "inconsistent": all_runs.inconsistent,
+        }
+    inputs = []
+    for each in found.inputs:
+        files = [
+            {
+                "path": reached.path,
+                "read": reached.place is None,
+                "file": reached.place and reached.place.file,
+                "offset": reached.place and reached.place.offset,
+                "line": reached.place and reached.place.line,
+            }
+            for reached in found.reached
+            if reached.input == each.name
+        ]
+        inputs.append({"name": each.name, "watermark": _at(found, each.watermark), "ended": each.ended, "files": files})
+    return json.dumps(
+        {
+            "pipeline": found.layout.pipeline,
+            "checkpoint": str(found.folder),
+            "batch": found.batch,
+            "written_at": found.at,
+            "under_way": found.under_way,
+            "closed": _at(found, found.closed),
+            "ended": found.ended,
+            "totals": totals,
+            "inputs": inputs,
+            "state": _state_json(found, state),
+        },
+        ensure_ascii=False,
+    )
+
+
+def _state_json(found: Status, state: Found) -> dict[str, object]:
+    if state is not None and not isinstance(state, str):
+        held = [{"layer": each.layer, "label": each.label, "events": each.events, "keys": each.keys} for each in state.kept]
+        return {"source": "store", "values": state.values, "bytes": state.written, "held": held}
+    told: dict[str, object] = {"source": "last batch", "why": state}
+    if found.tally is not None:
+        told["bytes"] = found.tally.written
+        told["held"] = [
+            {"layer": layer, "label": port.label, "events": number, "keys": None}
+            for layer, (ports, numbers) in enumerate(zip(found.tally.ports, found.tally.held, strict=True))
+            for port, number in zip(ports, numbers, strict=True)
+            if number
+        ]
+    return told
