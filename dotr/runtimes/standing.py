@@ -48,7 +48,7 @@ class BatchFigures:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """`closed`: all instants up to it are closed and processed; `written` is how many bytes the state takes as written (None in process)."""
+    """`closed`: all instants up to it are closed and processed; `written` is the bytes of the state as written (None in process)."""
 
     closed: Micros | None = None
     inputs: Sequence[InputStanding] = ()

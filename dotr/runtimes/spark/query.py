@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -31,7 +32,7 @@ def run_query(session: SparkSession, job: Job, sink: Sink, checkpoint: str, log:
     """Runs the query, looking around once a second; raises `Refused`, `RunFailed`, or KeyboardInterrupt once the query has stopped in good
     order: after the batch under way, or at once where it was asked to a second time."""
 
-    def failed(error: PySparkException) -> Exception:
+    def failed(error: PySparkException | Py4JError) -> Exception:
         if sink.failure is None or isinstance(sink.failure, PySparkException):
             return explained(str(sink.failure or error), log)
         return sink.failure
@@ -53,7 +54,7 @@ def run_query(session: SparkSession, job: Job, sink: Sink, checkpoint: str, log:
                     query.stop()
                 raise KeyboardInterrupt
             failure = query.exception()
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
             raise failed(error) from None
         if failure is not None:
             raise failed(failure) from None

@@ -17,6 +17,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 import dotr
+from dotr.diagnostics import refuse
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 
@@ -44,6 +45,7 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path)
     running = SparkContext._active_spark_context is not None
     with _quiet(log, submitted or running):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        _check_python(os.environ["PYSPARK_PYTHON"])
         if submitted:
             SparkContext._ensure_initialized()
         conf = SparkConf()
@@ -59,6 +61,13 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path)
     if "spark.log.level" not in settings:
         session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _check_python(python: str) -> None:
+    """The planner of the source is a worker on the driver's machine: a path into an unpacked archive must lead somewhere here too."""
+    if os.sep in python and not os.path.exists(python):
+        hint = "It is a path on the driver's machine too: unpack the environment here under the same name, and submit from this folder."
+        raise refuse("S113", f"the Python of Spark's workers, PYSPARK_PYTHON={python}, is not in {os.getcwd()}", hint=hint)
 
 
 def _find_package(context: SparkContext) -> None:

@@ -73,7 +73,7 @@ def _tuples(ports: Sequence[Sequence[Port]]) -> tuple[tuple[Port, ...], ...]:
 
 
 def progress_of(folder: Path, layout: Layout, position: Offset | None) -> tuple[Micros | None, tuple[InputStanding, ...]]:
-    """Up to which time instants are closed, and how far the inputs are, at an offset, or as far as the planner of growing inputs has read."""
+    """Up to which time instants are closed, and how far the inputs are, at an offset, or as far as the planner has read."""
     ahead = read_watermarks(folder) if layout.growing else []
     closed = None if position is None or position.time == -LAST_MICRO else position.time
     if ahead:

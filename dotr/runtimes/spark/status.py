@@ -107,17 +107,21 @@ def _none_at(folder: str) -> Refused:
 
 def stored_state(status: Status) -> Stored:
     """What the state store holds after the last batch; raises `Refused` where Spark cannot read it, or this release cannot."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark import SparkContext
     from pyspark.errors import PySparkException
 
     from dotr.runtimes.spark.session import start
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    before = SparkContext._active_spark_context
     with tempfile.TemporaryDirectory() as scratch:
         try:
             session = start(
                 f"{status.layout.pipeline}: status", "local[1]", {"spark.sql.shuffle.partitions": "1"}, Path(scratch) / "spark.log"
             )
             try:
+                session.sparkContext.setLogLevel("OFF")
                 query = Checkpoint(str(status.folder)).query
                 operators = session.read.format("state-metadata").load(query).select("operatorId").distinct().collect()
                 reader = session.read.format("statestore").option("stateVarName", "bucket")
@@ -133,8 +137,9 @@ def stored_state(status: Status) -> Stored:
 
                 return _counted(status, values())
             finally:
-                session.stop()
-        except (PySparkException, RuntimeError, OSError, KeyError) as error:
+                if before is None:
+                    session.stop()
+        except (PySparkException, Py4JError, RuntimeError, OSError, KeyError) as error:
             cause = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
             hint = "Its totals, as the run counted them, are shown with --quick."
             raise refuse("S112", f"the state in {status.folder} cannot be read: {cause[:300]}", hint=hint) from None

@@ -131,6 +131,16 @@ CONFIGURATION: tuple[Explained, ...] = (
         ),
     ),
     Explained(
+        "C215",
+        "Metrics cannot be served there",
+        "The address of `metrics.prometheus` is taken by another program, perhaps another run, or this machine does not have it.",
+        "Choose another address.",
+        Told(
+            "C215 metrics cannot be served at 127.0.0.1:9464: address already in use\n"
+            "Is another run there already? Choose another metrics.prometheus."
+        ),
+    ),
+    Explained(
         "C301",
         "There is no such file",
         "Nothing is at this path, or no file matches the pattern.",

@@ -122,4 +122,37 @@ SPARK: tuple[Explained, ...] = (
             "Send N-Quads (format: nquads), name files, or run with --engine local."
         ),
     ),
+    Explained(
+        "S111",
+        "There is no checkpoint",
+        "`dotr status` reads the folder in which a run on Spark keeps where it is. It is there once such a run has begun; its "
+        "files must be whole.",
+        "Name the folder that the configuration names as `spark.checkpoint`.",
+        Told(
+            "S111 there is no checkpoint at out/fire\n"
+            "Name the folder that the configuration names as spark.checkpoint; it is there once a run on Spark has begun."
+        ),
+    ),
+    Explained(
+        "S112",
+        "The state of a checkpoint cannot be read",
+        "`dotr status` reads it with Spark. It was written by another release, or the run that goes on has removed what was being read.",
+        "Ask again, or leave the state out with `--quick`.",
+        Told(
+            "S112 the state in out/fire/checkpoint cannot be read: its version is 1, this release reads 2\n"
+            "Its totals, as the run counted them, are shown with --quick."
+        ),
+    ),
+    Explained(
+        "S113",
+        "The workers' Python is not there",
+        "Spark starts Python workers on the driver's machine as well as on the executors', by the same path: the source is planned there. "
+        "A path into an archive (`--archives env.tar.gz#env` with `PYSPARK_PYTHON=./env/bin/python`) leads nowhere where the driver runs "
+        "unless the environment is unpacked there too.",
+        "Unpack the environment beside where you submit, under the name of the archive.",
+        Told(
+            "S113 the Python of Spark's workers, PYSPARK_PYTHON=./env/bin/python, is not in /home/me/pipeline\n"
+            "It is a path on the driver's machine too: unpack the environment here under the same name, and submit from this folder."
+        ),
+    ),
 )
