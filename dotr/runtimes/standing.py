@@ -99,14 +99,22 @@ def by_name(files: Iterable[tuple[str, Micros, bool]], closed: Micros | None) ->
 
 def port_labels(program: Program) -> tuple[tuple[str, ...], ...]:
     """For each layer, what its ports are called: by the queries or events that its rules read there."""
-    return tuple(tuple(_labels(layer, port) for port in range(len(layer.ports))) for layer in program.layout.layers)
+    return tuple(map(_labels, program.layout.layers))
 
 
-def _labels(layer: Layer, port: int) -> str:
-    found: set[Label] = set()
+def _labels(layer: Layer) -> tuple[str, ...]:
+    found: list[set[Label]] = [set() for _ in layer.ports]
     for placed in layer.rules:
-        found.update(role.origin for role, index in zip(roles(placed.rule), placed.ports, strict=True) if index == port)
-    names = sorted(found)
+        for role, port in zip(roles(placed.rule), placed.ports, strict=True):
+            found[port].add(role.origin)
+    return tuple(map(_named, map(sorted, found)))
+
+
+def _named(names: Sequence[Label]) -> str:
+    """
+    >>> _named(["A", "B"]), _named(["A", "B", "C", "D"])
+    ('A, B', 'A, B, C and 1 more')
+    """
     return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
