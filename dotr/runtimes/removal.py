@@ -25,7 +25,9 @@ _BATCH: Final = re.compile(r"\.?[0-9]{12}\.[a-z.]+")
 _OURS: Final = re.compile(
     r'\{"time": .*"rule": .*"event": .*"attributes": |\{"reason": .*"input": .*"file": |<urn:dotr:[0-9a-f]{32}> <http://www\.w3\.org/ns/prov#'
 )
-_CHECKPOINT: Final = re.compile(r"dotr\.json(\.new)?|spark\.log|query(-[0-9]+)?|moved-[0-9]+|spool|(watched|progress|inputs)\.((nd)?json|new)")
+_CHECKPOINT: Final = re.compile(
+    r"dotr\.json(\.new)?|spark\.log|query(-[0-9]+)?|moved-[0-9]+|spool|(watched|progress|inputs)\.((nd)?json|new)"
+)
 _FOLDER: Final = re.compile(r"query(-[0-9]+)?|moved-[0-9]+|spool")
 _MAGIC: Final = b"\x1f\x8b"
 _LOOKED_AT: Final = 1 << 16
