@@ -41,6 +41,7 @@ class Standings:
         self._checkpoint = checkpoint
         self._stand = stand
         self._batch: BatchFigures | None = None
+        self._number: int | None = None
         self.listener = _Listener(self)
 
     def took(self, number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
@@ -48,19 +49,20 @@ class Standings:
         layout = self._checkpoint.layout
         self._tally = self._tally.took(number + (layout.first if layout else 0), counted, sizes)
         write_tally(self._checkpoint.folder, self._tally)
-        self.look(number)
+        self._number = number
+        self.look()
 
     def progressed(self, figures: BatchFigures) -> None:
         """Spark has told of a batch."""
         self._batch = figures
 
-    def look(self, number: int | None = None) -> None:
-        """Tell where the run stands; `number` is the batch under way. A file that is not there now is looked at the next time."""
+    def look(self) -> None:
+        """Tell where the run stands: at the batch that was written last, which Spark may not have noted yet. A file that is not there now is looked at the next time."""
         checkpoint, tally = self._checkpoint, self._tally
         if self._stand is unheard or checkpoint.layout is None:
             return
         try:
-            position = checkpoint.position(number)
+            position = checkpoint.position(self._number)
         except (OSError, ValueError):
             return
         closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, position)
