@@ -57,7 +57,7 @@ class Standings:
         self._batch = figures
 
     def look(self) -> None:
-        """Tell where the run stands: at the batch written last, which Spark may not have noted yet. A file that is not there now is looked at the next time."""
+        """Tell where the run stands: at the batch written last, which Spark may not have noted yet. What is not there now is left out."""
         checkpoint, tally = self._checkpoint, self._tally
         if self._stand is unheard or checkpoint.layout is None:
             return
