@@ -13,7 +13,9 @@ from hypothesis import Phase, settings
 from dotr.cli import main
 from dotr.patterns.operator import Operator
 
-settings.register_profile("first-failure", phases=[Phase.generate], report_multiple_bugs=False)
+settings.register_profile("no-clock", deadline=None)
+settings.load_profile("no-clock")
+settings.register_profile("first-failure", deadline=None, phases=[Phase.generate], report_multiple_bugs=False)
 """For `./mutate`, which asks whether a test fails and not for the smallest example."""
 
 RULE = """\

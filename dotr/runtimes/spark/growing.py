@@ -117,7 +117,7 @@ class GrowingPlan:
         read = False
         for each in self.inputs:
             channel = each.channel
-            behind = channel.lateness.passed <= slowest or (channel.growing and channel.waiting < 2 * self._size)
+            behind = channel.lateness.passed <= slowest or (channel.growing and channel.waiting < max(_CHUNK, 2 * self._size))
             if behind and not channel.feed.ended:
                 read = each.scan(_CHUNK, now, closed) or read
         if read:
