@@ -1,12 +1,10 @@
-"""What a background costs: closing it, keeping it, and what an instant notices of it.
+"""What keeping a background costs, and what an instant notices of it, as it grows.
 
-    python -m benchmarks.background closing [--triples 1000000]     # beside owlrl, and reasonable if it is installed
     python -m benchmarks.background growing [--largest 10000000]    # 1k triples, 100k …: build, file, memory, instants
 
-`closing` takes an ontology in OWL 2 RL and instances in memory to their closure in memory. The other systems are given the same triples;
-reading them is not counted. `growing` builds a compiled background and then opens it in a process of its own, as a worker does, and
-measures closure and queries, from parsed input to facts, in rounds over the same 500 instants (*again*) or others (*anew*). *Irrelevant*
-triples have predicates that no rule reads; *relevant* ones fill the tables that every instant looks into.
+Builds a compiled background and then opens it in a process of its own, as a worker does, and measures closure and queries, from parsed
+input to facts, in rounds over the same 500 instants (*again*) or others (*anew*). *Irrelevant* triples have predicates that no rule reads;
+*relevant* ones fill the tables that every instant looks into. What closing one costs is measured in `benchmarks.closing`.
 Seconds and microseconds are of CPU.
 """
 
@@ -21,20 +19,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.closure import SUBCLASS, SUBPROPERTY, building, readings, term
+from benchmarks.closure import building, readings, term
 from dotr.config import read_config
 from dotr.engine.program import Program, compile_program
-from dotr.knowledge.entailment import Entailment, rule_set
-from dotr.knowledge.knowledge import close_background, uncollected
 from dotr.model.stream import Instant
-from dotr.model.terms import OWL, RDF_TYPE, XSD, Triple, iri
+from dotr.model.terms import RDF_TYPE, XSD, Triple
 
-INVERSE = iri(OWL + "inverseOf")
 PREFIX = "http://example.org/building#"
 RULES = """\
 PREFIX : <http://example.org/building#>
@@ -58,94 +51,6 @@ rule R define Out = [ [] a :Out ; :room ?room ] from A with Out.?room = A.?room
 def say(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
-
-
-# --- closing ---
-
-
-def ontology(instances: int) -> list[Triple]:
-    """Readings of sensors in rooms, whose closure is four times as large."""
-    triples = building(50)
-    more = [
-        ("Event", SUBCLASS, "Happening"),
-        ("Happening", SUBCLASS, "Thing"),
-        ("Device", SUBCLASS, "Asset"),
-        ("is_from_sensor", SUBPROPERTY, "is_from"),
-        ("has_val", SUBPROPERTY, "has_value"),
-        ("is_from_sensor", INVERSE, "made"),
-    ]
-    triples += [(term(s), p, term(o)) for s, p, o in more]
-    triples.append((term("part_of"), RDF_TYPE, iri(OWL + "TransitiveProperty")))
-    for n in range(instances // 4):
-        triples += [
-            (term(f"r{n}"), RDF_TYPE, term("Temp")),
-            (term(f"r{n}"), term("has_val"), f'"{n % 1000}"^^<{XSD}integer>'),
-            (term(f"r{n}"), term("is_from_sensor"), term(f"s{n}")),
-            (term(f"s{n}"), term("is_at_location"), term(f"loc{n % 50}")),
-        ]
-    return triples
-
-
-def ntriples(triples: Sequence[Triple], path: Path) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(f"{s} {p} {o} .\n" for s, p, o in triples)
-
-
-def ours(triples: Sequence[Triple], path: Path) -> tuple[float, int]:
-    rules = rule_set(Entailment.OWL2RL)
-    start = time.process_time()
-    with uncollected():
-        closed = close_background(triples, rules)
-    return time.process_time() - start, len(closed.triples)
-
-
-def owlrl(triples: Sequence[Triple], path: Path) -> tuple[float, int]:
-    from owlrl import DeductiveClosure, OWLRL_Semantics
-    from rdflib import Graph
-
-    graph = Graph().parse(path, format="turtle")
-    start = time.process_time()
-    DeductiveClosure(OWLRL_Semantics).expand(graph)
-    return time.process_time() - start, len(graph)
-
-
-def reasonable(triples: Sequence[Triple], path: Path) -> tuple[float, int]:
-    reasoner = import_module("reasonable").PyReasoner()
-    reasoner.load_file(str(path))
-    start = time.process_time()
-    found = reasoner.reason()
-    return time.process_time() - start, len(found)
-
-
-SYSTEMS: dict[str, tuple[Callable[[Sequence[Triple], Path], tuple[float, int]], int]] = {
-    "dotr": (ours, sys.maxsize),
-    "owlrl": (owlrl, 10_000),
-    "reasonable": (reasonable, sys.maxsize),
-}
-
-
-def closing(sizes: Sequence[int]) -> None:
-    say(f"{'closing':<12} {'triples':>12} {'closed':>12} {'seconds':>9} {'peak memory':>12}")
-    for size in sizes:
-        for name, (_, largest) in SYSTEMS.items():
-            if size <= largest:
-                if name != "dotr" and find_spec(name) is None:
-                    say(f"{name:<12} {size:>12,} is not installed")
-                    continue
-                found = json.loads(own_process("close", name, str(size)))
-                say(f"{name:<12} {found['given']:>12,} {found['closed']:>12,} {found['seconds']:>9.2f} {found['peak']:>9,} MB")
-
-
-def close_one(name: str, size: int) -> None:
-    triples = ontology(size)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "given.ttl"
-        ntriples(triples, path)
-        seconds, closed = SYSTEMS[name][0](triples, path)
-    say(json.dumps({"given": len(triples), "closed": closed, "seconds": seconds, "peak": peak()}))
-
-
-# --- growing ---
 
 
 def irrelevant(count: int) -> Iterator[Triple]:
@@ -319,20 +224,14 @@ def own_process(*arguments: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    close = commands.add_parser("closing")
-    close.add_argument("--triples", type=int, default=1_000_000)
     grow = commands.add_parser("growing")
     grow.add_argument("--largest", type=int, default=1_000_000)
-    for name in ("close", "worker", "build", "timing"):
+    for name in ("worker", "build", "timing"):
         commands.add_parser(name).add_argument("arguments", nargs="+")
     options = parser.parse_args()
     match options.command:
-        case "closing":
-            closing(sorted({10_000, options.triples}))
         case "growing":
             growing(options.largest)
-        case "close":
-            close_one(options.arguments[0], int(options.arguments[1]))
         case "worker":
             folder, kind, size = options.arguments
             worker(Path(folder), kind, int(size))

@@ -81,3 +81,25 @@ def test_the_work_is_proportional_to_what_follows() -> None:
     given = [*chain, *((f"<http://e/i{n}>", RDF_TYPE, "<http://e/C0>") for n in range(100))]
     closed = close_background(given, rule_set(Entailment.RDFS))
     assert closed.by_rule == {"rdfs11": 28, "rdfs9": 800}
+
+
+def test_superclasses_of_superclasses_are_not_concluded_again() -> None:
+    """An instance at the bottom of a chain of classes is given all of them at once, and none of them asks for its own superclasses."""
+    chain = [(f"<http://e/C{n}>", iri(RDFS + "subClassOf"), f"<http://e/C{m}>") for n in range(9) for m in range(n + 1, 9)]
+    of_domain = ("<http://e/p>", iri(RDFS + "domain"), "<http://e/C0>")
+    typed = [(f"<http://e/i{n}>", RDF_TYPE, "<http://e/C0>") for n in range(100)]
+    said = [(f"<http://e/i{n}>", "<http://e/p>", "<http://e/x>") for n in range(100)]
+    concluded = 0
+    unknown = bulk.BulkCloser._unknown
+
+    def counted(closer: bulk.BulkCloser, triples: list[Triple]) -> list[Triple]:
+        nonlocal concluded
+        concluded += sum(triple[0].startswith("<http://e/i") and triple[1] == RDF_TYPE for triple in triples)
+        return unknown(closer, triples)
+
+    for facts, count in ((typed, 100 + 800), (said, 100 + 800)):
+        concluded = 0
+        with patch.object(bulk.BulkCloser, "_unknown", counted):
+            closed = close_background([*chain, of_domain, *facts], rule_set(Entailment.RDFS))
+        assert sum(triple[1] == RDF_TYPE and triple[0].startswith("<http://e/i") for triple in closed.triples) == 900
+        assert concluded == count

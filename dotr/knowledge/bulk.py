@@ -3,32 +3,55 @@
 Idea: the handlers of `dotr.knowledge.closure`, each written as one loop over all new triples of its route. What a round brings is put into
 the index before any handler is asked, so that a match is found at the latest of its triples, and what it concludes makes the next round.
 A look-up table of a predicate (subject to objects, object to subjects) is built when a handler first asks for it, and only then kept.
+What a handler concluded is a *run*: where all it says of a subject is the same for every triple of its route (all superclasses of a class),
+no handler is asked that would say no more of the run's subjects.
 Invariant: after a round all matches of all rules within background and index have been found, some of them twice. Rounds and what is found
 in them are in an order that the input alone decides.
 Cost: about 0.5 µs a triple and 0.3 µs a match, 130 bytes a triple beside its terms; tables of what is joined take 200 bytes a triple more.
+Triples are shown to the garbage collector while they are young and in the processor's cache: it sees that tuples of strings are none of
+its concern, and does not come back to them.
 """
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import Counter
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeAlias, cast
+from itertools import filterfalse
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from dotr.knowledge.closure import Plan, Rules, Work
 from dotr.knowledge.derivations import Alarm, Push
-from dotr.knowledge.handlers import general_handler, keyed_handler, routed_handler
+from dotr.knowledge.handlers import NOTHING, Says, general_handler, keyed_handler, routed_handler, said, settle
 from dotr.knowledge.limits import LimitExceeded
 from dotr.knowledge.positions import Position
 from dotr.knowledge.triples import Ends, TripleIndex, fill
 from dotr.model.terms import Term, Triple
 
 ManyHandler: TypeAlias = "Callable[[Sequence[Triple], TripleIndex, Push, list[object], list[Alarm]], None]"
-Asked: TypeAlias = tuple[str, ManyHandler]
-"""A handler, and the name of its rule."""
 
-_CHUNK: Final = 20_000
+_CHUNK: Final = 5_000
 """How many triples a handler is given at a time: what it concludes again and again is forgotten in between."""
+_YOUNG: Final = 5_000
+"""After how many new triples the garbage collector is shown what is new."""
+
+
+class Asked(NamedTuple):
+    """A handler, and the name of its rule. `says` is what it concludes of one subject for every triple that it is given, where that is
+    always the same; `of_subject`: of the triple's own subject."""
+
+    rule: str
+    handler: ManyHandler
+    says: Says = NOTHING
+    of_subject: bool = False
+
+
+class Run(NamedTuple):
+    """New triples of one predicate. `said` has been concluded of the subject of each, so that it is in the index."""
+
+    triples: list[Triple]
+    said: Says
 
 
 class BulkIndex(TripleIndex):
@@ -101,12 +124,14 @@ class BulkCloser:
     first to conclude. Raises `LimitExceeded` where there are more triples than that."""
 
     def __init__(self, rules: Rules, background: TripleIndex, limit: int = sys.maxsize) -> None:
-        self._limit = limit
+        self._limit = limit + len(background)
         self.background = background
         self.index = BulkIndex()
+        self.index.triples.update(background.triples)
         self.alarms: list[Alarm] = []
         self.derived: Counter[str] = Counter()
-        self._fresh: list[Triple] = []
+        self._fresh: dict[Term, list[Run]] = {}
+        self._young = 0
         self._narrow = rules.narrow
         self._plan = Plan(rules.wide, background)
         self._written: dict[Work, Asked] = {}
@@ -115,49 +140,38 @@ class BulkCloser:
     def put(self, triples: Iterable[Triple], rule: str = "") -> int:
         """Takes triples that are to be closed, concluded by `rule` or given; returns how many different ones were given, whether the
         background has them or not."""
-        known, background, fresh = self.index.triples, self.background.triples, self._fresh
-        restated: set[Triple] = set()
-        before = len(fresh)
-        for triple in triples:
-            if triple not in known:
-                if triple in background:
-                    restated.add(triple)
-                else:
-                    known.add(triple)
-                    fresh.append(triple)
+        given = triples if isinstance(triples, list) else list(triples)
+        background = self.background
+        restated = {triple for triple in given if triple[1] in background.by_subject and triple in background.triples}
+        new = self._unknown(given)
+        self._add(new, NOTHING)
         if rule:
-            self.derived[rule] += len(fresh) - before
-        return len(fresh) - before + len(restated)
+            self.derived[rule] += len(new)
+        return len(new) + len(restated)
 
     def close(self) -> None:
         """Closes the background and what was put: `index` then holds what is beyond the background."""
-        fresh, self._fresh = self._fresh, []
-        while fresh:
-            groups: dict[Term, list[Triple]] = {}
-            for triple in fresh:
-                group = groups.get(triple[1])
-                if group is None:
-                    groups[triple[1]] = [triple]
-                else:
-                    group.append(triple)
-            fresh = self._round(groups)
+        while self._fresh:
+            fresh, self._fresh = self._fresh, {}
+            self._round(fresh)
 
-    def _round(self, groups: dict[Term, list[Triple]]) -> list[Triple]:
-        """Puts a round's triples into the index; returns what follows from them."""
-        found: list[Triple] = []
+    def _round(self, fresh: dict[Term, list[Run]]) -> None:
+        """Puts a round's triples into the index; what follows from them is fresh again."""
         asked: list[tuple[Asked, list[Triple]]] = []
-        for predicate, triples in groups.items():
-            self.index.extend(predicate, triples)
-            asked += self._asked(predicate, triples)
-        for (rule, handler), triples in asked:
-            self._ask(rule, handler, triples, found)
-        for rule, handler in self._general.values():
-            for triples in groups.values():
-                self._ask(rule, handler, triples, found)
-        return found
+        for predicate, runs in fresh.items():
+            for run in runs:
+                self.index.extend(predicate, run.triples)
+                asked += self._asked(predicate, run)
+        for each, triples in asked:
+            self._ask(each, triples)
+        for each in self._general.values():
+            for runs in fresh.values():
+                for run in runs:
+                    self._ask(each, run.triples)
 
-    def _asked(self, predicate: Term, triples: list[Triple]) -> list[tuple[Asked, list[Triple]]]:
-        """Which handlers are given which of a predicate's new triples. Wakes what sleeps until such triples come."""
+    def _asked(self, predicate: Term, run: Run) -> list[tuple[Asked, list[Triple]]]:
+        """Which handlers are given which of a run's triples. Wakes what sleeps until such triples come."""
+        triples, said = run
         asked = [(self._handler(work), triples) for work in self._plan.everywhere]
         by_object: dict[Term | None, list[Triple]] = {}
         for places in (self._narrow, self._plan.places):
@@ -177,24 +191,52 @@ class BulkCloser:
                 for work in works[object]:
                     if work.position is None:
                         self._wake(work.wakes)
-                    else:
-                        asked.append((self._handler(work), triples if object is None else by_object[object]))
+                        continue
+                    each = self._handler(work)
+                    if not (each.of_subject and each.says <= said):
+                        asked.append((each, triples if object is None else by_object[object]))
         return asked
 
-    def _ask(self, rule: str, handler: ManyHandler, triples: Sequence[Triple], found: list[Triple]) -> None:
-        known, background = self.index.triples, self.background.triples
-        before = len(found)
+    def _ask(self, asked: Asked, triples: Sequence[Triple]) -> None:
         for start in range(0, len(triples), _CHUNK):
             concluded: list[Triple] = []
-            handler(triples[start : start + _CHUNK] if len(triples) > _CHUNK else triples, self.index, concluded.append, [], self.alarms)
-            for triple in concluded:
-                if triple not in known and triple not in background:
-                    known.add(triple)
-                    found.append(triple)
-            if len(known) > self._limit:
-                raise LimitExceeded(self._limit)
-        if len(found) > before:
-            self.derived[rule] += len(found) - before
+            some = triples[start : start + _CHUNK] if len(triples) > _CHUNK else triples
+            asked.handler(some, self.index, concluded.append, [], self.alarms)
+            new = self._unknown(concluded)
+            del concluded
+            if new:
+                self.derived[asked.rule] += len(new)
+                self._add(new, asked.says)
+                if len(self.index.triples) > self._limit:
+                    raise LimitExceeded(self._limit)
+
+    def _unknown(self, triples: Iterable[Triple]) -> list[Triple]:
+        """Those that were not known, each once; from now on they are."""
+        known = self.index.triples
+        before = len(known)
+        new = list(filterfalse(known.__contains__, triples))
+        known.update(new)
+        return new if len(known) - before == len(new) else list(dict.fromkeys(new))
+
+    def _add(self, new: list[Triple], said: Says) -> None:
+        """Takes new triples for the next round."""
+        groups: dict[Term, list[Triple]] = {}
+        for triple in new:
+            group = groups.get(triple[1])
+            if group is None:
+                groups[triple[1]] = [triple]
+            else:
+                group.append(triple)
+        for predicate, triples in groups.items():
+            runs = self._fresh.setdefault(predicate, [])
+            if runs and runs[-1].said is said:
+                runs[-1].triples.extend(triples)
+            else:
+                runs.append(Run(triples, said))
+        self._young += len(new)
+        if self._young > _YOUNG:
+            gc.collect(0)
+            self._young = 0
 
     def _handler(self, work: Work) -> Asked:
         asked = self._written.get(work)
@@ -202,14 +244,17 @@ class BulkCloser:
             position = work.position
             assert position is not None
             if work.key is not None:
-                handler = keyed_handler(position, work.key, self.background, many=True)
+                settled = settle(position, work.key, self.background)
+                handler = keyed_handler(position, settled, self.background, many=True)
+                asked = Asked(position.rule.name, cast(ManyHandler, handler), *said(position, settled))
             else:
                 handler = routed_handler(position, self.background, many=True)
-            asked = self._written[work] = (position.rule.name, cast(ManyHandler, handler))
+                asked = Asked(position.rule.name, cast(ManyHandler, handler))
+            self._written[work] = asked
         return asked
 
     def _wake(self, positions: Iterable[Position]) -> None:
         for position in positions:
             if position not in self._general:
                 handler = general_handler(position, self.background, many=True)
-                self._general[position] = (position.rule.name, cast(ManyHandler, handler))
+                self._general[position] = Asked(position.rule.name, cast(ManyHandler, handler))

@@ -21,7 +21,7 @@ from itertools import chain, islice, repeat
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.knowledge.derivations import Alarm, Push
-from dotr.knowledge.handlers import Handler, general_handler, keyed_handler, routed_handler, schema_rows
+from dotr.knowledge.handlers import Handler, general_handler, keyed_handler, routed_handler, schema_rows, settle
 from dotr.knowledge.limits import LIMITS, LimitExceeded
 from dotr.knowledge.ordering import JoinItem
 from dotr.knowledge.positions import Position, Split, positions, split
@@ -291,7 +291,7 @@ class Closer:
         if position is None:
             return partial(self._wake, work.wakes)
         if work.key is not None:
-            return keyed_handler(position, work.key, self.background)
+            return keyed_handler(position, settle(position, work.key, self.background), self.background)
         return routed_handler(position, self.background)
 
     def _wake(

@@ -12,19 +12,24 @@ Cost: about 30 µs to write; compilation is shared by all handlers of one shape 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from dotr.knowledge.derivations import Alarm, Push, RuleWriter
 from dotr.knowledge.joins import Row, compile_join
 from dotr.knowledge.ordering import JoinItem, Side, ordered, variables
 from dotr.knowledge.positions import Position, split
 from dotr.knowledge.triples import HIDDEN, TripleIndex
-from dotr.model.algebra import Const, TriplePattern
+from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.datalog import Aggregate, Bind, DatalogRule
-from dotr.model.terms import Term, Variable
+from dotr.model.terms import Term, Variable, is_iri
 
 Handler: TypeAlias = Callable[[Term, Term, Term, TripleIndex, Push, "list[Handler]", "list[Alarm]"], None]
+Says: TypeAlias = frozenset[tuple[Term, Term]]
+"""What is concluded of a subject: predicates and objects."""
+
+NOTHING: Final[Says] = frozenset()
 
 _ARGUMENTS = ("s", "p", "o", "new", "push", "active", "alarms")
 _MANY = ("triples", "new", "push", "active", "alarms")
@@ -46,7 +51,6 @@ def general_handler(position: Position, index: TripleIndex, *, many: bool = Fals
 def routed_handler(position: Position, index: TripleIndex, *, many: bool = False) -> Handler:
     """A handler for triples that have the pattern's predicate and object, where those are constants.
 
-    >>> from dotr.model.algebra import Var
     >>> at, inside = (TriplePattern(Var("a"), Const("<at>"), Var("c")), TriplePattern(Var("c"), Const("<in>"), Var("b")))
     >>> rule = DatalogRule("r", (TriplePattern(Var("a"), Const("<in>"), Var("b")),), (at, inside))
     >>> index = TripleIndex([("<c>", "<in>", "<b>")])
@@ -59,27 +63,75 @@ def routed_handler(position: Position, index: TripleIndex, *, many: bool = False
     return _finish(writer, position.rule, position.others(), index)
 
 
-def keyed_handler(position: Position, key: Term, index: TripleIndex, *, many: bool = False) -> Handler:
-    """A handler for triples whose predicate (or class) is this one, with the background's schema built in."""
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What the background's schema settles for a key: the ways to satisfy it, as terms of the `names` that the rest of the rule needs; what
+    is left of the body for the triple and the instant."""
+
+    terms: Mapping[Variable, Term]
+    names: tuple[Variable, ...]
+    rows: tuple[Row, ...]
+    residue: tuple[JoinItem, ...]
+
+
+def settle(position: Position, key: Term, index: TripleIndex) -> Settled:
+    """What the schema says of one key of a wide position."""
     assert position.key is not None
     parts = split(position, index)
-    writer = _opened(position, index, many)
-    writer.know(position.key, key)
-    _match(writer, position.pattern, routed=True)
     heads = [name for head in position.rule.head for name in variables(head)]
     later = [name for item in (parts.residue if position.rule.head else position.rule.body) for name in _mentioned(item)]
-    settled = {name for item in parts.schema for name in _mentioned(item)} - {position.key}
-    needed = [name for name in dict.fromkeys([*heads, *later]) if name in settled]
-    rows = schema_rows(parts.schema, {position.key: key}, needed, index)
-    if len(rows) == 1:
-        for name, term in zip(needed, rows[0], strict=True):
-            assert term is not None
-            writer.know(name, term)
-        residue = parts.residue
+    found = {name for item in parts.schema for name in _mentioned(item)} - {position.key}
+    needed = tuple(name for name in dict.fromkeys([*heads, *later]) if name in found)
+    given = {position.key: key}
+    return Settled(given, needed, tuple(schema_rows(parts.schema, given, needed, index)), parts.residue)
+
+
+def keyed_handler(position: Position, settled: Settled, index: TripleIndex, *, many: bool = False) -> Handler:
+    """A handler for triples whose predicate (or class) is this one, with the background's schema built in."""
+    writer = _opened(position, index, many)
+    for name, term in settled.terms.items():
+        writer.know(name, term)
+    _match(writer, position.pattern, routed=True)
+    if len(settled.rows) == 1:
+        for name, known in zip(settled.names, settled.rows[0], strict=True):
+            assert known is not None
+            writer.know(name, known)
+        residue = settled.residue
     else:
-        residue = _test_early(writer, parts.residue, index)
-        writer.rows(needed, tuple(rows))
+        residue = _test_early(writer, settled.residue, index)
+        writer.rows(settled.names, settled.rows)
     return _finish(writer, position.rule, residue, index)
+
+
+def said(position: Position, settled: Settled) -> tuple[Says, bool]:
+    """What a handler for a key says of one end of every triple that it concludes from, as (predicate, object), and whether that end is the
+    triple's subject. Nothing, where it is not always the same.
+
+    >>> from dotr.model.terms import RDF_TYPE
+    >>> of, sub = TriplePattern(Var("x"), Const(RDF_TYPE), Var("c")), TriplePattern(Var("c"), Const("<sub>"), Var("d"))
+    >>> rule = DatalogRule("r", (TriplePattern(Var("x"), Const(RDF_TYPE), Var("d")),), (of, sub))
+    >>> position, index = Position(rule, of, 0, "c"), TripleIndex([("<A>", "<sub>", "<B>"), ("<A>", "<sub>", "<C>")])
+    >>> says, of_subject = said(position, settle(position, "<A>", index))
+    >>> sorted(object for _, object in says), of_subject
+    (['<B>', '<C>'], True)
+    """
+    subjects = {head.subject for head in position.rule.head}
+    subject = subjects.pop() if len(subjects) == 1 and not settled.residue else None
+    if (
+        subject == Var(position.key or "")
+        or subject not in (position.pattern.subject, position.pattern.object)
+        or isinstance(subject, Const)
+    ):
+        return NOTHING, False
+    says = set[tuple[Term, Term]]()
+    for row in settled.rows:
+        terms = {**settled.terms, **dict(zip(settled.names, row, strict=True))}
+        for head in position.rule.head:
+            predicate, object = (slot.term if isinstance(slot, Const) else terms.get(slot.name) for slot in (head.predicate, head.object))
+            if predicate is None or object is None or not is_iri(predicate):
+                return NOTHING, False
+            says.add((predicate, object))
+    return frozenset(says), subject == position.pattern.subject
 
 
 def _mentioned(item: JoinItem | object) -> tuple[Variable, ...]:

@@ -231,7 +231,6 @@ def _close(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> Clo
     index = closed.index
     for predicate, more in schema.of.items():
         index.of.setdefault(predicate, []).extend(more)
-    index.triples |= schema.triples
     return ClosedTriples(index.of, index.triples, tuple(sorted(found)), loaded, by_rule)
 
 
