@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.expressions import aggregate, evaluator
-from dotr.knowledge.joins import JoinWriter, Row, compile_join
+from dotr.knowledge.joins import JoinWriter, compile_join
+from dotr.knowledge.loops import Row
 from dotr.knowledge.ordering import Side, ordered, variables
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import AggregateCall, TriplePattern, Var

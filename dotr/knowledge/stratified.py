@@ -23,8 +23,8 @@ from typing import Final, NamedTuple, TypeAlias
 from dotr.knowledge.below import Model
 from dotr.knowledge.closure import Closer, Closure, Contradiction, Rules, contradictions
 from dotr.knowledge.derivations import Alarm, Derivation, Layer, Push, derivation, matched, support
-from dotr.knowledge.joins import Row
 from dotr.knowledge.limits import LIMITS, LimitExceeded
+from dotr.knowledge.loops import Row
 from dotr.knowledge.ordering import variables
 from dotr.knowledge.positions import Position
 from dotr.knowledge.strata import Key, key_of

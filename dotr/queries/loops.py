@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeAlias, assert_never
 
 from dotr.expressions import condition, evaluator
-from dotr.knowledge.joins import Count, JoinWriter
+from dotr.knowledge.joins import JoinWriter
 from dotr.knowledge.limits import Limits
+from dotr.knowledge.loops import Count
 from dotr.knowledge.ordering import Side, ordered
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, Slot, TriplePattern, Var

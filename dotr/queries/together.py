@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final, TypeAlias
 
-from dotr.knowledge.joins import Count, JoinWriter
+from dotr.knowledge.joins import JoinWriter
 from dotr.knowledge.limits import Limits
+from dotr.knowledge.loops import Count
 from dotr.knowledge.ordering import Step as JoinStep
 from dotr.knowledge.ordering import ordered, variables
 from dotr.knowledge.triples import TripleIndex
