@@ -9,29 +9,19 @@ parser costs.
 
 from __future__ import annotations
 
-from typing import Final, NoReturn, TypeAlias
+from typing import Final
 
 from dotr.diagnostics import Diagnostic, Refused, did_you_mean
-from dotr.languages.datalog.terms import TYPE, Reader, Unreadable
-from dotr.languages.datalog.tokens import Kind, Token, statements
+from dotr.languages.datalog.atoms import ATOMS, KEYWORDS, AtomReader
+from dotr.languages.datalog.terms import Unreadable
+from dotr.languages.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, Kind, Token, statements
 from dotr.languages.sparql import parse_expression
-from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Slot, TimeOf, TriplePattern, Var
+from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, TimeOf, TriplePattern, Var
 from dotr.model.datalog import Aggregate, Bind, BodyItem, DatalogRule, Not, Test
 from dotr.model.places import Document, Span
-from dotr.model.terms import Prefixes, Variable, is_iri, is_literal
+from dotr.model.terms import Prefixes, Variable
 
-_VARIABLE, _ARROW, _NAME, _MARK, _IRI, _WORD = (k.value for k in (Kind.VARIABLE, Kind.ARROW, Kind.NAME, Kind.MARK, Kind.IRI, Kind.WORD))
-
-_CLOSING: Final = {"(": ")", "[": "]"}
-_KEYWORDS: Final = ("FILTER", "BIND", "NOT", "PREFIX", "BASE", "AGGREGATE", "SKOLEM")
-_UNSUPPORTED: Final = {
-    "SKOLEM": ("K207", "SKOLEM is refused: rules make no new names", "A temporal rule's define template makes them (`dotr_id1`)."),
-}
 _FUNCTIONS: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX")
-_ATOMS: Final = "Atoms are :C(?x), :p(?x, ?y), :p[?x, ?y] and [?s, ?p, ?o]."
-
-Atom: TypeAlias = TriplePattern | None
-"""None: an atom that was readable but wrong (it has been reported)."""
 
 
 def parse_datalog(document: Document, prefixes: Prefixes) -> tuple[DatalogRule, ...]:
@@ -55,7 +45,7 @@ def parse_datalog(document: Document, prefixes: Prefixes) -> tuple[DatalogRule, 
     return tuple(rules)
 
 
-class _Parser(Reader):
+class _Parser(AtomReader):
     # --- statements ---
 
     def statement(self, tokens: list[Token], line: int) -> DatalogRule | None:
@@ -70,7 +60,7 @@ class _Parser(Reader):
         try:
             if text == ".":
                 return None
-            if (kind == _WORD and text.upper() in ("PREFIX", "BASE")) or kind == Kind.TAG:
+            if (kind == WORD and text.upper() in ("PREFIX", "BASE")) or kind == Kind.TAG:
                 self._declaration()
                 return None
             head, body = self._rule()
@@ -86,12 +76,12 @@ class _Parser(Reader):
         self._at = 1
         if word == "BASE":
             self._slots.clear()
-            self._base = self._resolved(self._expect(_IRI, "an IRI in angle brackets"))
+            self._base = self._resolved(self._expect(IRI, "an IRI in angle brackets"))
         elif word == "PREFIX":
-            name = self._expect(_NAME, "a prefix that ends in a colon")
+            name = self._expect(NAME, "a prefix that ends in a colon")
             if not name[1].endswith(":") or name[1].count(":") > 1:
                 self._fail("K201", f"expected a prefix that ends in a colon, found {name[1]}", name)
-            self._declare(name[1][:-1], self._resolved(self._expect(_IRI, "an IRI in angle brackets")))
+            self._declare(name[1][:-1], self._resolved(self._expect(IRI, "an IRI in angle brackets")))
         else:
             self._fail("K201", f"unexpected {self._tokens[0][1]}", self._tokens[0], "Declarations are @prefix and @base.")
         if self._tokens[self._at][1] not in ("", "."):
@@ -100,7 +90,7 @@ class _Parser(Reader):
     def _rule(self) -> tuple[tuple[TriplePattern, ...], tuple[BodyItem, ...]]:
         tokens = self._tokens
         head: list[TriplePattern] = []
-        if tokens[0][0] == _WORD and tokens[0][1].lower() == "false":
+        if tokens[0][0] == WORD and tokens[0][1].lower() == "false":
             self._at = 1
         else:
             while True:
@@ -111,7 +101,7 @@ class _Parser(Reader):
                     break
                 self._at += 1
         body: list[BodyItem] = []
-        if tokens[self._at][0] == _ARROW:
+        if tokens[self._at][0] == ARROW:
             self._at += 1
             if tokens[self._at][1] != ".":
                 while True:
@@ -128,7 +118,7 @@ class _Parser(Reader):
 
     def _item(self, body: list[BodyItem]) -> None:
         kind, text, _ = token = self._tokens[self._at]
-        if kind != _WORD or (text == "a" and self._tokens[self._at + 1][1] in ("(", "[")):
+        if kind != WORD or (text == "a" and self._tokens[self._at + 1][1] in ("(", "[")):
             atom = self._atom(head=False)
             if atom is not None:
                 body.append(atom)
@@ -145,24 +135,20 @@ class _Parser(Reader):
             case "SKOLEM":
                 self._fail(*self._unsupported(token))
             case upper:
-                self._fail("K201", f"unknown word {text}", token, did_you_mean(upper, _KEYWORDS) or _ATOMS)
-
-    def _unsupported(self, token: Token) -> tuple[str, str, Token, str]:
-        code, message, hint = _UNSUPPORTED[token[1].upper()]
-        return code, message, token, hint
+                self._fail("K201", f"unknown word {text}", token, did_you_mean(upper, KEYWORDS) or ATOMS)
 
     def _filter(self, body: list[BodyItem]) -> None:
         """`FILTER(…)`, or `FILTER regex(…)`: a function needs no parentheses around it."""
         self._at += 1
         kind, text, start = self._tokens[self._at]
-        if kind == _WORD and text.upper() in ("NOT", "EXISTS"):
+        if kind == WORD and text.upper() in ("NOT", "EXISTS"):
             self._fail(
                 "K209",
                 "EXISTS is no condition of a rule",
                 self._tokens[self._at],
                 "Write atoms, or NOT(atom, …), in the body itself.",
             )
-        call = kind in (_WORD, _NAME, _IRI)
+        call = kind in (WORD, NAME, IRI)
         if call:
             self._at += 1
         opened, closed = self._brackets()
@@ -175,7 +161,7 @@ class _Parser(Reader):
         self._at += 1
         opened, _ = self._brackets()
         word, variable = self._tokens[self._at - 3], self._tokens[self._at - 2]
-        if word[1].upper() != "AS" or variable[0] != _VARIABLE:
+        if word[1].upper() != "AS" or variable[0] != VARIABLE:
             self._fail("K201", "expected `AS ?variable` at the end of BIND", variable, "Write BIND(expression AS ?v).")
         expression = self._expression(opened[2] + 1, word[2])
         if expression is not None:
@@ -189,7 +175,7 @@ class _Parser(Reader):
         if tokens[self._at][1].upper() == "EXISTS":
             while True:
                 self._at += 1
-                quantified.append(self._expect(_VARIABLE, "a variable"))
+                quantified.append(self._expect(VARIABLE, "a variable"))
                 if tokens[self._at][1] != ",":
                     break
             if tokens[self._at][1].upper() != "IN":
@@ -200,7 +186,7 @@ class _Parser(Reader):
         while True:
             if several:
                 self._at += 1
-            if tokens[self._at][0] == _WORD and tokens[self._at][1] != "a":
+            if tokens[self._at][0] == WORD and tokens[self._at][1] != "a":
                 hint = "Move it to the body of a rule of its own, and write NOT of that rule's head."
                 self._fail("K207", f"{tokens[self._at][1].upper()} inside NOT: only atoms stand there", tokens[self._at], hint)
             atom = self._atom(head=False)
@@ -220,7 +206,7 @@ class _Parser(Reader):
         """`AGGREGATE(atom, … ON ?key … BIND COUNT(?v) AS ?n …)`; FILTER and BIND may stand among the atoms, and ON may be left out."""
         self._at += 1
         tokens = self._tokens
-        self._expect(_MARK, "`(`", "(")
+        self._expect(MARK, "`(`", "(")
         inner: list[TriplePattern | Test | Bind] = []
         while True:
             inner += self._aggregated_item()
@@ -230,7 +216,7 @@ class _Parser(Reader):
         keys: list[Variable] = []
         if tokens[self._at][1].upper() == "ON":
             self._at += 1
-            while tokens[self._at][0] == _VARIABLE or (keys and tokens[self._at][1] == ","):
+            while tokens[self._at][0] == VARIABLE or (keys and tokens[self._at][1] == ","):
                 if tokens[self._at][1] != ",":
                     keys.append(tokens[self._at][1][1:])
                 self._at += 1
@@ -239,7 +225,7 @@ class _Parser(Reader):
             results += self._aggregate_bind()
         if not results:
             self._unexpected("ON or BIND" if not keys else "BIND", "Write AGGREGATE(:p[?x, ?y] ON ?x BIND COUNT(?y) AS ?n).")
-        self._expect(_MARK, "`)`", ")")
+        self._expect(MARK, "`)`", ")")
         body.append(Aggregate(tuple(inner), tuple(dict.fromkeys(keys)), tuple(results)))
 
     def _aggregated_item(self) -> list[TriplePattern | Test | Bind]:
@@ -257,8 +243,8 @@ class _Parser(Reader):
         self._at += 1
         kind, text, _ = token = tokens[self._at]
         function = text.upper()
-        if kind != _WORD or function not in _FUNCTIONS:
-            hint = did_you_mean(function, _FUNCTIONS) if kind == _WORD else ""
+        if kind != WORD or function not in _FUNCTIONS:
+            hint = did_you_mean(function, _FUNCTIONS) if kind == WORD else ""
             self._fail("K201", f"expected an aggregate, found {text}", token, hint or f"They are {', '.join(_FUNCTIONS)}.")
         self._at += 1
         begin = self._at + 1
@@ -275,7 +261,7 @@ class _Parser(Reader):
         if tokens[self._at][1].upper() != "AS":
             self._unexpected("`AS ?variable`", "Write BIND COUNT(?y) AS ?n.")
         self._at += 1
-        variable = self._expect(_VARIABLE, "a variable")[1][1:]
+        variable = self._expect(VARIABLE, "a variable")[1][1:]
         whole = tokens[begin + distinct][1] == "*" and begin + distinct + 2 == end
         return [(variable, AggregateCall(function, distinct, argument))] if whole or argument is not None else []
 
@@ -295,11 +281,11 @@ class _Parser(Reader):
 
     def _brackets(self) -> tuple[Token, Token]:
         """The parenthesis here and its partner; goes on behind it."""
-        opened = self._expect(_MARK, "`(`", "(")
+        opened = self._expect(MARK, "`(`", "(")
         depth = 1
         while depth:
             kind, text, _ = token = self._tokens[self._at]
-            if text == "" or (kind == _MARK and text == "." and self._at == len(self._tokens) - 2):
+            if text == "" or (kind == MARK and text == "." and self._at == len(self._tokens) - 2):
                 self._fail("K208", "( is never closed", opened, "Add the ) that belongs to it.")
             if kind == Kind.QUOTE:
                 self._unclosed_string(token)
@@ -317,97 +303,6 @@ class _Parser(Reader):
         for wrong, hint in _not_of_rules(expression):
             self.problems.append(Diagnostic("K209", f"{wrong} in a Datalog rule", span, hint))
         return expression
-
-    # --- atoms ---
-
-    def _atom(self, *, head: bool) -> Atom:
-        tokens, at = self._tokens, self._at
-        kind, text, _ = token = tokens[at]
-        if text == "[":
-            slots = self._arguments("]")
-            if len(slots) != 3:
-                self._note("K203", f"[…] with {len(slots)} terms", token, "A triple is [?subject, ?predicate, ?object].", self._behind())
-                return None
-            subject, predicate, object_ = slots
-            place = tokens[at + 1]
-            predicate_place = self._nth(at + 1, 1)
-        elif kind in (_NAME, _IRI) or (kind == _WORD and text == "a"):
-            self._at += 1
-            opened = tokens[at + 1][1]
-            if opened not in _CLOSING:
-                self._unexpected("`(` or `[`", _ATOMS if tokens[at + 1][1] != ":-" else f"Write {text}(?x).")
-            slots = self._arguments(_CLOSING[opened])
-            name = self._slot(token)
-            place, predicate_place = tokens[at + 2], token
-            if len(slots) == 1:
-                subject, predicate, object_ = slots[0], TYPE, name
-            elif len(slots) == 2:
-                subject, predicate, object_ = slots[0], name, slots[1]
-            else:
-                self._note("K203", f"{text} with {len(slots)} arguments", token, _ATOMS, self._behind())
-                return None
-        else:
-            self._no_atom(token, head=head)
-        if type(predicate) is Const and not is_iri(predicate.term):
-            self._note("K204", f"{predicate.term} cannot be a predicate", predicate_place, "A predicate is an IRI or a variable.")
-            return None
-        if type(subject) is Const and is_literal(subject.term):
-            self._note("K204", "a literal cannot be a subject", place, "Did you mean the subject and the object the other way round?")
-            return None
-        return TriplePattern(subject, predicate, object_)
-
-    def _arguments(self, closing: str) -> list[Slot]:
-        """The terms between the bracket here and `closing`; goes on behind it."""
-        tokens, slots = self._tokens, list[Slot]()
-        known = self._slots
-        at = self._at + 1
-        while True:
-            token = tokens[at]
-            slot = known.get(token[1])
-            if slot is None:
-                self._at = at
-                slot = self._slot(token)
-                at = self._at
-            slots.append(slot)
-            text = tokens[at + 1][1]
-            at += 2
-            if text == ",":
-                continue
-            if text == closing:
-                self._at = at
-                return slots
-            self._at = at - 1
-            hint = "Terms are separated by commas." if tokens[self._at][0] not in (_MARK, Kind.OPERATOR, _ARROW) else ""
-            self._unexpected(f"`,` or `{closing}`", hint)
-
-    # --- problems ---
-
-    def _no_atom(self, token: Token, *, head: bool) -> NoReturn:
-        kind, text, _ = token
-        if kind == _VARIABLE:
-            followed = self._tokens[self._at + 1]
-            if followed[0] == Kind.OPERATOR and followed[1]:
-                self._fail("K201", f"{text} {followed[1]} … is no atom", token, f"Write FILTER({text} {followed[1]} …).")
-            self._fail("K201", f"{text} cannot be a class or a predicate here", token, f"Write [?x, {text}, ?y], or [?x, a, {text}].")
-        if kind == _WORD and head and text.upper() in ("FILTER", "BIND", "NOT", "AGGREGATE"):
-            self._fail("K201", f"{text.upper()} in a head", token, "Conditions stand behind `:-`.")
-        if kind == _WORD and text.upper() in _UNSUPPORTED:
-            self._fail(*self._unsupported(token))
-        if kind == _WORD:
-            self._fail("K201", f"unknown word {text}", token, did_you_mean(text.upper(), _KEYWORDS) or f"Names need a prefix: :{text}.")
-        self._unexpected("an atom", _ATOMS)
-
-    def _behind(self) -> int:
-        """The offset behind the last token that was read."""
-        _, text, start = self._tokens[self._at - 1]
-        return start + len(text)
-
-    def _nth(self, at: int, commas: int) -> Token:
-        """The token behind so many commas."""
-        while commas:
-            commas -= self._tokens[at][1] == ","
-            at += 1
-        return self._tokens[at]
 
 
 def _not_of_rules(expression: Expression) -> list[tuple[str, str]]:

@@ -38,6 +38,9 @@ class Kind(IntEnum):
     OPERATOR = 12
 
 
+VARIABLE, ARROW, NAME, MARK, IRI, WORD = (k.value for k in (Kind.VARIABLE, Kind.ARROW, Kind.NAME, Kind.MARK, Kind.IRI, Kind.WORD))
+"""The kinds that nearly all tokens are of, as numbers: these are compared faster."""
+
 _LOCAL_ESCAPE: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
 _ESCAPE: Final = r"\\(?:[tbnrf\\\"']|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})"
 _TOKEN: Final = re.compile(
@@ -65,14 +68,13 @@ def statements(text: str) -> Iterator[list[Token]]:
     """The statements in order, each with the dot that ends it (the last may have none)."""
     current: list[Token] = []
     depth = 0
-    mark = Kind.MARK.value
     for found in _TOKEN.finditer(text):
         kind = found.lastindex
         if kind is None:
             break
         word = found[kind]
         current.append((kind, word, found.start(kind)))
-        if kind == mark:
+        if kind == MARK:
             if word in "([":
                 depth += 1
             elif word in ")]":
