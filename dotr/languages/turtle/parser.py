@@ -1,27 +1,21 @@
 """Turtle with variables, fresh names or CSV cells, read into a `Template` (W3C Turtle 1.1; language.md, interface.md).
 
-Idea: recursive descent over the document itself, so that every error has its exact place; IRIs are judged by pyoxigraph. A syntax error
-ends the reading, unknown prefixes and misplaced holes are collected. Invariant: a triple is stated when its object begins, so the
-template's order is the order of the text, a node before what is said of it in brackets.
+Idea: recursive descent over the document itself, so that every error has its exact place; terms are read in `terms.py`. A syntax error ends
+the reading, unknown prefixes and misplaced holes are collected. Invariant: a triple is stated when its object begins, so the template's
+order is the order of the text, a node before what is said of it in brackets.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Final, NoReturn
 
-from pyoxigraph import NamedNode, RdfFormat, parse
-
-from dotr.diagnostics import Diagnostic, Refused, did_you_mean
+from dotr.diagnostics import Refused
 from dotr.languages.turtle import tokens
-from dotr.model.algebra import Const, Var
+from dotr.languages.turtle.terms import TermReader, Unreadable
+from dotr.model.algebra import Const
 from dotr.model.places import Span
-from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot, TemplateTriple
-from dotr.model.terms import RDF, RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, WELL_KNOWN, XSD, Prefixes, iri, is_iri, literal, unescaped
-
-_FRESH: Final = "dotr_id"
-_BRACE: Final = "Write \\u007B for a brace that is text."
+from dotr.model.templates import Blank, Cell, CellLiteral, Template, TemplateSlot, TemplateTriple
+from dotr.model.terms import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, Prefixes, is_iri
 
 
 def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False) -> Template:
@@ -39,65 +33,22 @@ def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False) -> Te
     return _Parser(span, prefixes, cells).template()
 
 
-class _Parser:
+class _Parser(TermReader):
     def __init__(self, span: Span, prefixes: Prefixes, cells: bool) -> None:
-        self._span = span
-        self._text = span.document.text
-        self._end = span.end
-        self._at = span.start
-        self._prefixes = dict(prefixes)
-        self._cells = cells
-        self._base = ""
-        self._labels: dict[str, Blank] = {}
+        super().__init__(span, prefixes, cells)
         self._anonymous = 0
         self._triples: dict[TemplateTriple, None] = {}
-        self._problems: list[Diagnostic] = []
 
     def template(self) -> Template:
         try:
             self._document()
-        except _SyntaxError:
+        except Unreadable:
             pass
         except RecursionError:
             self._problem("T101", "brackets nested too deeply", self._span.start, self._end)
         if self._problems:
             raise Refused(self._problems)
         return Template(tuple(self._triples))
-
-    # --- problems ---
-
-    def _problem(self, code: str, message: str, start: int, end: int, hint: str = "") -> None:
-        self._problems.append(Diagnostic(code, message, Span(self._span.document, start, max(start, end)), hint))
-
-    def _fail(self, code: str, message: str, start: int, end: int, hint: str = "") -> NoReturn:
-        self._problem(code, message, start, end, hint)
-        raise _SyntaxError
-
-    def _expected(self, what: str, hint: str = "") -> NoReturn:
-        if self._at >= self._end:
-            self._fail("T101", f"expected {what}, but the template ends here", self._end, self._end, hint)
-        found = _FOUND.match(self._text, self._at, self._end)
-        end = found.end() if found else self._at + 1
-        self._fail("T101", f"expected {what}, found {self._text[self._at : end]}", self._at, end, hint)
-
-    # --- text ---
-
-    def _space(self) -> str:
-        """Skips white space and comments; the next character, or an empty string at the end."""
-        found = tokens.SPACE.match(self._text, self._at, self._end)
-        assert found is not None
-        self._at = found.end()
-        return self._text[self._at] if self._at < self._end else ""
-
-    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        found = pattern.match(self._text, self._at, self._end)
-        if found is not None:
-            self._at = found.end()
-        return found
-
-    def _word(self) -> str:
-        found = tokens.WORD.match(self._text, self._at, self._end)
-        return found[0] if found else ""
 
     # --- statements ---
 
@@ -242,197 +193,6 @@ class _Parser:
         self._at += 1
         link(Const(RDF_NIL))
         return head or Const(RDF_NIL)
-
-    def _node(self, what: str) -> TemplateSlot:
-        start = self._at
-        character = self._text[start] if start < self._end else ""
-        if character == "<":
-            return self._iri_reference()
-        if character in ("?", "$"):
-            return self._variable()
-        if character == "{":
-            return self._cell()
-        if character in ('"', "'"):
-            return self._quoted()
-        if found := self._take(tokens.BLANK):
-            return self._labels.setdefault(found[1], Blank(found[1]))
-        if (found := tokens.NUMBER.match(self._text, start, self._end)) is not None:
-            self._at = found.end()
-            return Const(literal(found[0], XSD + str(found.lastgroup)))
-        if (named := self._prefixed()) is not None:
-            return named
-        word = self._word()
-        if word in ("true", "false"):
-            self._at += len(word)
-            return Const(literal(word, XSD + "boolean"))
-        if not word.startswith(_FRESH):
-            hint = f"A name needs its prefix: :{word}; a variable its question mark: ?{word}; text its quotes." if word else ""
-            self._expected(what, "`a` stands for rdf:type as a predicate only." if word == "a" else hint)
-        self._at += len(word)
-        if self._cells:
-            self._problem("T105", f"{word} in a map", start, self._at, "A row has no fresh IRIs: write [] or an IRI with a cell in it.")
-        return Fresh(word)
-
-    def _variable(self) -> TemplateSlot:
-        start = self._at
-        found = self._take(tokens.VARIABLE)
-        if found is None:
-            self._expected("a variable's name after its question mark")
-        if self._cells:
-            self._problem("T105", f"variable {found[0]} in a map", start, self._at, f"A column of the file is written {{{found[1]}}}.")
-        return Var(found[1])
-
-    def _cell(self) -> TemplateSlot:
-        start = self._at
-        found = self._take(tokens.CELL)
-        if found is None:
-            self._expected("a column's name in braces")
-        self._no_cell(start, self._at)
-        return Cell(found[1])
-
-    def _no_cell(self, start: int, end: int) -> None:
-        if not self._cells:
-            name = self._text[start:end].strip("{}")
-            self._problem("T105", "cells belong to the map of a CSV input", start, end, f"In define, a variable is written ?{name}.")
-
-    # --- IRIs ---
-
-    def _iri_reference(self) -> TemplateSlot:
-        start = self._at
-        found = self._take(tokens.IRI)
-        if found is None:
-            self._expected("an IRI in angle brackets", "An IRI has no spaces, quotes or braces in it (write %20 for a space).")
-        return self._iri(self._parts(found[1], start + 1, self._code_points), start, relative=True)
-
-    def _prefixed(self) -> TemplateSlot | None:
-        start = self._at
-        found = self._take(tokens.PREFIX)
-        if found is None:
-            return None
-        middle = self._at
-        local = self._take(tokens.LOCAL)
-        assert local is not None
-        namespace = self._prefixes.get(found[1])
-        if namespace is None:
-            hint = did_you_mean(found[1], sorted(self._prefixes))
-            known = WELL_KNOWN.get(found[1], "http://example.org/#")
-            hint = f"{hint} Or declare" if hint else "Declare"
-            self._problem("T103", f"unknown prefix {found[1]}:", start, middle, f"{hint} it: PREFIX {found[1]}: <{known}>")
-            return Const(iri("urn:unknown"))
-        parts = self._parts(local[0], middle, lambda text, at: tokens.NAME_ESCAPE.sub(r"\1", text))
-        return self._iri((namespace, *parts), start, relative=False)
-
-    def _parts(self, text: str, at: int, read: Callable[[str, int], str]) -> tuple[str | Cell, ...]:
-        """Text and cells in turn, the text read by `read` from its place."""
-        if "{" not in text:
-            return (read(text, at),)
-        parts: list[str | Cell] = []
-        done = 0
-        for found in tokens.CELL.finditer(text):
-            self._no_cell(at + found.start(), at + found.end())
-            parts += [read(text[done : found.start()], at + done), Cell(found[1])]
-            done = found.end()
-        parts.append(read(text[done:], at + done))
-        return tuple(part for part in parts if part)
-
-    def _iri(self, parts: tuple[str | Cell, ...], start: int, *, relative: bool) -> TemplateSlot:
-        sample = "".join(part if isinstance(part, str) else "0" for part in parts)
-        try:
-            if isinstance(parts[0] if parts else "", Cell):
-                raise ValueError("an IRI cannot start with a cell: what a cell holds is percent-encoded")
-            NamedNode(sample)
-        except ValueError as error:
-            if relative and self._base and all(isinstance(part, str) for part in parts):
-                return self._resolved(sample, start)
-            hint = "Write the whole IRI: there is no base to resolve it against." if relative and not _SCHEME.match(sample) else ""
-            self._problem("T104", f"not an absolute IRI: {_lower(error)}", start, self._at, hint)
-        if any(isinstance(part, Cell) for part in parts):
-            return CellIri(_joined(parts))
-        return Const(iri(sample))
-
-    def _resolved(self, reference: str, start: int) -> TemplateSlot:
-        try:
-            (quad,) = parse(f"<{reference}> <a:a> <a:a> .", RdfFormat.TURTLE, base_iri=self._base)
-            return Const(str(quad.subject))
-        except (SyntaxError, ValueError) as error:
-            self._problem("T104", f"not an IRI: {_lower(error)}", start, self._at)
-            return Const(iri("urn:unknown"))
-
-    # --- literals ---
-
-    def _quoted(self) -> TemplateSlot:
-        start = self._at
-        found = self._take(tokens.STRING)
-        if found is None:
-            self._fail("T102", "this text is never closed", start, start + 1, 'Text over several lines stands in """three quotes""".')
-        group = str(found.lastgroup)
-        body, at = found[group], found.start(group)
-        parts: tuple[str | Cell, ...] = (self._code_points(body, at),)
-        if self._cells and "{" in body:
-            parts = _joined(self._parts(body, at, self._quoted_text))
-        datatype, language = XSD + "string", ""
-        if self._text.startswith("^^", self._at, self._end):
-            self._at += 2
-            self._space()
-            datatype = self._datatype()
-        elif tag := self._take(tokens.LANGUAGE):
-            datatype, language = RDF + "langString", tag[1].lower()
-        if any(isinstance(part, Cell) for part in parts):
-            return CellLiteral(parts, datatype, language)
-        return Const(literal("".join(part for part in parts if isinstance(part, str)), datatype, language))
-
-    def _datatype(self) -> str:
-        start = self._at
-        slot = self._iri_reference() if self._text.startswith("<", start, self._end) else self._prefixed()
-        if slot is None:
-            self._expected("a datatype after ^^")
-        if not isinstance(slot, Const):
-            self._problem("T105", "a datatype with a cell in it", start, self._at, "Only the text may have cells.")
-            return XSD + "string"
-        datatype = slot.term[1:-1]
-        if datatype == RDF + "langString":
-            self._problem("T106", "rdf:langString needs a language", start, self._at, 'Write the language instead: "text"@en.')
-        return datatype
-
-    def _quoted_text(self, text: str, at: int) -> str:
-        if (brace := text.find("{")) >= 0:
-            self._problem("T105", "a brace that opens no cell", at + brace, at + brace + 1, _BRACE)
-        return self._code_points(text, at)
-
-    def _code_points(self, text: str, at: int) -> str:
-        """The text with its escapes read."""
-        if "\\" not in text:
-            return text
-        for found in tokens.ESCAPE.finditer(text):
-            code = int(found["u"] or found["U"] or "0", 16)
-            if found[0] == "\\" or 0xD800 <= code <= 0xDFFF or code > 0x10FFFF:
-                end = at + found.end() + (found[0] == "\\")
-                self._fail("T102", "not an escape of Turtle", at + found.start(), end, "Write \\\\ for a backslash.")
-        return unescaped(text)
-
-
-class _SyntaxError(Exception):
-    """Reading cannot go on; the problem is noted."""
-
-
-_FOUND: Final = re.compile(r"[^\s.;,\[\](){}\"']+|\S")
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-
-
-def _lower(error: Exception) -> str:
-    text = str(error)
-    return text[:1].lower() + text[1:]
-
-
-def _joined(parts: tuple[str | Cell, ...]) -> tuple[str | Cell, ...]:
-    """The parts with neighbouring texts made one and empty ones left out."""
-    joined: list[str | Cell] = []
-    for part in parts:
-        if isinstance(part, str) and joined and isinstance(joined[-1], str):
-            joined[-1] += part
-        elif part:
-            joined.append(part)
-    return tuple(joined)
 
 
 def _is_literal(slot: TemplateSlot) -> bool:
