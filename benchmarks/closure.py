@@ -7,7 +7,9 @@ A timing is the best of several rounds, after the first instants, which write th
 
 from __future__ import annotations
 
+import gc
 import sys
+import tracemalloc
 from collections.abc import Sequence
 from time import process_time
 
@@ -93,6 +95,43 @@ def timed(name: str, triples: Sequence[Triple], rules: Sequence[DatalogRule]) ->
     return knowledge
 
 
+def idle_rules(four: Sequence[Sequence[Triple]], count: int = 100_000) -> None:
+    """Rules that no triple asks for: what it takes to read and to compile them, what they keep in memory, what instants notice of them."""
+    rules = [*rule_set(Entailment.RDFS), *datalog(RULES)]
+    text = "\n".join(f":p{n}(?a, ?b) :- :q{n}(?a, ?c), :r{n}(?c, ?b) ." for n in range(count // 5))
+    text += "\n" + "\n".join(f":D{n}(?a) :- :C{n}(?a) ." for n in range(count - count // 5))
+    one = Knowledge.load(building(50), [*rules, *datalog(":D(?a) :- :C(?a) .")])
+    start = process_time()
+    idle = datalog(text)
+    read = process_time()
+    many = Knowledge.load(building(50), [*rules, *idle])
+    compiled = process_time()
+    sys.stdout.write(f"{count:,} idle rules: read in {(read - start) / count * 1e6:.1f} µs a rule, ")
+    sys.stdout.write(f"compiled in {(compiled - read) / count * 1e6:.1f} µs a rule\n")
+    best = [float("inf"), float("inf")]
+    for _ in range(8):
+        for number, knowledge in enumerate((one, many)):
+            best[number] = min(best[number], measure(knowledge, four)[0])
+    sys.stdout.write(
+        f"{'4 triples beside 1 idle rule, and beside so many':<70} {best[0]:8.2f} µs {best[1]:8.2f} µs, x {best[1] / best[0]:.2f}\n"
+    )
+    start = process_time()
+    for n in range(2000):
+        many.close([(term("a"), term(f"q{n}"), term("b"))])
+    sys.stdout.write(f"{'a rule at its first use':<70} {(process_time() - start) / 2000 * 1e6:8.2f} µs\n")
+    del many, idle
+    gc.collect()
+    tracemalloc.start()
+    held = Knowledge.load(building(50), [*rules, *datalog(text)])
+    gc.collect()
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    sys.stdout.write(
+        f"{'memory of an idle rule; at most while they are compiled':<70} {kept / count / 1024:8.2f} KB {peak / count / 1024:8.2f} KB\n"
+    )
+    del held
+
+
 def main() -> None:
     rdfs, owl = list(rule_set(Entailment.RDFS)), list(rule_set(Entailment.OWL2RL))
     rules = datalog(RULES)
@@ -110,14 +149,7 @@ def main() -> None:
     things += [(term(f"r{n}"), term("is_from_sensor"), term(f"s{n}")) for n in range(50_000)]
     timed("closing 100k instance triples under RDFS", [*building(50), *things], rdfs)
     timed("closing 100k instance triples under OWL 2 RL", [*building(50), *things], owl)
-    idle = datalog("\n".join(f":p{n}(?a, ?b) :- :q{n}(?a, ?c), :r{n}(?c, ?b) ." for n in range(20_000)))
-    idle += datalog("\n".join(f":D{n}(?a) :- :C{n}(?a) ." for n in range(80_000)))
-    many = timed("loading 100k idle rules", building(50), [*rdfs, *rules, *idle])
-    report("4 triples beside 100k idle rules", many, four)
-    start = process_time()
-    for n in range(2000):
-        many.close([(term("a"), term(f"q{n}"), term("b"))])
-    sys.stdout.write(f"{'a rule at its first use':<70} {(process_time() - start) / 2000 * 1e6:8.2f} µs\n")
+    idle_rules(four)
 
 
 if __name__ == "__main__":

@@ -51,9 +51,9 @@ class Equality:
         True
         """
         tables = frozenset(rule_set(Entailment.OWL2RL))
-        if not tables.issubset(rules):
+        if not tables.issubset(rule for rule in rules if rule.of_rule_set):
             return None
-        own = [rule for rule in rules if rule not in tables]
+        own = [rule for rule in rules if not (rule.of_rule_set and rule in tables)]
         if not all(map(_is_blind, own)):
             return None
         kept = [_of_one_name(rule) if rule in tables else rule for rule in rules if rule not in tables or rule.name not in _REPLACED]

@@ -39,6 +39,8 @@ def variables(item: JoinItem | Expression) -> tuple[Variable, ...]:
     >>> variables(Call(">", (Var("b"), Call("+", (Var("a"), Var("b"))))))
     ('b', 'a')
     """
+    if isinstance(item, TriplePattern):
+        return tuple(dict.fromkeys([slot.name for slot in (item.subject, item.predicate, item.object) if isinstance(slot, Var)]))
     found: dict[Variable, None] = {}
     _collect(item, found)
     return tuple(found)

@@ -52,13 +52,10 @@ def positions(rule: DatalogRule, stratum: int = 0) -> list[Position]:
 
 
 def _key(pattern: TriplePattern) -> Variable | None:
-    match pattern:
-        case TriplePattern(_, Var(name), _):
-            return name
-        case TriplePattern(_, Const(predicate), Var(name)) if predicate == RDF_TYPE:
-            return name
-        case _:
-            return None
+    predicate, object = pattern.predicate, pattern.object
+    if isinstance(predicate, Var):
+        return predicate.name
+    return object.name if isinstance(object, Var) and predicate.term == RDF_TYPE else None
 
 
 def split(position: Position, background: TripleIndex) -> Split:
