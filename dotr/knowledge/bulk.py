@@ -179,12 +179,7 @@ class BulkCloser:
             if works is None:
                 continue
             if not by_object and any(object is not None for object in works):
-                for triple in triples:
-                    group = by_object.get(triple[2])
-                    if group is None:
-                        by_object[triple[2]] = [triple]
-                    else:
-                        group.append(triple)
+                by_object = cast("dict[Term | None, list[Triple]]", _grouped(triples, 2))
             few, many = (works, by_object) if len(works) <= len(by_object) else (by_object, works)
             objects = [object for object in few if object in many]
             for object in [None, *objects] if None in works else objects:
@@ -220,14 +215,7 @@ class BulkCloser:
 
     def _add(self, new: list[Triple], said: Says) -> None:
         """Takes new triples for the next round."""
-        groups: dict[Term, list[Triple]] = {}
-        for triple in new:
-            group = groups.get(triple[1])
-            if group is None:
-                groups[triple[1]] = [triple]
-            else:
-                group.append(triple)
-        for predicate, triples in groups.items():
+        for predicate, triples in _grouped(new, 1).items():
             runs = self._fresh.setdefault(predicate, [])
             if runs and runs[-1].said is said:
                 runs[-1].triples.extend(triples)
@@ -258,3 +246,15 @@ class BulkCloser:
             if position not in self._general:
                 handler = general_handler(position, self.background, many=True)
                 self._general[position] = Asked(position.rule.name, cast(ManyHandler, handler))
+
+
+def _grouped(triples: Iterable[Triple], place: int) -> dict[Term, list[Triple]]:
+    """Triples by their predicate (1) or object (2)."""
+    groups: dict[Term, list[Triple]] = {}
+    for triple in triples:
+        group = groups.get(triple[place])
+        if group is None:
+            groups[triple[place]] = [triple]
+        else:
+            group.append(triple)
+    return groups
