@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import argparse
 import random
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from pyoxigraph import Quad, QuerySolutions, RdfFormat, Store, parse
 
@@ -20,6 +22,7 @@ from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.stage_one import StageOne
 from dotr.knowledge.knowledge import Knowledge
+from dotr.knowledge.loading import load_graphs
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
 from dotr.model.stream import Instant
@@ -47,6 +50,14 @@ def background(size: int, queries: int) -> str:
     lines += [f":sensor{s} :leads{k} :room{random_.randrange(rooms)} ." for k in range(queries) for s in range(0, SENSORS, 4)]
     lines += [f":room{n % rooms} :attribute{n // rooms % queries} :value{n} ." for n in range(max(0, size - len(lines)))]
     return f"@prefix : <{PREFIX}> .\n" + "\n".join(lines)
+
+
+def loaded(turtle: str) -> list[Triple]:
+    """The triples of the background, read from a file as a program's are: a term is one text, wherever it stands."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "background.ttl")
+        path.write_text(turtle, encoding="utf-8")
+        return load_graphs([path])
 
 
 def instants(number: int, queries: int) -> list[str]:
@@ -104,7 +115,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     turtle = background(options.background, options.queries)
-    triples = read_graph(turtle, {})
+    triples = loaded(turtle)
     stream = instants(options.instants, options.queries)
     for name, query in PROGRAMS.items():
         texts = [query(k) for k in range(options.queries)]

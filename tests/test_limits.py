@@ -132,7 +132,7 @@ def test_queries_together_may_cost_more_than_one_may() -> None:
     stage = StageOne(Knowledge.load((), ()), [FactSource(select, ("x", "y"), ("x", "y")) for select in selects], limits=limits)
     (unit,) = units(stage.plans, TripleIndex(), limits)
     with pytest.raises(LimitExceeded):
-        unit.answers(TripleIndex(), crossed(20))
+        unit.answers(TripleIndex(), crossed(20), {})
     asked = stage.facts(Instant(0, tuple(crossed(20))))
     assert {stream: len(rows) for stream, rows in asked.facts.items()} == dict.fromkeys(range(4), 400)
     asked = stage.facts(Instant(0, tuple(crossed(60))))

@@ -7,9 +7,9 @@ and however many queries wait for something else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from dotr.knowledge.clashes import NO_CLASHES, Clash, clashes
 from dotr.knowledge.closure import Closure
@@ -26,6 +26,7 @@ from dotr.patterns.ties import Values, in_tie_order
 from dotr.queries import Plan, Unit, plan, units
 from dotr.queries.loops import Row
 from dotr.queries.plan import Static, found_now
+from dotr.queries.together import Found
 
 
 class Asked(NamedTuple):
@@ -88,8 +89,15 @@ class StageOne:
                 self.plans.append(plan(source.query, knowledge.background, static, limits))
                 self._streams.append([])
             self._streams[number].append((stream, source.attributes))
-        self._statics = [number for number, each in enumerate(self.plans) if each.static and each.deltas is not None]
-        self._mixed = {number for number, each in enumerate(self.plans) if each.static or each.select.distinct}
+        self._first = [fed[0][0] for fed in self._streams]
+        self._names = [source.attributes for source in streams]
+        self._plan_of = {stream: number for number, fed in enumerate(self._streams) for stream, _ in fed}
+        together = [number for number, each in enumerate(self.plans) if each.deltas is not None]
+        self._statics = [number for number in together if self.plans[number].static]
+        self._whole = {
+            self._first[number]: number for number in together if self.plans[number].static or self.plans[number].select.distinct
+        }
+        self._copied = {self._first[number]: self._streams[number] for number in together if len(self._streams[number]) > 1}
         self._always: list[int] = []
         self._by_predicate: dict[Term, list[int]] = {}
         for number, each in enumerate(self.plans):
@@ -102,7 +110,7 @@ class StageOne:
                     self._by_predicate.setdefault(predicate, []).append(number)
         self._units_always: list[Unit] = []
         self._units: dict[Term, list[Unit]] = {}
-        for unit in units(self.plans, knowledge.background, limits):
+        for unit in units(self.plans, knowledge.background, limits, self._first):
             (self._units_always if unit.trigger is None else self._units.setdefault(unit.trigger, [])).append(unit)
 
     @property
@@ -132,37 +140,46 @@ class StageOne:
             return Asked(self._amended(closure, closure.removed, failed), clashing, failed=failed)
         new = closure.new
         apart: set[int] = set()
-        rows: dict[int, list[Row]] = {number: [] for number in self._statics}
+        found: Found = {}
         waiting = self._units
         for predicate in new.by_subject:
             due = waiting.get(predicate)
             if due is not None:
-                self._ask(due, new, rows, apart)
+                self._ask(due, new, found, apart)
         if self._units_always:
-            self._ask(self._units_always, new, rows, apart)
-        facts: dict[int, Sequence[Values]] = {}
-        plans, streams, mixed = self.plans, self._streams, self._mixed
-        for number in apart:
-            rows.pop(number, None)
-        for number, found in rows.items():
-            answers = plans[number].whole(found) if number in mixed else found
-            if len(answers) > 1:
-                self._check(number, answers)
-                for stream, names in streams[number]:
-                    facts[stream] = in_tie_order(names, answers)
-            else:
-                for stream, _ in streams[number]:
-                    facts[stream] = answers
+            self._ask(self._units_always, new, found, apart)
+        facts: dict[int, Sequence[Values]] = self._finished(found, apart)
         for number in [*self._due(new), *sorted(apart)] if apart else self._due(new):
             try:
-                answers = plans[number].answers(new)
+                answers = self.plans[number].answers(new)
             except Exception:
-                answers = self._again(number, partial(plans[number].answers, new), failed)
+                answers = self._again(number, partial(self.plans[number].answers, new), failed)
             if answers:
                 self._check(number, answers)
-                for stream, names in streams[number]:
+                for stream, names in self._streams[number]:
                     facts[stream] = in_tie_order(names, answers)
         return Asked(facts, clashing, failed=failed)
+
+    def _finished(self, found: Found, apart: Collection[int]) -> dict[int, Sequence[Values]]:
+        """The facts of what the units have found, each plan's under its first stream; of those plans that are to be asked apart, none."""
+        for number in self._statics:
+            found.setdefault(self._first[number], [])
+        for number in apart:
+            found.pop(self._first[number], None)
+        facts = cast(dict[int, Sequence[Values]], found)
+        if self._whole:
+            for stream in self._whole.keys() & found.keys():
+                found[stream] = self.plans[self._whole[stream]].whole(found[stream])
+        if self._copied:
+            for first in self._copied.keys() & found.keys():
+                for stream, _ in self._copied[first]:
+                    facts[stream] = found[first]
+        for stream, rows in found.items():
+            if len(rows) > 1:
+                number = self._plan_of[stream]
+                self._check(number, rows)
+                facts[stream] = in_tie_order(self._names[stream], rows)
+        return facts
 
     def _check(self, number: int, answers: Sequence[Row]) -> None:
         if len(answers) > self.limits.rows:
@@ -193,18 +210,17 @@ class StageOne:
             failed.append((tuple(stream for stream, _ in self._streams[number]), described(error)))
             return []
 
-    def _ask(self, due: Sequence[Unit], new: TripleIndex, rows: dict[int, list[Row]], apart: set[int]) -> None:
-        """Add what the units find to the rows of their plans; the plans of a unit that fails are to be asked apart from each other."""
+    def _ask(self, due: Sequence[Unit], new: TripleIndex, found: Found, apart: set[int]) -> None:
+        """Add what the units find; the plans of a unit that fails are to be asked apart from each other."""
         background, size = self.knowledge.background, len(new.triples)
         for unit in due:
             try:
-                answers = unit.few(background, new) if size <= unit.safe else unit.answers(background, new)
+                if size <= unit.safe:
+                    unit.few(background, new, found)
+                else:
+                    unit.answers(background, new, found)
             except Exception:
                 apart.update(unit.plans)
-                continue
-            for number, found in zip(unit.plans, answers, strict=True):
-                if found:
-                    rows[number] = rows[number] + found if number in rows else found
 
     def next_tick(self, after: Micros) -> Micros | None:
         """The first time after another at which there are ticks.

@@ -19,7 +19,9 @@ from dotr.knowledge.triples import NO_EDGES, NO_ENDS, NO_TERMS, Edges, Ends, Tri
 from dotr.model.terms import Term, Triple, Variable
 
 Row: TypeAlias = tuple[Term | None, ...]
-Parameter: TypeAlias = Term | int | TripleIndex | Ends | Edges | list[Term] | set[Triple] | tuple[Row, ...] | Callable[..., object]
+Parameter: TypeAlias = (
+    Term | int | TripleIndex | Ends | Edges | list[Term] | set[Triple] | frozenset[Term] | tuple[Row, ...] | Callable[..., object]
+)
 """What generated code is given: terms, tables of a fixed background, rows found beforehand, conditions."""
 
 _LOOPS_A_FUNCTION: Final = 18
@@ -66,6 +68,8 @@ class LoopWriter:
         self._needed: set[str] = set()
         self._temporaries = 0
         self._beside: tuple[int, int] | None = None
+        self._places: list[int] = []
+        self._begins = False
         self._count = count
         self._counts: dict[str, str] = {}
         self._last_count: str | None = None
@@ -109,6 +113,7 @@ class LoopWriter:
             self.line(f"work, most, passed = {self._count.start}, {self.parameter('c', self._count.least)}, {passed}")
 
     def line(self, text: str) -> None:
+        self._begins = False
         self._lines.append(" " * self._indent + text)
 
     def require(self, condition: str) -> None:
@@ -131,6 +136,8 @@ class LoopWriter:
             self._loops = 0
             if self._count is not None:
                 self.line("nonlocal work, most")
+        if self._begins and self._places and self._count is None:
+            iterable = self._looked_up_before(iterable)
         if self._count is None or not self._is_inner:
             self.line(f"for {targets} in {iterable}:")
             self._indent += 1
@@ -141,6 +148,15 @@ class LoopWriter:
     @property
     def _is_inner(self) -> bool:
         return bool(self._loops or self._nested or (self._count and self._count.again))
+
+    def _looked_up_before(self, iterable: str) -> str:
+        """What a branch begins with, looked up before the first of the branches: look-ups in a row wait for memory together."""
+        if ".get(" not in iterable or ".items()" in iterable:
+            return iterable
+        name = self.temporary()
+        self._lines.insert(self._places[-1], f"{' ' * self._indent}{name} = {iterable}")
+        self._places[-1] += 1
+        return name
 
     def _counted_loop(self, targets: str, iterable: str) -> None:
         """A loop whose work is counted: by its length before it, or one by one where it has none."""
@@ -173,11 +189,22 @@ class LoopWriter:
                 yield f"{indent}if work > most: most = passed(work, rows)"
 
     @contextmanager
+    def branches(self) -> Iterator[None]:
+        """What is written inside are branches (`branch`) of the innermost loop so far."""
+        if self._first_loop is None:
+            yield
+        else:
+            self._places.append(len(self._lines))
+            yield
+            self._places.pop()
+
+    @contextmanager
     def branch(self) -> Iterator[None]:
         """What is written inside stands in the innermost loop so far, beside other branches: where it leaves off, they go on."""
         names, indent, before = dict(self.names), self._indent, self._beside
         self._last_count = None
         loops, nested = self._beside = (self._loops, len(self._nested))
+        self._begins = True
         yield
         while len(self._nested) > nested:
             self._lines.append(" " * self._nested.pop() + "rest()")
@@ -213,6 +240,7 @@ class LoopWriter:
         else:
             self._lines[self._first_loop : self._first_loop] = lines
             self._first_loop += len(lines)
+            self._places = [place + len(lines) for place in self._places]
         return name
 
     def rows(self, names: Sequence[Variable], rows: tuple[Row, ...]) -> None:

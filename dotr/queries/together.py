@@ -2,6 +2,8 @@
 
 Idea: a query's delta is a list of steps, in the order in which it joins them. Deltas that begin with the same step, up to the names of
 variables, become one function in which every further common step stands once and what differs stands in branches below it (a trie).
+Where an instant is small, and brings nothing of what the background has, a step reads the background alone: most instants only bring
+what the background has not.
 Invariant: each query has the rows that its deltas have one by one. Cost: what the steps of the trie cost; compiled when first needed.
 """
 
@@ -9,15 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import prod
 from typing import Final, TypeAlias
 
 from dotr.knowledge.joins import JoinWriter
 from dotr.knowledge.limits import Limits
 from dotr.knowledge.loops import Count
+from dotr.knowledge.ordering import Side, ordered, variables
 from dotr.knowledge.ordering import Step as JoinStep
-from dotr.knowledge.ordering import ordered, variables
 from dotr.knowledge.triples import TripleIndex
+from dotr.model.algebra import Const
 from dotr.model.datalog import Test
 from dotr.model.terms import Term, Variable
 from dotr.queries.branches import UNBOUND, Branch, renamed
@@ -27,53 +31,76 @@ from dotr.queries.loops import Loops, Row, early_steps, loops, write_rest
 from dotr.queries.plan import Plan
 from dotr.queries.scope import mentioned_in
 
-Answers: TypeAlias = Callable[[TripleIndex, TripleIndex], Sequence[list[Row]]]
-"""Background and new triples to the rows of each member."""
+Found: TypeAlias = dict[int, list[Row]]
+"""The rows of those plans that have any, by the key of the plan."""
+
+Answers: TypeAlias = Callable[[TripleIndex, TripleIndex, Found], None]
+"""Adds to what is found so far the rows of background and new triples."""
 
 MOST: Final = 32
 """Not more deltas than this become one function."""
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A delta of a plan, whose rows go under a key; `shares`: other deltas' rows may be there already."""
+
+    key: int
+    shares: bool
+    delta: Delta
+
+
 class Unit:
     """Deltas that are evaluated in one call. `plans` numbers the plan of each member; `trigger` is the predicate of which a new triple is
     needed (None: of any). `answers` keeps to the limits; `few` gives the same and counts nothing, for so few new triples that no limit can
-    be met (`safe`)."""
+    be met (`safe`). Either adds to the rows all or, where it fails, nothing."""
 
     __slots__ = ("answers", "few", "plans", "safe", "trigger")
     answers: Answers
     few: Answers
 
     def __init__(
-        self, trigger: Term | None, members: Sequence[tuple[int, Delta]], background: TripleIndex, limits: Limits | None, reaches: Reaches
+        self,
+        trigger: Term | None,
+        plans: Sequence[int],
+        members: Sequence[Member],
+        background: TripleIndex,
+        limits: Limits | None,
+        reaches: Reaches,
     ) -> None:
         self.trigger = trigger
-        self.plans = tuple(number for number, _ in members)
-        deltas = [delta for _, delta in members]
+        self.plans = tuple(plans)
         self.safe = -1  # not known before it is first asked
 
-        def bounded(old: TripleIndex, new: TripleIndex) -> Sequence[list[Row]]:
-            self.answers = compiled(deltas, background, limits) if len(deltas) > 1 else _alone(deltas[0].join)
-            return self.answers(old, new)
+        def bounded(old: TripleIndex, new: TripleIndex, found: Found) -> None:
+            self.answers = compiled(members, background, limits) if len(members) > 1 else _alone(members[0], members[0].delta.join)
+            self.answers(old, new, found)
 
-        def few(old: TripleIndex, new: TripleIndex) -> Sequence[list[Row]]:
-            if len(deltas) > 1:
-                self.few = compiled(deltas, background, None)
+        def few(old: TripleIndex, new: TripleIndex, found: Found) -> None:
+            if members[0].delta.branch.monotone:
+                self.few = uncounted(members, background)
             else:
-                (delta,) = deltas
-                self.few = _alone(loops(delta.branch, delta.sides, delta.wanted, background, None))
-            return self.few(old, new)
+                (member,) = members
+                delta = member.delta
+                self.few = _alone(member, loops(delta.branch, delta.sides, delta.wanted, background, None))
+            self.few(old, new, found)
 
-        def first(old: TripleIndex, new: TripleIndex) -> Sequence[list[Row]]:
+        def first(old: TripleIndex, new: TripleIndex, found: Found) -> None:
             if limits is not None:
-                self.safe = min([_safe_size(delta, background, limits.least // len(deltas), reaches) for delta in deltas])
+                self.safe = min([_safe_size(each.delta, background, limits.least // len(members), reaches) for each in members])
             self.answers = bounded
-            return few(old, new) if len(new.triples) <= self.safe else bounded(old, new)
+            (few if len(new.triples) <= self.safe else bounded)(old, new, found)
 
         self.answers, self.few = first, few
 
 
-def _alone(join: Loops) -> Answers:
-    return lambda old, new: (join(old, new),)
+def _alone(member: Member, join: Loops) -> Answers:
+    def answers(old: TripleIndex, new: TripleIndex, found: Found) -> None:
+        rows = join(old, new)
+        if rows:
+            found[member.key] = found[member.key] + rows if member.key in found else rows
+
+    return answers
 
 
 def _safe_size(delta: Delta, background: TripleIndex, most: int, reaches: Reaches) -> int:
@@ -86,19 +113,25 @@ def _safe_size(delta: Delta, background: TripleIndex, most: int, reaches: Reache
     return reaches.safe_size(steps, prod(len(table.rows) for table in branch.tables), most)
 
 
-def units(plans: Sequence[Plan], background: TripleIndex, limits: Limits | None = None) -> list[Unit]:
-    """The deltas of all plans that have any, those together that begin alike."""
+def units(plans: Sequence[Plan], background: TripleIndex, limits: Limits | None = None, keys: Sequence[int] | None = None) -> list[Unit]:
+    """The deltas of all plans that have any, those together that begin alike. The rows of a plan are found under its key, by default its
+    number."""
     reaches = Reaches(background)
-    groups: dict[tuple[Term | None, object], list[list[tuple[int, Delta]]]] = {}
+    groups: dict[tuple[Term | None, object], list[list[tuple[int, Member]]]] = {}
     for number, each in enumerate(plans):
+        shares = len(each.deltas or ()) > 1
         for place, delta in enumerate(each.deltas or ()):
             steps = _steps(_canonical(delta, background), delta, background) if delta.branch.monotone else []
             begin: object = steps[0] if steps else (number, place)
             parts = groups.setdefault((delta.trigger, begin), [[]])
             if len(parts[-1]) == MOST:
                 parts.append([])
-            parts[-1].append((number, delta))
-    return [Unit(trigger, part, background, limits, reaches) for (trigger, _), parts in groups.items() for part in parts]
+            parts[-1].append((number, Member(number if keys is None else keys[number], shares, delta)))
+    return [
+        Unit(trigger, [number for number, _ in part], [member for _, member in part], background, limits, reaches)
+        for (trigger, _), parts in groups.items()
+        for part in parts
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,25 +170,77 @@ def _steps(canonical: _Canonical, delta: Delta, background: TripleIndex) -> list
     return ordered([*branch.patterns, *(Test(each.expression) for each in early_steps(branch))], (), delta.sides, background)
 
 
-def compiled(deltas: Sequence[Delta], background: TripleIndex, limits: Limits | None) -> Answers:
+def compiled(members: Sequence[Member], background: TripleIndex, limits: Limits | None) -> Answers:
     """One function for several deltas, which begin with the same step. It counts what they cost together: it may go over a limit that each
     of them keeps to."""
-    members = [_canonical(delta, background) for delta in deltas]
-    root = _Node()
-    for number, (member, delta) in enumerate(zip(members, deltas, strict=True)):
-        node = root
-        for step in _steps(member, delta, background):
-            node = node.children.setdefault(step, _Node())
-        node.ends.append(number)
+    trie = _Trie(members, background)
     count = None if limits is None else Count(limits.least, limits.passed_by_some)
-    writer = JoinWriter("join", leave="return rows", index=background, count=count)
-    writer.begin(["background", "new"])
-    writer.line(f"rows = ({', '.join('[]' for _ in members)})")
-    writer.line(f"{', '.join(f'rows{number}' for number in range(len(members)))} = rows")
-    _write(writer, root, members, background)
-    writer.end()
-    function: Answers = writer.function()
-    return function
+    return trie.function(count)
+
+
+def uncounted(members: Sequence[Member], background: TripleIndex) -> Answers:
+    """One function for several deltas, which counts nothing, and reads the background alone where the instant brings nothing else."""
+    trie = _Trie(members, background)
+    if not trie.watched:
+        return trie.function(None)
+
+    @cache
+    def both() -> Answers:
+        return trie.function(None)
+
+    return trie.function(None, lambda old, new, found: both()(old, new, found))
+
+
+class _Trie:
+    """The steps of several deltas. `watched` are the predicates of which they read background and new triples both."""
+
+    def __init__(self, members: Sequence[Member], background: TripleIndex) -> None:
+        self._members = members
+        self._background = background
+        self._canonical = [_canonical(member.delta, background) for member in members]
+        self._steps = [_steps(each, member.delta, background) for each, member in zip(self._canonical, members, strict=True)]
+        watched: set[Term] = set()
+        for steps in self._steps:
+            for step in steps:
+                if isinstance(step, tuple) and step[1] is Side.BOTH and isinstance(step[0].predicate, Const):
+                    watched.add(step[0].predicate.term)
+        self.watched: frozenset[Term] = frozenset(watched)
+
+    def function(self, count: Count | None, otherwise: Answers | None = None) -> Answers:
+        """The function. With `otherwise`, which gives the same, it calls that where the instant brings what is watched."""
+        root = _Node()
+        for number, steps in enumerate(self._steps):
+            node = root
+            for step in steps:
+                node = node.children.setdefault(_of_background(step) if otherwise is not None else step, _Node())
+            node.ends.append(number)
+        writer = JoinWriter("join", leave="return", index=self._background, count=count)
+        writer.begin(["background", "new", "found"])
+        if otherwise is not None:
+            watched = writer.parameter("u", self.watched)
+            writer.line(f"if not {watched}.isdisjoint(new.by_subject): return {writer.parameter('o', otherwise)}(background, new, found)")
+        for number in range(len(self._members)):
+            writer.line(f"rows{number} = []")
+        if count is not None:
+            writer.line(f"rows = ({''.join(f'rows{number}, ' for number in range(len(self._members)))})")
+        _write(writer, root, self._canonical, self._background)
+        writer.end("\n  ".join([_put(number, member) for number, member in enumerate(self._members)]))
+        function: Answers = writer.function()
+        return function
+
+
+def _of_background(step: JoinStep) -> JoinStep:
+    if isinstance(step, tuple) and step[1] is Side.BOTH and isinstance(step[0].predicate, Const):
+        return step[0], Side.BACKGROUND
+    return step
+
+
+def _put(number: int, member: Member) -> str:
+    """The line that puts a member's rows where they are wanted."""
+    place = f"found[{member.key}]"
+    if member.shares:
+        return f"if rows{number}: {place} = {place} + rows{number} if {member.key} in found else rows{number}"
+    return f"if rows{number}: {place} = rows{number}"
 
 
 def _write(writer: JoinWriter, node: _Node, members: Sequence[_Canonical], background: TripleIndex) -> None:
@@ -166,13 +251,14 @@ def _write(writer: JoinWriter, node: _Node, members: Sequence[_Canonical], backg
         for number in node.ends:
             _write_end(writer, number, members[number], background)
         return
-    for number in node.ends:
-        with writer.branch():
-            _write_end(writer, number, members[number], background)
-    for step, child in node.children.items():
-        with writer.branch():
-            writer.steps([step])
-            _write(writer, child, members, background)
+    with writer.branches():
+        for number in node.ends:
+            with writer.branch():
+                _write_end(writer, number, members[number], background)
+        for step, child in node.children.items():
+            with writer.branch():
+                writer.steps([step])
+                _write(writer, child, members, background)
 
 
 def _write_end(writer: JoinWriter, number: int, member: _Canonical, background: TripleIndex) -> None:
