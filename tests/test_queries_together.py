@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dotr.engine.stage_one import StageOne
 from dotr.knowledge.knowledge import Knowledge
 from dotr.knowledge.triples import TripleIndex
-from dotr.model.algebra import Bgp, Call, Const, Expression, Extend, Filter, Join, Pattern, Select, TriplePattern, Union, Values, Var
+from dotr.model.algebra import Bgp, Call, Const, Expression, Extend, Filter, Join, Pattern, Select, Slot, TriplePattern, Union, Values, Var
 from dotr.model.rules import FactSource
 from dotr.model.stream import Instant
 from dotr.model.terms import XSD, Term, Triple, literal
@@ -79,6 +79,61 @@ def test_together_they_have_the_answers_of_each(data: st.DataObject) -> None:
     background = data.draw(triples())
     for instant in data.draw(st.lists(triples(), min_size=1, max_size=3)):
         assert asked(selects, background, instant) == [alone(select, background, instant) for select in selects]
+
+
+@examples(200)
+@given(st.data())
+def test_queries_equal_up_to_names_are_one_whatever_their_order(data: st.DataObject) -> None:
+    """Each stream has what its query has alone, in its own tie order."""
+    select = data.draw(queries([tuple(data.draw(st.lists(patterns(), min_size=1, max_size=2)))]))
+    names = [*VARIABLES, "n"]
+    others = [dict(zip(names, data.draw(st.permutations(["k", "l", "m", "o", "p"])), strict=True)) for _ in range(2)]
+    sources = [FactSource(each, each.projection, each.projection) for each in [select, *(called(select, each) for each in others)]]
+    streams = list(dict.fromkeys(sources))
+    background = data.draw(triples())
+    together = StageOne(Knowledge.load(background, ()), streams)
+    assert len(together.plans) == 1
+    for instant in data.draw(st.lists(triples(), min_size=1, max_size=3)):
+        found = together.facts(Instant(0, tuple(instant))).facts
+        for number, source in enumerate(streams):
+            own = StageOne(Knowledge.load(background, ()), [source]).facts(Instant(0, tuple(instant))).facts
+            assert list(found.get(number, ())) == list(own.get(0, ()))
+
+
+def called(select: Select, names: dict[str, str]) -> Select:
+    """The query with other names for its variables, projected in their order."""
+
+    def expression(each: Expression) -> Expression:
+        match each:
+            case Var(name):
+                return Var(names[name])
+            case Call(function, arguments):
+                return Call(function, tuple(map(expression, arguments)))
+            case _:
+                return each
+
+    def slot(each: Slot) -> Slot:
+        return Var(names[each.name]) if isinstance(each, Var) else each
+
+    def pattern(each: Pattern) -> Pattern:
+        match each:
+            case Bgp(triples):
+                made = [TriplePattern(slot(t.subject), slot(t.predicate), slot(t.object)) for t in triples if isinstance(t, TriplePattern)]
+                return Bgp(tuple(made))
+            case Filter(inner, conditions):
+                return Filter(pattern(inner), tuple(map(expression, conditions)))
+            case Extend(inner, name, computed):
+                return Extend(pattern(inner), names[name], expression(computed))
+            case Join(left, right):
+                return Join(pattern(left), pattern(right))
+            case Union(left, right):
+                return Union(pattern(left), pattern(right))
+            case Values(variables, rows):
+                return Values(tuple([names[name] for name in variables]), rows)
+            case _:
+                raise AssertionError(each)
+
+    return Select(tuple(sorted(names[name] for name in select.projection)), pattern(select.pattern), distinct=select.distinct)
 
 
 def chain(length: int, last: Term) -> Select:

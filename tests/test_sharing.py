@@ -94,6 +94,10 @@ def test_names_that_stand_in_another_order_are_another_tie_order() -> None:
     text = "PREFIX : <http://e/>\n" + query.format(l="P", x="s", y="v") + query.format(l="Q", x="v", y="s")
     compiled = compile_program(ProgramSpec(rules=(Document("r.dotr", text),), prefixes={"": "http://e/"}))
     assert len(compiled.layout.streams) == 2
+    assert len(compiled.stage_one.plans) == 1, "and one query, whose answers are sorted for each"
+    found = compiled.stage_one.facts(merge(1, [read_graph(":s1 :a :v2, :v1 . :s0 :a :v3 .", {"": "http://e/"})])).facts
+    rows = {stream: [[str(term)[-3:-1] for term in row] for row in rows] for stream, rows in found.items()}
+    assert rows == {0: [["s0", "v3"], ["s1", "v1"], ["s1", "v2"]], 1: [["v1", "s1"], ["v2", "s1"], ["v3", "s0"]]}
 
 
 def test_what_no_rule_wants_is_told_in_one_comparison() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import NamedTuple, cast
 
 from dotr.knowledge.clashes import NO_CLASHES, Clash, clashes
@@ -19,11 +20,11 @@ from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Select
 from dotr.model.rules import FactSource
 from dotr.model.stream import Instant
-from dotr.model.terms import Term
+from dotr.model.terms import Term, Variable
 from dotr.model.time import Micros
 from dotr.patterns.failing import described
 from dotr.patterns.ties import Values, in_tie_order
-from dotr.queries import Plan, Unit, plan, units
+from dotr.queries import Plan, Unit, columns, plan, units
 from dotr.queries.loops import Row
 from dotr.queries.plan import Static, found_now
 from dotr.queries.together import Found
@@ -58,6 +59,21 @@ class Ticks(NamedTuple):
     rows: Sequence[Values]
 
 
+class Fed(NamedTuple):
+    """A stream that a plan feeds, its attributes, and how its values stand in the plan's rows (None: in order)."""
+
+    stream: int
+    names: tuple[Variable, ...]
+    chosen: Callable[[Row], Values] | None = None
+
+    def values(self, rows: list[Row]) -> list[Values]:
+        return rows if self.chosen is None else list(map(self.chosen, rows))
+
+    def facts(self, rows: list[Row]) -> Sequence[Values]:
+        """The plan's rows as facts, in the tie order of the stream."""
+        return in_tie_order(self.names, self.values(rows))
+
+
 class StageOne:
     """The compiled queries of a program over its knowledge; `ticks` are the streams that no instant is asked for. `rejects`: inconsistent
     instants are."""
@@ -76,22 +92,26 @@ class StageOne:
         self.rejects = rejects
         self.plans: list[Plan] = []
         numbers: dict[Select, int] = {}
+        orders: list[tuple[Variable, ...]] = []
         self.ticks: list[Ticks] = []
-        self._streams: list[list[tuple[int, tuple[str, ...]]]] = []
+        self._streams: list[list[Fed]] = []
         for stream, source in enumerate(streams):
             if source.period is not None:
                 rows = list(plan(source.query, knowledge.background, static).static)
                 if rows:
                     self.ticks.append(Ticks(stream, source.period, in_tie_order(source.attributes, rows)))
                 continue
-            number = numbers.setdefault(source.query, len(self.plans))
+            asked, order = columns(source.query)
+            number = numbers.setdefault(asked, len(self.plans))
             if number == len(self.plans):
                 self.plans.append(plan(source.query, knowledge.background, static, limits))
                 self._streams.append([])
-            self._streams[number].append((stream, source.attributes))
-        self._first = [fed[0][0] for fed in self._streams]
+                orders.append(order)
+            chosen = None if order == orders[number] else itemgetter(*map(orders[number].index, order))
+            self._streams[number].append(Fed(stream, source.attributes, chosen))
+        self._first = [fed[0].stream for fed in self._streams]
         self._names = [source.attributes for source in streams]
-        self._plan_of = {stream: number for number, fed in enumerate(self._streams) for stream, _ in fed}
+        self._plan_of = {stream: number for number, feds in enumerate(self._streams) for stream, _, _ in feds}
         together = [number for number, each in enumerate(self.plans) if each.deltas is not None]
         self._statics = [number for number in together if self.plans[number].static]
         self._whole = {
@@ -123,7 +143,7 @@ class StageOne:
         try:
             return self._facts(instant)
         except _Over as over:
-            return Asked({}, NO_CLASHES, rejected=True, exceeded=str(over), over=tuple(stream for stream, _ in self._streams[over.number]))
+            return Asked({}, NO_CLASHES, rejected=True, exceeded=str(over), over=tuple(fed.stream for fed in self._streams[over.number]))
 
     def _facts(self, instant: Instant) -> Asked:
         try:
@@ -156,8 +176,8 @@ class StageOne:
                 answers = self._again(number, partial(self.plans[number].answers, new), failed)
             if answers:
                 self._check(number, answers)
-                for stream, names in self._streams[number]:
-                    facts[stream] = in_tie_order(names, answers)
+                for fed in self._streams[number]:
+                    facts[fed.stream] = fed.facts(answers)
         return Asked(facts, clashing, failed=failed)
 
     def _finished(self, found: Found, apart: Collection[int]) -> dict[int, Sequence[Values]]:
@@ -172,8 +192,8 @@ class StageOne:
                 found[stream] = self.plans[self._whole[stream]].whole(found[stream])
         if self._copied:
             for first in self._copied.keys() & found.keys():
-                for stream, _ in self._copied[first]:
-                    facts[stream] = found[first]
+                for fed in self._copied[first]:
+                    facts[fed.stream] = fed.values(found[first])
         for stream, rows in found.items():
             if len(rows) > 1:
                 number = self._plan_of[stream]
@@ -196,8 +216,8 @@ class StageOne:
                 except Exception:
                     rows = self._again(number, partial(each.at, closure), failed)
                 self._check(number, rows)
-                for stream, names in streams if rows else ():
-                    facts[stream] = in_tie_order(names, rows)
+                for fed in streams if rows else ():
+                    facts[fed.stream] = fed.facts(rows)
         return facts
 
     def _again(self, number: int, ask: Callable[[], list[Row]], failed: list[tuple[tuple[int, ...], str]]) -> list[Row]:
@@ -207,7 +227,7 @@ class StageOne:
         except LimitExceeded as error:
             raise _Over(number, error) from None
         except Exception as error:
-            failed.append((tuple(stream for stream, _ in self._streams[number]), described(error)))
+            failed.append((tuple(fed.stream for fed in self._streams[number]), described(error)))
             return []
 
     def _ask(self, due: Sequence[Unit], new: TripleIndex, found: Found, apart: set[int]) -> None:

@@ -1,11 +1,13 @@
 """When two queries ask the same: equal up to the names of their variables.
 
-Their answers are then the same rows, since values stand in the order of the projection. Names matter where a tie is broken by them
-(LIMIT and OFFSET, semantics.md, section 4), so that such queries are compared as they stand.
+Their answers are then the same rows, since values stand in the order of the projection; where their names sort otherwise, the same rows
+with the columns in another order (`columns`). Names matter where a tie is broken by them (LIMIT and OFFSET, semantics.md, section 4), so
+that such queries are compared as they stand.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from dotr.model.algebra import (
@@ -46,6 +48,23 @@ def question(select: Select) -> Select:
     (True, False)
     """
     return select if _is_sliced(select) else _Numbering().select(select)
+
+
+def columns(select: Select) -> tuple[Select, tuple[Variable, ...]]:
+    """The query as `question` has it, whatever the order of its columns; and what its columns are called there, in their order.
+
+    >>> def asked(subject: str, object: str) -> tuple[Select, tuple[Variable, ...]]:
+    ...     names = tuple(sorted([subject, object]))
+    ...     return columns(Select(names, Bgp((TriplePattern(Var(subject), Const("<p>"), Var(object)),))))
+    >>> asked("x", "y")[0] == asked("y", "x")[0], asked("x", "y")[1], asked("y", "x")[1]
+    (True, ('v0', 'v1'), ('v1', 'v0'))
+    """
+    if _is_sliced(select):
+        return select, select.projection
+    numbering = _Numbering()
+    pattern = numbering.pattern(select.pattern)
+    names = numbering.names(select.projection)
+    return replace(select, projection=tuple(sorted(names)), pattern=pattern, order=()), names
 
 
 def same_question(a: Select, b: Select) -> bool:

@@ -26,6 +26,7 @@ from dotr.runtimes.pipeline import check_files
 from dotr.workbench.bounds import State, state
 from dotr.workbench.expectations import unknown_names
 from dotr.workbench.rule_tests import TestFile, is_test, read_cases, read_file
+from dotr.workbench.typed import Streamed, never_true, of_graphs, of_inputs
 
 _YAML: Final = (".yaml", ".yml")
 _KINDS: Final = (".dotr", ".dlog", *_YAML)
@@ -111,12 +112,13 @@ def _check_yaml(path: str, covered: set[str], programs: _Programs) -> list[Diagn
         if is_test(tree.data):
             test, problems = read_file(path)
             _cover(test.spec, covered)
-            read_cases(test, problems)
-            return problems + _check_program(path, test.spec, problems, programs, test)
+            graphs = [graph for case in read_cases(test, problems) for graphs in case.elements.values() for graph in graphs]
+            return problems + _check_program(path, test.spec, problems, programs, of_graphs(graphs), test)
         config = read_config(path)
         spec, problems = config.spec()
         _cover(spec, covered)
-        return [*problems, *_check_program(path, spec, problems, programs, keeping=config.keeping()), *check_files(config)]
+        found = _check_program(path, spec, problems, programs, of_inputs(config), keeping=config.keeping())
+        return [*problems, *found, *check_files(config)]
     except Refused as refused:
         return list(refused.diagnostics)
 
@@ -130,6 +132,7 @@ def _check_program(
     spec: ProgramSpec,
     missing: Sequence[Diagnostic],
     programs: _Programs,
+    streamed: Streamed,
     test: TestFile | None = None,
     keeping: Keeping | None = None,
 ) -> list[Diagnostic]:
@@ -137,7 +140,7 @@ def _check_program(
     that."""
     try:
         program = compile_program(spec, keeping)
-        found = [*program.warnings, *program.notices]
+        found = [*program.warnings, *program.notices, *never_true(program, streamed)]
         _remember(path, spec.rules, program.rules, programs)
         if test is not None:
             found += unknown_names(test, program)

@@ -30,7 +30,7 @@ from dotr.queries.scope import children, expressions_in, parameters_of
 
 def touched(select: Select, datalog: Ordered[DatalogRule]) -> tuple[str, ...]:
     """The names of the rules that a query's answers can depend on."""
-    read = {kind for pattern in _patterns(select) for kind in _reads(pattern)}
+    read = {kind for pattern in patterns_in(select) for kind in _reads(pattern)}
     found: dict[str, None] = {}
     while True:
         new = [rule for rule in datalog if rule.name not in found and any(_derives(head, read) for head in rule.head)]
@@ -54,16 +54,16 @@ def _constant(slot: Slot) -> Term | None:
     return slot.term if isinstance(slot, Const) else None
 
 
-def _patterns(pattern: Pattern) -> Iterator[TriplePattern | PathPattern]:
+def patterns_in(pattern: Pattern) -> Iterator[TriplePattern | PathPattern]:
     """Every triple and path pattern of a query, those of EXISTS too."""
     if isinstance(pattern, Bgp):
         yield from pattern.patterns
     for inside in children(pattern):
-        yield from _patterns(inside)
+        yield from patterns_in(inside)
     for expression in expressions_in(pattern):
         for parameter in parameters_of(expression):
             if isinstance(parameter, Exists):
-                yield from _patterns(parameter.pattern)
+                yield from patterns_in(parameter.pattern)
 
 
 def _reads(pattern: TriplePattern | PathPattern) -> Iterator[_Kind]:

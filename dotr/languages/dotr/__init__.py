@@ -18,6 +18,7 @@ from dotr.languages.dotr.conditions import check_conditions
 from dotr.languages.dotr.cycles import check_cycles
 from dotr.languages.dotr.emit import emit
 from dotr.languages.dotr.fragments import read_fragments
+from dotr.languages.dotr.kinds import NOTHING_KNOWN, Kind, Kinds, Objects, kind_of, listed
 from dotr.languages.dotr.labels import check_labels
 from dotr.languages.dotr.names import resolve_names
 from dotr.languages.dotr.parse import parse
@@ -30,7 +31,7 @@ from dotr.model.places import Document
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.terms import Prefixes
 
-__all__ = ["PASSES", "Code", "RuleSet", "compile_rules"]
+__all__ = ["PASSES", "Code", "Kind", "Kinds", "Objects", "RuleSet", "compile_rules", "kind_of", "listed"]
 
 PASSES: Final[tuple[Pass, ...]] = (
     parse,
@@ -73,13 +74,14 @@ class RuleSet:
         return self
 
 
-def compile_rules(documents: Sequence[Document], prefixes: Prefixes) -> RuleSet:
-    """Read rule files together. A file without any PREFIX uses `prefixes`, one with a PREFIX its own only.
+def compile_rules(documents: Sequence[Document], prefixes: Prefixes, objects: Objects = NOTHING_KNOWN) -> RuleSet:
+    """Read rule files together. A file without any PREFIX uses `prefixes`, one with a PREFIX its own only. `objects`: what is known of the
+    data, which changes warnings alone.
 
     >>> compile_rules([Document("empty.dotr", "# nothing yet")], {})
     RuleSet(rules=(), queries=(), diagnostics=())
     """
-    program = Program(tuple(documents), prefixes)
+    program = Program(tuple(documents), prefixes, objects)
     for step in PASSES:
         program = step(program)
     return RuleSet(program.emitted_rules, program.emitted_queries, _by_place(program))

@@ -54,6 +54,7 @@ class Code(StrEnum):
     CAN_ONLY_ERR = "D317"  # warning
     NOTHING_BETWEEN = "D318"  # warning
     CROSS_PRODUCT = "D319"  # warning
+    NEVER_AS_TYPED = "D320"  # warning, by whoever knows the data
 
     # Events over rules.
     SAME_INSTANT_CYCLE = "D401"

@@ -3,7 +3,7 @@
 Before: `FILTER(?v > 5 && ?v < 3)`. After: the same rules, and a warning at `?v`. Idea: a comparison of terms that have no kind in common
 (`kinds.py`) is never true; an argument of none of the kinds that a function takes (`domains.py`) makes it err; and of all that must hold
 together, no two comparisons of one variable with constants, or of the same two variables, may exclude each other.
-Invariant: no false alarm.
+Invariant: no false alarm. What predicates have for objects is told by whoever knows the data (`objects`), and open where nobody does.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dotr.diagnostics import Diagnostic
 from dotr.expressions import condition
 from dotr.languages.dotr import scan
 from dotr.languages.dotr.codes import Code
-from dotr.languages.dotr.conjuncts import Conjunct, constant, first_atom, listed, parts, place, shown
+from dotr.languages.dotr.conjuncts import Conjunct, constant, first_atom, parts, place, shown
 from dotr.languages.dotr.domains import NUMERIC_AGGREGATES, Misused, misused, way_out
 from dotr.languages.dotr.exclusive import together
-from dotr.languages.dotr.kinds import ANYTHING, Kind, Kinds, Scope, aggregate_kinds, kind_of, kinds_in, kinds_of
+from dotr.languages.dotr.kinds import ANYTHING, Kind, Kinds, Objects, Scope, aggregate_kinds, kind_of, kinds_in, kinds_of, listed
 from dotr.languages.dotr.program import Origin, Program, Question, RoleDraft, RuleDraft, warning
 from dotr.languages.dotr.syntax import AggregateSyntax, ByLabel
 from dotr.model.algebra import Attribute, Call, Const, Expression, Extend, Filter, Group, Pattern, Var
@@ -40,24 +40,27 @@ def check_conditions(program: Program) -> Program:
         p
         for query in program.queries
         if query.question
-        for p in (*_judged(_where(query.question), _own(query.question), {}), *_bindings(query.question))
+        for p in (
+            *_judged(_where(query.question), _own(query.question, program.objects), {}),
+            *_bindings(query.question, program.objects),
+        )
     ]
     for rule in program.rules:
-        problems += _rule(rule, events)
+        problems += _rule(rule, events, program.objects)
     return program.reporting(problems)
 
 
-def _rule(rule: RuleDraft, events: _Events) -> Iterator[Diagnostic]:
+def _rule(rule: RuleDraft, events: _Events, objects: Objects) -> Iterator[Diagnostic]:
     bound: dict[Label, Mapping[Variable, Kinds]] = {}
     aggregates: dict[Variable, Kinds] = {}
     for role, clause in zip(rule.roles, (None, *rule.syntax.clauses), strict=True):
-        own = _attributes(role, events)
+        own = _attributes(role, events, objects)
         left = _left(role, own)
         where = _where(role.question)
         own_problems = list(_judged(where, own, bound))
         if role.origin is Origin.OWN and role.question is not None:
             yield from own_problems
-            yield from _bindings(role.question)
+            yield from _bindings(role.question, objects)
         conjuncts = [Conjunct(c, role.question.text) for c in role.question.constraints] if role.question else []
         if isinstance(role.syntax, ByLabel) and role.syntax.filters is not None:
             conjuncts += [Conjunct(c, role.syntax.filters) for c in role.filters]
@@ -85,12 +88,12 @@ def _aggregated(clause: AggregateSyntax, kinds: Kinds) -> Iterator[Diagnostic]:
         yield warning(Code.CAN_ONLY_ERR, f"{function} takes numbers", variable.span, hint)
 
 
-def _bindings(question: Question) -> Iterator[Diagnostic]:
+def _bindings(question: Question, objects: Objects) -> Iterator[Diagnostic]:
     """What can only err in the BINDs of the WHERE group itself and in the SELECT line."""
     pattern = question.select.pattern
     while isinstance(pattern, Extend | Filter | Group):
         if isinstance(pattern, Extend):
-            yield from _errors(Conjunct(pattern.expression, question.text), kinds_in(pattern.pattern), {})
+            yield from _errors(Conjunct(pattern.expression, question.text), kinds_in(pattern.pattern, objects), {})
         pattern = pattern.pattern
 
 
@@ -127,14 +130,14 @@ def _operation(function: str) -> str:
             return "this arithmetic"
 
 
-def _own(question: Question) -> Mapping[Variable, Kinds]:
-    return kinds_in(question.select.pattern)
+def _own(question: Question, objects: Objects) -> Mapping[Variable, Kinds]:
+    return kinds_in(question.select.pattern, objects)
 
 
-def _attributes(role: RoleDraft, events: _Events) -> Mapping[Variable, Kinds]:
+def _attributes(role: RoleDraft, events: _Events, objects: Objects) -> Mapping[Variable, Kinds]:
     if role.origin is Origin.EVENT:
         return events.get(role.read.text, {})
-    return _own(role.question) if role.question else {}
+    return _own(role.question, objects) if role.question else {}
 
 
 def _left(role: RoleDraft, own: Mapping[Variable, Kinds]) -> Mapping[Variable, Kinds]:
@@ -165,7 +168,7 @@ def _event_kinds(program: Program) -> _Events:
 def _given(program: Program, events: _Events) -> _Events:
     found: dict[Label, dict[Variable, Kinds]] = {}
     for rule in program.rules:
-        bound = {role.label.text: _left(role, _attributes(role, events)) for role in rule.roles}
+        bound = {role.label.text: _left(role, _attributes(role, events, program.objects)) for role in rule.roles}
         aggregates: dict[Variable, Kinds] = {}
         for role, clause in zip(rule.roles[1:], rule.syntax.clauses, strict=True):
             if isinstance(clause, AggregateSyntax):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dotr.languages.dotr import scan
-from dotr.languages.dotr.kinds import Kind, Kinds, kind_of
+from dotr.languages.dotr.kinds import Kind, kind_of
 from dotr.languages.sparql import references
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.places import Span
@@ -41,10 +41,6 @@ def constant(expression: Expression) -> bool:
             return all(map(constant, arguments))
         case _:
             return False
-
-
-def listed(kinds: Kinds) -> str:
-    return " or ".join(kind.value for kind in Kind if kind in kinds)
 
 
 def shown(expression: Expression) -> str:

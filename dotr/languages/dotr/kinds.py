@@ -27,6 +27,7 @@ from dotr.model.algebra import (
     Minus,
     Pattern,
     Select,
+    Slot,
     TimeOf,
     TriplePattern,
     Union,
@@ -75,6 +76,10 @@ _RESULTS: Final[Mapping[str, Kinds]] = {
 }
 
 
+def listed(kinds: Kinds) -> str:
+    return " or ".join(kind.value for kind in Kind if kind in kinds)
+
+
 def kind_of(term: Term) -> Kind:
     """
     >>> kind_of('"1"^^<http://www.w3.org/2001/XMLSchema#integer>'), kind_of('"one"^^<http://www.w3.org/2001/XMLSchema#integer>')
@@ -115,24 +120,30 @@ _Found: TypeAlias = dict[Variable, tuple[Kinds, bool]]
 """The kinds of a variable where it is bound, and whether it always is."""
 
 
-def kinds_in(pattern: Pattern) -> dict[Variable, Kinds]:
+Objects: TypeAlias = Mapping[Term, Kinds]
+"""The kinds of the objects of some predicates, where all data are known."""
+
+NOTHING_KNOWN: Final[Objects] = {}
+
+
+def kinds_in(pattern: Pattern, objects: Objects) -> dict[Variable, Kinds]:
     """The kinds of a pattern's variables.
 
     >>> triple = TriplePattern(Var("room"), Const("<p>"), Var("v"))
-    >>> {name: sorted(kind.name for kind in kinds) for name, kinds in kinds_in(Bgp((triple,))).items() if kinds != ANYTHING}
+    >>> {name: sorted(kind.name for kind in kinds) for name, kinds in kinds_in(Bgp((triple,)), {}).items() if kinds != ANYTHING}
     {'room': ['BLANK', 'IRI']}
     """
-    return {name: kinds for name, (kinds, _) in _kinds(pattern).items()}
+    return {name: kinds for name, (kinds, _) in _kinds(pattern, objects).items()}
 
 
-def _kinds(pattern: Pattern) -> _Found:
+def _kinds(pattern: Pattern, objects: Objects) -> _Found:
     match pattern:
         case Bgp(patterns):
             found: dict[Variable, Kinds] = {}
             for item in patterns:
                 # A path of no steps starts and ends at any term, literals too.
                 places = (
-                    ((item.subject, _NODE), (item.predicate, _IRI), (item.object, ANYTHING))
+                    ((item.subject, _NODE), (item.predicate, _IRI), (item.object, _of_objects(item.predicate, objects)))
                     if isinstance(item, TriplePattern)
                     else ((item.subject, ANYTHING), (item.object, ANYTHING))
                 )
@@ -141,29 +152,33 @@ def _kinds(pattern: Pattern) -> _Found:
                         found[slot.name] = found.get(slot.name, ANYTHING) & kinds
             return {name: (kinds, True) for name, kinds in found.items()}
         case Join(left, right):
-            return _joined(_kinds(left), _kinds(right))
+            return _joined(_kinds(left, objects), _kinds(right, objects))
         case LeftJoin(left, right, _):
-            return _joined(_kinds(left), {name: (kinds, False) for name, (kinds, _) in _kinds(right).items()})
+            return _joined(_kinds(left, objects), {name: (kinds, False) for name, (kinds, _) in _kinds(right, objects).items()})
         case Union(left, right):
-            a, b = _kinds(left), _kinds(right)
+            a, b = _kinds(left, objects), _kinds(right, objects)
             return {name: (_either(a, b, name), all(name in side and side[name][1] for side in (a, b))) for name in {**a, **b}}
         case Minus(inner, _) | Filter(inner, _):
-            return _kinds(inner)
+            return _kinds(inner, objects)
         case Extend(inner, variable, expression):
-            before = _kinds(inner)
+            before = _kinds(inner, objects)
             return {**before, variable: (kinds_of(expression, {name: kinds for name, (kinds, _) in before.items()}, {}), False)}
         case Values(names, rows):
             columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
             return {name: (frozenset(kind_of(t) for t in terms if t is not None), None not in terms) for name, terms in columns.items()}
         case Group(inner, keys, aggregates):
-            before = _kinds(inner)
+            before = _kinds(inner, objects)
             own = {name: kinds for name, (kinds, _) in before.items()}
             grouped: _Found = {name: (kinds_of(expression, own, {}), False) for name, expression in keys}
             return {**grouped, **{name: (_aggregate(call, own), False) for name, call in aggregates}}
         case Select():
-            return {name: kinds for name, kinds in _kinds(pattern.pattern).items() if name in pattern.projection}
+            return {name: kinds for name, kinds in _kinds(pattern.pattern, objects).items() if name in pattern.projection}
         case _:
             assert_never(pattern)
+
+
+def _of_objects(predicate: Slot, objects: Objects) -> Kinds:
+    return objects.get(predicate.term, ANYTHING) if isinstance(predicate, Const) else ANYTHING
 
 
 def _joined(a: _Found, b: _Found) -> _Found:

@@ -11,6 +11,7 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 from dotr.diagnostics import Diagnostic, Severity
+from dotr.languages.dotr.kinds import Objects
 from dotr.languages.dotr.syntax import (
     AbsentSyntax,
     AggregateSyntax,
@@ -149,8 +150,11 @@ def draft(syntax: RuleSyntax) -> RuleDraft:
 
 @dataclass(frozen=True, slots=True)
 class Program:
+    """`objects`: what is known of the data."""
+
     documents: tuple[Document, ...]
     defaults: Prefixes
+    objects: Objects = field(default_factory=dict)
     files: tuple[DocumentSyntax, ...] = ()
     queries: tuple[QueryDraft, ...] = ()
     rules: tuple[RuleDraft, ...] = ()

@@ -31,6 +31,25 @@ define Hotter = [ [] :at ?room ]
 from Temp and last Temp as Before [ FILTER(?v < Temp.?v) ] within 5 min from Temp
 with Hotter.?room = Temp.?room
 """
+_TYPED = """\
+PREFIX : <http://example.org/>
+rule Fast
+define Fast = [ [] :of ?car ]
+from Speed = [ SELECT ?car WHERE { ?car :speed ?v FILTER(?v > 20) } ]
+with Fast.?car = Speed.?car
+"""
+_CSV = """\
+name: example
+prefixes: { "": "http://example.org/" }
+rules: [rules.dotr]
+input:
+  - name: cars
+    format: csv
+    path: cars.csv
+    time: at
+    map: ':car{car} :speed "{speed}" .'
+output: [{ format: ndjson, path: out.ndjson }]
+"""
 _CONFIG = """\
 name: example
 knowledge: { graphs: [rooms.ttl] }
@@ -222,6 +241,17 @@ RULES: tuple[Explained, ...] = (
         "Parts of the query share no variable, and no FILTER or BIND holds them against each other: every solution of the one is paired "
         "with every solution of the other. At an instant with a thousand of each these are a million facts, which may go over a limit.",
         "Connect the parts, or ask for them in two clauses of the rule.",
+    ),
+    Explained(
+        "D320",
+        "The data make a condition an error",
+        "A text in quotes is no number: `'25' > 20` is an error in SPARQL, and so false, as is arithmetic with `'25'`. Everything that "
+        "brings the attribute is known here (the maps of CSV inputs, the background, the streams of a rule test), and none of it is of a "
+        "kind that the condition could be true of. Inputs of Turtle graphs may bring anything: beside them it is said only of what stands "
+        "in the background, all of it numbers in quotes. Nothing is said of what Datalog derives, nor under an entailment.",
+        "Convert it in the condition, `xsd:decimal(?v) > 20`, or give it its type where it is made: in a map, `{speed}` is a number where "
+        'the cell is one, and `"{speed}"^^xsd:decimal` always claims to be.',
+        InFiles((("example.yaml", _CSV), ("rules.dotr", _TYPED), ("cars.csv", "at,car,speed\n1,7,25\n"))),
     ),
     _rule(
         "D401",
