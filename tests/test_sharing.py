@@ -123,3 +123,41 @@ def test_conditions_that_equate_are_no_thresholds() -> None:
     with compiled.session() as session:
         assert [e.rule for e in session.advance(1, ":s :a 2, 2.0, 9 ; :b 1, 2, 3, 4 .")] == ["R2", "R2"]
         assert [e.rule for e in session.advance(2, ':s :a 0e0, "1" ; :b 1.0 .')] == ["R0", "R0"]
+
+
+CONDITIONS = [
+    'STRSTARTS(?v, "{c}")',
+    'REGEX(?v, "{c}$")',
+    '?v != "{c}"',
+    '?v != "{c}" && ?w > {n}',
+    '?v IN ("{c}", "b")',
+    'CONCAT(?v, "{c}") = ?z',
+    '?w + STRLEN("{c}") > ?w2 && ?v != "{d}"',
+]
+
+
+def test_conditions_that_no_search_finds_are_evaluated_once_for_each_constant() -> None:
+    """Many rules with few constants among them fire as each does alone, in the order of their names; in the anchor and behind `if`."""
+    instants = [f':s{n} :v "{v}" ; :w {w} ; :w2 {w2} ; :z "{z}" .' for n, (v, w, w2, z) in enumerate(VALUES)]
+
+    def fired(rules: list[str]) -> list[tuple[int, str, dict[str, str]]]:
+        compiled = compile_program(ProgramSpec(rules=(Document("r.dotr", "PREFIX : <http://e/>\n" + "".join(rules)),), prefixes=PREFIXES))
+        with compiled.session() as session:
+            return [(e.time, e.rule, dict(e.attributes)) for n, graph in enumerate(instants) for e in session.advance(n, graph)]
+
+    for written in CONDITIONS:
+        conditions = [written.format(c="ab"[n % 2], d="ba"[n % 2], n=n % 3) for n in range(7)]
+        anchors = [ANCHOR.format(n=n, filter=f"FILTER({each})", condition="") for n, each in enumerate(conditions)]
+        later = [ANCHOR.format(n=n, filter="", condition="if " + each.replace("?", "A.?")) for n, each in enumerate(conditions)]
+        for rules in anchors, later:
+            assert sorted(fired(rules), key=str) == sorted([event for rule in rules for event in fired([rule])], key=str)
+        assert [event[:2] for event in fired(anchors)] == [event[:2] for event in fired(later)]
+        assert 0 < len(fired(anchors)) < 7 * len(instants)
+
+
+PREFIXES = {"": "http://e/"}
+VALUES = [("a", 1, 2, "aa"), ("b", 5, 1, "bb"), ("ab", 2, 2, "aba"), ("c", 0, 9, "cb"), ("", 3, 3, "a")]
+ANCHOR = """rule R{n} define E{n} = [ [] a :E ; :v ?v ]
+from A = [ SELECT ?v ?w ?w2 ?z WHERE {{ ?s :v ?v ; :w ?w ; :w2 ?w2 ; :z ?z {filter} }} ]
+{condition} with E{n}.?v = A.?v
+"""

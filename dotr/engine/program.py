@@ -17,7 +17,7 @@ from dotr.engine.stage_one import StageOne
 from dotr.engine.stage_two import StageTwo
 from dotr.knowledge.clashes import visible
 from dotr.knowledge.entailment import Entailment, rule_set
-from dotr.knowledge.knowledge import Knowledge
+from dotr.knowledge.knowledge import Knowledge, uncollected
 from dotr.knowledge.limits import LIMITS, LimitExceeded, Limits
 from dotr.knowledge.loading import load_graphs
 from dotr.knowledge.store.cache import Keeping, StoreFile, background
@@ -113,7 +113,8 @@ class Program:
             frozenset(stream for stream, targets in self.layout.routes.items() if isinstance(stream, str) and targets[-1][0] > layer.number)
             for layer in self.layout.layers
         ]
-        return tuple(StageTwo(layer, self.attributes, clock, read) for layer, read in zip(self.layout.layers, above, strict=True))
+        with uncollected():
+            return tuple(StageTwo(layer, self.attributes, clock, read) for layer, read in zip(self.layout.layers, above, strict=True))
 
     def readers(self, streams: Iterable[int]) -> list[str]:
         """The names of the rules that read one of some fact streams."""

@@ -47,22 +47,33 @@ class _Writer(NamedTuple):
     make: Make
 
 
+class _Writers(dict[int, _Writer]):
+    """What writes the firings of each rule of a layer, by the rule's number; made when it first fires, as most of many rules hardly do."""
+
+    def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], above: Set[Label]) -> None:
+        self._layer = layer
+        self._attributes = attributes
+        self._above = above
+        self._one: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def __missing__(self, number: int) -> _Writer:
+        rule = self._layer.rules[number].rule
+        labels, names = tuple(role.label for role in positive_roles(rule)), self._attributes[rule.event]
+        labels, names = self._one.setdefault(labels, labels), self._one.setdefault(names, names)
+        made = compile_template(rule.template, names)
+        writer = self[number] = _Writer(
+            rule.name, rule.name.encode(), rule.event, rule.event in self._above, labels, names, made.named, made.instance
+        )
+        return writer
+
+
 class StageTwo:
     """A compiled layer and the templates of its rules. `above` are the composite events that higher layers read."""
 
     def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, above: Set[Label]) -> None:
         self._layer = layer
         self._operator = Operator(layer, attributes, clock)
-        self._writers: list[_Writer] = []
-        one: dict[tuple[str, ...], tuple[str, ...]] = {}
-        for placed in layer.rules:
-            rule = placed.rule
-            labels, names = tuple(role.label for role in positive_roles(rule)), attributes[rule.event]
-            labels, names = one.setdefault(labels, labels), one.setdefault(names, names)
-            template = compile_template(rule.template, names)
-            self._writers.append(
-                _Writer(rule.name, rule.name.encode(), rule.event, rule.event in above, labels, names, template.named, template.instance)
-            )
+        self._writers = _Writers(layer, attributes, above)
 
     def start(self) -> State:
         """The state of a partition before the first instant."""

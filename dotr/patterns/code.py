@@ -146,7 +146,15 @@ class Code:
         for condition in conditions:
             compared = self.compared(condition)
             if compared is None:
-                self.line(f"{target} = [row for row in {source} if {self.holds([condition], own)}]")
+                held = self.holds([condition], own)
+                cells = self._repeated(condition) if source == "rows" else ()
+                if cells:
+                    some = self.named({tuple([row[cell] for cell in cells]): row for row in self.rows}, "some")
+                    of_row = f"({''.join(f'row[{cell}], ' for cell in cells)})"
+                    self.line(f"k = {{c for c, row in {some}.items() if {held}}}")
+                    self.line(f"{target} = [row for row in rows if {of_row} in k] if k else []")
+                else:
+                    self.line(f"{target} = [row for row in {source} if {held}]")
             else:
                 cell = compared.cell
                 self.line(f"x = V[{self.argument(compared.left, own)}]")
@@ -156,6 +164,13 @@ class Code:
                 self.line(f"elif k is Single: {target} = {self._passed_as_single(source, condition, compared, own)} if x == x else []")
                 self.line(f"else: {target} = []")
             source = target
+
+    def _repeated(self, condition: Expression) -> tuple[int, ...]:
+        """The cells of the constants that a condition compares with, where so many rows have the same that it is evaluated once for each
+        that differs."""
+        columns = [int(p.name) for p in parameters_of([condition]) if isinstance(p, Attribute) and p.label == ROW]
+        cells = tuple([2 + 3 * column for column in columns])
+        return cells if 2 * len({tuple([row[cell] for cell in cells]) for row in self.rows}) <= len(self.rows) else ()
 
     def _passed(self, source: str, operator: str, cell: int) -> str:
         """The rows of `source` with a constant that the number `x` passes: a prefix or a suffix where the rows are in its order."""

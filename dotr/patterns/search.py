@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -64,10 +65,18 @@ def folded(expression: Expression) -> Expression:
         return expression
     arguments = tuple([folded(argument) for argument in expression.arguments])
     made = expression if arguments == expression.arguments else Call(expression.function, arguments)
-    if not arguments or not all(isinstance(argument, Const) for argument in arguments):
+    terms = [argument.term for argument in arguments if isinstance(argument, Const)]
+    if not arguments or len(terms) < len(arguments):
         return made
-    term = evaluator(made, ())()
+    term = _applied(expression.function, len(terms))(*terms)
     return made if term is None else Const(term)
+
+
+@lru_cache(256)
+def _applied(function: str, count: int) -> Callable[..., Term | None]:
+    """A function of so many terms: many rules compute the same of other constants."""
+    parameters = tuple([Var(str(number)) for number in range(count)])
+    return evaluator(Call(function, parameters), parameters)
 
 
 class Searched(NamedTuple):
