@@ -78,6 +78,15 @@ class Layer:
             found.append(found[-1] + len(set(placed.rule.consuming) - {placed.rule.anchor.label}))
         return found
 
+    @property
+    def consumed_ports(self) -> list[int]:
+        """For each set of consumed events the port that they are of."""
+        found: list[int] = []
+        for placed in self.rules:
+            labels = [role.label for role in roles(placed.rule)]
+            found += [placed.ports[place] for place in sorted({labels.index(label) for label in placed.rule.consuming} - {0})]
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:

@@ -120,7 +120,7 @@ class Operator:
         stores = state.stores
         present: dict[int, list[Happened]] = {}
         matched: list[Matched] = []
-        base = (self.layer.number << 16 | partition) << 32
+        base = (self.layer.number << 24 | partition) << 32
         if self._delays:
             for ((_, delay), number), waiting in zip(self._delays.items(), state.waiting, strict=True):
                 if waiting and waiting[0][0] + delay == time:

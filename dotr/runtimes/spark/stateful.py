@@ -1,28 +1,51 @@
 """Stage two on Spark: one keyed stateful operator a layer of rules, over buckets of partition keys.
 
-A bucket's state is one value: the bytes that the engine writes, and their digest. The engine's own object is kept between batches in the
-worker that had it last; the digest says whether it is still what the store holds, so a retry or a restart can only cost time.
-Rows of other layers and rows that are no arrivals pass untouched.
+A bucket's state is a value and, where it is large, a map of pieces of logs beside it (`keeping`); the engine's own objects are kept between
+batches in the worker that had them last. Rows of other layers and rows that are no arrivals pass untouched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle, ValueState
 
 from dotr.diagnostics import Refused
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import BucketSize, Kind, Line, size_payload
+from dotr.runtimes.spark.rows import Line
 from dotr.runtimes.spark.trouble import Carried, marked
 
 if TYPE_CHECKING:
-    from dotr.patterns.state import State
+    from dotr.runtimes.spark.worker import Live
 
-_LIVE: Final[dict[tuple[str, int], tuple[bytes, State]]] = {}
+_LIVE: Final[Live] = {}
+
+
+class _Store:
+    """The state of the key at hand, as `worker.Store` has it."""
+
+    def __init__(self, bucket: ValueState, log: MapState) -> None:
+        self._bucket = bucket
+        self._log = log
+
+    def value(self) -> tuple[bytes, bytes] | None:
+        stored = self._bucket.get()
+        return (bytes(stored[0]), bytes(stored[1])) if stored else None
+
+    def set_value(self, digest: bytes, written: bytes) -> None:
+        self._bucket.update((digest, written))
+
+    def read(self, log: int, place: int) -> bytes | None:
+        found = self._log.getValue((log, place))
+        return None if found is None else bytes(found[0])
+
+    def write(self, log: int, place: int, lines: bytes) -> None:
+        self._log.updateValue((log, place), (lines,))
+
+    def remove(self, log: int, place: int) -> None:
+        self._log.removeKey((log, place))
 
 
 class LayerProcessor(StatefulProcessor):
@@ -33,7 +56,8 @@ class LayerProcessor(StatefulProcessor):
         self._layer = layer
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._value = handle.getValueState("bucket", "digest binary, written binary")
+        value = handle.getValueState("bucket", "digest binary, written binary")
+        self._store = _Store(value, handle.getMapState("log", "log int, place long", "lines binary"))
         self._job = Job.from_json(self._text)
         keys = self._job.keys(self._layer)
         self._bucket = {key: bucket for bucket, key in enumerate(keys)}
@@ -45,33 +69,12 @@ class LayerProcessor(StatefulProcessor):
             return
         try:
             lines = [Line(row.key, row.kind, row.time, bytes(row.payload)) for row in rows]
-            for line in self._step(bucket, lines):
+            from dotr.runtimes.spark.worker import through_batch  # only where it is needed: it brings the engine with it
+
+            for line in through_batch(self._job, self._layer, bucket, lines, self._store, _LIVE):
                 yield Row(key=line.key, kind=line.kind, time=line.time, payload=line.payload)
         except Refused as refused:
             raise Carried(marked(refused)) from None
-
-    def _step(self, bucket: int, lines: list[Line]) -> list[Line]:
-        from dotr.runtimes.spark.moving import begun
-        from dotr.runtimes.spark.stepping import restore, step_bucket  # only where it is needed: it brings the engine with it
-
-        stored = self._value.get()
-        digest = bytes(stored[0]) if stored else b""
-        name = (self._text, self._layer * self._job.buckets + bucket)
-        kept = _LIVE.pop(name, None)
-        state = (
-            kept[1]
-            if kept and kept[0] == digest
-            else restore(self._job, self._layer, bytes(stored[1]) if stored else begun(self._job, self._layer, bucket))
-        )
-        out = step_bucket(self._job, self._layer, bucket, state, lines)
-        written = state.encode()
-        after = blake2b(written, digest_size=16).digest()
-        if after != digest:
-            self._value.update((after, written))
-            size = BucketSize(self._layer, bucket, tuple(state.held), len(written))
-            out.append(Line(-1 - bucket, Kind.STATE, 0, size_payload(size)))
-        _LIVE[name] = after, state
-        return out
 
     def close(self) -> None:
         """Nothing is held between calls but the cache."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, count, repeat
 from typing import TypeAlias
@@ -13,11 +13,12 @@ from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Term
 from dotr.model.time import Micros
 from dotr.patterns.operator import Arrival
-from dotr.patterns.state import State, StateError
+from dotr.patterns.state import State
 from dotr.runtimes.spark.compiled import layers_of, program_of, uncollected
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.moments import TicksHere, moments, ticks_here
-from dotr.runtimes.spark.moving import unreadable
+from dotr.runtimes.spark.keeping import Place
+from dotr.runtimes.spark.moments import Ports, TicksHere, moments, ticks_here
+from dotr.runtimes.spark.pages import DECODED, Pages
 from dotr.runtimes.spark.rows import Kind, Line, counts_payload, dead_payload, firings_payload
 from dotr.runtimes.totals import Totals
 
@@ -86,13 +87,11 @@ def in_order(chunks: Iterable[Instants]) -> Iterator[tuple[Micros, dict[int, lis
         yield current
 
 
-def restore(job: Job, layer: int, written: bytes) -> State:
-    """A bucket's state from what the store holds (nothing: the state before the first instant)."""
-    stage = layers_of(job)[layer]
-    try:
-        return stage.restore(written) if written else stage.start()
-    except StateError as error:
-        raise unreadable(error) from None
+@lru_cache(maxsize=64)
+def place_of(job: Job, layer: int) -> Place:
+    """Where the state of a layer's buckets is laid out."""
+    program = program_of(job)
+    return Place(layers_of(job)[layer], program.layout.layers[layer], job.buckets, program.timed)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -101,50 +100,92 @@ def _ticks(job: Job, layer: int, bucket: int) -> Sequence[TicksHere]:
     return ticks_here(program, program.router(job.buckets), layer, bucket)
 
 
-def step_bucket(job: Job, layer: int, bucket: int, state: State, lines: Iterable[Line]) -> list[Line]:
-    """Steps the state through a batch; returns the bucket's firings, and chunks for the layers above."""
-    with uncollected():
-        return _stepped(job, layer, bucket, state, lines)
-
-
-def _stepped(job: Job, layer: int, bucket: int, state: State, lines: Iterable[Line]) -> list[Line]:
-    stage, program = layers_of(job)[layer], program_of(job)
-    step, router = stage.step, program.router(job.buckets)
-    keys = [job.keys(number) for number in range(job.layers)]
-    firings: list[Firing] = []
-    failed: list[DeadLetter] = []
-    above: dict[int, Instants] = {}
-    chunks: list[Instants] = []
-    spans: list[tuple[Micros, Micros]] = []
-    closed: Micros | None = None
+def closed_by(lines: Iterable[Line]) -> Micros:
+    """When the batch ends."""
     for line in lines:
-        if line.kind == Kind.CHUNK:
-            chunks.append(instants_of(line.payload))
-        elif line.kind == Kind.CLOSED:
-            closed = line.time
-        elif line.kind == Kind.SPAN:
-            spans.append((line.time, int(line.payload)))
-    batch: Iterable[tuple[Micros, dict[int, list[Arrival]], bool]] = ((time, arrivals, False) for time, arrivals in in_order(chunks))
-    if program.timed:
-        assert closed is not None, "every bucket is told what time it is"
-        batch = moments(stage, state, _ticks(job, layer, bucket), in_order(chunks), spans, closed)
-    for time, arrivals, ended in batch:
-        done = step(state, time, arrivals, bucket, ended=ended)
-        firings += done.firings
-        if done.failed:
-            failed += done.failed
-        if done.events and layer + 1 < job.layers:
-            for number, deliveries in enumerate(router.events(done.events, layer)):
-                for target, ports in deliveries.items():
-                    above.setdefault(keys[number][target], []).append((time, ports))
-    if program.timed:
-        closed = state.passed
-    if closed is not None:
-        state.expire(closed + 1)
-    out = [Line(key, Kind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in above.items()]
-    if firings:
-        out.append(Line(-1 - bucket, Kind.FIRINGS, 0, firings_payload(firings)))
-    if failed:
-        out.append(Line(-1 - bucket, Kind.DEAD, 0, dead_payload(failed)))
-        out.append(Line(-1 - bucket, Kind.COUNTS, 0, counts_payload(Totals(dead={Reason.FAILED: len(failed)}))))
-    return out
+        if line.kind == Kind.CLOSED:
+            return line.time
+    raise AssertionError("every bucket is told what time it is")
+
+
+def step_bucket(
+    job: Job, layer: int, bucket: int, pages: Pages, lines: Sequence[Line], after: Micros | None = None, most: int = DECODED
+) -> list[Line]:
+    """Steps a bucket's pages through a batch; returns its firings, and chunks for the layers above. What is later than `after` is gathered
+    by pages of which there are many, and so many of their events stay decoded."""
+    with uncollected():
+        run = _Run(job, layer, bucket)
+        instants = in_order(instants_of(line.payload) for line in lines if line.kind == Kind.CHUNK)
+        closed = closed_by(lines)
+        if pages.count > 1:
+            for page, state, work in pages.through(_by_page(pages, instants), after, closed, most):
+                run.step(state, work, bucket + page * job.buckets)
+        elif program_of(job).timed:
+            state = pages.only
+            spans = [(line.time, int(line.payload)) for line in lines if line.kind == Kind.SPAN]
+            run.step(state, moments(layers_of(job)[layer], state, _ticks(job, layer, bucket), instants, spans, closed), bucket)
+            if state.passed is not None:
+                state.expire(state.passed + 1)
+        else:
+            run.step(pages.only, ((time, arrivals, False) for time, arrivals in instants), bucket)
+            pages.only.expire(closed + 1)
+        return run.lines()
+
+
+def _by_page(pages: Pages, instants: Iterable[tuple[Micros, Ports]]) -> Mapping[int, list[tuple[Micros, Ports, bool]]]:
+    """What arrives, by the page that it arrives at."""
+    found: dict[int, list[tuple[Micros, Ports, bool]]] = {}
+    page_of = pages.page_of
+    for time, arrivals in instants:
+        here: dict[int, Ports] = {}
+        for port, events in arrivals.items():
+            for event in events:
+                page = page_of(port, event[1])
+                ports = here.get(page)
+                if ports is None:
+                    here[page] = {port: [event]}
+                else:
+                    ports.setdefault(port, []).append(event)
+        for page, ports in here.items():
+            moment = (time, ports, False)
+            if page in found:
+                found[page].append(moment)
+            else:
+                found[page] = [moment]
+    return found
+
+
+class _Run:
+    """A bucket's batch: what its partitions' steps have led to."""
+
+    def __init__(self, job: Job, layer: int, bucket: int) -> None:
+        self._layer, self._bucket, self._last = layer, bucket, layer + 1 == job.layers
+        self._stage, self._router = layers_of(job)[layer], program_of(job).router(job.buckets)
+        self._keys = [job.keys(number) for number in range(job.layers)]
+        self._firings: list[Firing] = []
+        self._failed: list[DeadLetter] = []
+        self._above: dict[int, Instants] = {}
+
+    def step(self, state: State, moments: Iterable[tuple[Micros, Ports, bool]], partition: int) -> None:
+        """Steps a partition through moments."""
+        step, keys, above = self._stage.step, self._keys, self._above
+        for time, arrivals, ended in moments:
+            done = step(state, time, arrivals, partition, ended=ended)
+            if done.firings:
+                self._firings += done.firings
+            if done.failed:
+                self._failed += done.failed
+            if done.events and not self._last:
+                for number, deliveries in enumerate(self._router.events(done.events, self._layer)):
+                    for target, ports in deliveries.items():
+                        above.setdefault(keys[number][target], []).append((time, ports))
+
+    def lines(self) -> list[Line]:
+        """The rows of it."""
+        out = [Line(key, Kind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in self._above.items()]
+        if self._firings:
+            out.append(Line(-1 - self._bucket, Kind.FIRINGS, 0, firings_payload(self._firings)))
+        if self._failed:
+            out.append(Line(-1 - self._bucket, Kind.DEAD, 0, dead_payload(self._failed)))
+            out.append(Line(-1 - self._bucket, Kind.COUNTS, 0, counts_payload(Totals(dead={Reason.FAILED: len(self._failed)}))))
+        return out

@@ -1,0 +1,219 @@
+"""What a batch costs on Spark as the state grows, how much memory the windows take, and what a hot key does.
+
+    python -m benchmarks.state keys [--live 10000 100000 1000000] [--touched same]
+    python -m benchmarks.state windows [--events 10000000]
+    python -m benchmarks.state skew
+
+One rule: a reading of a key, and the last one of that key before it within a window that holds them all. `keys` fills the state with so
+many keys, one event each, and then touches 10,000 of them in every batch: the same ones each time, or others (`--touched others`).
+At the end time passes the window, and what is left of the state is told. `windows` fills the window with so many events of 100,000 keys.
+`skew` sends 90 % of the elements under one key. CPU is that of the whole process tree; memory is resident, of the JVM and of the Python
+workers together, and of the largest of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from benchmarks.aarhus import TreeClock
+from dotr.config import read_config
+from dotr.runtimes.pipeline import build
+from dotr.runtimes.spark.run import run_spark
+from dotr.runtimes.spark.tally import read_tally
+from dotr.runtimes.totals import Totals
+
+RULE = """\
+PREFIX : <http://e/>
+define Again = [ dotr_id1 :of ?key ; :rose ?rose ]
+from Reading = [ SELECT ?key ?v WHERE { ?key :value ?v } ]
+and last Old = [ SELECT ?key ?v WHERE { ?key :value ?v FILTER(?key = Reading.?key) } ] within WINDOW from Reading
+with Again.?key = Reading.?key, Again.?rose = Reading.?v - Old.?v
+"""
+BATCH = 10_000
+AN_INSTANT = 100
+DAY = 86_400
+
+Keys = Callable[[random.Random], Iterator[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was measured after a batch: seconds of the clock and of CPU, megabytes by process, and what the run has done."""
+
+    wall: float
+    cpu: float
+    memory: dict[str, float]
+    totals: Totals
+
+
+def write_stream(folder: Path, keys: Iterator[int], window: str = "1 d", *, last: int | None = None) -> Path:
+    """The pipeline's files; `last`: the second of a few final elements of one other key, long after."""
+    (folder / "r.dotr").write_text(RULE.replace("WINDOW", window))
+    with (folder / "in.ndjson").open("w") as file:
+        for number, key in enumerate(keys):
+            file.write(f'{{"time": {number // AN_INSTANT}, "graph": ":k{key} :value {number % 97} ."}}\n')
+        for number in range(0 if last is None else 4 * BATCH):
+            file.write(f'{{"time": {(last or 0) + number * DAY}, "graph": ":last :value 1 ."}}\n')
+    return folder
+
+
+def config(folder: Path, master: str, batch: int) -> Path:
+    path = folder / "state.yaml"
+    data = {
+        "name": "state",
+        "prefixes": {"": "http://e/"},
+        "rules": ["r.dotr"],
+        "input": [{"name": "readings", "format": "ndjson", "path": "in.ndjson"}],
+        "output": [{"format": "ndjson", "path": "out.ndjson"}],
+        "spark": {"master": master, "checkpoint": "checkpoint", "batch": batch},
+    }
+    path.write_text(json.dumps(data))
+    return path
+
+
+def memory() -> dict[str, float]:
+    """Resident megabytes of the processes below this one: the JVM, and the Python workers by their process."""
+    parents: dict[int, tuple[int, str]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                name, _, rest = Path(f"/proc/{entry}/stat").read_text().partition("(")[2].rpartition(")")
+            except OSError:
+                continue
+            parents[int(entry)] = int(rest.split()[1]), name
+    found: dict[str, float] = {}
+    for process, (_, name) in parents.items():
+        above = process
+        while above in parents and above != os.getpid():
+            above = parents[above][0]
+        if above == os.getpid() and process != above:
+            try:
+                pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+            except OSError:
+                continue
+            found["JVM" if name == "java" else f"Python {process}"] = pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return found
+
+
+def run(folder: Path, master: str, batch: int = BATCH) -> list[Reading]:
+    """One run; what is read after every batch."""
+    made = build(read_config(str(config(folder, master, batch))), fresh=True, on_spark=True)
+    clock = TreeClock()
+    readings: list[Reading] = []
+
+    def read(totals: Totals) -> None:
+        readings.append(Reading(time.perf_counter(), clock.read(), memory(), totals))
+
+    run_spark(made, read)
+    return readings
+
+
+def said(readings: list[Reading]) -> str:
+    """The largest figures of memory."""
+    jvm = max(each.memory.get("JVM", 0) for each in readings)
+    python = [[size for name, size in each.memory.items() if name != "JVM"] for each in readings]
+    return f"JVM {jvm:,.0f} MB, Python {max(map(sum, python)):,.0f} MB in all, the largest {max(map(max, python)):,.0f} MB"
+
+
+def keys(live: int, touched: str, master: str, batches: int) -> tuple[float, float]:
+    """Fills the state with keys, and touches 10,000 of them in each of some batches: the CPU and the wall of such a batch."""
+    chosen = random.Random(1)
+    fixed = chosen.sample(range(live), BATCH)
+
+    def stream() -> Iterator[int]:
+        yield from range(live)
+        for _ in range(batches):
+            yield from fixed if touched == "same" else chosen.sample(range(live), BATCH)
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = write_stream(Path(name), stream(), last=100 * DAY)
+        started = time.perf_counter()
+        readings = run(folder, master)
+        elapsed = time.perf_counter() - started
+        full = [each for each in readings if live + 2 * BATCH < each.totals.elements <= live + batches * BATCH]
+        cpu = statistics.median(after.cpu - before.cpu for before, after in pairwise(full))
+        wall = statistics.median(after.wall - before.wall for before, after in pairwise(full))
+        tally = read_tally(folder / "checkpoint")
+        left = None if tally is None else (sum(map(sum, tally.held)), tally.written)
+    print(  # noqa: T201
+        f"{live:,} live keys, {BATCH:,} touched ({touched}): {cpu:.2f} s CPU a batch, {wall:.2f} s; {said(full)}; "
+        f"when time had passed: {left} events and bytes left ({elapsed:.0f} s in all)",
+        flush=True,
+    )
+    return cpu, wall
+
+
+def windows(events: int, master: str) -> None:
+    """Fills a window with events."""
+
+    def stream() -> Iterator[int]:
+        chosen = random.Random(2)
+        for _ in range(events):
+            yield chosen.randrange(100_000)
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = write_stream(Path(name), stream(), "1000 d")
+        readings = run(folder, master, 200_000)
+        tally = read_tally(folder / "checkpoint")
+        held = 0 if tally is None else sum(map(sum, tally.held))
+    for each in readings[:: max(1, len(readings) // 10)]:
+        print(f"  after {each.totals.elements:,}: {said([each])}")  # noqa: T201
+    first, *_, end = readings
+    count, wall, cpu = end.totals.elements - first.totals.elements, end.wall - first.wall, end.cpu - first.cpu
+    print(f"{held:,} events in the window: {cpu / count * 1e6:.1f} µs CPU an element, {count / wall:,.0f} a second; {said(readings)}")  # noqa: T201
+
+
+def skew(master: str, elements: int) -> float:
+    """Elements a second where 90 % have one key."""
+
+    def stream() -> Iterator[int]:
+        chosen = random.Random(3)
+        for _ in range(elements):
+            yield 0 if chosen.random() < 0.9 else chosen.randrange(1, 10_000)
+
+    with tempfile.TemporaryDirectory() as name:
+        readings = run(write_stream(Path(name), stream(), "1 min"), master, 100_000)
+    (first, *_, end) = readings[1:]
+    rate = (end.totals.elements - first.totals.elements) / (end.wall - first.wall)
+    cpu = (end.cpu - first.cpu) / (end.totals.elements - first.totals.elements) * 1e6
+    print(f"90 % under one key, {master}: {rate:,.0f} elements a second, {cpu:.1f} µs CPU an element", flush=True)  # noqa: T201
+    return rate
+
+
+def main() -> int:
+    """Run the benchmark named."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("what", choices=("keys", "windows", "skew"))
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--live", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--touched", choices=("same", "others"), default="same")
+    parser.add_argument("--batches", type=int, default=12)
+    parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--elements", type=int, default=1_000_000)
+    options = parser.parse_args()
+    match options.what:
+        case "keys":
+            found = [keys(live, options.touched, options.master, options.batches) for live in options.live]
+            ratios = ", ".join(f"{cpu / found[0][0]:.2f} and {wall / found[0][1]:.2f}" for cpu, wall in found[1:])
+            print(f"CPU and wall against the first: {ratios}")  # noqa: T201
+        case "windows":
+            windows(options.events, options.master)
+        case _:
+            one, two = skew("local[1]", options.elements), skew("local[2]", options.elements)
+            print(f"local[2] to local[1]: {two / one:.2f}")  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

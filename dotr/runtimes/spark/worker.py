@@ -1,0 +1,49 @@
+"""One bucket's batch in a worker: its state is opened, stepped, and written as far as it has changed."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping, Sequence
+from typing import Protocol, TypeAlias
+
+from dotr.patterns.state import StateError
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.keeping import Kept, opened, saved
+from dotr.runtimes.spark.moving import begun, unreadable
+from dotr.runtimes.spark.pages import DECODED
+from dotr.runtimes.spark.pieces import Entries
+from dotr.runtimes.spark.rows import BucketSize, Kind, Line, size_payload
+from dotr.runtimes.spark.stepping import closed_by, place_of, step_bucket
+
+Live: TypeAlias = MutableMapping[tuple[Job, int], Kept]
+"""What a worker has of buckets, by job and number."""
+
+
+class Store(Entries, Protocol):
+    """What Spark's store has of one bucket: a value beside the entries."""
+
+    def value(self) -> tuple[bytes, bytes] | None:
+        """The digest, and what stands beside it; None: nothing yet."""
+
+    def set_value(self, digest: bytes, written: bytes) -> None:
+        """In the place of what was there."""
+
+
+def through_batch(job: Job, layer: int, bucket: int, lines: Sequence[Line], store: Store, live: Live, decoded: int = DECODED) -> list[Line]:
+    """The rows that a batch's rows for a bucket lead to. Up to so many events stay decoded in `live`."""
+    place = place_of(job, layer)
+    name = (job, layer * job.buckets + bucket)
+    digest, written = store.value() or (b"", begun(job, layer, bucket))
+    try:
+        kept = opened(place, digest, written, store, live.pop(name, None))
+    except StateError as error:
+        raise unreadable(error) from None
+    after = None if kept.head is None else kept.head.closed
+    most = decoded // (1 + sum(other.pages.count > 1 for other in live.values()))
+    out = step_bucket(job, layer, bucket, kept.pages, lines, after, most)
+    done = saved(place, kept, closed_by(lines), store)
+    if done.written is not None:
+        store.set_value(done.digest, done.written)
+        out.append(Line(-1 - bucket, Kind.STATE, 0, size_payload(BucketSize(layer, bucket, done.held, done.size))))
+    if done.kept is not None:
+        live[name] = done.kept
+    return out
