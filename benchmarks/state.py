@@ -83,7 +83,7 @@ def config(folder: Path, master: str, batch: int) -> Path:
 
 
 def memory() -> dict[str, float]:
-    """Resident megabytes of the processes below this one: the JVM, and the Python workers by their process."""
+    """Resident megabytes of the processes below this one (pages that several share count in parts): the JVM, each Python worker."""
     parents: dict[int, tuple[int, str]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -99,23 +99,34 @@ def memory() -> dict[str, float]:
             above = parents[above][0]
         if above == os.getpid() and process != above:
             try:
-                pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+                rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
             except OSError:
                 continue
-            found["JVM" if name == "java" else f"Python {process}"] = pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+            kilobytes = next((int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")), 0)
+            found["JVM" if name == "java" else f"Python {process}"] = kilobytes / 1024
     return found
 
 
-def run(folder: Path, master: str, batch: int = BATCH) -> list[Reading]:
-    """One run; what is read after every batch."""
-    made = build(read_config(str(config(folder, master, batch))), fresh=True, on_spark=True)
+class Enough(Exception):
+    """A run has gone far enough."""
+
+
+def run(folder: Path, master: str, batch: int = BATCH, *, until: int | None = None) -> list[Reading]:
+    """One run, from where the one before stopped, up to so many elements; what is read after every batch."""
+    made = build(read_config(str(config(folder, master, batch))), fresh=False, on_spark=True)
     clock = TreeClock()
     readings: list[Reading] = []
 
     def read(totals: Totals) -> None:
         readings.append(Reading(time.perf_counter(), clock.read(), memory(), totals))
+        if until is not None and totals.elements >= until:
+            raise Enough
 
-    run_spark(made, read)
+    try:
+        run_spark(made, read)
+    except Exception:
+        if until is None or readings[-1].totals.elements < until:
+            raise
     return readings
 
 
@@ -139,9 +150,10 @@ def keys(live: int, touched: str, master: str, batches: int) -> tuple[float, flo
     with tempfile.TemporaryDirectory() as name:
         folder = write_stream(Path(name), stream(), last=100 * DAY)
         started = time.perf_counter()
+        run(folder, master, max(BATCH, live // 5), until=live - BATCH // 2)
         readings = run(folder, master)
         elapsed = time.perf_counter() - started
-        full = [each for each in readings if live + 2 * BATCH < each.totals.elements <= live + batches * BATCH]
+        full = [each for each in readings if 4 * BATCH < each.totals.elements <= batches * BATCH]
         cpu = statistics.median(after.cpu - before.cpu for before, after in pairwise(full))
         wall = statistics.median(after.wall - before.wall for before, after in pairwise(full))
         tally = read_tally(folder / "checkpoint")

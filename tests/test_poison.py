@@ -29,7 +29,7 @@ from dotr.runtimes.spark.planning import Offset, plan
 from dotr.runtimes.spark.reading import task_lines
 from dotr.runtimes.spark.rows import Line
 from dotr.runtimes.spark.sink import Sink
-from dotr.runtimes.spark.stepping import restore, step_bucket
+from dotr.runtimes.spark.stepping import place_of, step_bucket
 from dotr.runtimes.spark.tasks import Task
 from dotr.runtimes.totals import Totals
 
@@ -78,13 +78,13 @@ def as_spark_would(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Tot
         rejected.extend(letters)
 
     sink = Sink(write, lambda totals: None, lambda letter: letter, Clock())
-    states = [restore(job, 0, b"") for _ in job.keys(0)]
+    pages = [place_of(job, 0).empty() for _ in job.keys(0)]
     start = Offset.start(1)
     for number, cut in enumerate(plan(scan_inputs(job), job.delays, start, 1)):
         lines = task_lines(job, Task.of_cut(start, cut, cut.time))
         out: list[Line] = [line for line in lines if line.key < 0]
         for bucket, key in enumerate(job.keys(0)):
-            out += step_bucket(job, 0, bucket, states[bucket], [line for line in lines if line.key == key])
+            out += step_bucket(job, 0, bucket, pages[bucket], [line for line in lines if line.key == key])
         sink.take(number, [(line.kind, line.payload) for line in out])
         start = Offset(cut.time, cut.places)
     return [f"{f.time // 1_000_000} {f.rule}" for f in fired], rejected, sink.totals

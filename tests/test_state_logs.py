@@ -84,7 +84,8 @@ class Stored:
 class Simulated:
     """A pipeline as Spark runs it, without Spark: batch by batch, each bucket in some worker; sometimes a batch is done again."""
 
-    def __init__(self, prepared: Pipeline, batch: int, *, workers: int = 1, buckets: int = 2, seed: int = 0, decoded: int = 1 << 60) -> None:
+    def __init__(self, prepared: Pipeline, batch: int, *, workers: int = 1, seed: int = 0, decoded: int = 1 << 60) -> None:
+        buckets = 2
         layers = max(1, len(prepared.program.layout.layers))
         layout = Layout("c", "", tuple((f.input, f.delay, f.path) for f in prepared.inputs), layers, buckets, buckets)
         self.job: Job = dataclasses.replace(run._job(prepared, layout, 1, (f"{next(_RUNS)}/query", "")), batch=batch)
@@ -202,7 +203,7 @@ def written_by_a_batch(folder: Path, live: int, monkeypatch: pytest.MonkeyPatch)
     found: list[tuple[int, int, int]] = []
     for _ in simulated.batches():
         stores = simulated.all_stores
-        found.append(tuple(sum(getattr(store, name) for store in stores) for name in ("writes", "bytes", "reads")))  # type: ignore[arg-type]
+        found.append(tuple(sum(getattr(store, name) for store in stores) for name in ("writes", "bytes", "reads")))
     first, last = found[-11], found[-1]
     assert sum(sum(size.held) for size in simulated.sizes.values()) == 0
     writes, size, reads = ((b - a) // 10 for a, b in zip(first, last, strict=True))
@@ -265,4 +266,3 @@ def test_pieces_are_few_and_of_about_what_counts(tmp_path: Path, monkeypatch: py
         if number > 500 and (there := heads(simulated)):
             assert max(len(head.pieces) for head in there) < 30
             assert max(sum(piece.size for piece in head.pieces) for head in there) < 3 * 180 * 100
-

@@ -53,7 +53,7 @@ class Piece(NamedTuple):
 class Head(NamedTuple):
     """What is told of logs: the number of the batch written last, up to which time all was closed then, `State.passed`, the oldest time
     that counts of each log (None: nothing does), the pieces in order, into how many pages they are divided, about how many events each
-    store holds, and the digests of the last few batches by their numbers."""
+    store holds, how many sets of consumed events there are, and the digests of the last few batches by their numbers."""
 
     number: int
     closed: Micros
@@ -62,6 +62,7 @@ class Head(NamedTuple):
     pieces: tuple[Piece, ...]
     pages: int
     held: tuple[int, ...]
+    sets: int
     recent: tuple[tuple[int, str], ...]
 
     def encode(self) -> bytes:
@@ -78,7 +79,7 @@ class Head(NamedTuple):
     def decode(written: bytes) -> Head | None:
         """The inverse of `encode`; None where a state of an older form, or none, is written. Raises StateError.
 
-        >>> head = Head(3, 9, None, (4, None), (Piece(0, 1, 3, 120, 8),), 1, (7,), ((3, "a"),))
+        >>> head = Head(3, 9, None, (4, None), (Piece(0, 1, 3, 120, 8),), 1, (7,), 0, ((3, "a"),))
         >>> Head.decode(head.encode()) == head, Head.decode(b'{"version":2}'), Head.decode(b"")
         (True, None, None)
         """
@@ -89,7 +90,7 @@ class Head(NamedTuple):
             pieces = tuple(Piece(*piece) for piece in data["pieces"])
             recent = tuple((number, digest) for number, digest in data["recent"])
             held, oldest = tuple(data["held"]), tuple(data["oldest"])
-            return Head(data["number"], data["closed"], data["passed"], oldest, pieces, data["pages"], held, recent)
+            return Head(data["number"], data["closed"], data["passed"], oldest, pieces, data["pages"], held, data["sets"], recent)
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"it cannot be read ({error})") from error
 
@@ -193,18 +194,18 @@ def counting_pairs(head: Head, pieces: Iterable[bytes]) -> Iterator[Pair]:
         raise StateError(f"it cannot be read ({error})") from error
 
 
-def whole(head: Head, pieces: Iterable[tuple[int, bytes]], queues: int, sets: int) -> Written:
-    """All that logs hold, as one text has it, of a layer with so many queues and sets of consumed events."""
+def whole(head: Head, pieces: Iterable[tuple[int, bytes]]) -> Written:
+    """All that logs hold, as one text has it."""
     last = len(head.oldest) - 1
     events: list[list[Happened]] = [[] for _ in range(last)]
-    consumed: list[list[tuple[Micros, int]]] = [[] for _ in range(sets)]
+    consumed: list[list[tuple[Micros, int]]] = [[] for _ in range(head.sets)]
     for log, lines in pieces:
         if log == last:
             for number, time, ordinal, _ in counting_pairs(head, [lines]):
                 consumed[number].append((time, ordinal))
         else:
             events[log] += [event for _, event in counting(head, [(log, lines)])]
-    stores = last - queues
+    stores = len(head.held)
     return Written(events[:stores], consumed, events[stores:], head.passed)
 
 

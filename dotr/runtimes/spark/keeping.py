@@ -144,7 +144,7 @@ def saved(place: Place, kept: Kept, closed: Micros, entries: Entries) -> Saved:
     oldest = _oldest(place.layer, pages, closed)
     if before is not None and not (any(add.events) or add.consumed or before.gone(passed, oldest, count)):
         return Saved(kept, kept.digest)
-    digest, head = write_batch(entries, before, kept.digest, add, closed, passed, oldest, count, held)
+    digest, head = write_batch(entries, before, kept.digest, add, closed, passed, oldest, count, held, place.layer.first_consumed[-1])
     written = head.encode()
     size = len(written) + sum(piece.size for piece in head.pieces)
     if count == pages.count:

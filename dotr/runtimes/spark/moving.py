@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,9 +24,11 @@ from dotr.diagnostics import Refused, refuse
 from dotr.engine.change import Change, Mover, joined
 from dotr.engine.holdings import Holdings
 from dotr.model.time import Micros
+from dotr.patterns.logs import Head, whole
 from dotr.patterns.state import StateError, Written
 from dotr.runtimes.spark.compiled import program_of
 from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.stored import StoredState
 from dotr.runtimes.spark.trouble import Carried, explained, marked
 
 _SCHEMA: Final = "key long, passed long"
@@ -64,18 +66,25 @@ class Parts:
         before, after = map(Holdings.of_json, json.loads(self._held))
         mover = Mover(before, after, program_of(job), job.clock, job.buckets)
         for batch in batches:
-            for key, written in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+            for key, written, pieces in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 try:
-                    passed = _take_apart(mover, job.moved, self._places[key], written)
+                    passed = _take_apart(mover, job.moved, self._places[key], written, pieces)
                 except Refused as refused:
                     raise Carried(marked(refused)) from None
                 yield RecordBatch.from_arrays([array([key], "int64"), array([passed], "int64")], ["key", "passed"])
 
 
-def _take_apart(mover: Mover, folder: str, place: tuple[int, int], written: bytes) -> Micros | None:
+def _take_apart(
+    mover: Mover, folder: str, place: tuple[int, int], written: bytes, pieces: Sequence[Mapping[str, Any]] = ()
+) -> Micros | None:
     """Writes the parts of a bucket's old state, and says how far it had come."""
     try:
-        state = Written.decode(written)
+        head = Head.decode(written)
+        if head is None:
+            state = Written.decode(written)
+        else:
+            ordered = sorted(pieces, key=lambda piece: (piece["log"], piece["place"]))
+            state = whole(head, ((piece["log"], piece["lines"]) for piece in ordered))
     except StateError as error:
         raise unreadable(error) from None
     for (layer, bucket), part in mover.pieces(*place, state).items():
@@ -100,11 +109,11 @@ def move(session: SparkSession, found: Change, old: Old, job: Job, log: Path) ->
     text = json.dumps([found.before.to_json(), found.after.to_json()])
     passed: set[Micros | None] = set()
     there: set[int] = set()
-    for operator in range(old.layers if old.ran else 0):
-        reader = session.read.format("statestore").option("path", old.query).option("operatorId", operator)
+    stored = StoredState(session, old.query) if old.ran else None
+    for operator in stored.operators if stored else ():
+        assert stored is not None
         try:
-            rows = reader.option("stateVarName", "bucket").load().selectExpr("key.key", "value.written")
-            done = rows.mapInArrow(Parts(job.to_json(), text, old.places), _SCHEMA).collect()
+            done = stored.buckets(operator).mapInArrow(Parts(job.to_json(), text, old.places), _SCHEMA).collect()
         except PySparkException as error:
             raise explained(str(error), log) from None
         there |= {row.key for row in done}

@@ -60,6 +60,7 @@ def write_batch(
     oldest: Sequence[Micros | None],
     pages: int,
     held: Sequence[int],
+    sets: int,
 ) -> tuple[bytes, Head]:
     """Appends what a batch has added, removes what has gone, and says what is there then, with its digest."""
     number = before.number + 1 if before else 1
@@ -77,7 +78,7 @@ def write_batch(
     for pieces, time in zip(logs, oldest, strict=True):
         _drop(entries, pieces, time)
         _merge(entries, pieces, number - YOUNG)
-    head = Head(number, closed, passed, tuple(oldest), tuple(piece for pieces in logs for piece in pieces), pages, tuple(held), ())
+    head = Head(number, closed, passed, tuple(oldest), tuple(piece for pieces in logs for piece in pieces), pages, tuple(held), sets, ())
     after = digest_of(*written, head.encode())
     recent = ((*before.recent, (before.number, digest.hex())) if before and before.pages == pages else ())[-YOUNG:]
     return after, head._replace(recent=recent)

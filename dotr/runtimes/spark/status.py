@@ -6,15 +6,17 @@ that is written by then.
 
 from __future__ import annotations
 
-import json
 import logging
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from dotr.diagnostics import Refused, refuse
 from dotr.model.time import Clock, Micros, Unit
+from dotr.patterns.happened import Happened
+from dotr.patterns.logs import Head
+from dotr.patterns.logs import counting as events_that_count
 from dotr.patterns.state import StateError, Written
 from dotr.runtimes.spark.checkpoint import Checkpoint, Layout
 from dotr.runtimes.spark.keys import bucket_keys
@@ -112,6 +114,7 @@ def stored_state(status: Status) -> Stored:
     from pyspark.errors import PySparkException
 
     from dotr.runtimes.spark.session import start
+    from dotr.runtimes.spark.stored import StoredState
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     before = SparkContext._active_spark_context
@@ -123,19 +126,22 @@ def stored_state(status: Status) -> Stored:
             try:
                 session.sparkContext.setLogLevel("OFF")
                 query = Checkpoint(str(status.folder)).query
-                operators = session.read.format("state-metadata").load(query).select("operatorId").distinct().collect()
-                reader = session.read.format("statestore").option("stateVarName", "bucket")
+                stored = StoredState(session, query)
                 layers: dict[int, int] = {}
                 for layer in range(status.layout.layers):
                     layers |= dict.fromkeys(_keys(status.layout, layer), layer)
 
-                def values() -> Iterator[tuple[int, bytes]]:
-                    for operator in sorted(row.operatorId for row in operators):
-                        rows = reader.option("operatorId", operator).load(query).selectExpr("key.key AS key", "value.written AS written")
-                        for row in rows.toLocalIterator():
-                            yield layers[row.key], bytes(row.written)
-
-                return _counted(status, values())
+                counts = _Counting(status.tally)
+                for operator in stored.operators:
+                    heads: dict[int, Head] = {}
+                    for row in stored.values(operator).toLocalIterator():
+                        head = counts.value(layers[row.key], bytes(row.written))
+                        if head is not None:
+                            heads[row.key] = head
+                    pieces = stored.pieces(operator) if heads else None
+                    for row in pieces.toLocalIterator() if pieces is not None else ():
+                        counts.piece(layers[row.key], heads[row.key], row.log, bytes(row.lines))
+                return counts.found()
             finally:
                 if before is None:
                     session.stop()
@@ -152,20 +158,47 @@ def _keys(layout: Layout, layer: int) -> tuple[int, ...]:
     return bucket_keys(layout.layers * layout.buckets, layout.partitions)[layer * layout.buckets : (layer + 1) * layout.buckets]
 
 
-def _counted(status: Status, values: Iterator[tuple[int, bytes]]) -> Stored:
-    """A bucket's value is decoded, counted and let go before the next."""
-    ports = status.tally.ports if status.tally is not None else ()
-    found: dict[tuple[int, str], tuple[int, int | None]] = {}
-    number = written = 0
-    for layer, value in values:
-        number += 1
-        written += len(value)
-        for index, events in enumerate(Written.decode(value).events):
-            port = ports[layer][index] if layer < len(ports) and index < len(ports[layer]) else None
+class _Counting:
+    """Counts values as they come; a value, or a piece of a log, is decoded, counted and let go before the next."""
+
+    def __init__(self, tally: Tally | None) -> None:
+        self._ports = tally.ports if tally is not None else ()
+        self._events: dict[tuple[int, int], int] = {}
+        self._keys: dict[tuple[int, int], set[str | None]] = {}
+        self._values = self._written = 0
+
+    def value(self, layer: int, written: bytes) -> Head | None:
+        """What a bucket has in one place: all, or where there are logs, their head."""
+        self._values += 1
+        self._written += len(written)
+        head = Head.decode(written)
+        if head is None:
+            for port, events in enumerate(Written.decode(written).events):
+                self._count(layer, port, events)
+        return head
+
+    def piece(self, layer: int, head: Head, log: int, lines: bytes) -> None:
+        """A piece of a log."""
+        self._values += 1
+        self._written += len(lines)
+        if log < len(head.held):
+            self._count(layer, log, (event for _, event in events_that_count(head, [(log, lines)])))
+
+    def _count(self, layer: int, index: int, events: Iterable[Happened]) -> None:
+        port = self._ports[layer][index] if layer < len(self._ports) and index < len(self._ports[layer]) else None
+        keys = None if port is None or port.key is None else self._keys.setdefault((layer, index), set())
+        for event in events:
+            self._events[layer, index] = self._events.get((layer, index), 0) + 1
+            if keys is not None and port is not None and port.key is not None:
+                keys.add(event.values[port.key])
+
+    def found(self) -> Stored:
+        """What was counted, by layer and label."""
+        kept: dict[tuple[int, str], tuple[int, int | None]] = {}
+        for (layer, index), events in self._events.items():
+            port = self._ports[layer][index] if layer < len(self._ports) and index < len(self._ports[layer]) else None
             name = (layer, f"port {index}" if port is None else port.label)
-            keys = None if port is None or port.key is None else len({json.dumps(event.values[port.key]) for event in events})
-            if events:
-                so_far, other = found.get(name, (0, None))
-                found[name] = so_far + len(events), other if keys is None else keys + (other or 0)
-    kept = tuple(Kept(layer, label, events, keys) for (layer, label), (events, keys) in sorted(found.items()))
-    return Stored(number, written, kept)
+            so_far, other = kept.get(name, (0, None))
+            keys = self._keys.get((layer, index))
+            kept[name] = so_far + events, other if keys is None else len(keys) + (other or 0)
+        return Stored(self._values, self._written, tuple(Kept(layer, label, *each) for (layer, label), each in sorted(kept.items())))
