@@ -1,7 +1,7 @@
 """A checkpoint as a release leaves it, as text: `python -m tests.kept` writes that of this release, under its versions.
 
-What it holds is what `dotr.json` and Spark's state hold: whose the state is, and each bucket's. A file that is there is never written
-again: every later release must open it.
+What it holds is what `dotr.json` and Spark's state hold: whose the state is, and each bucket's, as texts or as logs. A file that is
+there is never written again: every later release must open it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,12 @@ from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO, Clock
 from dotr.outputs import output_order
+from dotr.patterns.logs import HEAD_VERSION, Head, whole
 from dotr.patterns.state import STATE_VERSION
+from dotr.runtimes.spark import keeping
 from dotr.runtimes.spark.checkpoint import FORMAT
+from dotr.runtimes.spark.keeping import Place
+from dotr.runtimes.spark.pages import Pages
 from tests.running import Batched
 
 FOLDER = Path(__file__).parent / "checkpoints"
@@ -79,25 +83,82 @@ def said(run: Batched) -> list[tuple[int, str, object]]:
     return [(firing.time, firing.rule, [list(triple) for triple in firing.graph]) for firing in firings]
 
 
+class Entries(dict[tuple[int, int], bytes]):
+    """The pieces of a bucket's logs."""
+
+    def read(self, log: int, place: int) -> bytes | None:
+        return self.get((log, place))
+
+    def write(self, log: int, place: int, lines: bytes) -> None:
+        self[log, place] = lines
+
+    def remove(self, log: int, place: int) -> None:
+        del self[log, place]
+
+
+def as_logs(there: Program, texts: list[list[bytes]], closed: int) -> list[list[object]]:
+    """The states as logs, whatever their size."""
+    found: list[list[object]] = []
+    for layer, stage, states in zip(there.layout.layers, there.stage_two(Clock()), texts, strict=True):
+        place = Place(stage, layer, len(states), there.timed)
+        found.append([])
+        for text in states:
+            pages, entries = place.empty(), Entries()
+            pages.put_in_place(stage.restore(text))
+            digest = write_all(place, pages, closed, entries)
+            found[-1].append([digest[1].decode(), [[*key, lines.decode()] for key, lines in sorted(entries.items())]])
+    return found
+
+
+def write_all(place: Place, pages: Pages, closed: int, entries: Entries) -> tuple[bytes, bytes]:
+    small, keeping.SMALL = keeping.SMALL, -1  # type: ignore[misc]
+    try:
+        done = keeping.saved(place, keeping.Kept(pages, b"", None), closed, entries)
+    finally:
+        keeping.SMALL = small  # type: ignore[misc]
+    assert done.written is not None
+    return done.digest, done.written
+
+
+def of_logs(written: str, pieces: list[tuple[int, int, str]], place: Place) -> bytes:
+    """The text of a state that is kept as logs, as it is where a worker opens it."""
+    head = Head.decode(written.encode())
+    assert head is not None
+    entries = Entries({(log, number): lines.encode() for log, number, lines in pieces})
+    kept = keeping.opened(place, b"?", written.encode(), entries, None)
+    text = whole(head, [(log, lines.encode()) for log, _, lines in pieces]).encode()
+    assert kept.pages.only.encode() == text
+    return text
+
+
 def read(path: Path) -> Kept:
     data = json.loads(path.read_text())
-    return Kept(
-        Holdings.of_json(data["holdings"]),
-        [[text.encode() for text in states] for states in data["states"]],
-        [(t, r, g) for t, r, g in data["after"]],
-    )
+    if "logs" in data:
+        there = program()
+        places = [Place(stage, layer, 2, there.timed) for stage, layer in zip(there.stage_two(Clock()), there.layout.layers, strict=True)]
+        states = [
+            [of_logs(written, pieces, place) for written, pieces in buckets] for place, buckets in zip(places, data["logs"], strict=True)
+        ]
+    else:
+        states = [[text.encode() for text in texts] for texts in data["states"]]
+    return Kept(Holdings.of_json(data["holdings"]), states, [(t, r, g) for t, r, g in data["after"]])
 
 
 def main() -> None:
-    path = FOLDER / f"format-{FORMAT}-state-{STATE_VERSION}.json"
-    if path.exists():
-        raise SystemExit(f"{path.name} is there already, and stays as it is")
     run = Batched(program(), Clock(), 2)
     run.batch(halves()[0], CUT)
-    states = [[state.decode() for state in states] for states in run.states]
-    data = {"holdings": holdings(program()).to_json(), "states": states, "after": said(run)}
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(data, indent=1) + "\n")
+    texts = [list(states) for states in run.states]
+    told = {"holdings": holdings(program()).to_json()}
+    after = said(run)
+    for path, name, states in (
+        (FOLDER / f"format-{FORMAT}-state-{STATE_VERSION}.json", "states", [[text.decode() for text in states] for states in texts]),
+        (FOLDER / f"format-{FORMAT}-logs-{HEAD_VERSION}.json", "logs", as_logs(program(), texts, CUT)),
+    ):
+        if path.exists():
+            print(f"{path.name} is there already, and stays as it is")  # noqa: T201
+            continue
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({**told, name: states, "after": after}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

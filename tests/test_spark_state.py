@@ -1,0 +1,91 @@
+"""State that is kept as logs, on Spark: it is read again after a stop, told by `status`, and moved when rules change."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dotr.config import read_config
+from dotr.runtimes.local import run_local
+from dotr.runtimes.pipeline import Pipeline, build
+from dotr.runtimes.spark.java import java_problem
+from dotr.runtimes.totals import Totals
+
+pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+
+AGAIN = """
+query Reading = [ SELECT ?key ?v WHERE { ?key :value ?v } ]
+rule Again define Again = [ [] :of ?key ; :rose ?rose ] from Reading
+and last Reading as Old [ FILTER(?key = Reading.?key) ] within 1 d from Reading
+with Again.?key = Reading.?key, Again.?rose = Reading.?v - Old.?v
+"""
+SAME = """
+rule Same define Same = [ [] :of ?key ; :like ?like ] from Again
+and last Again as Old [ FILTER(?rose = Again.?rose) ] within 1 d from Again
+with Same.?key = Again.?key, Same.?like = Old.?key
+"""
+PREFIXES = 'prefixes: { "": "http://e/" }\n'
+ELEMENTS = 15_000
+EVENTS_A_BATCH = 3_000
+
+
+@pytest.fixture(scope="module")
+def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    from dotr.runtimes.spark.session import start
+
+    session = start("tests", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
+    yield
+    session.stop()
+
+
+def pipeline(rules: str, out: str, *, on_spark: bool) -> Pipeline:
+    Path("r.dotr").write_text("PREFIX : <http://e/>\n" + rules)
+    Path("c.yaml").write_text(
+        f"name: c\n{PREFIXES}rules: [r.dotr]\ninput: [{{ name: a, format: ndjson, path: in.ndjson }}]\n"
+        f"output: [{{ path: {out} }}]\nspark: {{ checkpoint: ck, batch: {EVENTS_A_BATCH} }}\n"
+    )
+    return build(read_config("c.yaml"), fresh=False, on_spark=on_spark)
+
+
+def lines(out: str, rule: str) -> list[str]:
+    files = sorted(Path(out).glob("0*.ndjson")) if Path(out).is_dir() else [Path(out)]
+    return sorted(line for file in files for line in file.read_text().splitlines() if json.loads(line)["rule"] == rule)
+
+
+@pytest.mark.usefixtures("_session")
+def test_logs_are_read_again_told_and_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dotr.runtimes.spark.run import run_spark
+    from dotr.runtimes.spark.status import status_of, stored_state
+
+    monkeypatch.chdir(tmp_path)
+    chosen = random.Random(1)
+    with open("in.ndjson", "w") as file:
+        for number in range(ELEMENTS):
+            file.write(json.dumps({"time": number // 10, "graph": f":k{chosen.randrange(5_000)} :value {number % 90} ."}) + "\n")
+    run_local(pipeline(AGAIN, "local.ndjson", on_spark=False), lambda totals: None)
+    seen: list[Totals] = []
+
+    def stop(totals: Totals) -> None:
+        seen.append(totals)
+        if len(seen) in (3, 4):
+            raise ZeroDivisionError("enough")
+
+    with pytest.raises(Exception, match="enough"):
+        run_spark(pipeline(AGAIN, "out", on_spark=True), stop)
+    status = status_of("ck")
+    stored = stored_state(status)
+    ((events, keys),) = [(each.events, each.keys) for each in stored.kept]
+    assert stored.values > 2, "there are pieces beside the two buckets' heads"
+    assert events in (2 * EVENTS_A_BATCH, 3 * EVENTS_A_BATCH), "the batch that was cut off may not be in the store"
+    assert keys is not None
+    assert 2_000 < keys < 5_000
+
+    with pytest.raises(Exception, match="enough"):
+        run_spark(pipeline(AGAIN, "out", on_spark=True), stop)
+    run_spark(pipeline(AGAIN + SAME, "out", on_spark=True), lambda totals: None)
+    assert lines("out", "Again") == lines("local.ndjson", "Again")
+    assert lines("out", "Same")
