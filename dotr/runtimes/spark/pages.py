@@ -4,7 +4,7 @@ Idea: keys of a rule never meet, so a bucket may be cut into *pages*, each some 
 touches, one after the other. Those that were used last stay decoded, up to a bound for the whole worker; the others are texts in its
 temporary database (`cold`). A program with timers, where time alone touches every partition, has one page.
 Invariant: pages are a function of the logs and of how many they are; nothing that is written depends on which of them are decoded.
-Cost: of a batch, the pages that it touches and their events; memory, the bound.
+Cost: of a batch, the pages that it touches and their events; memory, the bound, and what a single page may have beyond a quarter of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST: Final = 1 << 16
 USUAL: Final = 32
 """Events of a page, about; there are more pages when there are four times as many."""
 
-ALONE: Final = 16_384
+ALONE: Final = 65_536
 """Up to so many events a bucket is one partition."""
 
 DECODED: Final = 800_000
@@ -49,8 +49,8 @@ PageOf: TypeAlias = Callable[[int, Values], int]
 def pages_for(events: int, pages: int) -> int:
     """How many pages there are to be where there are so many events and pages.
 
-    >>> pages_for(16_384, 1), pages_for(16_385, 1), pages_for(60_000, 1024), pages_for(200_000, 1024), pages_for(100, 1024)
-    (1, 1024, 1024, 8192, 1)
+    >>> pages_for(65_536, 1), pages_for(65_537, 1), pages_for(260_000, 2048), pages_for(300_000, 2048), pages_for(100, 2048)
+    (1, 4096, 2048, 16384, 1)
     """
     if events <= (ALONE if pages == 1 else ALONE // 8):
         return 1
@@ -225,6 +225,8 @@ class Pages:
         for page, state in list(self._hot.items()):
             if self.decoded <= most - most // 8:
                 break
+            if len(state) > most // 4:
+                continue  # it would be needed again before long, and is dear to make
             del self._hot[page]
             self.decoded -= len(state)
             if len(state):

@@ -14,7 +14,7 @@ from dotr.model.time import Micros
 from dotr.patterns.logs import Added, Head, Piece, digest_of, events_line, pairs_line
 from dotr.patterns.state import StateError
 
-YOUNG: Final = 8
+YOUNG: Final = 16
 """Pieces of so many batches stay as they are."""
 
 LONGEST: Final = 2 << 20

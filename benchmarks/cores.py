@@ -1,0 +1,95 @@
+"""What a second core brings on Spark: the Aarhus job and the paper's default scenario on `local[1]` and `local[2]`.
+
+    python -m benchmarks.cores [aarhus] [scenario] [--graphs 800000]
+
+For each the CPU an element of the whole process tree, elements a second and how busy the cores are, from the start of the query and from
+the second batch on. Needs what `benchmarks.aarhus` needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import dotr.runtimes.spark.run as runtime
+from benchmarks.aarhus import TreeClock, pipeline
+from benchmarks.scenario import Size, write_scenario
+from dotr.config import read_config
+from dotr.runtimes.pipeline import Pipeline, build
+from dotr.runtimes.totals import Totals
+
+Make = Callable[[str, str], Pipeline]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a run."""
+
+    elements: int
+    wall: float
+    cpu: float
+
+    @property
+    def micros(self) -> float:
+        return self.cpu / self.elements * 1e6
+
+    def __str__(self) -> str:
+        return f"{self.micros:.1f} µs CPU an element, {self.elements / self.wall:,.0f} a second, {self.cpu / self.wall:.2f} cores"
+
+
+def measure(made: Pipeline) -> tuple[Stretch, Stretch]:
+    """One run: from the start of the query, and from its second batch on."""
+    clock = TreeClock()
+    readings: list[tuple[float, float, int]] = []
+    run_query: Callable[..., None] = getattr(runtime, "run_query")  # noqa: B009
+
+    def read(totals: Totals) -> None:
+        readings.append((time.perf_counter(), clock.read(), totals.elements))
+
+    def timed(*arguments: object) -> None:
+        read(Totals())
+        run_query(*arguments)
+
+    setattr(runtime, "run_query", timed)  # noqa: B010
+    try:
+        runtime.run_spark(made, read)
+    finally:
+        setattr(runtime, "run_query", run_query)  # noqa: B010
+    start, first, *_, end = readings
+    whole, steady = (Stretch(end[2] - since[2], end[0] - since[0], end[1] - since[1]) for since in (start, first))
+    return whole, steady
+
+
+def scenario(graphs: int, folder: str, master: str) -> Pipeline:
+    config = write_scenario(Path(folder), Size(graphs))
+    return build(read_config(str(config), ["engine=spark", f"spark.master={master}"]), fresh=True, on_spark=True)
+
+
+def main() -> int:
+    """Run the jobs named on one core and on two."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("jobs", nargs="*", choices=("aarhus", "scenario", []))
+    parser.add_argument("--graphs", type=int, default=800_000)
+    options = parser.parse_args()
+    jobs: dict[str, Make] = {
+        "aarhus": lambda folder, master: pipeline(folder, on_spark=True, master=master),
+        "scenario": lambda folder, master: scenario(options.graphs, folder, master),
+    }
+    for name in options.jobs or jobs:
+        found = []
+        for master in ("local[1]", "local[2]"):
+            with tempfile.TemporaryDirectory() as folder:
+                found.append(measure(jobs[name](folder, master)))
+            print(f"{name}, {master}: {found[-1][0]}; from the second batch on: {found[-1][1]}", flush=True)  # noqa: T201
+        (one, one_steady), (two, two_steady) = found
+        print(f"{name}: CPU against one core {two.micros / one.micros:.2f}, then {two_steady.micros / one_steady.micros:.2f}")  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
