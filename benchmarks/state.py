@@ -125,7 +125,7 @@ def run(folder: Path, master: str, batch: int = BATCH, *, until: int | None = No
     try:
         run_spark(made, read)
     except Exception:
-        if until is None or readings[-1].totals.elements < until:
+        if until is None or not readings or readings[-1].totals.elements < until:
             raise
     return readings
 
