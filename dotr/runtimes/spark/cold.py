@@ -7,7 +7,6 @@ itself; it is made of the logs and never needed to make them. SQLite keeps it in
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import count
@@ -22,6 +21,8 @@ class Cold:
     """Texts by bucket and page; those of one page in the order in which they came."""
 
     def __init__(self) -> None:
+        import sqlite3  # only where it is needed: there are builds of Python without it
+
         places = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
         with suppress(OSError):
             if places[0] and os.access(places[0], os.W_OK):
