@@ -1,12 +1,14 @@
 """What a batch costs on Spark as the state grows, how much memory the windows take, and what a hot key does.
 
     python -m benchmarks.state keys [--live 10000 100000 1000000] [--touched same]
+    python -m benchmarks.state worker [--live …] [--touched others]
     python -m benchmarks.state windows [--events 10000000]
     python -m benchmarks.state skew
 
 One rule: a reading of a key, and the last one of that key before it within a window that holds them all. `keys` fills the state with so
 many keys, one event each, and then touches 10,000 of them in every batch: the same ones each time, or others (`--touched others`).
-At the end time passes the window, and what is left of the state is told. `windows` fills the window with so many events of 100,000 keys.
+At the end time passes the window, and what is left of the state is told. `worker` does the same without Spark: what stage two and state
+cost in the workers. `windows` fills the window with so many events of 100,000 keys.
 `skew` sends 90 % of the elements under one key. CPU is that of the whole process tree; memory is resident, of the JVM and of the Python
 workers together, and of the largest of them.
 """
@@ -26,11 +28,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from benchmarks.aarhus import TreeClock
+from benchmarks.aarhus import TreeClock, peak_megabytes
 from dotr.config import read_config
+from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline import build
+from dotr.runtimes.spark.checkpoint import Layout
+from dotr.runtimes.spark.inputs import scan_inputs
+from dotr.runtimes.spark.planning import Offset, plan
+from dotr.runtimes.spark.reading import task_lines
+from dotr.runtimes.spark.run import _job as make_job
 from dotr.runtimes.spark.run import run_spark
 from dotr.runtimes.spark.tally import read_tally
+from dotr.runtimes.spark.tasks import Task
+from dotr.runtimes.spark.worker import Live, through_batch
 from dotr.runtimes.totals import Totals
 
 RULE = """\
@@ -137,18 +147,19 @@ def said(readings: list[Reading]) -> str:
     return f"JVM {jvm:,.0f} MB, Python {max(map(sum, python)):,.0f} MB in all, the largest {max(map(max, python)):,.0f} MB"
 
 
-def keys(live: int, touched: str, master: str, batches: int) -> tuple[float, float]:
-    """Fills the state with keys, and touches 10,000 of them in each of some batches: the CPU and the wall of such a batch."""
+def touching(live: int, touched: str, batches: int) -> Iterator[int]:
+    """Keys: each once, then 10,000 of them in each of some batches."""
     chosen = random.Random(1)
     fixed = chosen.sample(range(live), BATCH)
+    yield from range(live)
+    for _ in range(batches):
+        yield from fixed if touched == "same" else chosen.sample(range(live), BATCH)
 
-    def stream() -> Iterator[int]:
-        yield from range(live)
-        for _ in range(batches):
-            yield from fixed if touched == "same" else chosen.sample(range(live), BATCH)
 
+def keys(live: int, touched: str, master: str, batches: int) -> tuple[float, float]:
+    """Fills the state with keys, and touches 10,000 of them in each of some batches: the CPU and the wall of such a batch."""
     with tempfile.TemporaryDirectory() as name:
-        folder = write_stream(Path(name), stream(), last=100 * DAY)
+        folder = write_stream(Path(name), touching(live, touched, batches), last=100 * DAY)
         started = time.perf_counter()
         run(folder, master, max(BATCH, live // 5), until=live - BATCH // 2)
         readings = run(folder, master)
@@ -164,6 +175,55 @@ def keys(live: int, touched: str, master: str, batches: int) -> tuple[float, flo
         flush=True,
     )
     return cpu, wall
+
+
+class InMemory:
+    """A bucket in a store that is a dictionary."""
+
+    def __init__(self) -> None:
+        self._value: tuple[bytes, bytes] | None = None
+        self._entries: dict[tuple[int, int], bytes] = {}
+
+    def value(self) -> tuple[bytes, bytes] | None:
+        return self._value
+
+    def set_value(self, digest: bytes, written: bytes) -> None:
+        self._value = digest, written
+
+    def read(self, log: int, place: int) -> bytes | None:
+        return self._entries.get((log, place))
+
+    def write(self, log: int, place: int, lines: bytes) -> None:
+        self._entries[log, place] = lines
+
+    def remove(self, log: int, place: int) -> None:
+        del self._entries[log, place]
+
+
+def worker(live: int, touched: str, batches: int) -> float:
+    """As `keys`, in this process, with two buckets and without Spark: the CPU of stage two and of state, a batch."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = write_stream(Path(name), touching(live, touched, batches))
+        made = build(read_config(str(config(folder, "local[2]", BATCH))), fresh=True, on_spark=True)
+        layout = Layout("state", "", tuple((each.input, each.delay, each.path) for each in made.inputs), 1, 2, 2)
+        job = make_job(made, layout, 1, (str(folder / "query"), ""))
+        stores = [InMemory(), InMemory()]
+        kept: Live = {}
+        start = Offset.start(1)
+        spent: list[float] = []
+        for number, cut in enumerate(plan(scan_inputs(job), job.delays, start, BATCH)):
+            if cut.time == LAST_MICRO:
+                break
+            lines = task_lines(job, Task.of_cut(start, cut, cut.time))
+            before = time.process_time()
+            for bucket, key in enumerate(job.keys(0)):
+                through_batch(job, 0, bucket, [line for line in lines if line.key == key], stores[bucket], kept)
+            if number > live // BATCH + 2:
+                spent.append(time.process_time() - before)
+            start = Offset(cut.time, cut.places)
+    cpu = statistics.median(spent)
+    print(f"{live:,} live keys, {BATCH:,} touched ({touched}): {cpu:.2f} s CPU a batch; {peak_megabytes():,.0f} MB", flush=True)  # noqa: T201
+    return cpu
 
 
 def windows(events: int, master: str) -> None:
@@ -206,7 +266,7 @@ def skew(master: str, elements: int) -> float:
 def main() -> int:
     """Run the benchmark named."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("what", choices=("keys", "windows", "skew"))
+    parser.add_argument("what", choices=("keys", "worker", "windows", "skew"))
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--live", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--touched", choices=("same", "others"), default="same")
@@ -219,6 +279,9 @@ def main() -> int:
             found = [keys(live, options.touched, options.master, options.batches) for live in options.live]
             ratios = ", ".join(f"{cpu / found[0][0]:.2f} and {wall / found[0][1]:.2f}" for cpu, wall in found[1:])
             print(f"CPU and wall against the first: {ratios}")  # noqa: T201
+        case "worker":
+            for live in options.live:
+                worker(live, options.touched, options.batches)
         case "windows":
             windows(options.events, options.master)
         case _:
