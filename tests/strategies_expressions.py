@@ -132,6 +132,18 @@ def operand(draw: Draw, terms: Terms, depth: int = 2) -> str:
         lambda: f"DATATYPE({operand(draw, terms, below)})",
         lambda: f"STRDT({text(draw, terms, below)}, {pick(draw, ('xsd:integer', 'xsd:decimal', ':T', 'xsd:boolean'))})",
         lambda: f"({condition(draw, terms, terms, below)})",
+        lambda: triple(draw, terms, below),
+    )
+
+
+def triple(draw: Draw, terms: Terms, depth: int) -> str:
+    """A triple term, or a part of one."""
+    return one_of(
+        draw,
+        lambda: f"<<( {pick(draw, NAMES)} :p {simple(draw, terms)} )>>",
+        lambda: f"TRIPLE({operand(draw, terms, depth)}, {pick(draw, (':p', ':q'))}, {operand(draw, terms, depth)})",
+        lambda: f"{pick(draw, ('SUBJECT', 'PREDICATE', 'OBJECT'))}({operand(draw, terms, depth)})",
+        lambda: f"OBJECT(<<( {pick(draw, NAMES)} :p {simple(draw, terms)} )>>)",
     )
 
 
@@ -163,7 +175,7 @@ def condition(draw: Draw, left: Terms, right: Terms, depth: int = 2) -> str:
         lambda: f'REGEX({text(draw, left, small)}, {pick(draw, PATTERNS)}, "i")',
         lambda: f"{pick(draw, ('CONTAINS', 'STRSTARTS', 'STRENDS'))}({text(draw, left, small)}, {text(draw, right, 0)})",
         lambda: f"LANGMATCHES(LANG({simple(draw, left)}), {pick(draw, RANGES)})",
-        lambda: f"{pick(draw, ('isIRI', 'isURI', 'isBlank', 'isLiteral', 'isNumeric'))}({operand(draw, left, small)})",
+        lambda: f"{pick(draw, ('isIRI', 'isURI', 'isBlank', 'isLiteral', 'isNumeric', 'isTRIPLE'))}({operand(draw, left, small)})",
         lambda: f"sameTerm({operand(draw, left, small)}, {operand(draw, right, small)})",
         lambda: operand(draw, left, small),
     )
@@ -175,8 +187,8 @@ def listed(draw: Draw, terms: Terms) -> str:
 
 def compared(draw: Draw, left: Terms, right: Terms, depth: int) -> str:
     operator = pick(draw, ("=", "=", "=", "!=", "<", "<=", ">", ">="))
-    kinds = (operand, operand, number, number, text, moment, length)
-    kind = kinds[draw(st.integers(0, 6))]
+    kinds = (operand, operand, number, number, text, moment, length, triple)
+    kind = kinds[draw(st.integers(0, 7))]
     a, b = kind(draw, left, depth), kind(draw, right, depth)
     return f"{a} {operator} {b}" if draw(st.booleans()) else f"{b} {operator} {a}"
 

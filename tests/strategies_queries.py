@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
+from dotr.model.terms import RDF
 from tests.strategies_expressions import condition, conditions, one_of, operand
 from tests.strategies_streams import CLASSES, MOST_VALUES, NAMES, NAMESPACE, PROPERTIES, VALUES, pick
 
@@ -19,6 +20,24 @@ USUAL = (
     "?x a ?c . ?x :q ?y . ?y :p ?v .",
     "?x a :A . ?x :q ?y .",
     "?x :r ?v .",
+)
+REIFIES = f"<{RDF}reifies>"
+QUOTED = (
+    f"?x {REIFIES} <<( ?y :p ?v )>> .",
+    f"?x {REIFIES} ?v .",
+    f"?x {REIFIES} <<( ?y ?e <<( ?z :q ?v )>> )>> .",
+    f"?x {REIFIES} <<( ?x :q ?y )>> . ?y :p ?v .",
+    f"?x :p ?v . ?y {REIFIES} <<( ?x :p ?v )>> .",
+    f"?x {REIFIES} <<( :n0 ?e ?v )>> .",
+    f"?x {REIFIES} <<( _:b :q ?y )>> . _:b :p ?v .",
+    f"?x {REIFIES} <<( ?y :p 1 )>> .",
+    f"?x {REIFIES} ?v . ?v ^{REIFIES} ?y .",
+    f"?x ({REIFIES}|:q) <<( ?y :q ?z )>> .",
+    "<< ?y :p ?v ~ ?x >> .",
+    "<< ?x :p ?v >> :q ?y .",
+    "?x :q ?y ~ ?z .",
+    "?x :p ?v {| :q ?y |} .",
+    "?x ?e ?v ~ ?y ; :q ?z .",
 )
 AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT")
 
@@ -80,7 +99,7 @@ def path(draw: st.DrawFn, depth: int = 1) -> str:
 def triples(draw: st.DrawFn) -> str:
     """Some triple patterns, as text whose variables are words of their own."""
     if draw(st.integers(0, 5)):
-        return pick(draw, USUAL)
+        return pick(draw, USUAL if draw(st.integers(0, 7)) else QUOTED)
     parts = []
     for _ in range(draw(st.integers(1, 2))):
         subject = pick(draw, ("?x", "?x", "?y", "?x", ":n0", "_:b"))
@@ -136,7 +155,7 @@ def element(draw: st.DrawFn, group: Group, depth: int = 1) -> None:
 
     def values() -> None:
         names = draw(st.permutations(sorted({*group.variables, "x"})))[: draw(st.integers(1, 2))]
-        listed = (*NAMES, *MOST_VALUES, "UNDEF")
+        listed = (*NAMES, *MOST_VALUES, "UNDEF", "<<( :n0 :p 1 )>>")
         rows = [[pick(draw, listed) for _ in names] for _ in range(draw(st.integers(0, 3)))]
         if len(names) == 1:
             group.add(f"VALUES ?{names[0]} {{ {' '.join(row[0] for row in rows)} }}", names)

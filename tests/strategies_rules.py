@@ -217,7 +217,14 @@ def template(draw: st.DrawFn, event: str, own: Sequence[str]) -> str:
             lambda: f"( {' '.join(value(below) for _ in range(draw(st.integers(0, 2))))} )",
             lambda: f"[ {verb()} {value(below)} ]",
             lambda: "[]",
+            lambda: f"<< {node(0)} {verb()} {value(0)}{pick(draw, ('', ' ~ _:x', ' ~'))} >>",
         )
+
+    def quoted() -> str:
+        return f"<<( {node(0)} {verb()} {value(0)} )>>"
+
+    def annotation() -> str:
+        return pick(draw, (" ~ dotr_id", f" {{| :has {value(0)} |}}", f" ~ _:x {{| {verb()} {value(0)} |}}"))
 
     def verb() -> str:
         return pick(draw, ("a", ":v", ":has", *holes))
@@ -228,6 +235,8 @@ def template(draw: st.DrawFn, event: str, own: Sequence[str]) -> str:
     statements = []
     for _ in range(pick(draw, [1, 2, 1, 0])):
         more = f" , {value(1)}" if draw(st.integers(0, 2)) == 0 else ""
+        if draw(st.integers(0, 7)) == 7:
+            more += pick(draw, (annotation(), f" , {quoted()}"))
         further = f" ; {verb()} {value(0)}" if draw(st.integers(0, 2)) == 0 else ""
         statements.append(f"{node(1)} {verb()} {value(1)}{more}{further}")
     # All that is assigned shows, and an event that has nothing else is told from others by a fresh name.

@@ -10,7 +10,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from dotr.model.stream import Element
-from dotr.model.terms import RDF, RDF_TYPE, XSD, Term, Triple, literal
+from dotr.model.terms import RDF, RDF_REIFIES, RDF_TYPE, XSD, Term, Triple, literal
 
 NAMESPACE = "http://example.org/"
 HEADER = f"PREFIX : <{NAMESPACE}>\nPREFIX xsd: <{XSD}>\n"
@@ -97,11 +97,21 @@ def triples(draw: st.DrawFn, blanks: int = 2) -> tuple[Triple, ...]:
         if triple not in found:
             found.append(triple)
 
+    def quoted(depth: int = 1) -> Term:
+        """A triple term, like the triples there are."""
+        subject, predicate = term(pick(draw, nodes)), pick(draw, (":p", ":p", ":q", ":r"))
+        value = quoted(0) if depth and draw(st.integers(0, 4)) == 4 else term(pick(draw, nodes if predicate == ":q" else MOST_VALUES))
+        return f"<<( {subject} {TERMS[predicate]} {value} )>>"
+
     for _ in range(pick(draw, [2, 1, 3, 2, 3, 0])):
         subject = pick(draw, nodes)
-        parts = pick(draw, ["apq", "ap", "apqrs", "apq", "p", "q", "pr", "qs", "apr"])
+        parts = pick(draw, ["apq", "ap", "apqrs", "apq", "p", "q", "pr", "qs", "apr", "tq", "pt"])
         for part in parts:
-            if part == "a":
+            if part == "t":
+                triple = (term(subject), RDF_REIFIES, quoted())
+                if triple not in found:
+                    found.append(triple)
+            elif part == "a":
                 add(subject, "a", pick(draw, CLASSES))
             elif part in "pr":
                 add(subject, f":{part}", pick(draw, MOST_VALUES))

@@ -19,7 +19,7 @@ from dotr.model.terms import RDF, RDF_TYPE, RDFS, TRUE, XSD, iri, literal
 PREFIXES = {"": "http://example.org/", "rdf": RDF, "rdfs": RDFS, "xsd": XSD}
 ERRORS = Path(__file__).parent / "errors"
 CASES = sorted(ERRORS.glob("K2*.dlog"))
-CODES = {f"K2{number:02}" for number in (1, 2, 3, 4, 5, 6, 7, 8, 9, 11)}
+CODES = {f"K2{number:02}" for number in (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12)}
 
 
 def parse(text: str) -> tuple[DatalogRule, ...]:
@@ -213,6 +213,8 @@ SNIPPETS = st.sampled_from(
     [
         *"()[],.:?@^<>\"'#\\\n ",
         ":-",
+        "<<(",
+        ")>>",
         "?x",
         ":p",
         "a",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dotr.diagnostics import Diagnostic, Refused
-from dotr.knowledge.loading import load_graphs
+from dotr.knowledge.loading import load_graphs, read_graph
 
 A, P, B = "<http://e/a>", "<http://e/p>", "<http://e/b>"
 
@@ -83,7 +83,32 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
     assert [problem.code for problem in refusal(path)] == ["K104"]
 
 
-def test_triple_terms_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.ttl", "@prefix : <http://e/> . _:x :says <<( _:x :p <<( _:y :p 025 )>> )>> . _:y :p :o {| :q _:x |} ."),
+        (
+            "g.nt",
+            "_:x <http://e/says> <<( _:x <http://e/p> <<( _:y <http://e/p> "
+            '"025"^^<http://www.w3.org/2001/XMLSchema#integer> )>> )>> . _:y <http://e/p> <http://e/o> .'
+            "_:r <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> <<( _:y <http://e/p> <http://e/o> )>> . _:r <http://e/q> _:x .",
+        ),
+    ],
+)
+def test_triple_terms_are_terms_with_blank_nodes_of_their_file(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text.replace(" . ", " .\n").replace(" ._", " .\n_") if name.endswith("nt") else text)
+    integer = '"025"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    assert read_graph(path, 3) == [
+        ("_:g3x0", "<http://e/says>", f"<<( _:g3x0 <http://e/p> <<( _:g3x1 <http://e/p> {integer} )>> )>>"),
+        ("_:g3x1", "<http://e/p>", "<http://e/o>"),
+        ("_:g3x2", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies>", "<<( _:g3x1 <http://e/p> <http://e/o> )>>"),
+        ("_:g3x2", "<http://e/q>", "_:g3x0"),
+    ]
+
+
+@pytest.mark.parametrize("graph", ["<<( :a :p :b )>> :q :c .", ":a :q <<( 1 :p :b )>> .", ":a <<( :a :p :b )>> :c ."])
+def test_triple_terms_that_are_none(tmp_path: Path, graph: str) -> None:
     path = tmp_path / "g.ttl"
-    path.write_text("@prefix : <http://e/> . << :a :p :b >> :q :c .")
-    assert [problem.code for problem in refusal(path)] == ["K105"]
+    path.write_text(f"@prefix : <http://e/> . {graph}")
+    assert [problem.code for problem in refusal(path)] == ["K104"]

@@ -137,8 +137,10 @@ KINDS[Kind.OTHER] += [
     literal("08:00:00", XSD + "time"),
     literal("PT5M", XSD + "dayTimeDuration"),
 ]
+KINDS[Kind.TRIPLE] = ['<<( <http://e/a> <http://e/p> "1" )>>', "<<( _:b <http://e/p> <<( _:b <http://e/p> _:b )>> )>>"]
 SUITABLE = {
     Kind.IRI: f"<{XSD}integer>",
+    Kind.TRIPLE: KINDS[Kind.TRIPLE][0],
     Kind.NUMBER: literal("1", XSD + "integer"),
     Kind.STRING: literal("a"),
     Kind.OTHER: literal("2024-05-14T08:00:00Z", XSD + "dateTime"),

@@ -20,6 +20,7 @@ from dotr.model.algebra import (
     Alternative,
     Attribute,
     Bgp,
+    BgpItem,
     Call,
     Const,
     Direction,
@@ -73,7 +74,7 @@ def integer(text: str) -> Const:
     return Const(literal(text, XSD + "integer"))
 
 
-def triple(pattern: Pattern) -> TriplePattern | PathPattern:
+def triple(pattern: Pattern) -> BgpItem:
     assert isinstance(pattern, Bgp)
     (only,) = pattern.patterns
     return only

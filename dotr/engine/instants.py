@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 from dotr.model.stream import Instant
-from dotr.model.terms import Triple
+from dotr.model.terms import Term, Triple, with_blanks
 from dotr.model.time import Micros
 
 
@@ -28,7 +28,7 @@ def merge(time: Micros, elements: Iterable[tuple[Triple, ...]]) -> Instant:
     seen: dict[bytes, int] = {}
     for triples in elements:
         for subject, _, object_ in triples:
-            if subject[0] == "_" or object_[0] == "_":
+            if subject[0] == "_" or object_[1] in ":<":  # a blank node, a triple term, or at worst a literal that begins like one
                 merged += _named(time, triples, seen)
                 break
         else:
@@ -42,4 +42,8 @@ def _named(time: Micros, triples: tuple[Triple, ...], seen: dict[bytes, int]) ->
     key = digest.digest()
     count = seen[key] = seen.get(key, -1) + 1
     prefix = f"_:e{digest.hexdigest()}x{count}x"
-    return [(prefix + s[2:] if s[0] == "_" else s, p, prefix + o[2:] if o[0] == "_" else o) for s, p, o in triples]
+
+    def name(blank: Term) -> Term:
+        return prefix + blank[2:]
+
+    return [(prefix + s[2:] if s[0] == "_" else s, p, with_blanks(o, name) if o[1] in ":<" else o) for s, p, o in triples]

@@ -18,7 +18,7 @@ from dotr.expressions.operators import divide
 from dotr.expressions.orders import order_key
 from dotr.expressions.values import NUMERIC, VALUES, Number, Single, single, write
 from dotr.model.algebra import AggregateCall
-from dotr.model.terms import Term, is_blank, is_literal, literal, literal_parts
+from dotr.model.terms import Term, is_iri, is_literal, literal, literal_parts
 
 Terms = Sequence[Term | None]
 
@@ -114,7 +114,7 @@ def group_concat(terms: Terms, distinct: bool = False, separator: str = " ") -> 
     >>> group_concat(['"b"', '"a"@en', '"b"'], separator=","), group_concat([])
     ('"a,b,b"', '""')
     """
-    if any(term is None or is_blank(term) for term in terms):
+    if any(term is None or not (is_literal(term) or is_iri(term)) for term in terms):
         return None
     ordered = sorted(term for term in _kept(terms, distinct) if term is not None)
     return literal(separator.join(literal_parts(t)[0] if is_literal(t) else t[1:-1] for t in ordered))

@@ -10,7 +10,20 @@ from typing import Any, Final
 from dotr.expressions.dates import Date, DateTime, DayTime, Duration, Moment, Time, YearMonth
 from dotr.expressions.exact import plain
 from dotr.expressions.operators import to_double, to_single
-from dotr.expressions.values import NUMERIC, NUMERIC_READERS, READERS, Blank, Iri, Lang, Single, Unknown, Value, scientific, shortest_digits
+from dotr.expressions.values import (
+    NUMERIC,
+    NUMERIC_READERS,
+    READERS,
+    Blank,
+    Iri,
+    Lang,
+    Single,
+    TripleTerm,
+    Unknown,
+    Value,
+    scientific,
+    shortest_digits,
+)
 from dotr.model.terms import XSD, literal_parts
 
 _SPACE: Final = " \t\n\r"
@@ -39,7 +52,7 @@ def to_string(value: Any) -> str | None:
         return literal_parts(value.term)[0]
     if kind is Lang:
         return str(value.text)
-    return None if kind is Blank else str(value)
+    return None if kind is Blank or kind is TripleTerm else str(value)
 
 
 def _to_number(datatype: str, value: Any) -> Value | None:

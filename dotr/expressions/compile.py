@@ -19,7 +19,7 @@ from dotr.expressions.membership import Members
 from dotr.expressions.operators import SAME, to_double
 from dotr.expressions.values import EXACT_TYPES, NUMERIC, VALUES, read, write
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
-from dotr.model.terms import FALSE, TRUE, XSD, Term, is_literal, literal
+from dotr.model.terms import FALSE, TRUE, XSD, Term, is_literal, is_triple, literal
 
 Parameter: TypeAlias = Var | Attribute | TimeOf | Exists
 """What an expression is a function of. The term of an `Exists` is TRUE or FALSE: whether it holds (`NOT EXISTS`: whether it does not)."""
@@ -294,14 +294,14 @@ class _Code:
         result = self.new()
         simple = isinstance(left, Var | Attribute) and isinstance(right, Var | Attribute)
         if simple and function in ("=", "!="):
-            # The same term is equal to itself, NaN apart; of two terms that differ, one that is no literal differs from the other.
+            # An IRI or a blank node (what is at least `<=`) is equal to itself alone, any other term to itself but for NaN.
             a, b = self._parameter(left), self._parameter(right)  # type: ignore[arg-type]
             if "None" in (a, b):
                 return "None"
-            same = "not in" if function == "=" else "in"
+            same = f"{a} >= '<=' or ({a} not in NAN" if function == "=" else f"{a} < '<=' and ({a} in NAN"
             self.line(f"if {a} is None or {b} is None: {result} = None")
-            self.line(f"elif {a} == {b}: {result} = {a} {same} NAN")
-            self.line(f"elif {a}[0] != '\"' or {b}[0] != '\"': {result} = {function == '!='}")
+            self.line(f"elif {a} == {b}: {result} = {same} if {a}[0] == '\"' else {slow}(V[{a}], V[{b}]))")
+            self.line(f"elif {a} >= '<=' or {b} >= '<=': {result} = {function == '!='}")
             self.line(f"else: {result} = {slow}(V[{a}], V[{b}])")
             return result
         a, b = self.value(left), self.value(right)
@@ -312,7 +312,7 @@ class _Code:
 
     def _compare_constant(self, function: str, left: Expression, term: Term) -> str:
         slow, python = self.bind(_COMPARISONS[function]), _PYTHON[function]
-        if not is_literal(term):
+        if not is_literal(term) and not is_triple(term):
             name = self.term(left)
             if function in ("=", "!="):
                 return self.assign(f"None if {name} is None else {name} {python} {self.bind(term)}")

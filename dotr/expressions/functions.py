@@ -1,4 +1,5 @@
-"""SPARQL's functions (SPARQL 1.1, section 17.4) as a table: how each takes its arguments, what it gives, what computes it."""
+"""SPARQL's functions (SPARQL 1.1, section 17.4; 1.2 for triple terms) as a table: how each takes its arguments, what it gives, what
+computes it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,20 @@ from dotr.expressions.casts import CASTS
 from dotr.expressions.dates import Date, DateTime, DayTime, Time, zone_name
 from dotr.expressions.exact import EXACT
 from dotr.expressions.values import NUMERIC, Iri, Lang, Number, Single, Value
-from dotr.model.terms import RDF, XSD, Term, iri, is_blank, is_iri, is_literal, literal, literal_parts
+from dotr.model.terms import (
+    RDF,
+    XSD,
+    Term,
+    iri,
+    is_blank,
+    is_iri,
+    is_literal,
+    is_triple,
+    literal,
+    literal_parts,
+    triple_parts,
+    triple_term,
+)
 
 
 class Form(Enum):
@@ -42,7 +56,7 @@ class Function:
 
 
 def _str(term: Term) -> str | None:
-    return literal_parts(term)[0] if is_literal(term) else None if is_blank(term) else term[1:-1]
+    return literal_parts(term)[0] if is_literal(term) else term[1:-1] if is_iri(term) else None
 
 
 def _lang(term: Term) -> str | None:
@@ -60,7 +74,7 @@ def _iri(term: Term, base: Term = "") -> Term | None:
     """IRI(): of an IRI, or of a string with an absolute IRI; one that is relative is resolved against the query's BASE."""
     if is_iri(term):
         return term
-    if is_blank(term):
+    if not is_literal(term):
         return None
     lexical, datatype, _ = literal_parts(term)
     if datatype != XSD + "string":
@@ -87,6 +101,10 @@ def _strlang(lexical: Value, tag: Value) -> Value | None:
 
 def _same_term(a: Term, b: Term) -> bool:
     return a == b
+
+
+def _part(place: int) -> Callable[[Term], Term | None]:
+    return lambda term: triple_parts(term)[place] if is_triple(term) else None
 
 
 def _is_numeric(value: Value) -> bool:
@@ -172,6 +190,9 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "ISBLANK": _of(is_blank, (_T,), _B),
     "ISLITERAL": _of(is_literal, (_T,), _B),
     "ISNUMERIC": _of(_is_numeric, (_V,), _B),
+    "ISTRIPLE": _of(is_triple, (_T,), _B),
+    "TRIPLE": _of(triple_term, (_T, _T, _T), _T),
+    **{name: _of(_part(place), (_T,), _T) for place, name in enumerate(("SUBJECT", "PREDICATE", "OBJECT"))},
     "LANGMATCHES": _of(strings.langmatches, (_V, _V), _B),
     "STRLEN": _of(strings.strlen, (_V,), _V),
     "SUBSTR": _of(strings.substr, (_V, _V), _V, 3),

@@ -1,7 +1,7 @@
 """`x IN (constants)` by look-up: the constants by the key of what can be equal to them (`orders.py`).
 
 Invariant: a term that equals none of the constants errs with one of them exactly if it errs with the first of that one's type: whether `=`
-errs on two terms that are not equal depends on their types alone.
+errs on two terms that are not equal depends on their types alone. Triple terms, whose parts have types, are compared with one another.
 Cost: a look-up for a term met before; for a new one a comparison with the few constants of its key, and with one constant of each type.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from dotr.expressions.operators import equal
 from dotr.expressions.orders import equality_key
-from dotr.expressions.values import VALUES, read
+from dotr.expressions.values import VALUES, TripleTerm, read
 from dotr.model.terms import Term
 
 
@@ -30,11 +30,11 @@ class Members(dict[Term | None, bool | None]):
     def __init__(self, constants: Iterable[Term]) -> None:
         super().__init__()
         self._alike: dict[str, list[Any]] = {}
-        self._types: dict[type, Any] = {}
+        self._types: dict[object, Any] = {}
         for term in constants:
             value = read(term)
             self._alike.setdefault(equality_key(term), []).append(value)
-            self._types.setdefault(type(value), value)
+            self._types.setdefault(term if type(value) is TripleTerm else type(value), value)
 
     def __missing__(self, term: Term | None) -> bool | None:
         if len(self) >= self.limit:

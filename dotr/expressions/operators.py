@@ -2,7 +2,8 @@
 
 Numbers are promoted integer → decimal → float → double. `=` and `!=` are those of section 17.4.1.7: two literals that are not known to be
 equal are an error, unless one has a language tag (the W3C tests of open worlds hold it to be different from every other), or both
-are a date, time or date-time. Beyond SPARQL's table, as XPath has them: order of dates, times and durations, their differences and sums.
+are a date, time or date-time. Triple terms are equal where their parts are (SPARQL 1.2). Beyond SPARQL's table, as XPath has them: order of
+dates, times and durations, their differences and sums.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 from dotr.expressions.dates import Date, DateTime, DayTime, Duration, Moment, Time, YearMonth, moved, scaled, since
 from dotr.expressions.exact import EXACT, quotient
-from dotr.expressions.values import EXACT_TYPES, NUMERIC, Blank, Iri, Lang, Number, Single, Unknown, Value, single
+from dotr.expressions.values import EXACT_TYPES, NUMERIC, Blank, Iri, Lang, Number, Single, TripleTerm, Unknown, Value, single
 
 _NODES: Final = frozenset((Iri, Blank))
 _MOMENTS: Final = frozenset((DateTime, Date, Time))
@@ -65,11 +66,19 @@ def equal(a: Any, b: Any) -> bool | None:
         return None
     if ta in _NODES or tb in _NODES or ta is Lang or tb is Lang:
         return bool(a == b)
+    if ta is TripleTerm or tb is TripleTerm:
+        return ta is tb and _equal_parts(a, b)
     if ta in _MOMENTS and tb in _MOMENTS:
         return ta is tb and a.instant == b.instant
     if ta in _DURATIONS and tb in _DURATIONS:
         return bool(a.months == b.months and a.seconds == b.seconds)
     return True if ta is Unknown and a == b else None
+
+
+def _equal_parts(a: TripleTerm, b: TripleTerm) -> bool | None:
+    """`=` of all parts, joined by `&&`."""
+    found = [equal(one, other) for one, other in zip(a.parts, b.parts, strict=True)]
+    return False if False in found else None if None in found else True
 
 
 def unequal(a: Any, b: Any) -> bool | None:

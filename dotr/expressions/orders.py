@@ -8,8 +8,8 @@ from typing import Any, Final, TypeAlias
 from dotr.expressions.dates import Date, DateTime, DayTime, Duration, Moment, Time, YearMonth
 from dotr.expressions.exact import plain
 from dotr.expressions.operators import to_single
-from dotr.expressions.values import NUMERIC, VALUES, Blank, Iri, Lang, Single, Unknown
-from dotr.model.terms import Term
+from dotr.expressions.values import NUMERIC, VALUES, Blank, Iri, Lang, Single, TripleTerm, Unknown
+from dotr.model.terms import Term, triple_parts
 
 OrderBy: TypeAlias = tuple[int, int, Any, str]
 """A key of `order_key`: any two of them can be compared."""
@@ -45,6 +45,8 @@ def _equality_key(term: Term) -> str:
         return f"{kind.__name__}{plain(value.instant)}"
     if isinstance(value, Duration):
         return f"P{value.months} {plain(value.seconds)}"
+    if kind is TripleTerm:
+        return f"<<( {' '.join(map(_equality_key, triple_parts(term)))} )>>"
     return term
 
 
@@ -64,6 +66,7 @@ def equality_key(term: Term) -> str:
 
 
 _LITERALS: Final = 3
+_TRIPLES: Final = 4
 _RANKS: Final[dict[type, int]] = {
     bool: 1,
     str: 2,
@@ -86,6 +89,8 @@ def _order_key(term: Term) -> OrderBy:
         return 1, 0, "", term
     if kind is Iri:
         return 2, 0, term[1:-1], term
+    if kind is TripleTerm:
+        return _TRIPLES, 0, tuple([sort_key(part) for part in triple_parts(term)]), term
     if kind in NUMERIC:
         # NaN first; numbers of all types by their exact values.
         return (_LITERALS, 0, value if type(value) is not Single else float(value), term) if value == value else (_LITERALS, -1, 0, term)
@@ -108,7 +113,8 @@ def sort_key(term: Term | None) -> tuple[int, int, Any]:
 
 
 def order_key(term: Term | None) -> OrderBy:
-    """What MIN and MAX compare: unbound, blank nodes, IRIs, literals; numbers by value, dates by instant, strings by code point.
+    """What MIN and MAX compare: unbound, blank nodes, IRIs, literals, triple terms; numbers by value, dates by instant, strings by code
+    point, triple terms by their parts.
 
     What SPARQL leaves open is decided too: literals by kind, then equal values by the code points of their terms.
 

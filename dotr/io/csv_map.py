@@ -18,9 +18,9 @@ from dotr.languages.turtle import parse_template
 from dotr.languages.turtle.graphs import numbered
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Span
-from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot
+from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot, TemplateTerm, leaves
 from dotr.model.terms import RDF, XSD, Term, Triple, escaped, literal
-from dotr.outputs.generation import Piece, PieceTriple, body, function
+from dotr.outputs.generation import Piece, PieceTriple, body, function, term_piece
 
 MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
 """From a row's cells to its triples, and the number of those left out because a cell is empty."""
@@ -76,17 +76,16 @@ def template_of(file: InputFile) -> Template:
 def columns_of(template: Template) -> tuple[str, ...]:
     """The columns that a template needs, in order of appearance."""
     found: dict[str, None] = {}
-    for triple in template.triples:
-        for slot in triple:
-            match slot:
-                case Cell(column):
-                    found[column] = None
-                case CellIri(parts) | CellLiteral(parts=parts):
-                    found.update(dict.fromkeys(part.column for part in parts if isinstance(part, Cell)))
-                case Var() | Const() | Fresh() | Blank():
-                    pass
-                case _:
-                    assert_never(slot)
+    for slot in leaves(template):
+        match slot:
+            case Cell(column):
+                found[column] = None
+            case CellIri(parts) | CellLiteral(parts=parts):
+                found.update(dict.fromkeys(part.column for part in parts if isinstance(part, Cell)))
+            case Var() | Const() | Fresh() | Blank():
+                pass
+            case _:
+                assert_never(slot)
     return tuple(found)
 
 
@@ -119,7 +118,7 @@ def compile_map(file: InputFile, header: Sequence[str]) -> MakeRow:
 def _compiled(template: Template, header: tuple[str, ...]) -> MakeRow:
     position = {column: number for number, column in enumerate(header)}
     used = sorted(position[column] for column in columns_of(template))
-    blanks = list(dict.fromkeys(slot for triple in template.triples for slot in triple if isinstance(slot, Blank)))
+    blanks = list(dict.fromkeys(slot for slot in leaves(template) if isinstance(slot, Blank)))
     names: dict[str, object] = {"cell_term": cell_term, "encoded": encoded, "escaped": escaped, "numbered": numbered}
 
     def cells(parts: Sequence[str | Cell]) -> tuple[str, ...]:
@@ -150,6 +149,8 @@ def _compiled(template: Template, header: tuple[str, ...]) -> MakeRow:
                 suffix = f"@{language}" if language else "" if datatype in (XSD + "string", RDF + "langString") else f"^^<{datatype}>"
                 texts = [escaped(part) if isinstance(part, str) else part for part in parts]
                 return Piece(joined('"', texts, "escaped", f'"{suffix}'), cells(parts))
+            case TemplateTerm(subject, predicate, object):
+                return term_piece((piece(subject), piece(predicate), piece(object)))
             case Var() | Fresh():
                 raise ValueError("a map has no variables and no fresh names")
             case _:

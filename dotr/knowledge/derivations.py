@@ -19,7 +19,7 @@ from dotr.knowledge.ordering import Side, ordered, variables
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.datalog import Aggregate, DatalogRule, Not
-from dotr.model.terms import Term, Triple, Variable, is_iri, is_literal
+from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_iri
 
 Alarm: TypeAlias = tuple[str, tuple[Triple, ...]]
 Push: TypeAlias = Callable[[Triple], None]
@@ -71,7 +71,7 @@ class RuleWriter(JoinWriter):
             self.line(f"alarms.append(({self.parameter('c', rule.name)}, ({premises})))")
 
     def _push(self, rule: DatalogRule, head: TriplePattern) -> None:
-        """Pushes a head; what would not be RDF (a literal subject, a predicate that is no IRI) derives nothing."""
+        """Pushes a head; what would not be RDF (a literal or a triple term as its subject, a predicate that is no IRI) derives nothing."""
         subjects, predicates = set[Slot](), set[Slot]()
         for item in rule.body:
             if isinstance(item, TriplePattern):
@@ -79,7 +79,7 @@ class RuleWriter(JoinWriter):
                 predicates.add(item.predicate)
         checks = []
         for slot, valid, fits, check in (
-            (head.subject, subjects, lambda term: not is_literal(term), "{0}[0] != '\"'"),
+            (head.subject, subjects, can_be_subject, "{0} >= '<='"),
             (head.predicate, predicates, is_iri, "{0}[0] == '<' != {0}[1]"),
         ):
             term = self.term(slot)

@@ -22,7 +22,7 @@ from dotr.knowledge.equal_names import SAME, Classes, Parts
 from dotr.knowledge.triples import HIDDEN, NO_ENDS, NO_TERMS, TripleIndex
 from dotr.model.algebra import Call, Const, Expression, TriplePattern, Var
 from dotr.model.datalog import Bind, DatalogRule, Test
-from dotr.model.terms import OWL, RDF_FIRST, RDF_REST, RDF_TYPE, RDFS, Term, Triple, iri, is_literal
+from dotr.model.terms import OWL, RDF_FIRST, RDF_REST, RDF_TYPE, RDFS, Term, Triple, can_be_subject, iri, is_literal
 
 _REPLACED: Final = frozenset(("eq-sym", "eq-trans", "eq-rep-s", "eq-rep-p", "eq-rep-o", "eq-diff1"))
 _SINGLE: Final = (iri(OWL + "FunctionalProperty"), iri(OWL + "InverseFunctionalProperty"))
@@ -286,12 +286,12 @@ class EqualCloser:
 
 
 def _join_given(given: Iterable[Triple], classes: Classes) -> list[Triple] | None:
-    """Joins the names that triples say are equal; the other triples. None where one says it of a literal, or of a name and itself."""
+    """Joins the names that triples say are equal; the other triples. None where one says it of what is no name, or of a name and itself."""
     rest = []
     for triple in given:
         if triple[1] != SAME:
             rest.append(triple)
-        elif triple[0] == triple[2] or is_literal(triple[2]):
+        elif triple[0] == triple[2] or not can_be_subject(triple[2]):
             return None
         else:
             classes.join(triple[0], triple[2])
@@ -307,7 +307,7 @@ def _single_valued(given: Iterable[Triple], functional: Container[Term], inverse
     first: dict[tuple[Term, Term, bool], Term] = {}
     pairs = []
     for s, p, o in given:
-        if is_literal(o):
+        if not can_be_subject(o):
             continue
         if p in functional and (one := first.setdefault((s, p, True), o)) != o:
             pairs.append((one, o))
@@ -317,10 +317,10 @@ def _single_valued(given: Iterable[Triple], functional: Container[Term], inverse
 
 
 def _join_derived(derived: Iterable[Triple], classes: Classes) -> bool | None:
-    """Joins the names that a closure says are equal; whether that was news. None where it says it of a literal."""
+    """Joins the names that a closure says are equal; whether that was news. None where it says it of what is no name."""
     more = False
     for name, _, other in derived:
-        if is_literal(other):
+        if not can_be_subject(other):
             return None
         more |= classes.join(name, other)
     return more

@@ -3,7 +3,7 @@
     join = compile_join(body, given, sides, wanted)
     rows = join(background, new, *given_terms)          # list of tuples, one per way to match, in the order of `wanted`
 
-- `body`: triple patterns, `Test`s and `Bind`s, in any order. `given`: variables whose terms the caller passes (never None).
+- `body`: triple patterns, triple terms, `Test`s and `Bind`s, in any order. `given`: variables whose terms the caller passes (never None).
 - `sides`: for each triple pattern of the body, in its order, which index it reads: `Side.BACKGROUND`, `Side.NEW` or `Side.BOTH`.
 - `wanted`: the variables of a row. One that nothing binds is None in every row; no variables give `()` for every match.
 - `index`: the background, if it is known already and will not change: sizes and look-ups are then settled when the join is compiled.
@@ -29,7 +29,7 @@ from dotr.expressions import condition, evaluator
 from dotr.knowledge.loops import Count, LoopWriter, Row
 from dotr.knowledge.ordering import JoinItem, Side, Step, ordered, variables
 from dotr.knowledge.triples import NO_ENDS, NO_TERMS, TripleIndex
-from dotr.model.algebra import Const, Expression, Slot, TriplePattern, Var
+from dotr.model.algebra import Const, Expression, Slot, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Aggregate, Bind, Not, Test
 from dotr.model.terms import Term, Variable
 
@@ -139,10 +139,31 @@ class JoinWriter(LoopWriter):
                         self.skip_if(f"{name} is None")
                 case (TriplePattern() as pattern, Side() as side):
                     self.pattern(pattern, side)
+                case TermPattern():
+                    self.term_pattern(step)
                 case Not() | Aggregate():
                     self.below(step)
                 case _:
                     assert_never(step)
+
+    def term_pattern(self, pattern: TermPattern) -> None:
+        """Takes a triple term apart, or makes one of parts that are bound: what is none then (a literal as its subject) is in no graph."""
+        slots = (pattern.subject, pattern.predicate, pattern.object)
+        term, parts = self.slot(pattern.term), [self.slot(slot) for slot in slots]
+        if term is None:
+            self.line(f"{self.bind(pattern.term.name)} = f'<<( {{{parts[0]}}} {{{parts[1]}}} {{{parts[2]}}} )>>'")
+        elif None not in parts:
+            self.skip_if(f"{term} != f'<<( {{{parts[0]}}} {{{parts[1]}}} {{{parts[2]}}} )>>'")
+        else:
+            self.skip_if(f"{term}[:2] != '<<'")
+            targets = [self.temporary() for _ in slots]
+            self.line(f"{', '.join(targets)} = {term}[4:-4].split(' ', 2)")
+            for target, slot in zip(targets, slots, strict=True):
+                held = self.slot(slot)
+                if held is not None:
+                    self.skip_if(f"{target} != {held}")
+                elif not isinstance(slot, Const):
+                    self.names[slot.name] = target
 
     def below(self, step: Not | Aggregate) -> None:
         """Writes what asks the strata below: only a rule's join does (`dotr.knowledge.derivations`)."""

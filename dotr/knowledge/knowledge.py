@@ -30,7 +30,7 @@ from dotr.knowledge.stratified import Stratified, build
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.datalog import DatalogRule
-from dotr.model.terms import Term, Triple, Variable, is_iri, is_literal
+from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_iri
 
 __all__ = ["Knowledge", "LimitExceeded", "check_safety", "is_stratified", "problems_of"]
 
@@ -254,7 +254,7 @@ def _facts(rule: DatalogRule, rows: Iterable[Row]) -> list[Triple]:
         terms = dict(zip(_names(rule), row, strict=True))
         for head in rule.head:
             subject, predicate, object = (_term(slot, terms) for slot in (head.subject, head.predicate, head.object))
-            if subject and predicate and object and is_iri(predicate) and not is_literal(subject):
+            if subject and predicate and object and is_iri(predicate) and can_be_subject(subject):
                 facts.append((subject, predicate, object))
     return facts
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from pyoxigraph import BlankNode, DefaultGraph, RdfFormat, parse
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, RdfFormat, parse
 from pyoxigraph import Triple as TripleTerm
 
 from dotr.diagnostics import Diagnostic, Refused, refuse
@@ -63,12 +63,10 @@ def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None
     try:
         for quad in parse(content, syntax, base_iri=path.absolute().as_uri()):
             subject, predicate, value = quad.subject, quad.predicate, quad.object
-            if isinstance(value, TripleTerm) or isinstance(subject, TripleTerm):
-                raise refuse("K105", f"{path}: a triple term, which RDF 1.1 has not", hint="Name the statement by an IRI of its own.")
             if syntax == RdfFormat.N3 and not isinstance(quad.graph_name, DefaultGraph):
                 raise refuse("K106", f"{path}: an N3 formula or rule", hint="Write rules as Datalog, in a .dlog file.")
             s = _blank(subject, blanks, number) if isinstance(subject, BlankNode) else str(subject)
-            p, o = str(predicate), _blank(value, blanks, number) if isinstance(value, BlankNode) else str(value)
+            p, o = str(predicate), _term(value, blanks, number) if isinstance(value, BlankNode | TripleTerm) else str(value)
             triples.append((same(s, s), same(p, p), same(o, o)))
     except SyntaxError as error:
         raise _unreadable(path, content, error) from None
@@ -77,6 +75,17 @@ def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None
 
 def _blank(node: BlankNode, blanks: dict[BlankNode, Term], number: int) -> Term:
     return blanks.get(node) or blanks.setdefault(node, f"_:g{number}x{len(blanks)}")
+
+
+def _term(node: NamedNode | BlankNode | Literal | TripleTerm, blanks: dict[BlankNode, Term], number: int) -> Term:
+    match node:
+        case BlankNode():
+            return _blank(node, blanks, number)
+        case TripleTerm():
+            subject, value = (_term(part, blanks, number) for part in (node.subject, node.object))
+            return f"<<( {subject} {node.predicate} {value} )>>"
+        case _:
+            return str(node)
 
 
 def _syntax(path: Path) -> RdfFormat:

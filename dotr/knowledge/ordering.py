@@ -1,7 +1,8 @@
 """In which order a join visits the items of its body.
 
 Idea: greedy, the pattern that is expected to match least comes next, given what is bound by then; a pattern that reads only what is new
-is always small. A condition stands as soon as its variables are bound, since what it discards need not be extended.
+is always small. A condition stands as soon as its variables are bound, since what it discards need not be extended; a triple term is
+taken apart as soon as it is bound, or made as soon as its parts are.
 Invariant: every item of the body stands exactly once in the order.
 Cost: quadratic in the length of the body, when a join is compiled. With an index of the background at hand, sizes are taken from it
 in constant time (the number of distinct ends of a predicate stands for the number of its triples).
@@ -14,11 +15,11 @@ from enum import Enum
 from typing import TypeAlias, assert_never
 
 from dotr.knowledge.triples import NO_ENDS, NO_TERMS, TripleIndex
-from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Slot, TimeOf, TriplePattern, Var
+from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Slot, TermPattern, TimeOf, TriplePattern, Var
 from dotr.model.datalog import Aggregate, Bind, Not, Test
 from dotr.model.terms import Term, Variable
 
-JoinItem: TypeAlias = TriplePattern | Test | Bind | Not | Aggregate
+JoinItem: TypeAlias = TriplePattern | TermPattern | Test | Bind | Not | Aggregate
 
 
 class Side(Enum):
@@ -29,7 +30,7 @@ class Side(Enum):
     BOTH = "both"
 
 
-Step: TypeAlias = tuple[TriplePattern, Side] | Test | Bind | Not | Aggregate
+Step: TypeAlias = tuple[TriplePattern, Side] | TermPattern | Test | Bind | Not | Aggregate
 
 
 def variables(item: JoinItem | Expression) -> tuple[Variable, ...]:
@@ -50,6 +51,9 @@ def _collect(item: JoinItem | Expression, found: dict[Variable, None]) -> None:
     match item:
         case TriplePattern(subject, predicate, object):
             for slot in (subject, predicate, object):
+                _collect(slot, found)
+        case TermPattern(term, subject, predicate, object):
+            for slot in (term, subject, predicate, object):
                 _collect(slot, found)
         case Test(condition):
             _collect(condition, found)
@@ -77,21 +81,29 @@ def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequen
     patterns = list(zip((item for item in body if isinstance(item, TriplePattern)), sides, strict=True))
     conditions = [item for item in body if not isinstance(item, TriplePattern)]
     matched = bound.union(*(variables(p) for p, _ in patterns), (c.variable for c in conditions if isinstance(c, Bind)))
+    matched = matched.union(*(variables(c) for c in conditions if isinstance(c, TermPattern)))
     aggregates = [c for c in conditions if isinstance(c, Aggregate)]
     bindable = matched.union(*(_binds(aggregate) for aggregate in aggregates)) if aggregates else matched
     steps: list[Step] = []
 
-    def place(condition: Test | Bind | Not | Aggregate) -> None:
+    def place(condition: TermPattern | Test | Bind | Not | Aggregate) -> None:
         conditions.remove(condition)
         steps.append(condition)
         if isinstance(condition, Bind):
             bound.add(condition.variable)
+        elif isinstance(condition, TermPattern):
+            bound.update(variables(condition))
         elif isinstance(condition, Aggregate):
             bound.update(_binds(condition))
 
-    def is_ready(condition: Test | Bind | Not | Aggregate) -> bool:
+    def is_ready(condition: TermPattern | Test | Bind | Not | Aggregate) -> bool:
+        if isinstance(condition, TermPattern):
+            return condition.term.name in bound or all(map(is_bound, (condition.subject, condition.predicate, condition.object)))
         can_be_bound = matched if isinstance(condition, Aggregate) else bindable
         return can_be_bound.intersection(variables(condition)) <= bound
+
+    def is_bound(slot: Slot) -> bool:
+        return _is_bound(slot, bound)
 
     def place_ready() -> None:
         while ready := [c for c in conditions if is_ready(c)]:

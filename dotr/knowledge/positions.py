@@ -14,12 +14,12 @@ from typing import Final
 
 from dotr.knowledge.ordering import JoinItem, variables
 from dotr.knowledge.triples import HIDDEN, TripleIndex
-from dotr.model.algebra import Const, TriplePattern, Var
+from dotr.model.algebra import Const, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Aggregate, Bind, DatalogRule, Not, Test
-from dotr.model.terms import OWL, RDF, RDF_TYPE, RDFS, Term, Variable, iri
+from dotr.model.terms import OWL, RDF, RDF_REIFIES, RDF_TYPE, RDFS, Term, Variable, iri
 
 _VOCABULARIES: Final = (f"<{RDF}", f"<{RDFS}", f"<{OWL}", HIDDEN)
-_OF_INDIVIDUALS: Final = (iri(OWL + "sameAs"), iri(OWL + "differentFrom"))
+_OF_INDIVIDUALS: Final = (iri(OWL + "sameAs"), iri(OWL + "differentFrom"), RDF_REIFIES)
 _FEW: Final = 10_000
 """A predicate with more ends than this is no schema, unless a vocabulary says that it is."""
 
@@ -75,7 +75,7 @@ def split(position: Position, background: TripleIndex) -> Split:
                 return bool(schema) and names <= known
             case Bind():
                 return bool(schema) and names <= known and item.variable not in inner
-            case Not() | Aggregate():
+            case Not() | Aggregate() | TermPattern():
                 return False
 
     while found := next((item for item in rest if is_settled(item)), None):

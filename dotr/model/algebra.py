@@ -1,4 +1,4 @@
-"""SPARQL as data: expressions, graph patterns and SELECT queries (SPARQL 1.1, section 18).
+"""SPARQL as data: expressions, graph patterns and SELECT queries (SPARQL 1.1, section 18; SPARQL 1.2 where triple terms are concerned).
 
 Expressions serve every room: query filters, Datalog filters, temporal constraints, `if` and `with`.
 """
@@ -53,7 +53,7 @@ class Call:
     """An operator or a function applied to arguments.
 
     `function` is an operator (`=`, `!=`, `<`, `<=`, `>`, `>=`, `&&`, `||`, `!`, `+`, `-`, `*`, `/`, `UNARY-`, `UNARY+`), a SPARQL
-    keyword in capitals (`BOUND`, `IF`, `COALESCE`, `IN`, `NOT IN`, `REGEX`, `STRDT`, …), or an IRI in angle brackets (a cast).
+    keyword in capitals (`BOUND`, `IF`, `COALESCE`, `IN`, `NOT IN`, `REGEX`, `STRDT`, `TRIPLE`, …), or an IRI in angle brackets (a cast).
     `IN` and `NOT IN` have the tested value as their first argument; `BOUND` has a Var or an Attribute as its only one.
     """
 
@@ -75,6 +75,19 @@ Slot: TypeAlias = Var | Const
 
 @dataclass(frozen=True, slots=True)
 class TriplePattern:
+    subject: Slot
+    predicate: Slot
+    object: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class TermPattern:
+    """`term` is the triple term of these three: how `?r rdf:reifies <<( ?s ?p ?o )>>` says what its object is.
+
+    It binds nothing from nowhere: `term` stands in another pattern too, as a subject or an object, or is the object of another such term.
+    """
+
+    term: Var
     subject: Slot
     predicate: Slot
     object: Slot
@@ -132,6 +145,9 @@ class PathPattern:
     object: Slot
 
 
+BgpItem: TypeAlias = TriplePattern | PathPattern | TermPattern
+
+
 # --- graph patterns ---
 
 
@@ -139,7 +155,7 @@ class PathPattern:
 class Bgp:
     """A basic graph pattern: all of its patterns hold. No patterns: one empty solution."""
 
-    patterns: tuple[TriplePattern | PathPattern, ...]
+    patterns: tuple[BgpItem, ...]
 
 
 @dataclass(frozen=True, slots=True)

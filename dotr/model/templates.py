@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -45,7 +46,17 @@ class CellLiteral:
     language: str
 
 
-TemplateSlot: TypeAlias = Var | Const | Fresh | Blank | Cell | CellIri | CellLiteral
+@dataclass(frozen=True, slots=True)
+class TemplateTerm:
+    """`<<( s p o )>>` with something in it that is not settled; where its parts are no triple, there is no term."""
+
+    subject: TemplateSlot
+    predicate: TemplateSlot
+    object: TemplateSlot
+
+
+TemplateLeaf: TypeAlias = Var | Const | Fresh | Blank | Cell | CellIri | CellLiteral
+TemplateSlot: TypeAlias = TemplateLeaf | TemplateTerm
 TemplateTriple: TypeAlias = tuple[TemplateSlot, TemplateSlot, TemplateSlot]
 
 
@@ -54,3 +65,17 @@ class Template:
     """The triples in the order in which the text states them."""
 
     triples: tuple[TemplateTriple, ...]
+
+
+def leaves(template: Template) -> Iterator[TemplateLeaf]:
+    """What stands in a template's triples, and inside of its triple terms, in the order of the text."""
+    for triple in template.triples:
+        yield from _leaves(triple)
+
+
+def _leaves(slots: TemplateTriple) -> Iterator[TemplateLeaf]:
+    for slot in slots:
+        if isinstance(slot, TemplateTerm):
+            yield from _leaves((slot.subject, slot.predicate, slot.object))
+        else:
+            yield slot

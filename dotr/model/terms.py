@@ -3,13 +3,17 @@
 A term is a `str`: `<http://example.org/a>`, `"25"^^<http://www.w3.org/2001/XMLSchema#integer>`, `"warm"@en`, `_:b0`. Two terms are
 the same RDF term exactly if their texts are equal, so joins are dictionary look-ups, the tie order (semantics.md, section 4) is
 the order of `str`, and a state, a checkpoint and an output graph hold terms as they are. Canonical means: the escapes of
-`escaped` and no others, no `^^xsd:string`, language tags in lower case. Values (numbers, times) live in `dotr.expressions`.
+`escaped` and no others, no `^^xsd:string`, language tags in lower case; a triple term (RDF 1.2) is `<<( s p o )>>` around three canonical
+terms. Values (numbers, times) live in `dotr.expressions`.
+
+Order of texts: literals (`"`), triple terms (`<<`), IRIs (`<` and a letter), blank nodes (`_`). Hot paths use it: what is at least `<=` may
+be a subject. Where what is no literal is told by two characters, `t[1] == "<"` says that it is a triple term.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 Term: TypeAlias = str
@@ -22,6 +26,9 @@ Label: TypeAlias = str
 """The name of a query, of an event type, or of an event's place in a rule."""
 
 Triple: TypeAlias = tuple[Term, Term, Term]
+
+Rename: TypeAlias = Callable[[Term], Term]
+"""A blank node's text to another term's."""
 
 Prefixes: TypeAlias = Mapping[str, str]
 """Prefix without its colon, to namespace IRI (without angle brackets)."""
@@ -93,7 +100,7 @@ def literal(lexical: str, datatype: str = XSD + "string", language: str = "") ->
 
 
 def is_iri(term: Term) -> bool:
-    return term[0] == "<" and not term.startswith("<<")
+    return term[0] == "<" != term[1]
 
 
 def is_blank(term: Term) -> bool:
@@ -102,6 +109,61 @@ def is_blank(term: Term) -> bool:
 
 def is_literal(term: Term) -> bool:
     return term[0] == '"'
+
+
+def is_triple(term: Term) -> bool:
+    return term[0] == "<" == term[1]
+
+
+def can_be_subject(term: Term) -> bool:
+    """Whether a triple may have it as its subject: IRIs and blank nodes (RDF 1.2 Concepts, section 3.1).
+
+    >>> [can_be_subject(term) for term in ("<http://e/a>", "_:b", '"a"', "<<( <http://e/a> <http://e/p> _:b )>>")]
+    [True, True, False, False]
+    """
+    return term >= "<="
+
+
+def triple_term(subject: Term, predicate: Term, object: Term) -> Term | None:
+    """The triple term of three terms; None where they are no RDF triple.
+
+    >>> triple_term("<http://e/a>", "<http://e/p>", '"1"'), triple_term('"1"', "<http://e/p>", "<http://e/a>")
+    ('<<( <http://e/a> <http://e/p> "1" )>>', None)
+    """
+    return f"<<( {subject} {predicate} {object} )>>" if can_be_subject(subject) and is_iri(predicate) else None
+
+
+def triple_parts(term: Term) -> Triple:
+    """Subject, predicate and object of a triple term.
+
+    >>> triple_parts('<<( <http://e/a> <http://e/p> <<( _:b <http://e/p> " )>>" )>> )>>')
+    ('<http://e/a>', '<http://e/p>', '<<( _:b <http://e/p> " )>>" )>>')
+    """
+    subject, predicate, value = term[4:-4].split(" ", 2)
+    return subject, predicate, value
+
+
+def with_blanks(term: Term, rename: Rename) -> Term:
+    """The term with its blank nodes, itself or those inside of a triple term, renamed in order of appearance.
+
+    >>> with_blanks('<<( _:a <http://e/p> <<( _:b <http://e/p> "_:a" )>> )>>', lambda blank: blank.upper())
+    '<<( _:A <http://e/p> <<( _:B <http://e/p> "_:a" )>> )>>'
+    """
+    if term[0] == "_":
+        return rename(term)
+    if term[0] != "<" or term[1] != "<" or "_:" not in term:
+        return term
+    subject, predicate, value = triple_parts(term)
+    return f"<<( {with_blanks(subject, rename)} {predicate} {with_blanks(value, rename)} )>>"
+
+
+def nameless(term: Term) -> Term:
+    """The term with all blank nodes equal.
+
+    >>> nameless("_:b"), nameless("<<( _:b <http://e/p> <http://e/a> )>>")
+    ('_:', '<<( _: <http://e/p> <http://e/a> )>>')
+    """
+    return with_blanks(term, lambda _: "_:")
 
 
 def iri_text(term: Term) -> str:
@@ -130,5 +192,6 @@ RDF_TYPE: Final = iri(RDF + "type")
 RDF_FIRST: Final = iri(RDF + "first")
 RDF_REST: Final = iri(RDF + "rest")
 RDF_NIL: Final = iri(RDF + "nil")
+RDF_REIFIES: Final = iri(RDF + "reifies")
 TRUE: Final = literal("true", XSD + "boolean")
 FALSE: Final = literal("false", XSD + "boolean")

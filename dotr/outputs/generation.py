@@ -26,6 +26,18 @@ class Piece:
 PieceTriple: TypeAlias = tuple[Piece, Piece, Piece]
 
 
+def term_piece(parts: PieceTriple) -> Piece:
+    """A triple term: where a part cannot be written, neither can it.
+
+    >>> term_piece((Piece("v0", ("v0 is not None",)), Piece("'<p>'", fixed="<p>"), Piece("n0", fixed="n0")))
+    Piece(code="('<<( ' + v0 + ' ' + '<p>' + ' ' + n0 + ' )>>')", guards=('v0 is not None',), fixed=None)
+    """
+    text = " + ' ' + ".join(part.code for part in parts)
+    fixed = [part.fixed for part in parts if part.fixed is not None]
+    guards = tuple(dict.fromkeys(guard for part in parts for guard in part.guards))
+    return Piece(f"('<<( ' + {text} + ' )>>')", guards, f"<<( {' '.join(fixed)} )>>" if len(fixed) == len(parts) else None)
+
+
 def may_coincide(triples: Sequence[PieceTriple]) -> bool:
     """Whether two of the triples can turn out to be one."""
     return any(

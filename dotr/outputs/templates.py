@@ -12,9 +12,9 @@ from hashlib import blake2b
 from typing import TypeAlias, assert_never, cast
 
 from dotr.model.algebra import Const, Var
-from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot
+from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot, TemplateTerm, leaves
 from dotr.model.terms import Term, Triple, Variable
-from dotr.outputs.generation import Piece, PieceTriple, body, function
+from dotr.outputs.generation import Piece, PieceTriple, body, function, term_piece
 
 Make: TypeAlias = Callable[[Sequence[Term | None], bytes], tuple[tuple[Triple, ...], int]]
 
@@ -39,7 +39,7 @@ def compile_template(template: Template, variables: Sequence[Variable]) -> Compi
     >>> compiled.instance([None], b"seed")
     ((), 1)
     """
-    slots = [slot for triple in template.triples for slot in triple]
+    slots = list(leaves(template))
     positions = {name: variables.index(name) for slot in slots if isinstance(slot, Var) and (name := slot.name) in variables}
     fresh = list(dict.fromkeys(slot for slot in slots if isinstance(slot, Fresh | Blank)))
     lines = [f"v{position} = values[{position}]" for position in sorted(set(positions.values()))]
@@ -60,9 +60,11 @@ def compile_template(template: Template, variables: Sequence[Variable]) -> Compi
                 return Piece("None", ("False",))
             case Var(name):
                 code = f"v{positions[name]}"
-                # RDF 1.1 Concepts, section 3.1: a subject is no literal, a predicate is an IRI.
-                forms = (f"{code}[0] != '\"'", f"{code}[0] == '<'", "")
+                # RDF 1.2 Concepts, section 3.1: a subject is no literal and no triple term, a predicate is an IRI.
+                forms = (f"{code} >= '<='", f"'<=' <= {code} < '='", "")
                 return Piece(code, (f"{code} is not None", *filter(None, [forms[place]])))
+            case TemplateTerm(subject, predicate, object):
+                return term_piece((piece(subject, 0), piece(predicate, 1), piece(object, 2)))
             case Cell() | CellIri() | CellLiteral():
                 raise ValueError("cells belong to the map of a CSV input")
             case _:

@@ -106,7 +106,7 @@ class Candidates(Code):
             side = f"s{place}_{number}"
             self.line(f"{side} = {self.argument(other, None)}")
             sides.append(side)
-            keys.append(f"({side} if {side}[0] == '<' else key({side}))")
+            keys.append(f"({side} if {side} >= '<=' else key({side}))")
         if constraints.lane is not None:
             keys.append(f"{'row' if self.live is None else f'r{place}'}[{constraints.lane}]")
         key = "None" if not keys else keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
@@ -117,7 +117,7 @@ class Candidates(Code):
         if required:
             self.line(f"if c{place} is None: continue")
         if sides:
-            literal = " or ".join(f"{side}[0] == '\"'" for side in sides)
+            literal = " or ".join(f"{side} < '<='" for side in sides)  # or a triple term
             self.line(f"q{place} = {f'c{place} is not None and ' if not required else ''}({literal})")
 
     def bounds(self, place: int, scope: Within | Amid) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 from dotr.expressions import VALUES, equality_key, evaluator
 from dotr.expressions.scales import Scale, mark_of, scale_of, stand
 from dotr.model.algebra import Attribute, Call, Const, Expression, Var
-from dotr.model.terms import Term, Variable
+from dotr.model.terms import Term, Variable, is_iri
 from dotr.patterns.ties import Values
 
 Cell: TypeAlias = int | Decimal | float | Term | None
@@ -159,7 +159,7 @@ class Finder:
 
 
 def _is_iri(cell: Cell) -> bool:
-    return isinstance(cell, str) and cell[0] == "<"
+    return isinstance(cell, str) and is_iri(cell)
 
 
 def _pair(rows: Sequence[Row], bounds: Sequence[Bound]) -> tuple[Bound | None, Bound | None]:

@@ -106,7 +106,7 @@ def compile_remember(specs: Sequence[IndexSpec], tests: Sequence[Test | None], f
             needed.append(f"v[{spec.measured}] is not None")
         if test is not None:
             needed.append(f"test{n}(t, v)")
-        keys = [f"({side} if {side}[0] == '<' else key({side}))" for side in sides]
+        keys = [f"({side} if {side} >= '<=' else key({side}))" for side in sides]
         terms = "None" if not sides else sides[0] if len(sides) == 1 else f"({', '.join(sides)})"
         fresh = "[e]" if spec.measure is None else f"c = lane{n}(); c.append(e)"
         lines.append(f"        if {' and '.join(needed) or 'True'}:")

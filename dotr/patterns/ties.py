@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from dotr.model.algebra import Attribute, Call, Expression, Var
-from dotr.model.terms import Label, Term, Variable
+from dotr.model.terms import Label, Term, Variable, nameless
 
 Values: TypeAlias = tuple[Term | None, ...]
 """The attributes of an event, in the order of its stream's sorted attribute names; None where unbound."""
@@ -23,7 +23,7 @@ def tie_key(names: Sequence[Variable], values: Values) -> TieKey:
     True
     """
     pairs = tuple([(name, value) for name, value in zip(names, values, strict=True) if value is not None])
-    return tuple([(name, "_:" if value[0] == "_" else value) for name, value in pairs]), pairs
+    return tuple([(name, nameless(value)) for name, value in pairs]), pairs
 
 
 def in_tie_order(names: Sequence[Variable], events: list[Values]) -> list[Values]:
@@ -32,7 +32,7 @@ def in_tie_order(names: Sequence[Variable], events: list[Values]) -> list[Values
         return events
     for values in events:
         for value in values:
-            if value is None or value[0] == "_":
+            if value is None or value[1] in ":<":  # a blank node, a triple term, or at worst a literal that begins like one
                 return sorted(events, key=lambda values: tie_key(names, values))
     return sorted(events)  # all bound and no blank nodes: the names decide nothing
 

@@ -30,6 +30,7 @@ from dotr.model.algebra import (
     Pattern,
     Select,
     Slot,
+    TermPattern,
     TimeOf,
     TriplePattern,
     Union,
@@ -88,16 +89,17 @@ class Lookup:
 @dataclass(frozen=True, slots=True)
 class Branch:
     """A conjunction, and what is done with each of its solutions. The variables of BIND and OPTIONAL stand in no pattern and in no table of
-    the branch; the steps are in an order in which they can be taken."""
+    the branch; the steps are in an order in which they can be taken. `terms` take apart what the patterns match: they read no graph."""
 
     patterns: tuple[TriplePattern, ...] = ()
     tables: tuple[Table, ...] = ()
     steps: tuple[Step | Lookup, ...] = ()
+    terms: tuple[TermPattern, ...] = ()
 
     @property
     def matched(self) -> Variables:
         """Bound by every solution."""
-        return variables_of(self.patterns) | {name for table in self.tables for name in table.variables}
+        return variables_of((*self.patterns, *self.terms)) | {name for table in self.tables for name in table.variables}
 
     @property
     def computed(self) -> Variables:
@@ -136,9 +138,10 @@ class _Distribution:
         match pattern:
             case Bgp(patterns):
                 triples = tuple(each for each in patterns if isinstance(each, TriplePattern))
-                if len(triples) < len(patterns):
+                terms = tuple(each for each in patterns if isinstance(each, TermPattern))
+                if len(triples) + len(terms) < len(patterns):
                     raise Unplannable("a property path")
-                return [Branch(triples)]
+                return [Branch(triples, terms=terms)]
             case Join(left, right):
                 found = [_joined(first, second) for first in self.of(left) for second in self.of(right)]
             case Union(left, right):
@@ -222,7 +225,7 @@ class _Distribution:
 def _joined(left: Branch, right: Branch) -> Branch:
     if not (left.computed.isdisjoint(right.matched | right.computed) and right.computed.isdisjoint(left.matched)):
         raise Unplannable("a join on a value that BIND computes or OPTIONAL may leave unbound")
-    return Branch(left.patterns + right.patterns, left.tables + right.tables, left.steps + right.steps)
+    return Branch(left.patterns + right.patterns, left.tables + right.tables, left.steps + right.steps, left.terms + right.terms)
 
 
 def _looking_up(branch: Branch, lookup: Lookup) -> Branch:
@@ -281,6 +284,7 @@ def renamed(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:
         tuple(TriplePattern(slot(p.subject), slot(p.predicate), slot(p.object)) for p in branch.patterns),
         tuple(Table(tuple(map(name, table.variables)), table.rows) for table in branch.tables),
         tuple(map(step, branch.steps)),
+        tuple(TermPattern(Var(name(t.term.name)), slot(t.subject), slot(t.predicate), slot(t.object)) for t in branch.terms),
     )
 
 

@@ -111,7 +111,7 @@ def left_of(rows: Iterable[Row], lost: Iterable[Row]) -> list[Row]:
 def _core(branch: Branch) -> Branch:
     """The branch without its look-ups and what may depend on them: it has a solution for each of theirs."""
     steps = tuple(step for step in branch.steps if isinstance(step, Step) and is_early(step, branch.matched))
-    return Branch(branch.patterns, branch.tables, steps)
+    return Branch(branch.patterns, branch.tables, steps, branch.terms)
 
 
 def _in_background(pattern: TriplePattern, background: TripleIndex) -> bool:

@@ -15,7 +15,7 @@ from typing import Final, cast
 from dotr.knowledge.ordering import Side, Step, variables
 from dotr.knowledge.store.index import MappedEnds
 from dotr.knowledge.triples import NO_ENDS, NO_TERMS, Ends, TripleIndex
-from dotr.model.algebra import Const, Slot, TriplePattern
+from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern
 from dotr.model.terms import Term, Variable
 
 _SIZES: Final = (256, 128, 64, 32, 16, 8, 4)
@@ -51,6 +51,8 @@ class Reaches:
                 turns *= self._most(pattern, side, bound, size)
                 work += turns
                 bound.update(variables(pattern))
+            elif isinstance(step, TermPattern):
+                bound.update(variables(step))
         return work + turns * rows
 
     def _most(self, pattern: TriplePattern, side: Side, bound: Collection[Variable], size: int) -> int:

@@ -7,20 +7,20 @@ Cost: a look-up is one call a solution; it reads background and new triples both
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, TypeAlias, assert_never
 
 from dotr.expressions import condition, evaluator
 from dotr.knowledge.joins import JoinWriter
 from dotr.knowledge.limits import Limits
 from dotr.knowledge.loops import Count
-from dotr.knowledge.ordering import Side, ordered
+from dotr.knowledge.ordering import JoinItem, Side, ordered
 from dotr.knowledge.triples import TripleIndex
-from dotr.model.algebra import Const, Slot, TriplePattern, Var
+from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Test
 from dotr.model.terms import Term, Variable
 from dotr.queries.branches import Branch, Kind, Lookup, Step, Table
-from dotr.queries.scope import Variables, parameters_of
+from dotr.queries.scope import Variables, parameters_of, variables_of
 
 Row: TypeAlias = tuple[Term | None, ...]
 Loops: TypeAlias = Callable[..., list[Row]]
@@ -40,7 +40,8 @@ def settled(branch: Branch) -> Branch:
         return Const(known[each.name]) if isinstance(each, Var) and each.name in known else each
 
     patterns = tuple(TriplePattern(slot(p.subject), slot(p.predicate), slot(p.object)) for p in branch.patterns)
-    return Branch(patterns, branch.tables, branch.steps)
+    terms = tuple(TermPattern(t.term, slot(t.subject), slot(t.predicate), slot(t.object)) for t in branch.terms)
+    return Branch(patterns, branch.tables, branch.steps, terms)
 
 
 def loops(
@@ -90,15 +91,20 @@ def _write_branch(
     early = early_steps(branch, given)
     writer.line("rows = []")
     writer.line("append = rows.append")
-    writer.steps(ordered([*branch.patterns, *(Test(step.expression) for step in early)], given, sides, background))
+    writer.steps(ordered(joined(branch, early), given, sides, background))
     write_rest(writer, branch, early, background, limits)
     writer.line(f"append(({''.join(f'{writer.read(variable)}, ' for variable in wanted)}))")
     writer.end(last)
 
 
+def joined(branch: Branch, early: Iterable[Step]) -> list[JoinItem]:
+    """What a branch's join visits, in any order."""
+    return [*branch.patterns, *branch.terms, *(Test(step.expression) for step in early)]
+
+
 def early_steps(branch: Branch, given: Sequence[Variable] = ()) -> list[Step]:
     """The conditions that can be decided from what the patterns bind."""
-    matched = frozenset(given).union(*(_names(pattern) for pattern in branch.patterns))
+    matched = variables_of((*branch.patterns, *branch.terms)).union(given)
     return [step for step in branch.steps if isinstance(step, Step) and is_early(step, matched)]
 
 
@@ -127,10 +133,6 @@ def write_rest(writer: JoinWriter, branch: Branch, early: Collection[Step], back
 def is_early(step: Step, matched: Collection[Variable]) -> bool:
     """Whether it is a condition that can be decided from what the patterns bind."""
     return step.variable is None and all(name in matched for name in _seen(step))
-
-
-def _names(pattern: TriplePattern) -> set[Variable]:
-    return {slot.name for slot in (pattern.subject, pattern.predicate, pattern.object) if isinstance(slot, Var)}
 
 
 def _seen(step: Step) -> list[Variable]:

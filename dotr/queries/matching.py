@@ -1,34 +1,33 @@
 """Basic graph patterns over a graph, by nested loops (SPARQL 1.1, section 18.3).
 
 Invariant: `matches` gives exactly the solutions of the patterns that agree with `bound` and, where `outer` binds a variable, with the
-substitution of it (EXISTS); each binds every variable of the patterns.
+substitution of it (EXISTS); each binds every variable of the patterns. A triple term comes when it or its parts are bound.
 Cost: patterns are matched as they stand; `order` puts the one with the fewest expected matches, given what is bound by then, next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from math import inf
+from typing import TypeAlias, assert_never
 
-from dotr.model.algebra import Const, PathPattern, Slot, TriplePattern, Var
-from dotr.model.terms import Term, Variable
+from dotr.model.algebra import BgpItem, Const, PathPattern, Slot, TermPattern, TriplePattern, Var
+from dotr.model.terms import Term, Variable, is_triple, triple_parts, triple_term
 from dotr.queries.graph import Graph
 from dotr.queries.paths import pairs, reach
-from dotr.queries.scope import nullable, slots_of, variables_of
+from dotr.queries.scope import nullable, reaches, slots_of, variables_of
 
 Solution: TypeAlias = dict[Variable, Term]
 Bindings: TypeAlias = Mapping[Variable, Term]
 
 
-def matches(graph: Graph, patterns: tuple[TriplePattern | PathPattern, ...], bound: Bindings, outer: Bindings) -> Iterator[Solution]:
+def matches(graph: Graph, patterns: tuple[BgpItem, ...], bound: Bindings, outer: Bindings) -> Iterator[Solution]:
     known = {**outer, **bound}
     start = {slot.name: known[slot.name] for p in patterns for slot in slots_of(p) if isinstance(slot, Var) and slot.name in known}
     yield from _extend(graph, patterns, 0, start, outer)
 
 
-def order(
-    graph: Graph, patterns: tuple[TriplePattern | PathPattern, ...], bound: frozenset[Variable]
-) -> tuple[TriplePattern | PathPattern, ...]:
+def order(graph: Graph, patterns: tuple[BgpItem, ...], bound: frozenset[Variable]) -> tuple[BgpItem, ...]:
     """The patterns, the most selective first, given the variables bound before."""
     if len(patterns) < 2:
         return patterns
@@ -41,8 +40,10 @@ def order(
     return tuple(chosen)
 
 
-def expected(graph: Graph, pattern: TriplePattern | PathPattern, known: set[Variable]) -> float:
+def expected(graph: Graph, pattern: BgpItem, known: set[Variable]) -> float:
     """About how many matches the pattern has for one solution that binds the known variables."""
+    if isinstance(pattern, TermPattern):
+        return 0.1 if reaches(pattern, known) else inf
     subject, object = _constant(pattern.subject), _constant(pattern.object)
     subject_known = subject is not None or (isinstance(pattern.subject, Var) and pattern.subject.name in known)
     object_known = object is not None or (isinstance(pattern.object, Var) and pattern.object.name in known)
@@ -61,14 +62,20 @@ def _constant(slot: Slot) -> Term | None:
     return slot.term if isinstance(slot, Const) else None
 
 
-def _extend(
-    graph: Graph, patterns: tuple[TriplePattern | PathPattern, ...], index: int, solution: Solution, outer: Bindings
-) -> Iterator[Solution]:
+def _extend(graph: Graph, patterns: tuple[BgpItem, ...], index: int, solution: Solution, outer: Bindings) -> Iterator[Solution]:
     if index == len(patterns):
         yield solution
         return
     pattern = patterns[index]
-    found = _triples(graph, pattern, solution) if isinstance(pattern, TriplePattern) else _ends(graph, pattern, solution, outer)
+    match pattern:
+        case TriplePattern():
+            found = _triples(graph, pattern, solution)
+        case PathPattern():
+            found = _ends(graph, pattern, solution, outer)
+        case TermPattern():
+            found = _term(pattern, solution)
+        case _:
+            assert_never(pattern)
     for extended in found:
         yield from _extend(graph, patterns, index + 1, extended, outer)
 
@@ -92,6 +99,22 @@ def _triples(graph: Graph, pattern: TriplePattern, solution: Solution) -> Iterat
         for position, name in free:
             extended[name] = triple[position]
         yield extended
+
+
+def _term(pattern: TermPattern, solution: Solution) -> Iterator[Solution]:
+    """The solution, with the term or with its parts; nothing where they do not agree."""
+    slots = slots_of(pattern)
+    term, *parts = (_value(slot, solution) for slot in slots)
+    if term is None:
+        subject, predicate, object = parts
+        term = triple_term(subject, predicate, object)  # type: ignore[arg-type]  # the order sees to it
+    if term is None or not is_triple(term):
+        return
+    extended = solution.copy()
+    for slot, value in zip(slots, (term, *triple_parts(term)), strict=True):
+        if (slot.term if isinstance(slot, Const) else extended.setdefault(slot.name, value)) != value:
+            return
+    yield extended
 
 
 def _ends(graph: Graph, pattern: PathPattern, solution: Solution, outer: Bindings) -> Iterator[Solution]:

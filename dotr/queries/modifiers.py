@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from dotr.expressions import aggregate, sort_key
 from dotr.model.algebra import AggregateCall, Direction, Exists, Group, Select, Var, is_hidden
-from dotr.model.terms import Term, Variable
+from dotr.model.terms import Term, Variable, nameless
 from dotr.queries.computing import Computed, Existence
 from dotr.queries.graph import Graph
 from dotr.queries.matching import Bindings, Solution
@@ -28,7 +28,7 @@ def tie_key(solution: Solution) -> TieKey:
     True
     """
     pairs = tuple(sorted((name, value) for name, value in solution.items() if not is_hidden(name)))
-    return tuple([(name, "_:" if value[0] == "_" else value) for name, value in pairs]), pairs
+    return tuple([(name, nameless(value)) for name, value in pairs]), pairs
 
 
 def distinct_of(solutions: Sequence[Solution]) -> list[Solution]:

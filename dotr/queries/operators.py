@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from dotr.model.algebra import Const, PathPattern, Pattern, TriplePattern, Values
+from dotr.model.algebra import BgpItem, Pattern, Values
 from dotr.model.terms import Term, Variable
 from dotr.queries.computing import Computed, Test
 from dotr.queries.graph import Graph
 from dotr.queries.matching import Bindings, Solution, expected, matches, order
-from dotr.queries.scope import NOTHING, Reads, Variables, certain, either, possible, reads, slots_of, variables_of
+from dotr.queries.scope import NOTHING, Reads, Variables, certain, either, possible, reaches, reads, variables_of
 
 EMPTY: Final[Solution] = {}
 _FEW: Final = 16
@@ -108,13 +108,13 @@ def _hashed(
 class BgpOperator(Operator):
     __slots__ = ("_orders", "_size", "patterns")
 
-    def __init__(self, pattern: Pattern, patterns: tuple[TriplePattern | PathPattern, ...]) -> None:
+    def __init__(self, pattern: Pattern, patterns: tuple[BgpItem, ...]) -> None:
         super().__init__(pattern)
         self.patterns = patterns
-        self._orders: dict[Variables, tuple[TriplePattern | PathPattern, ...]] = {}
+        self._orders: dict[Variables, tuple[BgpItem, ...]] = {}
         self._size: float | None = None
 
-    def _ordered(self, graph: Graph, bound: Variables) -> tuple[TriplePattern | PathPattern, ...]:
+    def _ordered(self, graph: Graph, bound: Variables) -> tuple[BgpItem, ...]:
         """The order that was best for the first graph met: the background's sizes decide it."""
         found = self._orders.get(bound)
         if found is None:
@@ -145,7 +145,7 @@ class BgpOperator(Operator):
     def whole(self, bound: Variables) -> str:
         known, left = set(bound), list(self.patterns)
         while left:
-            linked = [p for p in left if any(not isinstance(s, Const) and s.name in known for s in slots_of(p))]
+            linked = [pattern for pattern in left if reaches(pattern, known)]
             if not linked:
                 return "a graph pattern is matched against the whole background"
             left = [pattern for pattern in left if pattern not in linked]

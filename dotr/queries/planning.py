@@ -15,7 +15,7 @@ from typing import Final
 
 from dotr.knowledge.limits import Limits
 from dotr.knowledge.triples import TripleIndex
-from dotr.model.algebra import Bgp, Join, PathPattern, Pattern, Select, TriplePattern, Values
+from dotr.model.algebra import Bgp, BgpItem, Join, Pattern, Select, TermPattern, TriplePattern, Values
 from dotr.model.terms import Variable
 from dotr.queries.branches import Unplannable, branches
 from dotr.queries.conjunction import Conjunction, left_of
@@ -24,7 +24,7 @@ from dotr.queries.graph import Graph
 from dotr.queries.loops import Row
 from dotr.queries.matching import Bindings, Solution
 from dotr.queries.operators import JoinOperator, Operator
-from dotr.queries.scope import Variables, certain, either, possible
+from dotr.queries.scope import Variables, certain, either, possible, variables_of
 
 KEPT: Final = 1_000
 """A part with more answers over the background than this is not kept inside a larger query."""
@@ -81,8 +81,7 @@ class Planner(Compiler):
             pattern = Bgp(pattern.left.patterns + pattern.right.patterns)
         seeded = self._seeded(pattern)
         if seeded is None and isinstance(pattern, Bgp):
-            triples = Bgp(tuple(each for each in pattern.patterns if isinstance(each, TriplePattern)))
-            paths = Bgp(tuple(each for each in pattern.patterns if isinstance(each, PathPattern)))
+            triples, paths = _parted(pattern)
             if triples.patterns and paths.patterns:  # paths are followed from what the triples bind
                 return JoinOperator(pattern, self.compiled(triples), Compiler().compiled(paths))
         return seeded or super().compiled(pattern)
@@ -107,6 +106,18 @@ class Planner(Compiler):
             return None
         kept = [row for part in parts for row in part.static()]
         return Seeded(pattern, names, parts, kept, general) if len(kept) <= KEPT else None
+
+
+def _parted(pattern: Bgp) -> tuple[Bgp, Bgp]:
+    """The triple patterns, with the triple terms that they match and what is inside of these; and the rest."""
+    taken: list[BgpItem] = [each for each in pattern.patterns if isinstance(each, TriplePattern)]
+    rest = [each for each in pattern.patterns if not isinstance(each, TriplePattern)]
+    bound = variables_of(taken)
+    while inner := [each for each in rest if isinstance(each, TermPattern) and each.term.name in bound]:
+        taken += inner
+        rest = [each for each in rest if each not in inner]
+        bound = variables_of(taken)
+    return Bgp(tuple(taken)), Bgp(tuple(rest))
 
 
 def conjunctions(select: Select, background: TripleIndex, limits: Limits | None) -> list[Conjunction]:

@@ -14,6 +14,7 @@ from dotr.model.algebra import (
     AggregateCall,
     Attribute,
     Bgp,
+    BgpItem,
     Call,
     Const,
     Exists,
@@ -29,6 +30,7 @@ from dotr.model.algebra import (
     Pattern,
     Select,
     Slot,
+    TermPattern,
     TimeOf,
     TriplePattern,
     Union,
@@ -102,7 +104,7 @@ class _Numbering:
     def pattern(self, pattern: Pattern) -> Pattern:
         match pattern:
             case Bgp(patterns):
-                return Bgp(tuple(map(self.triple, patterns)))
+                return Bgp(tuple(map(self.item, patterns)))
             case Join(left, right):
                 return Join(self.pattern(left), self.pattern(right))
             case LeftJoin(left, right, condition):
@@ -130,10 +132,16 @@ class _Numbering:
         argument = None if call.argument is None else self.expression(call.argument)
         return AggregateCall(call.function, call.distinct, argument, call.separator)
 
-    def triple(self, pattern: TriplePattern | PathPattern) -> TriplePattern | PathPattern:
-        if isinstance(pattern, PathPattern):
-            return PathPattern(self.slot(pattern.subject), pattern.path, self.slot(pattern.object))
-        return TriplePattern(self.slot(pattern.subject), self.slot(pattern.predicate), self.slot(pattern.object))
+    def item(self, pattern: BgpItem) -> BgpItem:
+        match pattern:
+            case TriplePattern(subject, predicate, object):
+                return TriplePattern(self.slot(subject), self.slot(predicate), self.slot(object))
+            case PathPattern(subject, path, object):
+                return PathPattern(self.slot(subject), path, self.slot(object))
+            case TermPattern(term, subject, predicate, object):
+                return TermPattern(Var(self.name(term.name)), self.slot(subject), self.slot(predicate), self.slot(object))
+            case _:
+                assert_never(pattern)
 
     def slot(self, slot: Slot) -> Slot:
         return Var(self.name(slot.name)) if isinstance(slot, Var) else slot

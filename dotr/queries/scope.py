@@ -5,7 +5,7 @@ Invariant: `certain(p) <= possible(p) <= mentioned(p)`; every solution of `p` bi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final, TypeAlias, assert_never
 
 from dotr.model.algebra import (
@@ -13,6 +13,7 @@ from dotr.model.algebra import (
     Alternative,
     Attribute,
     Bgp,
+    BgpItem,
     Call,
     Const,
     Exists,
@@ -33,6 +34,7 @@ from dotr.model.algebra import (
     Select,
     Sequence,
     Slot,
+    TermPattern,
     TimeOf,
     TriplePattern,
     Union,
@@ -49,13 +51,32 @@ Reads: TypeAlias = frozenset[tuple[Term, Term | None]]
 NOTHING: Final[Variables] = frozenset()
 
 
-def slots_of(pattern: TriplePattern | PathPattern) -> tuple[Slot, ...]:
-    if isinstance(pattern, TriplePattern):
-        return pattern.subject, pattern.predicate, pattern.object
-    return pattern.subject, pattern.object
+def slots_of(pattern: BgpItem) -> tuple[Slot, ...]:
+    match pattern:
+        case TriplePattern(subject, predicate, object):
+            return subject, predicate, object
+        case PathPattern(subject, _, object):
+            return subject, object
+        case TermPattern(term, subject, predicate, object):
+            return term, subject, predicate, object
+        case _:
+            assert_never(pattern)
 
 
-def variables_of(patterns: Iterable[TriplePattern | PathPattern]) -> Variables:
+def reaches(pattern: BgpItem, bound: Collection[Variable]) -> bool:
+    """Whether the pattern's matches can be looked up from what is bound: a triple term's, where it or all of its parts are.
+
+    >>> from dotr.model.algebra import Const
+    >>> term = TermPattern(Var("_:t"), Var("s"), Const("<p>"), Var("o"))
+    >>> reaches(term, {"s"}), reaches(term, {"s", "o"}), reaches(term, {"_:t"})
+    (False, True, True)
+    """
+    if isinstance(pattern, TermPattern):
+        return pattern.term.name in bound or all(isinstance(slot, Const) or slot.name in bound for slot in slots_of(pattern)[1:])
+    return any(isinstance(slot, Var) and slot.name in bound for slot in slots_of(pattern))
+
+
+def variables_of(patterns: Iterable[BgpItem]) -> Variables:
     return frozenset(slot.name for pattern in patterns for slot in slots_of(pattern) if isinstance(slot, Var))
 
 
@@ -239,7 +260,9 @@ def either(first: Reads | None, second: Reads | None) -> Reads | None:
     return None if first is None or second is None else first | second
 
 
-def reads_of(pattern: TriplePattern | PathPattern) -> Reads | None:
+def reads_of(pattern: BgpItem) -> Reads | None:
+    if isinstance(pattern, TermPattern):
+        return frozenset()
     if isinstance(pattern, TriplePattern):
         if isinstance(pattern.predicate, Var):
             return None

@@ -22,12 +22,11 @@ from dotr.knowledge.ordering import Side, ordered, variables
 from dotr.knowledge.ordering import Step as JoinStep
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const
-from dotr.model.datalog import Test
 from dotr.model.terms import Term, Variable
 from dotr.queries.branches import UNBOUND, Branch, renamed
 from dotr.queries.conjunction import Delta
 from dotr.queries.costs import Reaches
-from dotr.queries.loops import Loops, Row, early_steps, loops, write_rest
+from dotr.queries.loops import Loops, Row, early_steps, joined, loops, write_rest
 from dotr.queries.plan import Plan
 from dotr.queries.scope import mentioned_in
 
@@ -108,8 +107,7 @@ def _safe_size(delta: Delta, background: TripleIndex, most: int, reaches: Reache
     branch = delta.branch
     if not branch.monotone:
         return 0
-    early = [Test(each.expression) for each in early_steps(branch)]
-    steps = ordered([*branch.patterns, *early], (), delta.sides, background)
+    steps = ordered(joined(branch, early_steps(branch)), (), delta.sides, background)
     return reaches.safe_size(steps, prod(len(table.rows) for table in branch.tables), most)
 
 
@@ -153,7 +151,7 @@ class _Node:
 def _canonical(delta: Delta, background: TripleIndex) -> _Canonical:
     branch = delta.branch
     met: dict[Variable, None] = {}
-    for step in ordered([*branch.patterns, *(Test(each.expression) for each in early_steps(branch))], (), delta.sides, background):
+    for step in ordered(joined(branch, early_steps(branch)), (), delta.sides, background):
         met.update(dict.fromkeys(variables(step[0] if isinstance(step, tuple) else step)))
     met.update(dict.fromkeys(sorted(branch.matched | branch.computed)))
     for other in branch.steps:
@@ -167,7 +165,7 @@ def _canonical(delta: Delta, background: TripleIndex) -> _Canonical:
 
 def _steps(canonical: _Canonical, delta: Delta, background: TripleIndex) -> list[JoinStep]:
     branch = canonical.branch
-    return ordered([*branch.patterns, *(Test(each.expression) for each in early_steps(branch))], (), delta.sides, background)
+    return ordered(joined(branch, early_steps(branch)), (), delta.sides, background)
 
 
 def compiled(members: Sequence[Member], background: TripleIndex, limits: Limits | None) -> Answers:

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import ndiff
 
-from pyoxigraph import CanonicalizationAlgorithm, Dataset, RdfFormat, parse
+from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, NamedNode, RdfFormat, parse
+from pyoxigraph import Triple as TripleTerm
 
 from dotr.expressions.times import written
-from dotr.model.terms import Term, Triple, Variable
+from dotr.model.terms import Term, Triple, Variable, is_triple, nameless, triple_parts
 from dotr.model.time import Clock, Micros
 from dotr.workbench.written import line_text
 
@@ -49,7 +50,11 @@ def comparable(graph: Sequence[Triple]) -> frozenset[str]:
     lines = "".join(f"{s} {p} {o} .\n" for s, p, o in ([_unnamed(term) for term in triple] for triple in graph))
     dataset = Dataset(parse(lines, RdfFormat.N_TRIPLES))
     dataset.canonicalize(CanonicalizationAlgorithm.UNSTABLE)
-    return frozenset(f"{quad.subject} {quad.predicate} {quad.object}" for quad in dataset)
+    return frozenset(f"{quad.subject} {quad.predicate} {_text(quad.object)}" for quad in dataset)
+
+
+def _text(node: NamedNode | BlankNode | Literal | TripleTerm) -> Term:
+    return f"<<( {node} )>>" if isinstance(node, TripleTerm) else str(node)
 
 
 def comparable_attributes(attributes: Mapping[Variable, Term]) -> frozenset[str]:
@@ -60,13 +65,15 @@ def comparable_attributes(attributes: Mapping[Variable, Term]) -> frozenset[str]
     >>> comparable_attributes({"a": "_:x", "b": "_:x"}) == comparable_attributes({"a": "_:y", "b": "_:z"})
     False
     """
-    blanks = {name: value for name, value in attributes.items() if value.startswith("_:")}
-    graph = comparable([(value, f"<urn:attribute:{name}>", "<urn:row>") for name, value in blanks.items()]) if blanks else ()
-    named = {line.split()[1].removeprefix("<urn:attribute:")[:-1]: line.split()[0] for line in graph}
+    blanks = {name: value for name, value in attributes.items() if nameless(value) != value}
+    graph = comparable([("<urn:row>", f"<urn:attribute:{name}>", value) for name, value in blanks.items()]) if blanks else ()
+    named = {name.removeprefix("<urn:attribute:")[:-1]: value for _, name, value in (line.split(" ", 2) for line in graph)}
     return frozenset(f"{name}: {named.get(name, value)}" for name, value in attributes.items())
 
 
 def _unnamed(term: Term) -> Term:
+    if is_triple(term):
+        return f"<<( {' '.join(map(_unnamed, triple_parts(term)))} )>>"
     return f"_:g{term[10:-1]}" if term.startswith("<urn:dotr:") else term
 
 

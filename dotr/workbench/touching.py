@@ -9,6 +9,7 @@ from typing import TypeAlias, assert_never
 from dotr.model.algebra import (
     Alternative,
     Bgp,
+    BgpItem,
     Const,
     Exists,
     Inverse,
@@ -21,6 +22,7 @@ from dotr.model.algebra import (
     Select,
     Sequence,
     Slot,
+    TermPattern,
     TriplePattern,
 )
 from dotr.model.datalog import Aggregate, DatalogRule, Not
@@ -54,8 +56,8 @@ def _constant(slot: Slot) -> Term | None:
     return slot.term if isinstance(slot, Const) else None
 
 
-def patterns_in(pattern: Pattern) -> Iterator[TriplePattern | PathPattern]:
-    """Every triple and path pattern of a query, those of EXISTS too."""
+def patterns_in(pattern: Pattern) -> Iterator[BgpItem]:
+    """Every triple, path and term pattern of a query, those of EXISTS too."""
     if isinstance(pattern, Bgp):
         yield from pattern.patterns
     for inside in children(pattern):
@@ -66,13 +68,17 @@ def patterns_in(pattern: Pattern) -> Iterator[TriplePattern | PathPattern]:
                 yield from patterns_in(parameter.pattern)
 
 
-def _reads(pattern: TriplePattern | PathPattern) -> Iterator[_Kind]:
+def _reads(pattern: BgpItem) -> Iterator[_Kind]:
     match pattern:
         case TriplePattern():
             yield _constant(pattern.predicate), _constant(pattern.object)
         case PathPattern():
             for predicate in _links(pattern.path):
                 yield predicate, None
+        case TermPattern():
+            pass
+        case _:
+            assert_never(pattern)
 
 
 def _links(path: Path) -> Iterator[Term | None]:

@@ -25,7 +25,7 @@ from dotr.languages.turtle import parse_template
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource
-from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, TemplateSlot
+from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, TemplateSlot, TemplateTerm
 from dotr.model.terms import XSD, Term, Triple
 from dotr.patterns.reach import roles
 from dotr.workbench.touching import patterns_in
@@ -97,6 +97,8 @@ def _made(slot: TemplateSlot) -> Kind | None:
             return Kind.BLANK
         case CellLiteral(_, datatype, language):
             return Kind.STRING if datatype == XSD + "string" and not language else None
+        case TemplateTerm():
+            return Kind.TRIPLE
         case Cell() | Var() | Fresh():
             return None
         case _:

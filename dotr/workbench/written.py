@@ -8,7 +8,7 @@ from typing import Final, assert_never
 
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.rules import Between, Window
-from dotr.model.terms import RDF_TYPE, XSD, Label, Prefixes, Term
+from dotr.model.terms import RDF_TYPE, XSD, Label, Prefixes, Term, is_triple, triple_parts
 from dotr.model.time import Micros, Unit
 
 _NUMBER: Final = re.compile(rf'"(-?\d+(?:\.\d+)?|true|false)"\^\^<{re.escape(XSD)}(?:integer|decimal|boolean)>')
@@ -26,6 +26,8 @@ def term_text(term: Term, prefixes: Prefixes) -> str:
     """
     if term == RDF_TYPE:
         return "a"
+    if is_triple(term):
+        return f"<<( {' '.join(term_text(part, prefixes) for part in triple_parts(term))} )>>"
     if not term.startswith("<"):
         return _NUMBER.sub(r"\1", term)
     for prefix, namespace in sorted(prefixes.items(), key=lambda item: -len(item[1])):
@@ -134,7 +136,9 @@ def _call(function: str, arguments: list[str], prefixes: Prefixes) -> str:
 def line_text(line: str, prefixes: Mapping[str, str]) -> str:
     """A line of terms with spaces between them, shortened term by term.
 
-    >>> line_text("_:a <http://e/p> <http://e/x>", {"": "http://e/"})
-    '_:a :p :x'
+    >>> line_text("_:a <http://e/p> <<( <http://e/x> <http://e/p> _:b )>>", {"": "http://e/"})
+    '_:a :p <<( :x :p _:b )>>'
     """
-    return " ".join(term_text(word, prefixes) if word.startswith("<") else word for word in _NUMBER.sub(r"\1", line).split(" "))
+    return " ".join(
+        term_text(word, prefixes) if word.startswith("<") and word != "<<(" else word for word in _NUMBER.sub(r"\1", line).split(" ")
+    )

@@ -10,6 +10,7 @@ from dotr.model.algebra import (
     AggregateCall,
     Alternative,
     Bgp,
+    BgpItem,
     Const,
     Direction,
     Exists,
@@ -23,18 +24,19 @@ from dotr.model.algebra import (
     Minus,
     Negated,
     Path,
-    PathPattern,
     Pattern,
     Repeat,
     Select,
     Sequence,
     Slot,
+    TermPattern,
     TriplePattern,
     Union,
     Values,
 )
 from dotr.model.terms import Term, Triple, Variable, literal, literal_parts
 from tests.oracle.expressions import Scope, computed, holds
+from tests.oracle.triple_terms import anonymous, blanks, held, is_triple_term, parts
 from tests.oracle.values import Err, Number, as_float, order_key, promoted, quotient, single, sort_key, term_of, value_of
 
 Solution = dict[Variable, Term]
@@ -101,9 +103,13 @@ def agree(a: Mapping[Variable, Term], b: Mapping[Variable, Term]) -> bool:
     return all(a[v] == b[v] for v in a.keys() & b.keys())
 
 
-def matches(item: TriplePattern | PathPattern, graph: list[Triple], solution: Solution, outer: Mapping[Variable, Term]) -> list[Solution]:
-    if isinstance(item, TriplePattern):
-        pairs: Iterable[tuple[tuple[Slot, Term], ...]] = (((item.subject, s), (item.predicate, p), (item.object, o)) for s, p, o in graph)
+def matches(item: BgpItem, graph: list[Triple], solution: Solution, outer: Mapping[Variable, Term]) -> list[Solution]:
+    if isinstance(item, TermPattern):
+        slots = (item.term, item.subject, item.predicate, item.object)
+        terms = sorted(held(n for s, _, o in graph for n in (s, o)))
+        pairs: Iterable[tuple[tuple[Slot, Term], ...]] = (tuple(zip(slots, (t, *parts(t)), strict=True)) for t in terms)
+    elif isinstance(item, TriplePattern):
+        pairs = (((item.subject, s), (item.predicate, p), (item.object, o)) for s, p, o in graph)
     else:
         ends = [fixed(item.subject, solution, outer), fixed(item.object, solution, outer)]
         nodes = {n for s, _, o in graph for n in (s, o)} | {e for e in ends if e is not None}
@@ -159,7 +165,7 @@ def walk(path: Path, graph: list[Triple], nodes: list[Term]) -> list[tuple[Term,
 def solution_order(solution: Mapping[Variable, Term]) -> tuple[object, ...]:
     """The tie order of section 4: (name, value) pairs sorted by name, first with all blank nodes equal, then by their names."""
     pairs = sorted(solution.items())
-    return [(v, "_:" if t.startswith("_:") else t) for v, t in pairs], pairs
+    return [(v, anonymous(t)) for v, t in pairs], pairs
 
 
 def selected(query: Select, graph: list[Triple], outer: Mapping[Variable, Term]) -> list[Solution]:
@@ -214,7 +220,7 @@ def aggregated(call: AggregateCall, members: list[Solution], graph: list[Triple]
     if call.distinct:
         terms = sorted(set(terms))
     if name == "GROUP_CONCAT":
-        if any(t.startswith("_:") for t in terms):
+        if any(t.startswith("_:") or is_triple_term(t) for t in terms):
             return None
         if any(not t.startswith('"') for t in terms):
             terms = [t if t.startswith('"') else literal(t[1:-1]) for t in terms]
@@ -226,7 +232,7 @@ def aggregated(call: AggregateCall, members: list[Solution], graph: list[Triple]
 
 def extreme(choose: Callable[..., Term], terms: list[Term], key: Callable[[Term], tuple[object, ...]]) -> Term | None:
     chosen = choose(terms, key=key) if terms else None
-    if chosen is not None and chosen.startswith("_:") and len({t for t in terms if t.startswith("_:")}) > 1:
+    if chosen is not None and blanks(chosen) and len({node for t in terms for node in blanks(t)}) > 1:
         raise NamesDecide
     return chosen
 

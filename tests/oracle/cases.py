@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
+from pyoxigraph import Triple as TripleTerm
 
 from dotr.languages.datalog import parse_datalog
 from dotr.languages.dotr import compile_rules
@@ -20,6 +21,7 @@ from dotr.model.time import Clock, Micros, Unit
 from tests.oracle.isomorphism import canonical
 from tests.oracle.program import ReportedFact, World
 from tests.oracle.temporal import Output
+from tests.oracle.triple_terms import with_names
 from tests.oracle.values import read_moment
 
 UNITS = {"us": Unit.MICROSECOND, "ms": Unit.MILLISECOND, "s": Unit.SECOND, "min": Unit.MINUTE, "h": Unit.HOUR, "d": Unit.DAY}
@@ -134,6 +136,8 @@ def read_term(node: object) -> Term:
         return iri(node.value)
     if isinstance(node, BlankNode):
         return blank(node.value)
+    if isinstance(node, TripleTerm):
+        return f"<<( {' '.join(map(read_term, node))} )>>"
     assert isinstance(node, Literal)
     return literal(node.value, node.datatype.value, node.language or "")
 
@@ -143,7 +147,7 @@ def apart(triples: Iterable[Triple], name: str) -> list[Triple]:
     numbers: dict[Term, Term] = {}
 
     def renamed(term: Term) -> Term:
-        return numbers.setdefault(term, blank(f"{name}{len(numbers)}")) if term.startswith("_:") else term
+        return with_names(term, lambda node: numbers.setdefault(node, blank(f"{name}{len(numbers)}")))
 
     return [(renamed(s), p, renamed(o)) for s, p, o in triples]
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from dotr.model.algebra import Bgp, Const, Expression, TriplePattern, Var
 from dotr.model.datalog import Aggregate, Bind, BodyItem, DatalogRule, Not, Test
-from dotr.model.terms import Term, Triple, Variable, is_iri, is_literal
+from dotr.model.terms import Term, Triple, Variable
 from tests.oracle.algebra import Solution, aggregated, agree, scope, solutions
 from tests.oracle.entailment import entailed
 from tests.oracle.expressions import computed, holds
+from tests.oracle.triple_terms import whole
 
 
 def close(triples: Iterable[Triple], rules: Sequence[DatalogRule], entailment: str) -> frozenset[Triple]:
@@ -44,7 +45,7 @@ def consequences(rule: DatalogRule, known: frozenset[Triple], below: frozenset[T
 
 
 def is_rdf(triple: Triple) -> bool:
-    return not is_literal(triple[0]) and is_iri(triple[1])
+    return whole(*triple) is not None
 
 
 def body_solutions(body: Sequence[BodyItem], graph: list[Triple], below: list[Triple]) -> list[Solution]:

@@ -11,6 +11,7 @@ from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeO
 from dotr.model.terms import FALSE, XSD, Label, Term, Variable, iri_text, is_blank, is_iri, literal, literal_parts
 from dotr.model.time import Clock, Micros
 from tests.oracle.functions import boolean, function
+from tests.oracle.triple_terms import is_triple_term
 from tests.oracle.values import (
     Duration,
     Err,
@@ -134,7 +135,7 @@ def attempt_equal(tested: Term, other: Expression, scope: Scope) -> bool | None:
 def cast(datatype: str, term: Term) -> Term:
     """The constructor functions of SPARQL 1.1, 17.5."""
     value = value_of(term)
-    if is_blank(term) or isinstance(value, Tagged):
+    if is_blank(term) or is_triple_term(term) or isinstance(value, Tagged):
         raise Err
     name = datatype.removeprefix(XSD)
     if name == "string":

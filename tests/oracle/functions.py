@@ -10,6 +10,7 @@ import urllib.parse
 from fractions import Fraction
 
 from dotr.model.terms import FALSE, RDF, TRUE, Term, iri, iri_text, is_blank, is_iri, is_literal, literal, literal_parts
+from tests.oracle.triple_terms import is_triple_term, parts, whole
 from tests.oracle.values import (
     Duration,
     Err,
@@ -67,7 +68,8 @@ def rounded(name: str, n: Number) -> Term:
         return term_of(n)
     exact = Fraction(n.value)
     whole = math.ceil(exact) if name == "CEIL" else math.floor(exact if name == "FLOOR" else exact + Fraction(1, 2))
-    return term_of(Number(n.kind, float(whole) if isinstance(n.value, float) else Fraction(whole)))
+    # XPath: what is rounded to zero keeps its sign.
+    return term_of(Number(n.kind, math.copysign(whole, n.value) if isinstance(n.value, float) else Fraction(whole)))
 
 
 def function(name: str, terms: list[Term]) -> Term:
@@ -103,8 +105,19 @@ def function(name: str, terms: list[Term]) -> Term:
             return boolean(is_literal(a))
         case "ISNUMERIC":
             return boolean(isinstance(value_of(a), Number))
+        case "ISTRIPLE":
+            return boolean(is_triple_term(a))
+        case "TRIPLE":
+            made = whole(*terms)
+            if made is None:
+                raise Err
+            return made
+        case "SUBJECT" | "PREDICATE" | "OBJECT":
+            if not is_triple_term(a):
+                raise Err
+            return parts(a)[("SUBJECT", "PREDICATE", "OBJECT").index(name)]
         case "STR":
-            if is_blank(a):
+            if is_blank(a) or is_triple_term(a):
                 raise Err
             return literal(iri_text(a) if is_iri(a) else literal_parts(a)[0])
         case "LANG":

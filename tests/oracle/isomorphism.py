@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, NamedNode, Quad
 
 from dotr.model.terms import Term, Triple, Variable
+from tests.oracle.triple_terms import held, is_triple_term, parts
 
 ROW = "urn:row:"
 
@@ -14,7 +15,7 @@ ROW = "urn:row:"
 def canonical(graph: Iterable[Triple], attributes: Mapping[Variable, Term] | None = None) -> str:
     """A text that two events share exactly if a renaming of blank and generated names makes them equal.
 
-    A triple becomes a node with three places, so that a generated name may stand anywhere; an attribute a node with two.
+    A triple becomes a node with three places, so that a generated name may stand anywhere; a triple term too; an attribute a node with two.
 
     >>> ring = canonical([("_:a", "<p>", "_:b"), ("_:b", "<p>", "_:a")])
     >>> ring == canonical([("_:x", "<p>", "<urn:dotr:1>"), ("<urn:dotr:1>", "<p>", "_:x")])
@@ -27,12 +28,22 @@ def canonical(graph: Iterable[Triple], attributes: Mapping[Variable, Term] | Non
     for number, row in enumerate(rows):
         for place, term in enumerate(row):
             dataset.add(Quad(BlankNode(f"row{number}"), NamedNode(f"{ROW}{len(row)}-{place}"), encoded(term)))
+            for whole in held([term]):
+                for inner, part in enumerate(parts(whole)):
+                    dataset.add(Quad(node(whole), NamedNode(f"{ROW}4-{inner}"), encoded(part)))
     dataset.canonicalize(CanonicalizationAlgorithm.RDFC_1_0)
     return "\n".join(sorted(map(str, dataset)))
 
 
+def node(term: Term) -> BlankNode:
+    """What stands for a triple term."""
+    return BlankNode("t" + term.encode().hex())
+
+
 def encoded(term: Term) -> BlankNode | Literal:
-    """A name that may be renamed is a blank node; any other term stands as text."""
+    """A name that may be renamed is a blank node, a triple term one with its parts; any other term stands as text."""
+    if is_triple_term(term):
+        return node(term)
     if term.startswith("_:"):
         return BlankNode("b" + term[2:].encode().hex())
     if term.startswith("<urn:dotr:"):

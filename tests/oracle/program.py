@@ -11,11 +11,12 @@ from dotr.model.algebra import Attribute, Expression, Filter, Select, TimeOf
 from dotr.model.datalog import DatalogRule
 from dotr.model.rules import FactSource, Rule, SharedQuery
 from dotr.model.stream import Element
-from dotr.model.terms import Label, Term, Triple, Variable, blank, is_blank
+from dotr.model.terms import Label, Term, Triple, Variable, blank
 from dotr.model.time import Clock, Micros
 from tests.oracle.algebra import NamesDecide, select
 from tests.oracle.closure import close
 from tests.oracle.temporal import History, Output, fire, in_order
+from tests.oracle.triple_terms import with_names
 
 
 @dataclass(frozen=True)
@@ -125,13 +126,13 @@ def by_appearance(triples: Iterable[Triple]) -> tuple[Triple, ...]:
     numbers: dict[Term, Term] = {}
     result = []
     for s, p, o in triples:
-        a, c = (numbers.setdefault(t, blank(str(len(numbers)))) if is_blank(t) else t for t in (s, o))
+        a, c = (with_names(t, lambda b: numbers.setdefault(b, blank(str(len(numbers))))) for t in (s, o))
         result.append((a, p, c))
     return tuple(result)
 
 
 def renamed(term: Term, element: str) -> Term:
-    return blank(f"{element}-{term[2:]}") if is_blank(term) else term
+    return with_names(term, lambda b: blank(f"{element}-{b[2:]}"))
 
 
 def reported(world: World, now: Micros, known: frozenset[Triple]) -> list[ReportedFact]:

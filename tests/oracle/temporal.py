@@ -9,11 +9,12 @@ from fractions import Fraction
 
 from dotr.model.algebra import Const, Var
 from dotr.model.rules import Absent, Aggregate, Between, Choose, EventSource, Mode, Role, Rule, Source, Window
-from dotr.model.templates import Blank, Fresh, TemplateSlot
-from dotr.model.terms import Label, Term, Triple, Variable, is_iri, is_literal
+from dotr.model.templates import Blank, Fresh, TemplateSlot, TemplateTerm
+from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Clock, Micros
 from tests.oracle.algebra import aggregate_terms
 from tests.oracle.expressions import Scope, computed, holds
+from tests.oracle.triple_terms import anonymous, whole
 from tests.oracle.values import Number, term_of
 
 
@@ -87,7 +88,7 @@ class History:
 
 def tie_key(happening: Happening, names: bool) -> list[tuple[Variable, Term]]:
     """(name, value) pairs sorted by name, with all blank nodes equal, or with their names."""
-    return [(v, "_:" if t.startswith("_:") and not names else t) for v, t in sorted(happening.attributes.items())]
+    return [(v, t if names else anonymous(t)) for v, t in sorted(happening.attributes.items())]
 
 
 def position(happening: Happening) -> tuple[object, ...]:
@@ -200,7 +201,7 @@ def output(rule: Rule, now: Micros, binding: Binding, history: History) -> Outpu
     graph, dropped = set(), 0
     for triple in rule.template.triples:
         s, p, o = (instance(slot, attributes, history.fired) for slot in triple)
-        if s is None or p is None or o is None or is_literal(s) or not is_iri(p):
+        if s is None or p is None or o is None or whole(s, p, o) is None:
             dropped += 1
         else:
             graph.add((s, p, o))
@@ -213,6 +214,9 @@ def instance(slot: TemplateSlot, attributes: Mapping[Variable, Term], firing: in
         return slot.term
     if isinstance(slot, Var):
         return attributes.get(slot.name)
+    if isinstance(slot, TemplateTerm):
+        s, p, o = (instance(part, attributes, firing) for part in (slot.subject, slot.predicate, slot.object))
+        return None if s is None or p is None or o is None else whole(s, p, o)
     assert isinstance(slot, Fresh | Blank)
     digest = hashlib.sha256(f"{firing} {slot}".encode()).hexdigest()[:32]
     return f"<urn:dotr:{digest}>" if isinstance(slot, Fresh) else f"_:fresh{digest}"

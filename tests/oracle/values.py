@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from dotr.model.terms import FALSE, RDF, TRUE, XSD, Term, iri_text, is_literal, literal, literal_parts
+from tests.oracle.triple_terms import is_triple_term, parts
 
 
 class Err(Exception):
@@ -51,7 +52,7 @@ class Tagged:
 
 @dataclass(frozen=True)
 class Opaque:
-    """An IRI, a blank node, an ill-typed literal, or a literal of a datatype that SPARQL has no operators for."""
+    """An IRI, a blank node, a triple term, an ill-typed literal, or a literal of a datatype that SPARQL has no operators for."""
 
     term: Term
 
@@ -314,7 +315,19 @@ def quotient(exact: Fraction) -> Fraction:
 
 
 def equal(left: Term, right: Term) -> bool:
-    """SPARQL `=`: by value where there are values, else by term; two different literals without common values are an error."""
+    """SPARQL `=`: by value where there are values, else by term; two different literals without common values are an error. Triple terms
+    are equal where `=` holds of their parts, all joined by `&&` (SPARQL 1.2, 17.3)."""
+    if is_triple_term(left) and is_triple_term(right):
+        erred = False
+        for a_part, b_part in zip(parts(left), parts(right), strict=True):
+            try:
+                if not equal(a_part, b_part):
+                    return False
+            except Err:
+                erred = True
+        if erred:
+            raise Err
+        return True
     a, b = value_of(left), value_of(right)
     if isinstance(a, Number) and isinstance(b, Number):
         _, x, y = promoted(a, b)
@@ -366,9 +379,12 @@ def truth(term: Term) -> bool:
 
 
 def sort_key(term: Term | None) -> tuple[object, ...]:
-    """ORDER BY: unbound, blank nodes, IRIs, literals; literals kind after kind, by value within one. Equal keys: a tie."""
+    """ORDER BY: unbound, blank nodes, IRIs, literals, triple terms; literals kind after kind, by value within one; triple terms by their
+    parts. Equal keys: a tie."""
     if term is None:
         return (0,)
+    if is_triple_term(term):
+        return (4, *map(sort_key, parts(term)))
     if not is_literal(term):
         return (1,) if term.startswith("_:") else (2, iri_text(term))
     value = value_of(term)

@@ -11,7 +11,7 @@ from dotr.diagnostics import did_you_mean
 from dotr.languages.datalog.terms import TYPE, Reader
 from dotr.languages.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, Kind, Token
 from dotr.model.algebra import Const, Slot, TriplePattern
-from dotr.model.terms import is_iri, is_literal
+from dotr.model.terms import can_be_subject, is_iri, is_literal
 
 _CLOSING: Final = {"(": ")", "[": "]"}
 KEYWORDS: Final = ("FILTER", "BIND", "NOT", "PREFIX", "BASE", "AGGREGATE", "SKOLEM")
@@ -58,8 +58,9 @@ class AtomReader(Reader):
         if type(predicate) is Const and not is_iri(predicate.term):
             self._note("K204", f"{predicate.term} cannot be a predicate", predicate_place, "A predicate is an IRI or a variable.")
             return None
-        if type(subject) is Const and is_literal(subject.term):
-            self._note("K204", "a literal cannot be a subject", place, "Did you mean the subject and the object the other way round?")
+        if type(subject) is Const and not can_be_subject(subject.term):
+            what = "a literal" if is_literal(subject.term) else "a triple term"
+            self._note("K204", f"{what} cannot be a subject", place, "Did you mean the subject and the object the other way round?")
             return None
         return TriplePattern(subject, predicate, object_)
 

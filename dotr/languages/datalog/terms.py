@@ -13,7 +13,7 @@ from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.datalog.tokens import Kind, Token
 from dotr.model.algebra import Const, Slot, Var
 from dotr.model.places import Document, Span
-from dotr.model.terms import FALSE, RDF_TYPE, TRUE, WELL_KNOWN, XSD, Prefixes, iri, literal, unescaped
+from dotr.model.terms import FALSE, RDF_TYPE, TRUE, WELL_KNOWN, XSD, Prefixes, Term, iri, literal, triple_term, unescaped
 
 TYPE: Final = Const(RDF_TYPE)
 
@@ -69,6 +69,8 @@ class Reader:
                 return TYPE
             case Kind.QUOTE:
                 self._unclosed_string(token)
+            case Kind.OPERATOR if text == "<" and self._follows("<"):
+                return self._triple_term(token)
             case Kind.WORD:
                 hint = "Names need a prefix (:name) or angle brackets, variables a question mark, text quotes."
                 self._fail("K201", f"expected a term, found {text}", token, hint)
@@ -93,6 +95,40 @@ class Reader:
                 self._unexpected("a datatype")
             return Const(literal(lexical, self._resolved(datatype)))
         return Const(literal(lexical))
+
+    def _follows(self, *texts: str) -> bool:
+        """Whether these are the next tokens, without a blank between them and this one."""
+        place = self._tokens[self._at][2]
+        following = self._tokens[self._at + 1 : self._at + 1 + len(texts)]
+        return [each[1:] for each in following] == [(text, place + number) for number, text in enumerate(texts, 1)]
+
+    def _triple_term(self, opening: Token) -> Slot:
+        """`<<( s p o )>>`: a constant. Its brackets are tokens of one character each."""
+        if not self._follows("<", "("):
+            hint = "What reifies a triple is said by an atom: rdf:reifies(?r, ?t). The triple term itself is written <<( … )>>."
+            self._fail("K212", "a reified triple in a rule", opening, hint)
+        self._at += 2
+        parts: list[Term] = []
+        for _ in range(3):
+            self._at += 1
+            token = self._tokens[self._at]
+            if token[1] == ")":
+                break
+            slot = self._slot(token)
+            if isinstance(slot, Var):
+                hint = "Take a term apart by BIND(SUBJECT(?t) AS ?s), PREDICATE and OBJECT, or make one by BIND(TRIPLE(?s, ?p, ?o) AS ?t)."
+                self._fail("K212", f"?{slot.name} in a triple term of a rule", token, hint)
+            parts.append(slot.term)
+        else:
+            self._at += 1
+        if len(parts) < 3 or self._tokens[self._at][1] != ")" or not self._follows(">", ">"):
+            self._unexpected("`)>>` behind three terms")
+        self._at += 2
+        term = triple_term(*parts)
+        if term is None:
+            hint = "Its subject is an IRI, and its predicate too."
+            self._fail("K212", "a triple term that is no triple", opening, hint)
+        return Const(term)
 
     def _resolved(self, token: Token) -> str:
         """The IRI of an IRI reference or a prefixed name, without angle brackets."""

@@ -12,7 +12,7 @@ from dotr.languages.dotr.program import Origin, Program, RuleDraft, warning
 from dotr.languages.dotr.syntax import AggregateSyntax, ChooseSyntax
 from dotr.languages.sparql import variables
 from dotr.model.algebra import Var
-from dotr.model.templates import Template
+from dotr.model.templates import Template, leaves
 from dotr.model.terms import Label, Variable
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
@@ -72,7 +72,7 @@ def _assignments(rule: RuleDraft, read: frozenset[Variable]) -> Iterator[Diagnos
 
 
 def _needed(template: Template) -> dict[Variable, None]:
-    return {slot.name: None for triple in template.triples for slot in triple if isinstance(slot, Var)}
+    return {slot.name: None for slot in leaves(template) if isinstance(slot, Var)}
 
 
 def _read_elsewhere(program: Program) -> dict[Label, frozenset[Variable]]:

@@ -28,7 +28,7 @@ from dotr.model.terms import XSD, Label, Variable
 _LITERALS: Final = frozenset({Kind.NUMBER, Kind.STRING, Kind.BOOLEAN})
 _TEXT: Final = frozenset({Kind.STRING})
 _NUMBER: Final = frozenset({Kind.NUMBER})
-_NODES: Final = frozenset({Kind.IRI, Kind.BLANK})
+_NODES: Final = frozenset({Kind.IRI, Kind.BLANK, Kind.TRIPLE})
 _ORDERED: Final = _LITERALS | {Kind.OTHER}
 
 _Events: TypeAlias = Mapping[Label, Mapping[Variable, Kinds]]
@@ -270,7 +270,7 @@ def _clash(left: Expression, a: Kinds, right: Expression, b: Kinds) -> _Reason:
         elif not isinstance(text, Const):
             hint += " Cast the string by xsd:decimal(…)."
     elif a & b:
-        hint += " Such terms have no order: compare STR(…)."
+        hint += f" Such terms have no order: compare {'OBJECT' if a & b == {Kind.TRIPLE} else 'STR'}(…)."
     return Code.NEVER_COMPARABLE, "this comparison is never true", hint
 
 

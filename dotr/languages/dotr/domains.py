@@ -15,7 +15,9 @@ from dotr.model.algebra import Call, Expression
 from dotr.model.terms import XSD, Variable
 
 _NODES: Final = frozenset({Kind.IRI, Kind.BLANK})
-_LITERALS: Final = ANYTHING - _NODES
+_NO_TEXT: Final = frozenset({Kind.BLANK, Kind.TRIPLE})
+_TRIPLE: Final = frozenset({Kind.TRIPLE})
+_LITERALS: Final = ANYTHING - _NODES - _TRIPLE
 _TEXT: Final = frozenset({Kind.STRING, Kind.OTHER})
 _NUMBER: Final = frozenset({Kind.NUMBER})
 _QUANTITY: Final = frozenset({Kind.NUMBER, Kind.OTHER})
@@ -31,11 +33,13 @@ TAKES: Final[Mapping[str, tuple[Kinds, ...]]] = {
     **dict.fromkeys(("ABS", "CEIL", "FLOOR", "ROUND"), (_NUMBER,)),
     **dict.fromkeys(("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ"), (_MOMENT,)),
     **dict.fromkeys(("LANG", "DATATYPE"), (_LITERALS,)),
-    "STR": (ANYTHING - {Kind.BLANK},),
+    "STR": (ANYTHING - _NO_TEXT,),
+    **dict.fromkeys(("SUBJECT", "PREDICATE", "OBJECT"), (_TRIPLE,)),
+    "TRIPLE": (_NODES, _IRI, ANYTHING),
     "IRI": (_IRI | _TEXT,),
     "STRDT": (_TEXT, _IRI),
     "STRLANG": (_TEXT,),
-    **{name: (_LITERALS if name != f"<{XSD}string>" else ANYTHING - {Kind.BLANK},) for name in CASTS},
+    **{name: (_LITERALS if name != f"<{XSD}string>" else ANYTHING - _NO_TEXT,) for name in CASTS},
 }
 """What a function takes at each place; the last row stands for all further arguments."""
 
@@ -69,7 +73,7 @@ def misused(expression: Expression, own: Mapping[Variable, Kinds], bound: Scope)
 
 def way_out(wrong: Misused, shown: str) -> str:
     """What to write instead."""
-    if Kind.STRING in wrong.taken and Kind.NUMBER not in wrong.taken and wrong.kinds != {Kind.BLANK}:
+    if Kind.STRING in wrong.taken and Kind.NUMBER not in wrong.taken and not wrong.kinds <= _NO_TEXT:
         return f"Write STR({shown})."
     if Kind.NUMBER in wrong.taken and Kind.STRING in wrong.kinds and Kind.STRING not in wrong.taken:
         return f"Write xsd:decimal({shown})."

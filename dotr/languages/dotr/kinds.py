@@ -15,6 +15,7 @@ from dotr.model.algebra import (
     AggregateCall,
     Attribute,
     Bgp,
+    BgpItem,
     Call,
     Const,
     Exists,
@@ -25,16 +26,18 @@ from dotr.model.algebra import (
     Join,
     LeftJoin,
     Minus,
+    PathPattern,
     Pattern,
     Select,
     Slot,
+    TermPattern,
     TimeOf,
     TriplePattern,
     Union,
     Values,
     Var,
 )
-from dotr.model.terms import XSD, Label, Term, Variable, is_blank, is_iri
+from dotr.model.terms import XSD, Label, Term, Variable, is_blank, is_iri, is_triple
 
 
 class Kind(Enum):
@@ -46,6 +49,7 @@ class Kind(Enum):
     STRING = "a string"
     BOOLEAN = "a boolean"
     OTHER = "another literal"
+    TRIPLE = "a triple term"
 
 
 Kinds: TypeAlias = frozenset[Kind]
@@ -60,16 +64,19 @@ _STRING: Final = frozenset({Kind.STRING})
 _BOOLEAN: Final = frozenset({Kind.BOOLEAN})
 _TEXT: Final = frozenset({Kind.STRING, Kind.OTHER})
 _QUANTITY: Final = frozenset({Kind.NUMBER, Kind.OTHER})
+_TRIPLE: Final = frozenset({Kind.TRIPLE})
 
 _RESULTS: Final[Mapping[str, Kinds]] = {
     **dict.fromkeys(("=", "!=", "<", "<=", ">", ">=", "&&", "||", "!", "IN", "NOT IN", "BOUND", "REGEX"), _BOOLEAN),
-    **dict.fromkeys(("SAMETERM", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "LANGMATCHES"), _BOOLEAN),
+    **dict.fromkeys(("SAMETERM", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "ISTRIPLE", "LANGMATCHES"), _BOOLEAN),
     **dict.fromkeys(("STRSTARTS", "STRENDS", "CONTAINS"), _BOOLEAN),
     **dict.fromkeys(("+", "-", "*", "/", "UNARY-", "UNARY+"), _QUANTITY),
     **dict.fromkeys(("STRLEN", "ABS", "CEIL", "FLOOR", "ROUND", "YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS"), _NUMBER),
     **dict.fromkeys(("STR", "LANG", "ENCODE_FOR_URI", "TZ", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"), _STRING),
     **dict.fromkeys(("UCASE", "LCASE", "SUBSTR", "STRBEFORE", "STRAFTER", "CONCAT", "REPLACE"), _TEXT),
-    **dict.fromkeys(("IRI", "DATATYPE"), _IRI),
+    **dict.fromkeys(("IRI", "DATATYPE", "PREDICATE"), _IRI),
+    "SUBJECT": _NODE,
+    "TRIPLE": _TRIPLE,
     **{f"<{XSD}{name}>": _NUMBER for name in ("integer", "decimal", "float", "double")},
     f"<{XSD}string>": _STRING,
     f"<{XSD}boolean>": _BOOLEAN,
@@ -89,6 +96,8 @@ def kind_of(term: Term) -> Kind:
         return Kind.IRI
     if is_blank(term):
         return Kind.BLANK
+    if is_triple(term):
+        return Kind.TRIPLE
     value = type(read(term))
     if value in NUMERIC:
         return Kind.NUMBER
@@ -141,13 +150,7 @@ def _kinds(pattern: Pattern, objects: Objects) -> _Found:
         case Bgp(patterns):
             found: dict[Variable, Kinds] = {}
             for item in patterns:
-                # A path of no steps starts and ends at any term, literals too.
-                places = (
-                    ((item.subject, _NODE), (item.predicate, _IRI), (item.object, _of_objects(item.predicate, objects)))
-                    if isinstance(item, TriplePattern)
-                    else ((item.subject, ANYTHING), (item.object, ANYTHING))
-                )
-                for slot, kinds in places:
+                for slot, kinds in _places(item, objects):
                     if isinstance(slot, Var):
                         found[slot.name] = found.get(slot.name, ANYTHING) & kinds
             return {name: (kinds, True) for name, kinds in found.items()}
@@ -179,6 +182,19 @@ def _kinds(pattern: Pattern, objects: Objects) -> _Found:
 
 def _of_objects(predicate: Slot, objects: Objects) -> Kinds:
     return objects.get(predicate.term, ANYTHING) if isinstance(predicate, Const) else ANYTHING
+
+
+def _places(item: BgpItem, objects: Objects) -> tuple[tuple[Slot, Kinds], ...]:
+    """What can stand where. A path of no steps starts and ends at any term, literals too."""
+    match item:
+        case TriplePattern(subject, predicate, object):
+            return (subject, _NODE), (predicate, _IRI), (object, _of_objects(predicate, objects))
+        case TermPattern(term, subject, predicate, object):
+            return (term, _TRIPLE), (subject, _NODE), (predicate, _IRI), (object, ANYTHING)
+        case PathPattern(subject, _, object):
+            return (subject, ANYTHING), (object, ANYTHING)
+        case _:
+            assert_never(item)
 
 
 def _joined(a: _Found, b: _Found) -> _Found:

@@ -1,4 +1,5 @@
-"""SPARQL 1.1 SELECT queries and expressions, with `M.?v` and `time(M)` for the events of a rule: text to `dotr.model.algebra`."""
+"""SPARQL 1.1 SELECT queries and expressions, with the triple terms of SPARQL 1.2, with `M.?v` and `time(M)` for the events
+of a rule: text to `dotr.model.algebra`."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from dotr.diagnostics import Diagnostic, Refused, refuse
 from dotr.languages.sparql import grammar
 from dotr.languages.sparql.meant import meant
 from dotr.languages.sparql.queries import Queries
+from dotr.languages.sparql.quoted import quote, within
 from dotr.languages.sparql.scope import in_scope, variables
 from dotr.languages.sparql.scope import references as references_of
 from dotr.languages.sparql.tokens import Scan, scan, stand_ins
@@ -44,7 +46,7 @@ class Reference:
 
 def parse_select(span: Span, prefixes: Prefixes) -> Select:
     """The SELECT query of a text; its temporal constraints stay conditions of the WHERE group (see `split_constraints`)."""
-    tokens = scan(span, prefixes)
+    tokens = _scanned(span, prefixes)
     if not tokens.tokens:
         raise Refused(tokens.problems) if tokens.problems else refuse("Q106", "there is no query here", span, "Write SELECT … WHERE { … }.")
     return _read(tokens, grammar.QUERY, lambda reading, node: reading.select(node, top=True), forbidden="")
@@ -58,7 +60,7 @@ def parse_expression(span: Span, prefixes: Prefixes) -> Expression:
     >>> parse_expression(Span(Document("", text), 0, len(text)), {}).function
     '<'
     """
-    tokens = scan(span, prefixes)
+    tokens = _scanned(span, prefixes)
     if not tokens.tokens:
         raise Refused(tokens.problems) if tokens.problems else refuse("Q101", "an expression is missing", span)
 
@@ -75,7 +77,7 @@ _FILTERS: Final = "Conditions behind a label are written [ FILTER(…) ]; a quer
 
 def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
     """The conditions of `FILTER(…) FILTER(…)`, as behind an event's label; none where the text is empty."""
-    tokens = scan(span, prefixes)
+    tokens = _scanned(span, prefixes)
     if not tokens.tokens and not tokens.problems:
         return ()
 
@@ -93,7 +95,7 @@ def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
 def references(span: Span) -> tuple[Reference, ...]:
     """Every `M.?v` and `time(M)` of a text, in the order of the text; never raises."""
     found: list[Reference] = []
-    for token in scan(span, {}).tokens:
+    for token in within(_scanned(span, {}).tokens):
         match token.noun:
             case Attribute(label, name):
                 found.append(Reference(label, name, token.span))
@@ -135,6 +137,13 @@ def _without(pattern: Pattern, outer: frozenset[Variable]) -> tuple[Pattern, tup
             return Join(inner, values), constraints
         case _:
             return pattern, ()
+
+
+def _scanned(span: Span, prefixes: Prefixes) -> Scan:
+    tokens = scan(span, prefixes)
+    if not tokens.problems:
+        quote(tokens)
+    return tokens
 
 
 _Result = TypeVar("_Result")

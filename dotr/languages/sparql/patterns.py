@@ -1,6 +1,7 @@
 """From rdflib's tree to graph patterns (SPARQL 1.1, section 18.2.2), with its rules of scope checked.
 
-Sequences and inverses of plain links become triple patterns over fresh blank nodes, as section 18.2.2.4 has it.
+Sequences and inverses of plain links become triple patterns over fresh blank nodes, as section 18.2.2.4 has it. A triple term with
+variables becomes a fresh blank node and a pattern that says what it is of (`quoting.py`).
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ from typing import Final
 
 from pyparsing import ParseResults
 from rdflib.plugins.sparql.parserutils import CompValue
-from rdflib.term import BNode, Literal
 
 from dotr.languages.sparql.grammar import Node
-from dotr.languages.sparql.reading import Reading
+from dotr.languages.sparql.quoting import Quoting
 from dotr.languages.sparql.scope import in_scope
 from dotr.languages.sparql.tokens import Kind, Scan
 from dotr.model.algebra import (
     Alternative,
     Bgp,
+    BgpItem,
     Call,
     Const,
     Expression,
@@ -39,21 +40,18 @@ from dotr.model.algebra import (
     TriplePattern,
     Union,
     Values,
-    Var,
 )
 from dotr.model.terms import RDF_TYPE, Term
 
 EMPTY: Final = Bgp(())
 
 
-class Patterns(Reading):
+class Patterns(Quoting):
     """A text whose patterns can be read."""
 
     def __init__(self, scan: Scan, forbidden: str) -> None:
         super().__init__(scan, forbidden)
-        self._blanks: dict[str, int] = {}  # a blank node label, and the basic graph pattern that it belongs to
         self._bgps = 0
-        self._bgp = 0
 
     def select(self, node: Node, *, top: bool) -> Select:
         """A query, or a sub-query; the reader of queries knows how."""
@@ -87,9 +85,9 @@ class Patterns(Reading):
         """A group's parts from the left, and the FILTERs that apply to all of it (18.2.2.6)."""
         result: Pattern = EMPTY
         conditions: list[Expression] = []
-        triples: list[TriplePattern | PathPattern] = []
+        triples: list[BgpItem] = []
         self._bgps += 1
-        self._bgp = self._bgps
+        self.bgp = self._bgps
 
         def close() -> None:
             nonlocal result, triples
@@ -97,13 +95,13 @@ class Patterns(Reading):
                 result = join(result, Bgp(tuple(triples)))
                 triples = []
             self._bgps += 1
-            self._bgp = self._bgps
+            self.bgp = self._bgps
 
         for part in node.part or []:
             if part.name == "Filter":
-                held = self._bgp
+                held = self.bgp
                 conditions += [self.expression(c) for c in self.conjuncts(part.expr)]
-                self._bgp = held
+                self.bgp = held
                 continue
             if part.name == "TriplesBlock":
                 before, self.forbidden = self.forbidden, self.forbidden or "in a triple"
@@ -166,35 +164,39 @@ class Patterns(Reading):
         return Values(names, tuple(rows))
 
     def _constant(self, node: Node) -> Term:
-        slot = self._slot(node)
-        assert isinstance(slot, Const)
-        return slot.term
+        slot = self.data(node)
+        return slot.term if isinstance(slot, Const) else RDF_TYPE  # what is none has been told as a problem
+
+    def _link(self, node: Node) -> Term:
+        slot = self.link(node)
+        return slot.term if isinstance(slot, Const) else RDF_TYPE
 
     # --- triples and paths ---
 
-    def _triples(self, block: Node) -> list[TriplePattern | PathPattern]:
-        found: list[TriplePattern | PathPattern] = []
+    def _triples(self, block: Node) -> list[BgpItem]:
+        found: list[BgpItem] = []
         for flat in block.triples:
             parts = list(flat)
-            for s, p, o in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-                subject, object_ = self._slot(s), self._slot(o)
+            rows = list(zip(parts[::3], parts[1::3], parts[2::3], strict=True))
+            for s, p, o in self.annotated(rows, found):
+                subject, object_ = self.slot(s), self.slot(o)
+                if self.is_alone(s):
+                    continue
                 if isinstance(p, CompValue) and p.name.startswith("Path"):
                     self._along(subject, self._path(p), object_, found)
                 else:
-                    found.append(TriplePattern(subject, self._slot(p), object_))
+                    found.append(TriplePattern(subject, self.slot(p), object_))
+        found += self.quoted_here()
+        self.check_subjects(found)
         return found
 
-    def _slot(self, node: Node) -> Slot:
-        if isinstance(node, Literal):
-            return self.number(node)
-        token = self.token(node)
-        if isinstance(node, BNode) and token is not None and self._blanks.setdefault(token.text, self._bgp) != self._bgp:
-            hint = "A blank node belongs to one basic graph pattern; use a variable."
-            self.problem("Q116", f"{token.text} stands in two graph patterns", token.span, hint)
-        noun = self.leaf(node)
-        return noun if isinstance(noun, Var | Const) else Var(noun.label)
+    def verb(self, node: Node) -> Slot | None:
+        if not (isinstance(node, CompValue) and node.name.startswith("Path")):
+            return self.slot(node)
+        path = self._path(node)
+        return Const(path.predicate) if isinstance(path, Link) else None
 
-    def _along(self, subject: Slot, path: Path, object_: Slot, found: list[TriplePattern | PathPattern]) -> None:
+    def _along(self, subject: Slot, path: Path, object_: Slot, found: list[BgpItem]) -> None:
         match path:
             case Link(predicate):
                 found.append(TriplePattern(subject, Const(predicate), object_))
@@ -209,7 +211,7 @@ class Patterns(Reading):
 
     def _path(self, node: Node) -> Path:
         if not isinstance(node, CompValue):
-            return Link(self._constant(node))
+            return Link(self._link(node))
         match node.name:
             case "PathAlternative" | "PathSequence":
                 parts = [self._path(p) for p in node.part]
@@ -241,7 +243,7 @@ class Patterns(Reading):
         for part in node.part or []:
             token = self.token(part)
             inverse = token is not None and token.kind is Kind.INVERSE
-            (backward if inverse else forward).append(self._constant(part))
+            (backward if inverse else forward).append(self._link(part))
         return Negated(tuple(forward) if forward or not backward else None, tuple(backward) or None)
 
 

@@ -12,13 +12,15 @@ from rdflib.term import BNode, Literal, URIRef, Variable
 
 from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.expressions.casts import CASTS
+from dotr.expressions.functions import FUNCTIONS
 from dotr.expressions.regexes import problem
 from dotr.languages.sparql.grammar import Node
-from dotr.languages.sparql.tokens import Kind, Scan, Token
+from dotr.languages.sparql.quoted import CODE, within
+from dotr.languages.sparql.tokens import Annotation, Kind, Quoted, Scan, Token
 from dotr.languages.sparql.words import AGGREGATES
-from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, TimeOf, Var
+from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var
 from dotr.model.places import Span
-from dotr.model.terms import RDF, XSD, Term, iri, literal_parts
+from dotr.model.terms import RDF, XSD, Term, iri, literal_parts, triple_term
 
 _LEAVES: Final = {URIRef(RDF + name): iri(RDF + name) for name in ("type", "first", "rest", "nil")}
 _STAND_IN: Final = re.compile(r"t([0-9]+)")
@@ -36,7 +38,7 @@ class Reading:
         self.no_exists = ""
         self.aggregates: dict[AggregateCall, str] | None = None
         self.no_aggregates = "An aggregate may stand in the SELECT line, HAVING and ORDER BY of a query."
-        self._anonymous: dict[BNode, Var] = {}
+        self._anonymous: dict[BNode, Slot] = {}
         self._fresh = 0
 
     # --- leaves ---
@@ -55,16 +57,25 @@ class Reading:
     def leaf(self, node: Node) -> Var | Const | Attribute | TimeOf:
         token = self.token(node)
         if token is not None:
-            assert token.noun is not None
-            if token.kind is Kind.REFERENCE and self.forbidden:
-                hint = "Write it in a FILTER of its own, straight in the WHERE group; each condition joined by && counts as one."
-                self.problem("Q109", f"{token.text} may not stand {self.forbidden}", token.span, hint)
-            return token.noun
+            return self.noun(token)
         if isinstance(node, BNode):
             if node not in self._anonymous:
                 self._anonymous[node] = self.fresh_blank()
             return self._anonymous[node]
         return Const(_LEAVES[node])
+
+    def noun(self, token: Token) -> Var | Const | Attribute | TimeOf:
+        """What a token stands for, of those that stand for one term."""
+        if isinstance(token.noun, Quoted):
+            self.problem(CODE, f"a {'triple term' if token.noun.is_term else 'reified triple'} cannot stand here", token.span)
+            return Var(self.fresh())
+        if token.noun is None or isinstance(token.noun, Annotation):
+            self.problem("Q101", f"{token.text} is a function", token.span, f"Write {token.text}(…).")
+            return Var(self.fresh())
+        if token.kind is Kind.REFERENCE and self.forbidden:
+            hint = "Write it in a FILTER of its own, straight in the WHERE group; each condition joined by && counts as one."
+            self.problem("Q109", f"{token.text} may not stand {self.forbidden}", token.span, hint)
+        return token.noun
 
     def fresh(self) -> str:
         """The name of a variable that no query can write."""
@@ -78,7 +89,7 @@ class Reading:
         """A number of a triple or of VALUES: its sign belongs to it."""
         token = self.token(node)
         assert token is not None
-        return _signed(token)
+        return signed(token)
 
     def span(self, node: Node) -> Span:
         """The stretch of text that a part of the tree comes from."""
@@ -89,7 +100,7 @@ class Reading:
 
     def tokens_of(self, node: Node) -> Iterator[Token]:
         if (token := self.token(node)) is not None:
-            yield token
+            yield from within((token,))
         elif isinstance(node, CompValue):
             for key in node:
                 yield from self.tokens_of(node[key])
@@ -108,6 +119,10 @@ class Reading:
         """A group graph pattern (for EXISTS); the reader of patterns knows how."""
         raise NotImplementedError
 
+    def stands_for(self, node: BNode, slot: Slot) -> None:
+        """A node that the grammar made up is this one."""
+        self._anonymous[node] = slot
+
     def variable(self, node: Node) -> str:
         """A variable that gets or has a value: no `M.?v`."""
         noun = self.leaf(node)
@@ -120,7 +135,8 @@ class Reading:
 
     def expression(self, node: Node) -> Expression:
         if not isinstance(node, CompValue):
-            return self.leaf(node)
+            token = self.token(node)
+            return self._quoted(token) if token is not None and token.kind is Kind.QUOTED else self.leaf(node)
         name: str = node.name
         match name:
             case "literal":
@@ -140,7 +156,7 @@ class Reading:
             case "UnaryMinus" | "UnaryPlus":
                 token = self.token(node.expr)
                 if token is not None and token.kind is Kind.NUMBER and token.sign:
-                    return _signed(token)
+                    return signed(token)
                 return Call("UNARY-" if name == "UnaryMinus" else "UNARY+", (self.expression(node.expr),))
             case "Function":
                 return self._function(node)
@@ -157,6 +173,26 @@ class Reading:
                 if word in ("REGEX", "REPLACE"):
                     self._check_pattern(node, arguments)
                 return Call(word, tuple(arguments))
+
+    def _quoted(self, token: Token) -> Expression:
+        """A triple term in an expression, or a part of one: a constant, or what makes it."""
+        if not isinstance(token.noun, Quoted):
+            if token.kind is Kind.BLANK:
+                self.problem(
+                    CODE, "a blank node cannot stand in an expression", token.span, "Name it by a variable, in a triple of the query."
+                )
+            return signed(token) if token.kind is Kind.NUMBER else self.noun(token)
+        if not token.noun.is_term:
+            hint = "It stands for what reifies the triple: ask for that in the query's triples. The triple term itself is <<( … )>>."
+            self.problem(CODE, "a reified triple cannot stand in an expression", token.span, hint)
+        subject, predicate, value = (self._quoted(part) for part in token.noun.parts)
+        match subject, predicate, value:
+            case Const(s), Const(p), Const(o):
+                term = triple_term(s, p, o)
+                assert term is not None, "checked where it was quoted"
+                return Const(term)
+            case _:
+                return Call("TRIPLE", (subject, predicate, value))
 
     def _check_pattern(self, node: Node, arguments: list[Expression]) -> None:
         """A pattern that stands in the text is tried now."""
@@ -200,10 +236,16 @@ class Reading:
         return result
 
     def _function(self, node: Node) -> Expression:
-        function = self.leaf(node.iri)
-        arguments = tuple(self.expression(a) for a in node.expr or [])
         token = self.token(node.iri)
         assert token is not None
+        arguments = tuple(self.expression(a) for a in node.expr or [])
+        if token.kind is Kind.WORD:
+            word = token.text.upper()
+            if len(arguments) != FUNCTIONS[word].least or node.distinct:
+                count = "three arguments" if word == "TRIPLE" else "one argument"
+                self.problem("Q115", f"{token.text} takes {count}, and no DISTINCT", token.span)
+            return Call(word, arguments)
+        function = self.leaf(node.iri)
         name = function.term if isinstance(function, Const) else ""
         if name not in CASTS:
             hint = _cast_meant(name, token.text) or "Functions with an IRI are the casts, such as xsd:integer(?x)."
@@ -246,7 +288,7 @@ class Reading:
         return Var(aggregates[call])
 
 
-def _signed(token: Token) -> Const:
+def signed(token: Token) -> Const:
     assert isinstance(token.noun, Const)
     term: Term = token.noun.term
     return Const(f'"{token.sign}{term[1:]}')

@@ -9,6 +9,7 @@ from dotr.model.algebra import (
     AggregateCall,
     Attribute,
     Bgp,
+    BgpItem,
     Call,
     Const,
     Exists,
@@ -19,8 +20,11 @@ from dotr.model.algebra import (
     Join,
     LeftJoin,
     Minus,
+    PathPattern,
     Pattern,
     Select,
+    Slot,
+    TermPattern,
     TimeOf,
     TriplePattern,
     Union,
@@ -43,13 +47,8 @@ def in_scope(pattern: Pattern) -> dict[Variable, None]:
 def _bound(pattern: Pattern) -> Iterator[Variable]:
     match pattern:
         case Bgp(patterns):
-            for triple in patterns:
-                slots = (
-                    (triple.subject, triple.predicate, triple.object)
-                    if isinstance(triple, TriplePattern)
-                    else (triple.subject, triple.object)
-                )
-                yield from (slot.name for slot in slots if isinstance(slot, Var))
+            for item in patterns:
+                yield from (slot.name for slot in _slots(item) if isinstance(slot, Var))
         case Join(left, right) | LeftJoin(left, right, _) | Union(left, right):
             yield from _bound(left)
             yield from _bound(right)
@@ -69,6 +68,18 @@ def _bound(pattern: Pattern) -> Iterator[Variable]:
             yield from pattern.projection
         case _:
             assert_never(pattern)
+
+
+def _slots(item: BgpItem) -> tuple[Slot, ...]:
+    match item:
+        case TriplePattern(subject, predicate, object):
+            return subject, predicate, object
+        case PathPattern(subject, _, object):
+            return subject, object
+        case TermPattern(term, subject, predicate, object):
+            return term, subject, predicate, object
+        case _:
+            assert_never(item)
 
 
 def _leaves(expression: Expression) -> Iterator[Var | Attribute | TimeOf]:

@@ -3,7 +3,7 @@
 Idea: rdflib's parser knows the grammar but loses places, rewrites literals (`"025"` becomes `25`) and has never heard of `M.?v`. So every
 terminal (IRI, prefixed name, literal, number, variable, blank node label, `M.?v`, `time(L)`) is read here and replaced by a stand-in of
 the same syntactic kind that carries the token's number: `<t12>`, `"12"`, `12`, `?t12`, `_:t12`. The tree that comes back is a tree of token
-numbers: exact terms, exact places, and one tree for all queries of one shape.
+numbers: exact terms, exact places, and one tree for all queries of one shape. What SPARQL 1.2 adds is made one token first (`quoted.py`).
 Source: SPARQL 1.1, section 19.8 (terminals).
 """
 
@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import urljoin
 
 from dotr.diagnostics import Diagnostic, did_you_mean
-from dotr.languages.sparql.words import KEYWORDS, REFUSED, TRIPLE_TERM
+from dotr.languages.sparql.words import KEYWORDS, OF_TRIPLES, REFUSED
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.terms import WELL_KNOWN, XSD, iri, literal, unescaped
@@ -33,6 +33,8 @@ class Kind(Enum):
     BLANK = auto()
     VARIABLE = auto()
     REFERENCE = auto()
+    QUOTED = auto()
+    ANNOTATION = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,26 @@ class Token:
     kind: Kind
     text: str
     span: Span
-    noun: Const | Var | Attribute | TimeOf | None = None
+    noun: Const | Var | Attribute | TimeOf | Quoted | Annotation | None = None
     sign: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """`<<( s p o )>>`, or (no `is_term`) `<< s p o ~ r >>`; `is_alone`: as a statement of its own."""
+
+    parts: tuple[Token, Token, Token]
+    reifier: Token | None
+    is_term: bool
+    is_alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """What stands behind a triple: `~ r`, with `{|` (`is_block`) or without it, or `{|` alone."""
+
+    reifier: Token | None
+    is_block: bool
 
 
 _BASE: Final = (
@@ -61,7 +81,7 @@ _LEXER: Final = re.compile(
     rf"""(?P<skip>[\ \t\r\n]+|\#[^\r\n]*)
     |(?P<string>\"\"\"(?:\"{{0,2}}(?:[^\"\\]|{_ESCAPE}))*\"\"\"|'''(?:'{{0,2}}(?:[^'\\]|{_ESCAPE}))*'''
         |\"(?:[^\"\\\r\n]|{_ESCAPE})*\"|'(?:[^'\\\r\n]|{_ESCAPE})*')
-    |(?P<triple><(?!{_IRIREF})<\(?|\{{\|)
+    |(?P<quote><<\(|<(?!{_IRIREF})<|\)>>|>>|\{{\||\|\}}|~)
     |(?P<iri>{_IRIREF})
     |(?P<blank>_:[{_BASE}_0-9](?:[{_CHARS}.]*[{_CHARS}])?)
     |(?P<pname>{_PREFIX}:{_LOCAL})
@@ -75,7 +95,7 @@ _LEXER: Final = re.compile(
 _LOCAL_ESCAPE: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _DEEPEST: Final = 150
-_OPENS: Final = {"(": ")", "[": "]", "{": "}"}
+_OPENS: Final = {"(": ")", "[": "]", "{": "}", "<<(": ")>>", "<<": ">>", "{|": "|}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +130,7 @@ def scan(span: Span, prefixes: Mapping[str, str]) -> Scan:
     position = _prologue(result, raw)
     while position < len(raw):
         position = _token(result, raw, position)
-    if not any(problem.code == TRIPLE_TERM[0] for problem in result.problems):  # reading has stopped there
-        _brackets(result)
+    _brackets(result)
     return result
 
 
@@ -126,9 +145,6 @@ def _lex(result: Scan) -> Iterator[_Raw]:
             result.report("Q101", f"unexpected character {text[position]}", position, position + 1)
             position += 1
             continue
-        if found.lastgroup == "triple":
-            result.report(*TRIPLE_TERM[:2], found.start(), found.end(), TRIPLE_TERM[2])
-            return
         if found.lastgroup != "skip":
             yield _Raw(found.lastgroup or "", found[0], found.start(), found.end())
         position = found.end()
@@ -331,8 +347,18 @@ def stand_ins(tokens: list[Token]) -> tuple[str, list[int]]:
     length = 0
     for number, token in enumerate(tokens):
         match token.kind:
+            case Kind.WORD if token.text.upper() in OF_TRIPLES:
+                text = f" <t{number}>"
             case Kind.WORD:
                 text = f" {token.text}"
+            case Kind.QUOTED:
+                alone = isinstance(token.noun, Quoted) and token.noun.is_alone
+                text = f" <t{number}> a <t{number}>" if alone else f" <t{number}>"
+            case Kind.ANNOTATION:
+                block = isinstance(token.noun, Annotation) and token.noun.is_block
+                text = f" , [ <t{number}> <t{number}>{' ;' if block else ' ]'}"
+            case Kind.MARK if token.text == "|}":
+                text = " ]"
             case Kind.MARK:
                 # A path's `*`, `+` and `?` must touch what they repeat.
                 text = token.text if token.text in ("*", "+", "?") else f" {token.text}"

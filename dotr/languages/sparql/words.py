@@ -1,4 +1,4 @@
-"""The words of SPARQL 1.1 SELECT queries, and those that a query of ours may not use, with the reason."""
+"""The words of SPARQL SELECT queries, and those that a query of ours may not use, with the reason."""
 
 from __future__ import annotations
 
@@ -15,16 +15,13 @@ _CLAUSES = (
     "SELECT DISTINCT REDUCED AS WHERE OPTIONAL MINUS UNION FILTER BIND VALUES UNDEF NOT IN GROUP BY HAVING ORDER ASC DESC "
     "LIMIT OFFSET SEPARATOR"
 )
-KEYWORDS: Final = frozenset((*AGGREGATES, *_FUNCTIONS.split(), *_CLAUSES.split()))
+OF_TRIPLES: Final = frozenset(("TRIPLE", "ISTRIPLE", "SUBJECT", "PREDICATE", "OBJECT"))
+"""Functions that SPARQL 1.2 adds, which rdflib's grammar has never heard of."""
+
+KEYWORDS: Final = frozenset((*AGGREGATES, *_FUNCTIONS.split(), *_CLAUSES.split(), *OF_TRIPLES))
 
 _ONE_GRAPH = "A query is asked of the knowledge at one instant, which is one graph."
 _SAME_ANSWER = "A run must give the same output whenever it is repeated; use the event's time, time(L), or names dotr_id… in the template."
-
-TRIPLE_TERM: Final = (
-    "Q121",
-    "triple terms and annotations are SPARQL 1.2: they are refused",
-    "Name the statement by an IRI of its own, and ask rdf:subject, rdf:predicate and rdf:object of it.",
-)
 
 REFUSED: Final[dict[str, tuple[str, str, str]]] = {
     "SERVICE": ("Q107", "SERVICE is refused: a query reads no other endpoint", "Load what it needs as background knowledge."),
@@ -44,7 +41,6 @@ REFUSED: Final[dict[str, tuple[str, str, str]]] = {
         word: ("Q108", f"{word} is refused: its value is not a function of the input", _SAME_ANSWER)
         for word in ("NOW", "RAND", "UUID", "STRUUID")
     },
-    **dict.fromkeys(("TRIPLE", "ISTRIPLE", "SUBJECT", "PREDICATE", "OBJECT"), TRIPLE_TERM),
     "BNODE": ("Q108", "BNODE is refused: a query makes no new nodes", _SAME_ANSWER),
     **{word: ("Q101", f"{word} must come first", "Declare prefixes and the base before SELECT.") for word in ("PREFIX", "BASE")},
 }

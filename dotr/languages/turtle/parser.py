@@ -1,8 +1,9 @@
-"""Turtle with variables, fresh names or CSV cells, read into a `Template` (W3C Turtle 1.1; language.md, interface.md).
+"""Turtle with variables, fresh names or CSV cells, read into a `Template` (W3C Turtle 1.2; language.md, interface.md).
 
-Idea: recursive descent over the document itself, so that every error has its exact place; terms are read in `terms.py`. A syntax error ends
-the reading, unknown prefixes and misplaced holes are collected. Invariant: a triple is stated when its object begins, so the template's
-order is the order of the text, a node before what is said of it in brackets.
+Idea: recursive descent over the document itself, so that every error has its exact place; terms are read in `terms.py`, quoted triples in
+`quoted.py`. A syntax error ends the reading, unknown prefixes and misplaced holes are collected. Invariant: a triple is stated when its
+object begins, so the template's order is the order of the text, a node before what is said of it in brackets, a triple before its
+annotations.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from collections.abc import Callable
 
 from dotr.diagnostics import Refused
 from dotr.languages.turtle import tokens
-from dotr.languages.turtle.terms import TermReader, Unreadable
+from dotr.languages.turtle.quoted import QuotedTriples, is_literal_slot, is_term_slot, literal_hint
+from dotr.languages.turtle.terms import Unreadable
 from dotr.model.algebra import Const
 from dotr.model.places import Span
-from dotr.model.templates import Blank, Cell, CellLiteral, Template, TemplateSlot, TemplateTriple
-from dotr.model.terms import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, Prefixes, is_iri
+from dotr.model.templates import Blank, Template, TemplateSlot, TemplateTriple
+from dotr.model.terms import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, Prefixes
 
 
 def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False) -> Template:
@@ -33,7 +35,7 @@ def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False) -> Te
     return _Parser(span, prefixes, cells).template()
 
 
-class _Parser(TermReader):
+class _Parser(QuotedTriples):
     def __init__(self, span: Span, prefixes: Prefixes, cells: bool) -> None:
         super().__init__(span, prefixes, cells)
         self._anonymous = 0
@@ -108,10 +110,13 @@ class _Parser(TermReader):
                 return
         elif character == "(":
             subject = self._collection(lambda head: None)
+        elif self._is_reified():
+            subject = self._reified(lambda reifier: None)
+            if self._space() in (".", ""):
+                return
         else:
             subject = self._node("a subject")
-            if _is_literal(subject):
-                self._problem("T106", "a literal cannot be a subject", start, self._at, _literal_hint(subject))
+            self._check_subject(subject, start)
         self._predicates(subject)
 
     def _predicates(self, subject: TemplateSlot) -> None:
@@ -119,7 +124,8 @@ class _Parser(TermReader):
             self._space()
             predicate = self._predicate()
             while True:
-                self._object(lambda value, predicate=predicate: self._state(subject, predicate, value))  # type: ignore[misc]
+                value = self._object(lambda value, predicate=predicate: self._state(subject, predicate, value))  # type: ignore[misc]
+                self._annotations(subject, predicate, value)
                 if self._space() != ",":
                     break
                 self._at += 1
@@ -127,7 +133,7 @@ class _Parser(TermReader):
                 return
             while self._space() == ";":
                 self._at += 1
-            if self._at >= self._end or self._text[self._at] in ".]":
+            if self._at >= self._end or self._text[self._at] in ".]|":
                 return
 
     def _predicate(self) -> TemplateSlot:
@@ -136,8 +142,10 @@ class _Parser(TermReader):
             self._at += 1
             return Const(RDF_TYPE)
         predicate = self._node("a predicate")
-        if _is_literal(predicate):
-            self._problem("T106", "a literal cannot be a predicate", start, self._at, _literal_hint(predicate))
+        if is_term_slot(predicate):
+            self._problem("T106", "a triple term cannot be a predicate", start, self._at)
+        elif is_literal_slot(predicate):
+            self._problem("T106", "a literal cannot be a predicate", start, self._at, literal_hint(predicate))
         elif isinstance(predicate, Blank):
             self._problem("T106", "a blank node cannot be a predicate", start, self._at)
         return predicate
@@ -147,16 +155,20 @@ class _Parser(TermReader):
 
     # --- nodes ---
 
-    def _object(self, state: Callable[[TemplateSlot], None]) -> None:
+    def _object(self, state: Callable[[TemplateSlot], None]) -> TemplateSlot:
         character = self._space()
         if character == "[":
-            node = self._fresh_blank()
+            node: TemplateSlot = self._fresh_blank()
             state(node)
             self._bracket(node)
-        elif character == "(":
-            self._collection(state)
-        else:
-            state(self._node("an object"))
+            return node
+        if character == "(":
+            return self._collection(state)
+        if self._is_reified():
+            return self._reified(state)
+        node = self._node("an object")
+        state(node)
+        return node
 
     def _fresh_blank(self) -> Blank:
         self._anonymous += 1
@@ -193,11 +205,3 @@ class _Parser(TermReader):
         self._at += 1
         link(Const(RDF_NIL))
         return head or Const(RDF_NIL)
-
-
-def _is_literal(slot: TemplateSlot) -> bool:
-    return isinstance(slot, Cell | CellLiteral) or (isinstance(slot, Const) and not is_iri(slot.term))
-
-
-def _literal_hint(slot: TemplateSlot) -> str:
-    return f"Make it an IRI: <urn:x:{{{slot.column}}}> or prefix:{{{slot.column}}}." if isinstance(slot, Cell) else ""

@@ -46,13 +46,6 @@ KNOWLEDGE: tuple[Explained, ...] = (
         _graph("rooms.ttl", "<http://example.org/hall> a .\n"),
     ),
     Explained(
-        "K105",
-        "A triple term",
-        "RDF 1.1 has no triples inside triples.",
-        "Name the statement by an IRI of its own.",
-        _graph("rooms.ttl", "<http://e/a> <http://e/says> <<( <http://e/b> <http://e/p> <http://e/c> )>> .\n"),
-    ),
-    Explained(
         "K106",
         "An N3 formula or rule",
         "N3 files may hold triples only.",
@@ -108,6 +101,13 @@ DATALOG: tuple[Explained, ...] = (
         "A quantified variable occurs outside",
         "`NOT EXISTS ?x IN …` says that ?x belongs to the negation alone.",
         "Rename one of the two.",
+    ),
+    Explained(
+        "K212",
+        "A triple term with variables in a rule",
+        "Atoms match terms as they are; a triple term is a constant there.",
+        "Take it apart by BIND(SUBJECT(?t) AS ?s), PREDICATE and OBJECT, or make it by BIND(TRIPLE(?s, ?p, ?o) AS ?t).",
+        _rule("[?who, :said, ?x] :- [?who, :says, <<( :lamp :is ?x )>>] ."),
     ),
     Explained(
         "K301",

@@ -145,12 +145,13 @@ QUERIES: tuple[Explained, ...] = (
     ),
     Explained(
         "Q121",
-        "A triple term",
-        "Triples inside triples, annotations and their functions are SPARQL 1.2 and RDF 1.2. Here a term is one text, which joins, state "
-        "and output take as it is; a graph of the stream that holds one is a dead letter (`unreadable`), one of the background is refused "
-        "(K105).",
-        "Name the statement by an IRI of its own: `:claim rdf:subject :lamp ; rdf:predicate :is ; rdf:object :on ; :by :ann .`",
-        InQuery("SELECT ?who WHERE { ?who :says <<( :lamp :is ?state )>> }"),
+        "A quoted triple that is none, or where none can stand",
+        "A triple term `<<( s p o )>>` (SPARQL 1.2) has three parts: a subject that is no literal and no triple term, a predicate that is "
+        "an IRI or a variable, and an object; no paths, lists or brackets with something in them. It stands where an object or a value "
+        "stands. `<< s p o >>` and an annotation `{| … |}` speak of what reifies a triple, which is a node of the graph: they stand in "
+        "triples alone, behind a single predicate.",
+        "Write `<< … >>` where something is said of the triple, `<<( … )>>` where the triple itself is meant.",
+        InQuery("SELECT ?who WHERE { <<( :lamp :is :on )>> :by ?who }"),
     ),
 )
 

@@ -1,0 +1,201 @@
+"""Triple terms, reified triples and annotations among the tokens of a SPARQL 1.2 text (SPARQL 1.2, sections 4.3 and 19.8).
+
+Idea: rdflib's grammar is that of SPARQL 1.1, so each of them becomes one token, with a stand-in that SPARQL 1.1 has in its place: a triple
+term `<<( s p o )>>` and a reified triple `<< s p o ~ r >>` an IRI; an annotation `~ r {| … |}` a further object `, [ mark mark ; … ]`,
+which is found again by its mark (`quoting.py`).
+Invariant: a quoted token's parts are tokens that can stand there: a subject is no literal and no triple term, a predicate an IRI or a
+variable, and nothing is a list, a path or a bracket that says something. The first one that cannot is reported, and ends the reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Final, NoReturn
+
+from dotr.languages.sparql.tokens import Annotation, Kind, Quoted, Scan, Token
+from dotr.model.algebra import Const, Var
+from dotr.model.terms import RDF_TYPE
+
+CODE: Final = "Q121"
+_MARKS: Final = frozenset(("<<(", "<<", "~", "{|"))
+_NODES: Final = frozenset((Kind.IRI, Kind.VARIABLE, Kind.BLANK, Kind.REFERENCE))
+_LITERALS: Final = frozenset((Kind.LITERAL, Kind.NUMBER))
+_REIFIED_HINT: Final = "<< … >> stands for what reifies the triple; the triple term itself is <<( … )>>."
+_PATH_MARKS: Final = frozenset("/|^*+?!(")
+
+
+def quote(scan: Scan) -> None:
+    """Puts quoted tokens in the place of what they are made of."""
+    if any(token.kind is Kind.MARK and token.text in _MARKS for token in scan.tokens):
+        with suppress(_Stop):
+            scan.tokens = _Quoting(scan).all()
+
+
+def within(tokens: Iterable[Token]) -> Iterator[Token]:
+    """The tokens, and those that they quote."""
+    for token in tokens:
+        yield token
+        match token.noun:
+            case Quoted(parts, reifier):
+                yield from within((*parts, *(() if reifier is None else (reifier,))))
+            case Annotation(reifier) if reifier is not None:
+                yield reifier
+            case _:
+                pass
+
+
+class _Stop(Exception):
+    """A problem is noted."""
+
+
+class _Quoting:
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+        self._tokens = scan.tokens
+        self._at = 0
+        self._made: list[Token] = []
+
+    def all(self) -> list[Token]:
+        while self._at < len(self._tokens):
+            token = self._next()
+            match token.text if token.kind is Kind.MARK else "":
+                case "<<(" | "<<":
+                    self._made.append(self._statement(self._quoted(token)))
+                case "~" | "{|":
+                    self._made.append(self._annotation(token))
+                case _:
+                    self._made.append(token)
+        return self._made
+
+    def _next(self) -> Token:
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _is_next(self, text: str) -> bool:
+        following = self._tokens[self._at : self._at + 1]
+        return bool(following) and following[0].kind is Kind.MARK and following[0].text == text
+
+    def _fail(self, message: str, token: Token, hint: str = "") -> NoReturn:
+        self._scan.report(CODE, message, token.span.start, token.span.end, hint)
+        raise _Stop
+
+    # --- terms and reified triples ---
+
+    def _quoted(self, opening: Token) -> Token:
+        """The token of a triple term or a reified triple, whose opening was read."""
+        is_term = opening.text == "<<("
+        subject = self._part(is_term)
+        if subject.kind in _LITERALS:
+            self._fail("a literal cannot be the subject of a triple", subject, "A subject is an IRI, a blank node or a variable.")
+        if isinstance(subject.noun, Quoted) and subject.noun.is_term:
+            hint = "A triple term is an object; as a subject stands what reifies it: << << … >> … >>."
+            self._fail("a triple term cannot be the subject of a triple", subject, hint)
+        predicate, value = self._predicate(), self._part(is_term)
+        reifier = None
+        if not is_term and self._is_next("~"):
+            self._next()
+            reifier = self._reifier() or self._anonymous(opening)
+            if not self._is_next(">>"):
+                self._fail("a reifier is an IRI, a variable or a blank node", self._next())
+        closing = self._next()
+        if closing.text != (")>>" if is_term else ">>"):
+            self._fail(f"expected {')>>' if is_term else '>>'}, found {closing.text}", closing, "A triple has three parts.")
+        span = self._scan.at(opening.span.start, closing.span.end)
+        text = span.document.text[span.start : span.end]
+        return Token(Kind.QUOTED, text, span, Quoted((subject, predicate, value), reifier, is_term))
+
+    def _part(self, in_term: bool) -> Token:
+        """A subject or an object."""
+        token = self._next()
+        if token.kind in _NODES or token.kind in _LITERALS:
+            return token
+        if token.text == "<<(":
+            return self._quoted(token)
+        if token.text == "<<" and not in_term:
+            return self._quoted(token)
+        if token.text == "[" and self._is_next("]"):
+            self._next()
+            return self._anonymous(token)
+        if token.text == "<<":
+            self._fail("a reified triple cannot stand inside of a triple term", token, _REIFIED_HINT)
+        if token.text in ("[", "("):
+            what = "brackets that say something" if token.text == "[" else "a list"
+            self._fail(
+                f"{what} cannot stand inside of a quoted triple", token, "Say it in a triple of its own, and name it by a variable here."
+            )
+        if token.text in (")>>", ">>"):
+            self._fail("a triple has three parts: subject, predicate and object", token)
+        return self._fail(f"{token.text} cannot stand inside of a quoted triple", token, "Terms and variables stand there.")
+
+    def _predicate(self) -> Token:
+        token = self._next()
+        if token.kind is Kind.WORD and token.text == "a":
+            token = Token(Kind.IRI, token.text, token.span, Const(RDF_TYPE))
+        elif token.text in (")>>", ">>"):
+            self._fail("a triple has three parts: subject, predicate and object", token)
+        elif token.kind not in (Kind.IRI, Kind.VARIABLE, Kind.REFERENCE):
+            what = "a triple term" if token.text in ("<<(", "<<") else token.text
+            self._fail(f"{what} cannot be a predicate", token, "A predicate is an IRI or a variable; there are no paths here.")
+        following = self._tokens[self._at : self._at + 1]
+        if following and following[0].kind is Kind.MARK and following[0].text in _PATH_MARKS and following[0].text != "(":
+            self._fail("a path cannot stand inside of a quoted triple", following[0], "Follow it in a triple of its own.")
+        return token
+
+    def _anonymous(self, place: Token) -> Token:
+        return Token(Kind.BLANK, "[]", place.span, Var(f"_:[{place.span.start}]"))
+
+    def _reifier(self) -> Token | None:
+        """What is written behind `~`; None: nothing is."""
+        following = self._tokens[self._at : self._at + 1]
+        if following and following[0].kind in (Kind.IRI, Kind.VARIABLE, Kind.BLANK):
+            return self._next()
+        if self._is_next("["):
+            opening = self._next()
+            if not self._is_next("]"):
+                self._fail("a reifier is an IRI, a variable or a blank node", opening, "What is said of it stands in {| … |} behind it.")
+            self._next()
+            return self._anonymous(opening)
+        return None
+
+    # --- where they stand ---
+
+    def _statement(self, token: Token) -> Token:
+        """A reified triple may be a whole statement."""
+        assert isinstance(token.noun, Quoted)
+        following = self._tokens[self._at] if self._at < len(self._tokens) else None
+        ends = following is None or following.text in (".", "{", "}") or (following.kind is Kind.WORD and following.text != "a")
+        if token.noun.is_term or not ends or not self._begins_statement():
+            return token
+        return Token(token.kind, token.text, token.span, Quoted(token.noun.parts, token.noun.reifier, False, is_alone=True))
+
+    def _begins_statement(self) -> bool:
+        if not self._made or self._made[-1].text in (".", "}"):
+            return True
+        if self._made[-1].text == "{":
+            return self._made[-2].kind is not Kind.VARIABLE if len(self._made) > 1 else True  # VALUES ?v {
+        if self._made[-1].text != ")":
+            return False
+        depth = 0
+        for number in range(len(self._made) - 1, 0, -1):  # a FILTER or BIND ends here, or a path
+            depth += (self._made[number].text == ")") - (self._made[number].text == "(")
+            if not depth:
+                before = self._made[number - 1]
+                of_filter = before.kind is Kind.IRI and number > 1 and self._made[number - 2].text.upper() == "FILTER"
+                return of_filter or (before.kind is Kind.WORD and before.text != "a")
+        return False
+
+    def _annotation(self, token: Token) -> Token:
+        """The mark of an annotation: `~`, its reifier and the `{|` behind it, or one of these."""
+        reifier = None
+        end = token
+        if token.text == "~":
+            reifier = self._reifier()
+            end = reifier or token
+        is_block = token.text == "{|" or self._is_next("{|")
+        if is_block:
+            end = token if token.text == "{|" else self._next()
+            if self._is_next("|}"):
+                self._fail("an annotation that says nothing", end, "Write ~ ?r for a reifier of which nothing is said.")
+        span = self._scan.at(token.span.start, end.span.end)
+        return Token(Kind.ANNOTATION, token.text, span, Annotation(reifier, is_block))

@@ -1,0 +1,175 @@
+"""From quoted tokens to patterns: what a triple term, a reified triple and an annotation say of a graph (SPARQL 1.2, section 4.3).
+
+`<<( s p o )>>` with a variable in it becomes a fresh blank node and a `TermPattern`, without one a constant. `<< s p o ~ r >>` is `r`, and
+says `r rdf:reifies <<( s p o )>>`; so does `~ r` behind a triple, and what stands in `{| … |}` is said of the reifier just before it, or
+of a fresh one. Invariant: what a quoted token says is said once, in the basic graph pattern where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rdflib.plugins.sparql.parserutils import CompValue
+from rdflib.term import BNode, Literal
+
+from dotr.languages.sparql.grammar import Node
+from dotr.languages.sparql.quoted import CODE, within
+from dotr.languages.sparql.reading import Reading, signed
+from dotr.languages.sparql.tokens import Annotation, Kind, Quoted, Scan, Token
+from dotr.model.algebra import Attribute, BgpItem, Const, Slot, TermPattern, TimeOf, TriplePattern, Var
+from dotr.model.places import Span
+from dotr.model.terms import RDF_REIFIES, RDF_TYPE, triple_term
+
+
+class Quoting(Reading):
+    """A text whose places in triples can be read. `bgp` numbers the basic graph pattern that is being read."""
+
+    def __init__(self, scan: Scan, forbidden: str) -> None:
+        super().__init__(scan, forbidden)
+        self.bgp = 0
+        self._blanks: dict[str, int] = {}  # a blank node label, and the basic graph pattern that it belongs to
+        self._read: dict[Span, Slot] = {}
+        self._said: list[BgpItem] = []
+        self._terms: dict[Slot, Span] = {}
+
+    def verb(self, node: Node) -> Slot | None:
+        """What stands as a predicate; None: a path. The reader of paths knows how."""
+        raise NotImplementedError
+
+    # --- places ---
+
+    def slot(self, node: Node) -> Slot:
+        """A place of a triple."""
+        if isinstance(node, Literal):
+            return self.number(node)
+        token = self.token(node)
+        if token is not None:
+            return self._slot(token)
+        noun = self.leaf(node)
+        assert isinstance(noun, Var | Const)
+        return noun
+
+    def data(self, node: Node) -> Slot:
+        """A constant, as in VALUES or a path."""
+        token = self.token(node)
+        if token is None or not isinstance(token.noun, Quoted):
+            return self.slot(node)
+        if not token.noun.is_term:
+            hint = "It stands for what reifies the triple, which is a variable's to find. The triple term itself is <<( … )>>."
+            self.problem(CODE, "a reified triple is no constant", token.span, hint)
+            return Const(RDF_TYPE)
+        for part in within((token,)):
+            if part.kind in (Kind.VARIABLE, Kind.BLANK, Kind.REFERENCE):
+                what = "a blank node" if part.kind is Kind.BLANK else part.text
+                self.problem(CODE, f"{what} in a constant triple term", part.span, "Bind the term in the query's triples, or by BIND.")
+                return Const(RDF_TYPE)
+        return self._slot(token)
+
+    def link(self, node: Node) -> Slot:
+        """A step of a path."""
+        token = self.token(node)
+        if token is not None and isinstance(token.noun, Quoted):
+            self.problem(CODE, f"{token.text} cannot be a predicate", token.span, "A predicate is an IRI or a variable.")
+            return Const(RDF_TYPE)
+        return self.slot(node)
+
+    def _slot(self, token: Token) -> Slot:
+        if isinstance(token.noun, Quoted):
+            if token.span not in self._read:
+                self._read[token.span] = self._term(token, token.noun) if token.noun.is_term else self._reified(token.noun)
+            return self._read[token.span]
+        if token.kind is Kind.BLANK and token.text != "[]" and self._blanks.setdefault(token.text, self.bgp) != self.bgp:
+            hint = "A blank node belongs to one basic graph pattern; use a variable."
+            self.problem("Q116", f"{token.text} stands in two graph patterns", token.span, hint)
+        if token.kind is Kind.NUMBER:
+            return signed(token)
+        match self.noun(token):
+            case Var() | Const() as noun:
+                return noun
+            case Attribute(label) | TimeOf(label):
+                return Var(label)  # told as a problem
+
+    def _term(self, token: Token, quoted: Quoted) -> Slot:
+        subject, predicate, value = map(self._slot, quoted.parts)
+        slot = self._whole(subject, predicate, value)
+        self._terms[slot] = token.span
+        return slot
+
+    def _whole(self, subject: Slot, predicate: Slot, value: Slot) -> Slot:
+        """The triple term of three places."""
+        match subject, predicate, value:
+            case Const(s), Const(p), Const(o):
+                term = triple_term(s, p, o)
+                return Const(RDF_TYPE if term is None else term)  # what is none has been told as a problem
+            case _:
+                node = self.fresh_blank()
+                self._said.append(TermPattern(node, subject, predicate, value))
+                return node
+
+    def _reified(self, quoted: Quoted) -> Slot:
+        subject, predicate, value = map(self._slot, quoted.parts)
+        reifier = self.fresh_blank() if quoted.reifier is None else self._slot(quoted.reifier)
+        self._says(reifier, subject, predicate, value)
+        return reifier
+
+    def _says(self, reifier: Slot, subject: Slot, predicate: Slot, value: Slot) -> None:
+        self._said.append(TriplePattern(reifier, Const(RDF_REIFIES), self._whole(subject, predicate, value)))
+
+    def quoted_here(self) -> list[BgpItem]:
+        """What the quoted tokens that were read since it was last asked have said."""
+        said, self._said = self._said, []
+        return said
+
+    def is_alone(self, subject: Node) -> bool:
+        """Whether a triple was made up around a reified triple that is a whole statement."""
+        token = self.token(subject)
+        return token is not None and isinstance(token.noun, Quoted) and token.noun.is_alone
+
+    def check_subjects(self, items: Iterable[BgpItem]) -> None:
+        for item in items:
+            if not isinstance(item, TriplePattern):
+                continue
+            for slot, what in ((item.subject, "subject"), (item.predicate, "predicate")):
+                if slot in self._terms:
+                    hint = "A triple term is an object. As a subject stands what reifies it: << … >> in place of <<( … )>>."
+                    hint = hint if what == "subject" else "A predicate is an IRI or a variable."
+                    self.problem(CODE, f"a triple term cannot be a {what}", self._terms[slot], hint)
+
+    # --- annotations ---
+
+    def annotated(self, rows: list[tuple[Node, Node, Node]], found: list[BgpItem]) -> Iterator[tuple[Node, Node, Node]]:
+        """The rows without those that stand for annotations, which are read on the way: each is a further object of the triple before it,
+        a node of which the annotation's mark is said, and then what the annotation says."""
+        marks = {s: token for s, p, _ in rows if (token := self._mark(p)) is not None}
+        before: list[tuple[Node, Node, Node]] = []
+        for row in rows:
+            subject, predicate, value = row
+            if self._mark(predicate) is not None:
+                continue
+            mark = marks.get(value) if isinstance(value, BNode) else None
+            if mark is None:
+                before.append(row)
+                yield row
+                continue
+            assert isinstance(mark.noun, Annotation)
+            reifier = self.fresh_blank() if mark.noun.reifier is None else self._slot(mark.noun.reifier)
+            self.stands_for(value, reifier)
+            annotated = next(o for s, p, o in reversed(before) if s is subject and p is predicate)
+            verb = self.verb(predicate)
+            if verb is None:
+                hint = "Only the triple of a single predicate can be annotated: write the path's last step as a triple of its own."
+                self.problem(CODE, "an annotation behind a path", mark.span, hint)
+            else:
+                self._says(reifier, self.slot(subject), verb, self.slot(annotated))
+
+    def _mark(self, predicate: Node) -> Token | None:
+        """The mark of an annotation that a predicate is."""
+        while isinstance(predicate, CompValue) and predicate.name in ("PathAlternative", "PathSequence", "PathElt"):
+            part = predicate.part
+            if not isinstance(part, CompValue | str):
+                if len(part) != 1:
+                    return None
+                part = part[0]
+            predicate = part
+        token = self.token(predicate) if not isinstance(predicate, BNode | CompValue) else None
+        return token if token is not None and token.kind is Kind.ANNOTATION else None
