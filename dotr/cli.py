@@ -337,10 +337,7 @@ def _kb(options: argparse.Namespace) -> int:
     found = compiled(options.config, options.options, fresh=build and options.fresh)
     _notices(found.notices)
     if found.store is None:
-        if found.program.knowledge.is_stratified:
-            _say("A background under NOT or AGGREGATE is closed in memory, where it is used: there is no file of it.")
-        else:
-            _say("No compiled background could be written." if found.notices else "There is no folder to keep compiled backgrounds in.")
+        _say("No compiled background could be written." if found.notices else "There is no folder to keep compiled backgrounds in.")
         return 1
     if found.made and not build:
         _say("It was not compiled yet; now it is.")

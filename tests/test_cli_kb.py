@@ -64,6 +64,23 @@ def test_build_says_what_it_made_and_info_says_it_again(known: Project) -> None:
     assert "was read, closed and written" in known.dotr("kb", "build", "c.yaml", "--fresh").err
 
 
+def test_negation_and_aggregates_are_compiled_as_all_is(known: Project) -> None:
+    rules = ":Quiet(?x) :- :C(?x), NOT :Loud(?x) .\n:n[?c, ?n] :- AGGREGATE(:Quiet(?x), :in[?x, ?c] ON ?c BIND COUNT(?x) AS ?n) .\n"
+    known.write("d.dlog", "PREFIX : <http://e/>\n" + rules)
+    known.write("g.ttl", GRAPH + ":s :in :hall . :t :in :hall .\n")
+    known.write("r.dotr", RULE.replace("?x a :C", "?x a :Quiet"))
+    made, info = known.dotr("kb", "build", "c.yaml"), known.dotr("kb", "info", "c.yaml")
+    assert (made.code, info.code) == (0, 0)
+    assert "was read, closed and written" in made.err
+    assert re.search(r"d\.dlog:2 +2\n", made.out)
+    assert re.search(r"d\.dlog:3 +1\n", made.out)
+    assert "answers    2 of 1 query" in info.out
+    known.write("a.ndjson", '{"time": 1, "graph": ":u a :B ."}\n{"time": 2, "graph": ":t a :Loud ."}\n{"time": 3, "graph": ":u a :B ."}\n')
+    assert known.dotr("run", "c.yaml").code == 0
+    run = (known.folder / "out.ndjson").read_text()
+    assert [run.count(f'"x": "<http://e/{name}>"') for name in "stu"] == [3, 2, 2]
+
+
 def test_info_makes_what_is_not_there(known: Project) -> None:
     assert "not compiled yet" in known.dotr("kb", "info", "c.yaml").err
     assert stored(known)

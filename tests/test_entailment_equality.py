@@ -167,6 +167,23 @@ def test_two_cliques_joined_at_an_instant() -> None:
     assert not knowledge.close([(name("z"), name("p0"), name("y"))]).new.by_subject.get(SAME)
 
 
+def test_a_name_that_is_said_to_be_equal_to_itself_changes_nothing_for_others() -> None:
+    """Not of the background, not at an instant; and it is said of no other name of the individual."""
+    size, each = 30, 4
+    loops = [(name(each), SAME, name(each)) for each in ("a3", "z")]
+    plain, looped = (Knowledge.load([*clique("a", size, each), *more], RULES) for more in ([], loops))
+    assert set(looped.background) == {*plain.background, *loops}
+    assert abs(written(looped.background) - written(plain.background)) <= 3 * size
+    for instant in ([(name("a5"), SAME, name("new"))], [(name("new"), name("p0"), name("a7"))]):
+        assert set(looped.close(instant).new) == set(plain.close(instant).new)
+        new = plain.close([*instant, *loops]).new
+        assert set(new) == {*plain.close(instant).new, *loops}
+        assert written(new) <= written(plain.close(instant).new) + 3 * size
+    different = (name("z"), f"<{OWL}differentFrom>", name("z"))
+    assert [found.rule for found in looped.close([different]).contradictions] == ["eq-diff1"]
+    assert not plain.close([different]).contradictions
+
+
 def test_many_values_of_a_functional_property() -> None:
     knowledge = Knowledge.load([(name("p"), RDF_TYPE, f"<{OWL}FunctionalProperty>")], RULES)
     values = [(name("x"), name("p"), name(f"v{n}")) for n in range(50)]

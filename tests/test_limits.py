@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dotr.config import read_config
+from dotr.diagnostics import Refused
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.stage_one import StageOne
@@ -93,6 +95,34 @@ def test_a_query_over_a_limit_of_the_background_is_stopped(query: str) -> None:
     with pytest.raises(LimitExceeded):
         bounded.answers(new)
     assert bounded.answers(TripleIndex()) == []
+
+
+ALONE = [query for query in EXPLOSIVE if "NOT EXISTS" not in query]
+
+
+@pytest.mark.parametrize("query", ALONE)
+def test_what_the_background_alone_makes_is_limited_too(query: str) -> None:
+    """A query may look at fifty times as much there as at an instant, and keep ten times as much."""
+    few, many = crossed(29), crossed(450)
+    limits = Limits(rows=900, probes=600)
+    assert made(query, list(few), limits).static == made(query, list(few)).static
+    with pytest.raises(LimitExceeded, match=r"more than (900|9,000|30,000) (rows|triples and rows looked at)"):
+        made(query, list(many), limits)
+
+
+def test_the_background_alone_may_have_as_many_answers_as_an_instant() -> None:
+    query = "SELECT ?x ?v { ?x :a ?v }"
+    assert len(made(query, list(crossed(50)), Limits(rows=50)).static) == 50
+    with pytest.raises(LimitExceeded, match="more than 49 rows"):
+        made(query, list(crossed(50)), Limits(rows=49))
+
+
+def test_a_program_that_makes_too_much_of_its_background_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "g.nt").write_text("".join(f"{' '.join(triple)} .\n" for triple in crossed(40)))
+    spec = ProgramSpec((Document("r.dotr", RULES),), graphs=(str(tmp_path / "g.nt"),), limits=Limits(rows=1_599))
+    with pytest.raises(Refused, match="D504 the query of Both makes too much of the background alone: more than 1,599 rows"):
+        compile_program(spec)
+    assert compile_program(replace(spec, limits=Limits(rows=1_600)))
 
 
 def test_rows_and_probes_are_told_apart() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dotr.knowledge import unmade
 from dotr.knowledge.limits import LimitExceeded, Limits
 from dotr.knowledge.store import index
 from dotr.knowledge.triples import TripleIndex
@@ -85,13 +86,13 @@ def test_what_stands_behind_a_long_list_counts(tmp_path: Path) -> None:
     known = [(iri(f"http://e/x{number}"), PREDICATES[0], NODES[0]) for number in range(100)]
     new = TripleIndex([(NODES[0], PREDICATES[1], NODES[0]), *((node, PREDICATES[0], NODES[0]) for node in NODES[:2])])
     asked, lengths = select("?r :b ?y . ?x :a ?y"), list[int]()
-    length = index._Both.__len__
+    length = unmade._Both.__len__
 
-    def noted(both: index._Both) -> int:
+    def noted(both: unmade._Both) -> int:
         lengths.append(length(both))
         return lengths[-1]
 
-    with patch.multiple(index, _PROMOTED=0), patch.object(index._Both, "__len__", noted):
+    with patch.multiple(index, _PROMOTED=0), patch.object(unmade._Both, "__len__", noted):
         file = mapped(known, tmp_path)
         assert len(plan(asked, file, limits=Limits(rows=102, probes=1_000)).answers(new)) == 102
         assert lengths == [102]

@@ -294,6 +294,20 @@ def test_a_worker_with_the_store_reads_no_source(tmp_path: Path, sources: Source
     assert len(background(sources, rules, StoreFile(path, key)).knowledge.background) == 79
 
 
+def test_a_worker_maps_strata(tmp_path: Path, sources: Sources) -> None:
+    text = "PREFIX e: <http://e/>\n[?a, e:alone, ?b] :- [?a, e:p, ?b], NOT [?b, e:off, ?x] .\n"
+    text += "[?b, e:n, ?n] :- AGGREGATE([?a, e:alone, ?b], [?b, e:in, ?z] ON ?b BIND COUNT(?a) AS ?n) .\n"
+    sources = Sources(sources.graphs, (Document("not.dlog", text),))
+    rules = parse_datalog(sources.datalog[0], {})
+    path, key = path_of(background(sources, rules, Keeping(tmp_path / "cache", 0))), sources.key()
+    os.unlink(sources.graphs[0])
+    knowledge = background(sources, rules, StoreFile(path, key)).knowledge
+    assert (knowledge.loaded, knowledge.derived) == (40, 40)
+    gone = knowledge.close([("<http://e/s7>", "<http://e/off>", "<http://e/x>")]).removed
+    assert gone is not None
+    assert list(gone) == [("<http://e/s6>", "<http://e/alone>", "<http://e/s7>")]
+
+
 def test_contradictions_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "g.nt"
     path.write_text(

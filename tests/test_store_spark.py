@@ -24,14 +24,20 @@ with Out.?room = A.?room
 DATALOG = "PREFIX : <http://e/>\n[?s, :inside, ?b] :- [?s, :in, ?b] .\n[?s, :inside, ?c] :- [?s, :inside, ?b], [?b, :in, ?c] .\n"
 
 
-def pipeline(folder: Path, engine: str) -> Pipeline:
+STRATA = DATALOG.replace("[?s, :inside, ?b] :- [?s, :in, ?b] .", "[?s, :inside, ?b] :- [?s, :in, ?b], NOT :Closed(?b) .")
+STRATA += "[?b, :beds, ?n] :- AGGREGATE([?s, :in, ?b] ON ?b BIND COUNT(?s) AS ?n) .\n"
+STRATA += "[?s, :inside, :crowd] :- [?s, :in, ?b], [?b, :beds, ?n], FILTER(?n > 9) .\n"
+
+
+def pipeline(folder: Path, engine: str, datalog: str = DATALOG) -> Pipeline:
     folder.mkdir(exist_ok=True)
     (folder / "r.dotr").write_text(RULE)
-    (folder / "d.dlog").write_text(DATALOG)
+    (folder / "d.dlog").write_text(datalog)
     sensors = [f"<http://e/s{n}> <http://e/in> <http://e/room{n % 5}> .\n" for n in range(50)]
     rooms = [f"<http://e/room{n}> <http://e/in> <http://e/house> .\n" for n in range(5)]
     (folder / "g.nt").write_text("".join(sensors + rooms))
-    lines = [json.dumps({"time": t, "graph": f"[] a :Reading ; :sensor :s{t * 7 % 60} ."}) for t in range(40)]
+    graphs = [f"[] a :Reading ; :sensor :s{t * 7 % 60} ." + (" :house a :Closed ." if t % 5 == 4 else "") for t in range(40)]
+    lines = [json.dumps({"time": t, "graph": graph}) for t, graph in enumerate(graphs)]
     (folder / "a.ndjson").write_text("\n".join(lines) + "\n")
     config = {
         "name": "mapped",
@@ -51,13 +57,14 @@ def lines_of(path: Path) -> list[str]:
     return [line for file in files for line in file.read_text().splitlines()]
 
 
-def test_workers_map_the_background(tmp_path: Path) -> None:
+@pytest.mark.parametrize("datalog", [DATALOG, STRATA], ids=["plain", "strata"])
+def test_workers_map_the_background(tmp_path: Path, datalog: str) -> None:
     from dotr.runtimes.spark.run import run_spark
 
-    local = pipeline(tmp_path, "local")
+    local = pipeline(tmp_path, "local", datalog)
     assert local.program.store is None
     run_local(local, lambda totals: None)
-    spark = pipeline(tmp_path, "spark")
+    spark = pipeline(tmp_path, "spark", datalog)
     assert spark.program.store is not None
     (tmp_path / "g.nt").write_text("this is no graph any more")  # whoever reads it now fails
     totals = run_spark(spark, lambda totals: None)

@@ -13,7 +13,7 @@ from dotr.engine.answers import StaticAnswers
 from dotr.engine.routing import Router
 from dotr.engine.sharing import share
 from dotr.engine.spec import Inconsistent, ProgramSpec
-from dotr.engine.stage_one import StageOne
+from dotr.engine.stage_one import OverBackground, StageOne, planned
 from dotr.engine.stage_two import StageTwo
 from dotr.knowledge.clashes import visible
 from dotr.knowledge.entailment import Entailment, rule_set
@@ -215,12 +215,16 @@ def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = Non
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
     layout = lay_out(share(ruleset.rules), spec.since)
-    stage_one = StageOne(knowledge, layout.streams, static.of, rejects=spec.inconsistent is Inconsistent.REJECT, limits=spec.limits)
+    try:
+        stage_one = StageOne(knowledge, layout.streams, static.of, rejects=spec.inconsistent is Inconsistent.REJECT, limits=spec.limits)
+        static_queries = _static_queries(ruleset, stage_one, static)
+    except OverBackground as over:
+        raise Refused([*problems, _over_background(layout, ruleset, over)]) from None
     knowledge.limit_to(spec.limits.triples)
     warnings = [
         *problems,
         *_contradictions(knowledge),
-        *_static_queries(ruleset, stage_one, static),
+        *static_queries,
         *_idle_ticks(layout, stage_one),
         *_single_partitions(layout),
     ]
@@ -250,7 +254,7 @@ def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) 
             if not isinstance(role.source, FactSource) or role.source.period is not None:
                 continue
             query = role.source.query
-            asked = plans.get(query) or plans.setdefault(query, plan(query, background, static.of))
+            asked = plans.get(query) or plans.setdefault(query, planned(role.source, background, static.of, stage_one.limits))
             if asked.static:
                 found[role.span] = Diagnostic(
                     "D501",
@@ -260,6 +264,18 @@ def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) 
                     Severity.WARNING,
                 )
     return list(found.values())
+
+
+def _over_background(layout: Layout, rules: RuleSet, over: OverBackground) -> Diagnostic:
+    """Why a query is refused that makes too much of the background."""
+    of_rules = [placed.rule for layer in layout.layers for placed in layer.rules] + list(rules.rules)
+    role = next((role for rule in of_rules for role in roles(rule) if role.source == over.source), None)
+    return Diagnostic(
+        "D504",
+        f"the query of {role.label if role else 'a label'} makes too much of the background alone: {over}",
+        role.span if role else None,
+        "Add a pattern that only the stream can match, or join what is listed side by side; else raise `limits`.",
+    )
 
 
 def _idle_ticks(layout: Layout, stage_one: StageOne) -> list[Diagnostic]:

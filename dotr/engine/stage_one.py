@@ -51,6 +51,22 @@ class _Over(Exception):
         self.number = number
 
 
+class OverBackground(Exception):
+    """What a query has over the background alone goes over a limit."""
+
+    def __init__(self, source: FactSource, error: LimitExceeded) -> None:
+        super().__init__(str(error))
+        self.source = source
+
+
+def planned(source: FactSource, background: TripleIndex, static: Static, limits: Limits) -> Plan:
+    """The plan of a source's query; raises `OverBackground`."""
+    try:
+        return plan(source.query, background, static, limits)
+    except LimitExceeded as error:
+        raise OverBackground(source, error) from None
+
+
 class Ticks(NamedTuple):
     """A stream of ticks: its period, and the answers of the background, in the tie order."""
 
@@ -97,14 +113,14 @@ class StageOne:
         self._streams: list[list[Fed]] = []
         for stream, source in enumerate(streams):
             if source.period is not None:
-                rows = list(plan(source.query, knowledge.background, static).static)
+                rows = list(planned(source, knowledge.background, static, limits).static)
                 if rows:
                     self.ticks.append(Ticks(stream, source.period, in_tie_order(source.attributes, rows)))
                 continue
             asked, order = columns(source.query)
             number = numbers.setdefault(asked, len(self.plans))
             if number == len(self.plans):
-                self.plans.append(plan(source.query, knowledge.background, static, limits))
+                self.plans.append(planned(source, knowledge.background, static, limits))
                 self._streams.append([])
                 orders.append(order)
             chosen = None if order == orders[number] else itemgetter(*map(orders[number].index, order))

@@ -21,6 +21,7 @@ from collections.abc import Callable, ItemsView, Iterable, Iterator, Sequence
 from itertools import filterfalse
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
+from dotr.knowledge.below import Model
 from dotr.knowledge.closure import Plan, Rules, Work
 from dotr.knowledge.derivations import Alarm, Push
 from dotr.knowledge.handlers import NOTHING, Says, general_handler, keyed_handler, routed_handler, said, settle
@@ -57,16 +58,28 @@ class Run(NamedTuple):
 class BulkIndex(TripleIndex):
     """The triples of a bulk closure, by predicate in order of first appearance."""
 
-    __slots__ = ("of",)
+    __slots__ = ("models", "of")
 
     of: dict[Term, list[Triple]]
     """Predicate -> its triples."""
+    models: Sequence[Model]
+    """What the rules of each stratum ask of the strata below."""
 
-    def __init__(self) -> None:
+    def __init__(self, models: Sequence[Model] = (), closed: tuple[dict[Term, list[Triple]], set[Triple]] | None = None) -> None:
+        """`closed`: triples by predicate, and all of them, which become its own."""
         super().__init__()
-        self.of = {}
+        self.models = models
+        self.of, self.triples = ({}, set()) if closed is None else closed
         self.by_subject = _Tables(self.of, 0)
         self.by_object = _Tables(self.of, 2)
+
+    def with_more(self, more: BulkIndex) -> BulkIndex:
+        """An index of these triples and what was closed over them; of each predicate, these come first. They share what is alike."""
+        of = {**self.of, **{predicate: [*self.of.get(predicate, ()), *triples] for predicate, triples in more.of.items()}}
+        found = BulkIndex(closed=(of, more.triples))
+        for mine, its in ((self.by_subject, found.by_subject), (self.by_object, found.by_object)):
+            its.update((predicate, ends) for predicate, ends in cast(_Tables, mine).made() if predicate not in more.of)
+        return found
 
     def extend(self, predicate: Term, triples: Sequence[Triple]) -> None:
         """Puts triples of one predicate, which are in `triples` already, where joins find them."""
@@ -114,6 +127,10 @@ class _Tables(dict[Term, Ends]):
     def items(self) -> Any:
         return ItemsView(self)
 
+    def made(self) -> Iterable[tuple[Term, Ends]]:
+        """The tables that have been built."""
+        return super().items()
+
     def extend(self, predicate: Term, triples: Iterable[Triple]) -> None:
         if dict.__contains__(self, predicate):
             fill(self[predicate], self._end, triples)
@@ -123,10 +140,10 @@ class BulkCloser:
     """Rules over a background that is closed under them; closes one set of triples over it. `derived`: how many triples each rule was the
     first to conclude. Raises `LimitExceeded` where there are more triples than that."""
 
-    def __init__(self, rules: Rules, background: TripleIndex, limit: int = sys.maxsize) -> None:
+    def __init__(self, rules: Rules, background: TripleIndex, limit: int = sys.maxsize, models: Sequence[Model] = ()) -> None:
         self._limit = limit + len(background)
         self.background = background
-        self.index = BulkIndex()
+        self.index = BulkIndex(models)
         self.index.triples.update(background.triples)
         self.alarms: list[Alarm] = []
         self.derived: Counter[str] = Counter()

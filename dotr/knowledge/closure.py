@@ -7,7 +7,8 @@ Rules are found by the triple's predicate, then by its object. A rule that appli
 Invariant: when a triple has been popped, all matches of all rules within background and `new` have been found. A match that needs schema
 triples which only the instant brings is found by the general version of its rule: those versions sleep until such a triple is popped, then
 take part in the rest of the instant.
-The limit: a closure may have so many triples, and ten times as many derivations; both are looked at every thousand triples.
+The limit: a closure may have so many triples, and ten times as many derivations; both are looked at every thousand triples. Rules that make
+a predicate transitive have handlers of their own (`dotr.knowledge.transitive`), which keep a chain far below it.
 Cost: proportional to what is popped and matched, whatever the size of the background and the number of rules that do not apply. A
 handler is written when it is first needed, about 30 µs.
 """
@@ -25,6 +26,7 @@ from dotr.knowledge.handlers import Handler, general_handler, keyed_handler, rou
 from dotr.knowledge.limits import LIMITS, LimitExceeded
 from dotr.knowledge.ordering import JoinItem
 from dotr.knowledge.positions import Position, Split, positions, split
+from dotr.knowledge.transitive import Transitive, is_first, transitive_predicate
 from dotr.knowledge.triples import NO_ENDS, TripleIndex
 from dotr.model.algebra import Const, Slot, TriplePattern, Var
 from dotr.model.datalog import Bind, DatalogRule
@@ -168,6 +170,7 @@ class Closer:
         self._plan = plan = Plan(rules.wide, background)
         self.schema: Mapping[tuple[Term, Term | None], Sequence[Position]] = plan.sleeping
         self._general: dict[Position, Handler] = {}
+        self._transitive: dict[Term, Transitive] = {}
         self._written: dict[Work, Handler] = {}
         self._routes: dict[Term, Route] = {}
         unused: Handlers = (self._first_call,)
@@ -291,6 +294,12 @@ class Closer:
         position = work.position
         if position is None:
             return partial(self._wake, work.wakes)
+        predicate = transitive_predicate(position, work.key, self.background)
+        if predicate is not None:
+            if predicate not in self._transitive:
+                self._transitive[predicate] = Transitive(predicate, self.background, DERIVATIONS * self.limit)
+            rule = self._transitive[predicate]
+            return rule.first if is_first(position) else rule.second
         if work.key is not None:
             return keyed_handler(position, settle(position, work.key, self.background), self.background)
         return routed_handler(position, self.background)

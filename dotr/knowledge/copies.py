@@ -21,7 +21,7 @@ from dotr.model.terms import Term, Triple
 
 class Copies(AbstractSet[Triple]):
     """The triples of an index of copies, for membership: those said with standing names, and their copies, less the background's. Names
-    in `loops` are equal to themselves."""
+    in `loops` are said to be equal to themselves."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Copies(AbstractSet[Triple]):
         s, p, o = cast(Triple, triple)
         subject, object = self._name(s), self._name(o)
         if p == SAME:
-            return subject == object and (s != o or subject in self._loops) and triple not in self._background.triples
+            return subject == object and (s != o or s in self._loops) and triple not in self._background.triples
         if subject == s and object == o:
             return False
         return (subject, p, object) in self._said and triple not in self._background.triples
@@ -57,8 +57,8 @@ class Copies(AbstractSet[Triple]):
 
 
 def with_copies(said: AbstractSet[Triple], loops: AbstractSet[Term], classes: Classes, background: TripleIndex) -> TripleIndex:
-    """An index of the copies of triples that were said with standing names, none of `owl:sameAs`. All names that `loops` stand for are said
-    to be equal to themselves, too.
+    """An index of the copies of triples that were said with standing names, none of `owl:sameAs`. The names in `loops` are said to be equal
+    to themselves, too.
 
     >>> classes = Classes(TripleIndex(), {}, {})
     >>> _ = classes.join("<a>", "<b>")
@@ -115,10 +115,9 @@ def _equalities(index: TripleIndex, loops: AbstractSet[Term], classes: Classes, 
                 own = others if part.joined else others + [each for each in part.members if each != member]
                 if own:
                     ends[member] = own
-    for name in loops:
-        for member in classes.names(name):
-            if (member, SAME, member) not in background.triples:
-                ends[member] = [*ends.get(member, ()), member]
+    for name in sorted(loops):
+        if (name, SAME, name) not in background.triples:
+            ends[name] = [*ends.get(name, ()), name]
 
 
 class Grouped(Mapping[Term, Sequence[Triple]]):

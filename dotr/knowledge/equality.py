@@ -36,10 +36,12 @@ _BLIND: Final = frozenset(("<", ">", "<=", ">=", "+", "-", "*", "/", "!", "&&", 
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """A program's rules for closing with standing names, and the terms that must stay themselves."""
+    """A program's rules for closing with standing names, and the terms that must stay themselves. `loops`: rules of the program's own may
+    conclude that something is equal to itself, of all names of an individual; without them only what was given says so, of one name."""
 
     rules: tuple[DatalogRule, ...]
     constants: frozenset[Term]
+    loops: bool
 
     @staticmethod
     def of(rules: Sequence[DatalogRule]) -> Equality | None:
@@ -58,7 +60,8 @@ class Equality:
             return None
         kept = [_of_one_name(rule) if rule in tables else rule for rule in rules if rule not in tables or rule.name not in _REPLACED]
         constants = {slot.term for rule in rules for slot in _slots(rule) if isinstance(slot, Const)}
-        return Equality(tuple(kept), frozenset(constants))
+        loops = any(head.predicate == Const(SAME) or isinstance(head.predicate, Var) for rule in own for head in rule.head)
+        return Equality(tuple(kept), frozenset(constants), loops)
 
     def is_plain(self, names: Iterable[Term], index: TripleIndex) -> bool:
         """Whether names are those of individuals, and of nothing else, in all that an index holds."""
@@ -160,14 +163,15 @@ def close_by_names(equality: Equality, given: list[Triple], close: Callable[[lis
     """A background closed with standing names; None where the tables' own rules must do it."""
     empty = TripleIndex()
     classes = Classes(empty, {}, {})
-    rest = _join_given(given, classes)
-    if rest is None:
+    joined = _join_given(given, classes, equality)
+    if joined is None:
         return None
+    rest, themselves = joined
     functional, inverse = ({s for s, p, o in given if p == RDF_TYPE and o == kind} for kind in _SINGLE)
     for one, other in _single_valued(given, functional, inverse):
         classes.join(one, other)
     while True:
-        normal = list(dict.fromkeys(map(classes.triple, rest))) if classes.all_names() else rest
+        normal = list(dict.fromkeys(map(classes.triple, rest))) if classes.all_names() else given
         closed = close(normal)
         more = _join_derived(closed.of.get(SAME, ()), classes)
         if more is None:
@@ -179,7 +183,7 @@ def close_by_names(equality: Equality, given: list[Triple], close: Callable[[lis
         index = closed.index()
         if not equality.is_plain(names, index) or _speaks_of_equality(index):
             return None
-    loops = _loops(closed.of.get(SAME, ()), classes)
+    loops = _loops(closed.of.get(SAME, ()), classes) | set(map(classes.name, themselves))
     equal = {*loops, *classes.joined()}
     contradictions = set(closed.contradictions)
     differing = closed.of.get(_DIFFERENT, ())
@@ -192,7 +196,7 @@ def close_by_names(equality: Equality, given: list[Triple], close: Callable[[lis
     if not names:
         return Named(closed, contradictions, None)
     said = _said((triple for triples in closed.of.values() for triple in triples), classes)
-    return Named(closed, contradictions, with_copies(said.keys(), loops, classes, empty))
+    return Named(closed, contradictions, with_copies(said.keys(), _loopy(loops, themselves, equality, classes), classes, empty))
 
 
 class EqualCloser:
@@ -256,9 +260,10 @@ class EqualCloser:
 
     def _with_names(self, given: tuple[Triple, ...]) -> Closure:
         classes = Classes(self.background, self._parts.first, self._parts.members)
-        rest = _join_given(given, classes)
-        if rest is None:
+        joined = _join_given(given, classes, self._equality)
+        if joined is None:
             return self._by_tables(given)
+        rest, themselves = joined
         for one, other in _single_valued(given, self._functional, self._inverse):
             classes.join(one, other)
         while True:
@@ -279,23 +284,28 @@ class EqualCloser:
         loops = _loops(new.match(None, SAME, None), classes) | {
             name for name in classes.joined() if any((each, SAME, each) in known for each in classes.names(name))
         }
-        loops |= {s for s, p, _ in said if p == _DIFFERENT and (s, SAME, s) in known}
+        loops |= {s for s, p, _ in said if p == _DIFFERENT and (s, SAME, s) in known} | set(map(classes.name, themselves))
         found = {each for each in found if self._stands(each, {*loops, *classes.joined()})}
         found |= _differing([*new, *said], loops, classes)
-        return Closure(self.background, with_copies(said.keys(), loops, classes, self.background), tuple(sorted(found)))
+        copies = with_copies(said.keys(), _loopy(loops, themselves, self._equality, classes), classes, self.background)
+        return Closure(self.background, copies, tuple(sorted(found)))
 
 
-def _join_given(given: Iterable[Triple], classes: Classes) -> list[Triple] | None:
-    """Joins the names that triples say are equal; the other triples. None where one says it of what is no name, or of a name and itself."""
+def _join_given(given: Iterable[Triple], classes: Classes, equality: Equality) -> tuple[list[Triple], set[Term]] | None:
+    """Joins the names that triples say are equal; the other triples, and the names that are said to be equal to themselves. None where one
+    says it of what is no name, or of a name and itself where rules may say that of others."""
     rest = []
+    themselves = set()
     for triple in given:
         if triple[1] != SAME:
             rest.append(triple)
-        elif triple[0] == triple[2] or not can_be_subject(triple[2]):
+        elif not can_be_subject(triple[2]) or (triple[0] == triple[2] and equality.loops):
             return None
+        elif triple[0] == triple[2]:
+            themselves.add(triple[0])
         else:
             classes.join(triple[0], triple[2])
-    return rest
+    return rest, themselves
 
 
 def _single_valued(given: Iterable[Triple], functional: Container[Term], inverse: Container[Term]) -> list[tuple[Term, Term]]:
@@ -338,6 +348,11 @@ def _named(found: Contradiction, classes: Classes) -> Contradiction:
 def _loops(equalities: Iterable[Triple], classes: Classes) -> set[Term]:
     """The standing names of those that a program's own rules make equal to themselves; what holds of one of them holds of all."""
     return {classes.name(one) for one, _, other in equalities if one == other}
+
+
+def _loopy(loops: Iterable[Term], themselves: set[Term], equality: Equality, classes: Classes) -> set[Term]:
+    """All names that are to be said to be equal to themselves: of a class, where a rule concludes it, else those of which it was given."""
+    return {each for name in loops for each in classes.names(name)} if equality.loops else themselves
 
 
 def _differing(triples: Iterable[Triple], loops: set[Term], classes: Classes) -> set[Contradiction]:

@@ -21,18 +21,20 @@ from dotr.knowledge.closure import Closer, Closure, Contradiction, Plan, Rules, 
 from dotr.knowledge.copies import Grouped
 from dotr.knowledge.equality import EqualCloser, Equality, close_by_names
 from dotr.knowledge.joins import compile_join
+from dotr.knowledge.levels import Layered
 from dotr.knowledge.limits import LimitExceeded
 from dotr.knowledge.loops import Row
 from dotr.knowledge.ordering import variables
 from dotr.knowledge.safety import check_safety
+from dotr.knowledge.settling import Floors, Settled, settle, storeys_in_memory
 from dotr.knowledge.strata import negates, strata
-from dotr.knowledge.stratified import Stratified, build
+from dotr.knowledge.stratified import Storeys, Stratified
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_iri
 
-__all__ = ["Knowledge", "LimitExceeded", "check_safety", "is_stratified", "problems_of"]
+__all__ = ["Knowledge", "LimitExceeded", "check_safety", "problems_of"]
 
 MOST: Final = 2_000_000
 MANY_TIMES: Final = 100
@@ -72,12 +74,9 @@ class Knowledge:
     @classmethod
     def of(cls, closed: ClosedTriples, rules: Sequence[DatalogRule]) -> Knowledge:
         """Knowledge in memory."""
-        if closed.strata is None:
-            return cls.over(closed.index(), rules, closed.contradictions, closed.loaded, by_names=closed.by_names)
         background = closed.index()
-        return cls(
-            background, closed.contradictions, closed.loaded, len(background) - closed.loaded, any(map(computes, rules)), closed.strata
-        )
+        storeys = None if closed.floors is None else storeys_in_memory(background, closed.of, closed.floors, Layered(rules))
+        return cls.over(background, rules, closed.contradictions, closed.loaded, by_names=closed.by_names, storeys=storeys)
 
     @classmethod
     def over(
@@ -88,20 +87,19 @@ class Knowledge:
         loaded: int,
         *,
         by_names: bool = True,
+        storeys: Storeys | None = None,
     ) -> Knowledge:
-        """Knowledge of a background that is closed already under rules of one stratum; `by_names` as `close_background` found it."""
+        """Knowledge of a background that is closed already under rules; `by_names` as `close_background` found it. `storeys`: the same by
+        the strata of the rules, where they negate or aggregate."""
         equality = Equality.of(rules)
-        closer: Closer | EqualCloser
-        if equality is not None:
+        closer: Closer | EqualCloser | Stratified
+        if storeys is not None:
+            closer = Stratified(rules, storeys, contradictions)
+        elif equality is not None:
             closer = EqualCloser(equality, rules, background, by_names=by_names)
         else:
             closer = Closer(Rules(filter(_is_recurring, rules)), background)
         return cls(background, contradictions, loaded, len(background) - loaded, any(map(computes, rules)), closer)
-
-    @property
-    def is_stratified(self) -> bool:
-        """Whether rules negate or aggregate; what closes instants then stands in memory."""
-        return isinstance(self._closer, Stratified)
 
     def limit_to(self, most: int) -> None:
         """So many triples an instant may have beyond the background; to be said before the first."""
@@ -128,7 +126,7 @@ def uncollected() -> Iterator[None]:
 class ClosedTriples:
     """The background closed: its triples by predicate, and all of them. `by_rule` says how many each rule was the first to derive.
     `by_names`: equal names could be closed under one of them; the `copies` are an index in which those of others share lists.
-    `strata`: what closes instants, where there are several."""
+    `floors`: what of it stands in the models of the lower strata, where there are several."""
 
     of: Mapping[Term, Sequence[Triple]]
     triples: AbstractSet[Triple]
@@ -137,16 +135,11 @@ class ClosedTriples:
     by_rule: Mapping[str, int]
     by_names: bool = True
     copies: TripleIndex | None = None
-    strata: Stratified | None = None
+    floors: Floors | None = None
 
     def index(self) -> TripleIndex:
         """The index of the triples in memory."""
         return self.copies or TripleIndex.of_groups(self.of, cast("set[Triple]", self.triples))
-
-
-def is_stratified(rules: Iterable[DatalogRule]) -> bool:
-    """Whether there is more than one stratum."""
-    return any(map(negates, rules))
 
 
 def problems_of(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
@@ -167,7 +160,7 @@ def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule], li
     given = triples if isinstance(triples, list) else list(triples)
     most = MOST + MANY_TIMES * len(given) if limit is None else limit
     try:
-        return _close_by_strata(given, rules, most) if is_stratified(rules) else _close_equal(given, rules, most)
+        return _close_by_strata(given, rules, most) if any(map(negates, rules)) else _close_equal(given, rules, most)
     except LimitExceeded as error:
         hint = "A rule that computes new terms (BIND) from its own conclusions may never end: bound it by a FILTER."
         raise refuse("K308", f"the background: {error}", hint=hint) from None
@@ -175,13 +168,13 @@ def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule], li
 
 def _close_by_strata(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
     """Close under rules that negate or aggregate, the lowest stratum first."""
-    program = [rule for rule in rules if not rule.of_rule_set]
-    rule_set = [rule for rule in rules if rule.of_rule_set]
-    numbers = strata(program)
-    closed = _close(given, [*rule_set, *(rule for rule, number in zip(program, numbers, strict=True) if not number)], limit)
-    found = set(closed.contradictions)
-    whole, closer = build(closed.index(), rule_set, program, numbers, found, limit)
-    return ClosedTriples({}, whole.triples, tuple(sorted(found)), closed.loaded, closed.by_rule, copies=whole, strata=closer)
+    layered = Layered(rules)
+    lowest = _close(given, [rule for rule, _ in layered.up_to(0)], limit)
+    of, triples = cast("dict[Term, list[Triple]]", lowest.of), cast("set[Triple]", lowest.triples)  # as `_close` made them
+    settled = Settled(of, triples, set(lowest.contradictions), Counter(lowest.by_rule))
+    floors = settle(settled, layered, limit)
+    found = tuple(sorted(settled.found))
+    return ClosedTriples(settled.of, settled.triples, found, lowest.loaded, settled.by_rule, floors=floors)
 
 
 def _close_equal(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 Passed: TypeAlias = Callable[[int, Any], int]
@@ -31,6 +31,16 @@ class Limits:
     triples: int = 1_000_000
     rows: int = 1_000_000
     probes: int = 20_000_000
+
+    @property
+    def beforehand(self) -> Limits:
+        """What a query may keep and look at on the way to its answers over the background alone, once. As many answers as at an instant,
+        each of which has them too, is all that it may have.
+
+        >>> Limits().beforehand
+        Limits(triples=1000000, rows=10000000, probes=1000000000)
+        """
+        return replace(self, rows=10 * self.rows, probes=50 * self.probes)
 
     @property
     def least(self) -> int:

@@ -5,40 +5,34 @@ new triple touches what a rule of the stratum negates or aggregates (`dotr.knowl
 rise: what may have lost its reason is hidden, with all that was derived from it in the stratum; what follows from the rest all the same
 comes back (delete and rederive: Gupta, Mumick, Subrahmanian 1993). What stays hidden is `removed`, for this instant alone: the next one
 begins with the background as it was.
+Nearly every instant touches nothing of the kind. So an instant is first closed by the rules of all strata at once, where NOT and AGGREGATE
+ask the background alone; that is exact unless a watched triple comes.
 Without an entailment regime, a stratum's rules read nothing that a higher one derives, so that all strata share one index of the whole
 background. A regime is closed in every stratum, so that its rules must not see what belongs to a higher one: each stratum has an index of
-its own then; and an instant is first closed over the whole background at once, which is exact unless a watched triple comes.
+its own then.
 Invariant: after a stratum, the view and the new triples share none, and are its model over background and instant.
-Cost: of an instant whose predicates no higher stratum reads, that of its closure. Otherwise a look at its predicates a stratum, the cases
-touched, what hung on them, and, where something is hidden, handlers that know no fixed background. A group that changes is summed anew.
+Cost: of an instant that touches nothing, that of its closure and a look at its predicates. Otherwise that in vain, then a look at its
+predicates a stratum, the cases touched, what hung on them, and, where something is hidden, handlers that know no fixed background. A group
+that changes is summed anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from dotr.knowledge.below import Model
-from dotr.knowledge.closure import Closer, Closure, Contradiction, Rules, contradictions
-from dotr.knowledge.derivations import Alarm, Derivation, Layer, Push, derivation, matched, support
+from dotr.knowledge.closure import Closer, Closure, Contradiction, contradictions
+from dotr.knowledge.derivations import Alarm, Layer
+from dotr.knowledge.levels import NOTHING, Layered, Level, models, rules_of
 from dotr.knowledge.limits import LIMITS, LimitExceeded
 from dotr.knowledge.loops import Row
-from dotr.knowledge.ordering import variables
-from dotr.knowledge.positions import Position
-from dotr.knowledge.strata import Key, key_of
-from dotr.knowledge.triples import TripleIndex, is_hidden
+from dotr.knowledge.triples import TripleIndex
 from dotr.knowledge.views import View
-from dotr.knowledge.watching import Asking, Watches
-from dotr.model.algebra import Const, TriplePattern
+from dotr.knowledge.watching import Asking, reading
 from dotr.model.datalog import DatalogRule, Not
-from dotr.model.terms import Term, Triple
-
-Numbered: TypeAlias = tuple[DatalogRule, int]
-"""A rule and its stratum; one of a rule set belongs to the lowest."""
-
-NOTHING: Final = TripleIndex()
+from dotr.model.terms import Triple
 
 
 class State(NamedTuple):
@@ -61,141 +55,86 @@ class Changes:
     risen: list[tuple[Asking, Row]] = field(default_factory=list)
 
 
-@dataclass(eq=False)
-class Head:
-    """A head of a rule of some stratum."""
+class Storeys(NamedTuple):
+    """The background by strata: `indexes` are its models, the lowest first, the whole background last; `late` holds the static conclusions
+    of the strata above the lowest. `apart`: the rule set derives static triples, above the lowest stratum, that a rule of their own stratum
+    or a lower one negates or aggregates."""
 
-    rule: DatalogRule
-    stratum: int
-    head: TriplePattern
-
-    @cached_property
-    def support(self) -> Derivation:
-        return support(self.rule, self.stratum, variables(self.head))
-
-
-class Level:
-    """A stratum over its background. `active` are the rules that take part in its closure, `heads` those that can derive what it holds;
-    `watches` are the watched atoms, by the strata of their rules; `models` is what the rules ask of the background, by stratum."""
-
-    def __init__(
-        self,
-        index: TripleIndex,
-        active: Sequence[Numbered],
-        heads: Sequence[Numbered],
-        watches: Sequence[tuple[int, Watches]],
-        models: Sequence[Model],
-    ) -> None:
-        self.index = index
-        self.rules = Rules((rule for rule, _ in active), (stratum for _, stratum in active))
-        self.closer = Closer(self.rules, index)
-        self.watches = watches
-        self.models = models
-        self._derivations: dict[Position, Derivation] = {}
-        self._may_derive = heads
-        self._heads: dict[Key, list[Head]] | None = None
-
-    def may_use(self, new: TripleIndex) -> bool:
-        """Whether a rule reads a predicate of these triples."""
-        narrow = self.rules.narrow
-        return bool(self.rules.wide) or any(predicate in narrow for predicate in new.by_subject)
-
-    def follow(self, triple: Triple, background: TripleIndex, new: TripleIndex, push: Push, alarms: list[Alarm]) -> None:
-        """What follows from a triple by the rules of this level, over any background."""
-        for position in self._positions(triple):
-            terms = matched(position.pattern, triple)
-            if terms is not None:
-                derive = self._derivations.get(position)
-                if derive is None:
-                    names = variables(position.pattern)
-                    derive = self._derivations[position] = derivation(position.rule, position.stratum, names, position.number)
-                derive(background, new, push, alarms, *terms.values())
-
-    def _positions(self, triple: Triple) -> Iterator[Position]:
-        predicate = triple[1]
-        places = self.rules.narrow.get(predicate)
-        if places is not None:
-            for object in (None, triple[2]):
-                for work in places.get(object, ()):
-                    if work.position is not None:
-                        yield work.position
-        for position in self.rules.wide:
-            if position.rule.of_rule_set or isinstance(position.pattern.predicate, Const) or not is_hidden(predicate):
-                yield position
-
-    def is_supported(self, triple: Triple, background: TripleIndex, new: TripleIndex) -> bool:
-        """Whether a rule of this level or one below derives a triple."""
-        if self._heads is None:
-            self._heads = {}
-            for rule, stratum in self._may_derive:
-                for head in rule.head:
-                    self._heads.setdefault(key_of(head), []).append(Head(rule, stratum, head))
-        _, predicate, object = triple
-        found: list[bool] = []
-        for key in ((predicate, object), (predicate, None), (None, object), (None, None)):
-            for each in self._heads.get(key, ()):
-                terms = matched(each.head, triple)
-                if terms is not None:
-                    each.support(background, new, found.append, *terms.values())
-                    if found:
-                        return True
-        return False
+    indexes: Sequence[TripleIndex]
+    late: Container[Triple]
+    apart: bool
 
 
 class Stratified:
-    """Closes instants under a stratified program. `late` are the static conclusions of the strata above the lowest.
+    """Closes instants under a stratified program over a background that is closed under it; `static` are its contradictions."""
 
-    `everything` closes over the whole background at once, where levels have an index each; `apart` says that this is not exact even where
-    nothing is touched: the rule set derives static triples, above the lowest stratum, that a rule of their own stratum or a lower one
-    negates or aggregates.
-    """
-
-    def __init__(
-        self, levels: Sequence[Level], everything: Closer | None, late: frozenset[Triple], static: frozenset[Contradiction], *, apart: bool
-    ) -> None:
-        self._levels = levels
-        self._everything = everything
-        self._late = late
-        self._static = static
-        self._apart = apart
-        self._top = levels[-1]
+    def __init__(self, rules: Sequence[DatalogRule], storeys: Storeys, static: Iterable[Contradiction]) -> None:
+        layered = Layered(rules)
+        self._shared = layered.depth if layered.shared else 0
+        self._late = storeys.late
+        self._static = frozenset(static)
         self._limit = LIMITS.triples
-        self._matters = _read_above(levels)
+        whole = storeys.indexes[-1]
+        if layered.shared:
+            asked = models([whole] * layered.depth)
+            self._levels = [
+                Level(whole, layered.own(number), layered.up_to(number), [each for each in layered.watches if each[0] == number], asked)
+                for number in range(layered.depth)
+            ]
+        else:
+            self._levels = [
+                Level(index, rules, rules, layered.watches[:number], models(storeys.indexes[:number]))
+                for number, (index, rules) in enumerate(zip(storeys.indexes, map(layered.up_to, range(layered.depth)), strict=True))
+            ]
+        self._models = models(storeys.indexes[:-1])
+        self._matters = reading(each.places for _, each in layered.watches)
+        self._predicates = None if self._matters is None else frozenset(self._matters)
+        at_once = self._matters is not None and not storeys.apart
+        self._everything = Closer(rules_of(layered.up_to(layered.depth)), whole) if at_once else None
 
     def limit_to(self, most: int) -> None:
-        """So many triples an instant may have beyond the background."""
+        """So many triples an instant may have beyond the background; to be said before the first."""
         self._limit = most
-        for closer in [self._everything, *(level.closer for level in self._levels)]:
-            if closer is not None:
-                closer.limit = most
+        if self._everything is not None:
+            self._everything.limit_to(most)
+        for level in self._levels:
+            level.limit = most
 
     def close(self, triples: Iterable[Triple]) -> Closure:
         """K(t) for an instant that holds these triples. Raises `LimitExceeded`."""
-        given = list(triples)
-        if self._everything is not None and not self._apart:
-            new = Layer(self._top.models)
-            exceeded: LimitExceeded | None = None
-            closure = Closure(self._top.index, new, ())
+        given = triples if isinstance(triples, list | tuple) else tuple(triples)
+        if self._everything is not None:
+            new = Layer(self._models)
             try:
                 closure = self._everything.close(given, new)
-            except LimitExceeded as error:
-                exceeded = error
-            if not any(True for _, watches in self._top.watches for _ in watches.touched_by(new)):
-                if exceeded is not None:
-                    raise exceeded
-                return closure
-        return self._by_strata(given)
-
-    def _by_strata(self, given: list[Triple]) -> Closure:
+            except LimitExceeded:
+                if not self._touches(new):
+                    raise
+            else:
+                if not self._touches(new):
+                    return closure
         lowest = self._levels[0]
         new = Layer(lowest.models)
         closure = lowest.closer.close(given, new)
-        if self._everything is None and self._matters is not None and self._matters.isdisjoint(new.by_subject):
-            return Closure(lowest.index, new, closure.contradictions)
-        found = set(closure.contradictions)
-        states = [State(lowest.index, new, {})]
-        shared = self._everything is None
-        work = _Work(self._late, frozenset(given), len(self._levels) if shared else 0, states, found)
+        return self._by_strata(given, State(closure.background, new, {}), closure.contradictions)
+
+    def _touches(self, new: TripleIndex) -> bool:
+        """Whether a NOT or an AGGREGATE may be about some of these triples."""
+        predicates, matters, by_object = self._predicates, self._matters, new.by_object
+        if predicates is None or matters is None:
+            return bool(by_object)
+        if predicates.isdisjoint(by_object):
+            return False
+        for predicate in predicates.intersection(by_object):
+            objects = matters[predicate]
+            if objects is None or not objects.isdisjoint(by_object[predicate]):
+                return True
+        return False
+
+    def _by_strata(self, given: Sequence[Triple], lowest: State, contradictions: Sequence[Contradiction]) -> Closure:
+        found = set(contradictions)
+        states = [lowest]
+        work = _Work(self._late, frozenset(given), self._shared, states, found)
         for level in self._levels[1:]:
             states.append(work.settled(level))  # noqa: PERF401 (each looks at those before it)
         view, new, gone = states[-1]
@@ -204,23 +143,12 @@ class Stratified:
         return Closure(view, new, tuple(sorted(found - self._static)), TripleIndex(gone) if gone else None)
 
 
-def _read_above(levels: Sequence[Level]) -> frozenset[Term] | None:
-    """The predicates that the strata above the lowest read, negate or aggregate; None: any."""
-    found: set[Term] = set()
-    for level in levels[1:]:
-        watched = [watches.predicates for _, watches in level.watches]
-        if level.rules.wide or None in watched:
-            return None
-        found.update(level.rules.narrow, *(each for each in watched if each is not None))
-    return frozenset(found)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Work:
     """The closure of one instant, level by level. `shared` is the number of levels where they share one index, else 0; `states` are those
     settled so far, the lowest first."""
 
-    late: frozenset[Triple]
+    late: Container[Triple]
     given: frozenset[Triple]
     shared: int
     states: list[State]
@@ -244,7 +172,9 @@ class _Work:
         self._close(level, view, new, seeds, again, gone)
         raised = self._raised(level, view, new, changes, gone)
         if raised:
-            self._close(level, view, new, raised, (), gone)
+            schema = level.closer.schema  # what an instant brings of it has effect on what is raised, too
+            woken = [t for t in new if (t[1], None) in schema or (t[1], t[2]) in schema] if schema else ()
+            self._close(level, view, new, raised, woken, gone)
         back = [triple for triple in gone if triple in new.triples]
         if back:
             for triple in back:
@@ -330,67 +260,3 @@ class _Work:
                     raise LimitExceeded(level.closer.limit)
                 level.follow(triple, view, new, pending.append, alarms)
         self.found.update(contradictions(alarms))
-
-
-def build(
-    closed: TripleIndex,
-    rule_set: Sequence[DatalogRule],
-    program: Sequence[DatalogRule],
-    strata: Sequence[int],
-    found: set[Contradiction],
-    limit: int,
-) -> tuple[TripleIndex, Stratified]:
-    """The whole background, from that closed under the rule set and the rules of stratum 0; and what closes instants over it."""
-    numbered: list[tuple[DatalogRule, int]] = list(zip(program, strata, strict=True))
-    regime: list[Numbered] = [(rule, 0) for rule in rule_set]
-    depth = max(strata) + 1
-    shared = not rule_set
-    indexes = [closed]
-    late: dict[Triple, None] = {}
-    apart = False
-
-    def own(stratum: int) -> list[tuple[DatalogRule, int]]:
-        return [each for each in numbered if each[1] == stratum]
-
-    def up_to(stratum: int) -> list[Numbered]:
-        return [*regime, *(each for each in numbered if each[1] <= stratum)]
-
-    watches = [(stratum, Watches(own(stratum))) for stratum in range(1, depth)]
-
-    def models(stratum: int) -> list[Model]:
-        return [Model(NOTHING, NOTHING), *(Model(indexes[below], NOTHING) for below in range(stratum))]
-
-    for stratum in range(1, depth):
-        active: Sequence[Numbered] = own(stratum) if shared else up_to(stratum)
-        new = Layer(models(stratum))
-        heads: list[Triple] = []
-        alarms: list[Alarm] = []
-        for rule, _ in own(stratum):
-            derivation(rule, stratum, ())(closed, new, heads.append, alarms)
-        closer = Closer(Rules((rule for rule, _ in active), (number for _, number in active)), closed, limit)
-        closure = closer.close(heads, new)
-        found.update(contradictions(alarms), closure.contradictions)
-        late.update(dict.fromkeys(new))
-        apart = apart or (not shared and any(True for number, each in watches[:stratum] for _ in each.touched_by(new)))
-        if not shared and len(new):
-            closed = TripleIndex(closed)
-        for triple in new:
-            closed.add(triple)
-        indexes.append(closed)
-    if shared:
-        levels = [
-            Level(
-                closed,
-                own(number),
-                up_to(number),
-                [each for each in watches if each[0] == number],
-                [*models(depth - 1), Model(closed, NOTHING)],
-            )
-            for number in range(depth)
-        ]
-        everything = None
-    else:
-        levels = [Level(indexes[number], up_to(number), up_to(number), watches[:number], models(number)) for number in range(depth)]
-        every = up_to(depth)
-        everything = Closer(Rules((rule for rule, _ in every), (number for _, number in every)), closed)
-    return closed, Stratified(levels, everything, frozenset(late), frozenset(found), apart=apart)

@@ -2,17 +2,18 @@
 
 Idea: the background itself is not touched. Tables and lists that hold no hidden triple are handed on as they are; the others are
 dictionaries and lists of their own kind that look into the background's and leave out what is hidden. Such a list is filled when it is
-first read, so that hiding one member of a class of a million costs nothing unless the class is listed.
+first read, so that hiding one member of a class of a million costs nothing unless the class is listed; a mapped one is never filled.
 Invariant: to a reader a view is a `TripleIndex` of the background's triples without the hidden ones, in the same order.
 Cost: proportional to the hidden triples; a look-up in a touched table costs one more call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, KeysView
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, KeysView, Sequence
+from typing import Any, TypeVar, cast
 
 from dotr.knowledge.triples import NO_ENDS, Edges, Ends, TripleIndex, is_hidden
+from dotr.knowledge.unmade import Unmade, Without
 from dotr.model.terms import Term, Triple
 
 Key = TypeVar("Key")
@@ -50,6 +51,10 @@ class _Rest(list[Item]):
         return [*other, *self]
 
 
+def _rest(under: Sequence[Item], gone: Collection[Item]) -> list[Item]:
+    return cast("list[Item]", Without(under, gone)) if isinstance(under, Unmade) else _Rest(under, gone)
+
+
 class _Table(dict[Key, list[Item]]):
     """Lists by key, of which some hide items; it holds those itself (a plain list: nothing is left) and looks the others up beneath."""
 
@@ -61,7 +66,7 @@ class _Table(dict[Key, list[Item]]):
         for key, items in gone.items():
             under = beneath.get(key)
             if under is not None:
-                super().__setitem__(key, [] if whole(key, items) else _Rest(under, set(items)))
+                super().__setitem__(key, [] if whole(key, items) else _rest(under, set(items)))
 
     def get(self, key: Key, default: Any = None) -> Any:
         own = super().get(key)

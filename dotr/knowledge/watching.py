@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from dotr.knowledge.below import Lookup, Model, groups, matches
 from dotr.knowledge.derivations import Derivation, derivation, matched
@@ -20,6 +21,28 @@ from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.datalog import Aggregate, DatalogRule, Not
 from dotr.model.terms import Term, Triple, Variable
+
+Places: TypeAlias = Mapping[Term, Mapping[Term | None, object]]
+"""What is found by predicate and then by object (None: any)."""
+
+Reading: TypeAlias = Mapping[Term, frozenset[Term] | None]
+"""Kinds of triples: predicates, with these objects or (None) with any."""
+
+
+def reading(places: Iterable[Places | None]) -> Reading | None:
+    """The kinds of triples that something is found for; None: all.
+
+    >>> reading([{"<p>": {"<o>": 1}}, {"<p>": {"<u>": 2}, "<q>": {None: 3, "<o>": 4}}]) == {"<p>": {"<o>", "<u>"}, "<q>": None}
+    True
+    """
+    found: dict[Term, frozenset[Term] | None] = {}
+    for each in places:
+        if each is None:
+            return None
+        for predicate, by_object in each.items():
+            known = found.get(predicate, frozenset())
+            found[predicate] = None if known is None or None in by_object else known | {o for o in by_object if o is not None}
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +119,9 @@ class Watches:
                     self._wide.append(watch)
 
     @property
-    def predicates(self) -> frozenset[Term] | None:
-        """The predicates of the watched atoms; None: any."""
-        return None if self._wide else frozenset(self._narrow)
+    def places(self) -> Places | None:
+        """Where the watched atoms are found; None: anywhere."""
+        return None if self._wide else self._narrow
 
     def touched_by(self, triples: TripleIndex) -> Iterator[tuple[Watch, Triple]]:
         """The watched atoms that triples may match, with the triples."""

@@ -39,8 +39,8 @@ class Delta(NamedTuple):
 
 class Conjunction:
     """A branch of a query. `empty`: it has no answers over the background. `reads`: the kinds of new triples (None: any) of which it needs
-    one for an answer beyond those. Without limits nothing is counted at an instant; what is found beforehand never is. Raises
-    `Unplannable`."""
+    one for an answer beyond those. Without limits nothing is counted. Raises `Unplannable`, or `LimitExceeded` where the
+    background alone makes more of the branch than `Limits.beforehand` allows."""
 
     def __init__(self, branch: Branch, wanted: Sequence[Variable], background: TripleIndex, limits: Limits | None) -> None:
         self._branch = settled(branch)
@@ -73,7 +73,8 @@ class Conjunction:
 
     def _over_background(self, branch: Branch, wanted: Sequence[Variable]) -> list[Row]:
         sides = [Side.BACKGROUND] * len(branch.patterns)
-        return loops(branch, sides, wanted, self._background, None)(self._background, TripleIndex())
+        limits = None if self._limits is None else self._limits.beforehand
+        return loops(branch, sides, wanted, self._background, limits)(self._background, TripleIndex())
 
     @cached_property
     def anywhere(self) -> tuple[Loops, ...]:

@@ -70,7 +70,8 @@ def found_now(select: Select, find: Callable[[], Sequence[Row]]) -> Sequence[Row
 
 def plan(select: Select, background: TripleIndex, static: Static = found_now, limits: Limits | None = None) -> Plan:
     """The plan of a query over a closed background, which must not change while the plan is used. `static` gives the answers over the
-    background, which may be known already. What is answered at an instant keeps to the limits, or raises `LimitExceeded`.
+    background, which may be known already. What is answered at an instant keeps to the limits, or raises `LimitExceeded`; so does the
+    planning where the background alone makes too much of the query (`Limits.beforehand`).
 
     >>> from dotr.model.algebra import Bgp, Const, TriplePattern, Var
     >>> sensor = TriplePattern(Var("read"), Const("<from>"), Var("sensor"))
@@ -83,15 +84,17 @@ def plan(select: Select, background: TripleIndex, static: Static = found_now, li
         parts = conjunctions(select, background, limits)
     except Unplannable as stopped:
         return _by_operators(select, background, str(stopped), static, limits)
-    return _by_conjunctions(select, background, parts, static)
+    return _by_conjunctions(select, background, parts, static, limits)
 
 
-def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjunction], known: Static) -> Plan:
+def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjunction], known: Static, limits: Limits | None) -> Plan:
     static: list[Row] = []
     if not all(part.empty for part in parts):
         static += known(select, lambda: [row for part in parts for row in part.static()])
     if select.distinct:
         static = list(dict.fromkeys(static))
+    if limits is not None:
+        limits.check_rows(len(static))
     deltas = tuple(delta.join for part in parts for delta in part.deltas)
     kinds: Reads | None = frozenset()
     for part in parts:
@@ -112,7 +115,7 @@ def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjun
 
     @cache
     def bag() -> tuple[Row, ...]:
-        return tuple(row for part in parts for row in part.static())
+        return tuple(row for part in parts for row in part.static()) if select.distinct else tuple(static)
 
     def amended(view: TripleIndex, new: TripleIndex, removed: TripleIndex) -> list[Row]:
         rows = left_of(bag(), (row for part in parts for row in part.lost(view, removed)))
@@ -136,9 +139,12 @@ def _by_operators(select: Select, background: TripleIndex, part: str, known: Sta
         return asked(Graph(view, new, removed, limits or NO_LIMITS))
 
     why = operator.whole(NOTHING)
+    static = known(select, lambda: asked(Graph(background, TripleIndex(), None, limits.beforehand if limits else NO_LIMITS)))
+    if limits is not None:
+        limits.check_rows(len(static))
     return _made(
         select,
-        known(select, lambda: asked(Graph(background, TripleIndex()))),
+        static,
         answers,
         amended,
         operator.reads,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dotr.knowledge.limits import Limits
+from dotr.knowledge.limits import LimitExceeded, Limits
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Bgp, BgpItem, Join, Pattern, Select, TermPattern, TriplePattern, Values
 from dotr.model.terms import Variable
@@ -97,7 +97,7 @@ class Planner(Compiler):
         names = tuple(sorted(possible(pattern)))
         try:
             parts = [Conjunction(branch, names, self._background, self._limits) for branch in branches(pattern)]
-        except Unplannable:
+        except (Unplannable, LimitExceeded):  # what the whole query may look at is counted elsewhere
             return None
         general = Compiler().compiled(pattern)
         if all(part.empty for part in parts):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from dotr.diagnostics import Diagnostic, Severity, refuse
-from dotr.knowledge.knowledge import ClosedTriples, Knowledge, close_background, is_stratified, uncollected
+from dotr.knowledge.knowledge import ClosedTriples, Knowledge, close_background, uncollected
 from dotr.knowledge.loading import load_graphs
 from dotr.knowledge.sources import Sources
 from dotr.knowledge.store.compiled import CompiledStore, write_store
@@ -87,7 +87,7 @@ def background(sources: Sources, rules: Sequence[DatalogRule], keeping: Keeping 
 
 def _kept(sources: Sources, rules: Sequence[DatalogRule], keeping: Keeping) -> Background:
     size = sources.size()
-    if keeping.folder is None or size < keeping.least or is_stratified(rules):  # what closes strata stands in memory
+    if keeping.folder is None or size < keeping.least:
         return Background(_in_memory(_closed(sources, rules), rules))
     try:
         stamps = sources.stamps()

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 
 from dotr.knowledge.closure import Contradiction
 from dotr.knowledge.knowledge import ClosedTriples, Knowledge
+from dotr.knowledge.levels import Layered
+from dotr.knowledge.settling import Beyond
 from dotr.knowledge.store.columns import ColumnWriter
 from dotr.knowledge.store.dictionary import dictionary_sections
 from dotr.knowledge.store.file import Buffer, MappedFile, Unusable, write_file
-from dotr.knowledge.store.index import MappedIndex
+from dotr.knowledge.store.index import mapped_levels
+from dotr.knowledge.strata import negates
+from dotr.knowledge.stratified import Storeys
 from dotr.model.datalog import DatalogRule
-from dotr.model.terms import Term
+from dotr.model.terms import Term, Triple
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ class About:
     contradictions: tuple[Contradiction, ...]
     seconds: float
     by_names: bool
+    apart: bool
 
 
 def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -> None:
@@ -42,7 +47,7 @@ def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -
     numbers: defaultdict[Term, int] = defaultdict(count().__next__)
     every = chain.from_iterable(chain.from_iterable(closed.of.values()))
     deque(map(numbers.__getitem__, every), maxlen=0)
-    columns = ColumnWriter(numbers, closed.of.items())
+    columns = ColumnWriter(numbers, _levels(closed))
     about = {
         "loaded": closed.loaded,
         "derived": len(closed.triples) - closed.loaded,
@@ -51,6 +56,7 @@ def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -
         "contradictions": closed.contradictions,
         "seconds": seconds,
         "by_names": closed.by_names,
+        "apart": closed.floors is not None and closed.floors.apart,
     }
     sections: dict[str, Iterable[Buffer]] = {
         **dictionary_sections(list(numbers)),
@@ -61,25 +67,47 @@ def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -
     write_file(path, key, sections)
 
 
+def _levels(closed: ClosedTriples) -> Iterator[tuple[int, Term, Sequence[Triple]]]:
+    """The triples of each predicate, and those of the lower strata where they are others than one stratum higher."""
+    heights = () if closed.floors is None else closed.floors.heights
+    for predicate, triples in closed.of.items():
+        yield len(heights), predicate, triples
+    for level, counts in enumerate(heights):
+        above: Mapping[Term, int] = heights[level + 1] if level + 1 < len(heights) else {}
+        for predicate, height in counts.items():
+            if above.get(predicate) != height:
+                yield level, predicate, closed.of[predicate][:height]
+
+
 class CompiledStore:
     """A store that has been opened; raises `Unusable`, or OSError where there is none."""
 
     def __init__(self, path: Path, key: bytes | None = None) -> None:
         self.file = MappedFile(path, key)
-        self.index = MappedIndex(self.file)
+        self.levels = mapped_levels(self.file)
+        self.index = self.levels[-1]
         self.about = _about(bytes(self.file.view("about")))
         if len(self.index) != self.about.loaded + self.about.derived:
             raise Unusable("is damaged: it does not hold the triples that it says it does")
 
     def knowledge(self, rules: Sequence[DatalogRule]) -> Knowledge:
         """Knowledge under the rules that the store was closed under."""
-        return Knowledge.over(self.index, rules, self.about.contradictions, self.about.loaded, by_names=self.about.by_names)
+        about = self.about
+        storeys = None
+        if any(map(negates, rules)):
+            layered = Layered(rules)
+            late = Beyond(self.index.triples, self.levels[0].triples)
+            own = not layered.shared and len(self.levels) == layered.depth  # an empty background has one level
+            storeys = Storeys(self.levels if own else [self.index] * layered.depth, late, about.apart)
+        return Knowledge.over(self.index, rules, about.contradictions, about.loaded, by_names=about.by_names, storeys=storeys)
 
 
 def _about(text: bytes) -> About:
     try:
         data = json.loads(text.decode("utf-8", "surrogatepass"))
         found = tuple(Contradiction(rule, tuple((s, p, o) for s, p, o in triples)) for rule, triples in data["contradictions"])
-        return About(data["loaded"], data["derived"], data["terms"], data["by_rule"], found, data["seconds"], data["by_names"])
+        return About(
+            data["loaded"], data["derived"], data["terms"], data["by_rule"], found, data["seconds"], data["by_names"], data["apart"]
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise Unusable(f"is damaged: {error}") from None

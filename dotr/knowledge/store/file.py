@@ -29,7 +29,7 @@ from typing import BinaryIO, Final, Literal, TypeAlias
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview | array[int]"
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 _MAGIC: Final = b"\x89dotr\r\n\x1a"
 _PAGE: Final = 4096
 _START: Final = struct.Struct("=8sIIQI16s")

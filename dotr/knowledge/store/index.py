@@ -12,15 +12,15 @@ predicate costs one search for each predicate.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Final, TypeVar, cast, overload
 
 from dotr.knowledge.store.columns import Columns, Direction, Predicate, read_predicates
 from dotr.knowledge.store.dictionary import Dictionary
 from dotr.knowledge.store.file import MappedFile, Unusable
 from dotr.knowledge.triples import HIDDEN, NO_EDGES, NO_TERMS, Edges, Ends, TripleIndex
+from dotr.knowledge.unmade import Unmade
 from dotr.model.terms import Term, Triple
 
 _PROMOTED: Final = 30_000
@@ -33,6 +33,8 @@ _LONG: Final = 64
 """A longer list is not made."""
 _NEAR: Final = 2_000
 """Of how many terms all edges are remembered."""
+_MOST_LEVELS: Final = 1 << 16
+"""Strata that no program has."""
 
 Default = TypeVar("Default")
 
@@ -52,7 +54,7 @@ class Memory:
         self.remembered = 0
 
 
-class Stretch(Sequence[Term]):
+class Stretch(Unmade[Term]):
     """Terms whose numbers stand in a row of the columns, ascending; reads like a list, and makes none."""
 
     __slots__ = ("_dictionary", "_numbers")
@@ -82,35 +84,6 @@ class Stretch(Sequence[Term]):
             return False
         place = bisect_left(self._numbers, number)
         return place < len(self._numbers) and self._numbers[place] == number
-
-    def __add__(self, other: Sequence[Term]) -> Collection[Term]:
-        return _Both(self, other) if other else self
-
-    def __radd__(self, other: Sequence[Term]) -> Collection[Term]:
-        return _Both(other, self) if other else self
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and len(other) == len(self) and all(a == b for a, b in zip(self, other, strict=True))
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class _Both(Collection[Term]):
-    """One list behind the other, neither copied."""
-
-    __slots__ = ("_first", "_second")
-
-    def __init__(self, first: Sequence[Term], second: Sequence[Term]) -> None:
-        self._first, self._second = first, second
-
-    def __len__(self) -> int:
-        return len(self._first) + len(self._second)
-
-    def __iter__(self) -> Iterator[Term]:
-        return chain(self._first, self._second)
-
-    def __contains__(self, term: object) -> bool:
-        return term in self._first or term in self._second
 
 
 class MappedEnds(Mapping[Term, "list[Term]"]):
@@ -257,27 +230,19 @@ class MappedTriples(Set[Triple]):
 
 
 class MappedIndex(TripleIndex):
-    """The triples of a file."""
+    """The triples of a file, or those of one of its levels."""
 
-    __slots__ = ("_dictionary", "_memory", "_near", "file", "strangers")
+    __slots__ = ("_dictionary", "_near", "file", "strangers")
 
-    def __init__(self, file: MappedFile) -> None:
-        """Raises `Unusable` where the file does not fit together."""
+    def __init__(
+        self, file: MappedFile, dictionary: Dictionary, predicates: Mapping[Term, Predicate], ends: Callable[[Direction], Ends]
+    ) -> None:
         self.file = file
-        dictionary = self._dictionary = Dictionary(file)
-        memory = self._memory = Memory()
+        self._dictionary = dictionary
         words = file.view("triples", "I")
-        rows = read_predicates(file)
-        if any(row.term >= len(dictionary) for row in rows):
-            raise Unusable("is damaged: its predicates have no names")
-        predicates = {dictionary.term(row.term): row for row in rows}
-
-        def tables(direction: Callable[[Predicate], Direction]) -> MappedTables:
-            return MappedTables(predicates, lambda row: _ends(Columns(words, direction(row)), dictionary, memory))
-
         # Stand-ins: they read like what `TripleIndex` has there, and nobody may write to either.
-        self.by_subject = cast("dict[Term, Ends]", tables(lambda row: row.by_subject))
-        self.by_object = cast("dict[Term, Ends]", tables(lambda row: row.by_object))
+        self.by_subject = cast("dict[Term, Ends]", MappedTables(predicates, lambda row: ends(row.by_subject)))
+        self.by_object = cast("dict[Term, Ends]", MappedTables(predicates, lambda row: ends(row.by_object)))
         columns = {predicate: Columns(words, row.by_subject) for predicate, row in predicates.items()}
         self.triples = cast("set[Triple]", MappedTriples(self, dictionary, columns))
         self.strangers = dictionary.strangers
@@ -327,6 +292,35 @@ class MappedIndex(TripleIndex):
         return [predicate for predicate in self.all_links(subject, object) if not predicate.startswith(HIDDEN)]
 
 
+def mapped_levels(file: MappedFile) -> tuple[MappedIndex, ...]:
+    """The levels of a file, the lowest first, the whole last; raises `Unusable` where the file does not fit together. They share what they
+    copy and remember, and the tables of what they have in common."""
+    dictionary, memory = Dictionary(file), Memory()
+    words = file.view("triples", "I")
+    rows = read_predicates(file)
+    if any(row.term >= len(dictionary) or row.level >= _MOST_LEVELS for row in rows):
+        raise Unusable("is damaged: its predicates have no names")
+    by_level: dict[int, list[Predicate]] = {}
+    for row in rows:
+        by_level.setdefault(row.level, []).append(row)
+    made: dict[Direction, Ends] = {}
+
+    def ends(direction: Direction) -> Ends:
+        if direction not in made:
+            made[direction] = _ends(Columns(words, direction), dictionary, memory)
+        return made[direction]
+
+    found: list[MappedIndex] = []
+    predicates: dict[Term, Predicate] = {}
+    for level in range(max(by_level, default=0), -1, -1):
+        if found and level not in by_level:
+            found.append(found[-1])
+            continue
+        predicates.update({dictionary.term(row.term): row for row in by_level.get(level, ())})
+        found.append(MappedIndex(file, dictionary, {p: row for p, row in predicates.items() if row.by_subject.triples}, ends))
+    return tuple(reversed(found))
+
+
 def _ends(columns: Columns, dictionary: Dictionary, memory: Memory) -> Ends:
     mapped, triples = MappedEnds(columns, dictionary, memory), columns.direction.triples
     if triples > _ONE or memory.promoted + triples > _PROMOTED:
@@ -345,7 +339,7 @@ class _Visible:
         self._edges = edges
         self._place = place
 
-    def get(self, term: Term, default: list[tuple[Term, Term]]) -> list[tuple[Term, Term]]:
+    def get(self, term: Term, default: list[tuple[Term, Term]] = NO_EDGES) -> list[tuple[Term, Term]]:
         place = self._place
         return [edge for edge in self._edges(term) if not edge[place].startswith(HIDDEN)] or default
 

@@ -64,3 +64,4 @@ class Code(StrEnum):
     BACKGROUND_ALONE = "D501"  # warning
     ONE_PARTITION = "D502"  # warning
     NEVER_TICKS = "D503"  # warning
+    TOO_MUCH_OF_THE_BACKGROUND = "D504"

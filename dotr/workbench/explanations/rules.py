@@ -303,4 +303,20 @@ RULES: tuple[Explained, ...] = (
             )
         ),
     ),
+    Explained(
+        "D504",
+        "The query makes too much of the background",
+        "What a query has over the background alone is found before the stream begins, and each instant has it too: so it may have no more "
+        "answers there than `limits: rows` allows at an instant. On the way to them it may keep ten times as many solutions, and look "
+        "at fifty times as many triples and solutions as `probes`.",
+        "Add a pattern that only the stream can match, or join what is listed side by side. Raise `limits` where so much is meant.",
+        InFiles(
+            (
+                ("example.yaml", _CONFIG + "limits: { rows: 1 }\n"),
+                ("rules.dotr", _STATIC),
+                ("rooms.ttl", "".join(f"<http://example.org/r{n}> a <http://example.org/Room> .\n" for n in range(2))),
+                ("a.ndjson", ""),
+            )
+        ),
+    ),
 )

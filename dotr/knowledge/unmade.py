@@ -1,0 +1,75 @@
+"""Lists that are never made: they read like a list as they are gone through, however long they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
+from typing import TypeVar, overload
+
+Item = TypeVar("Item")
+
+
+class Unmade(Sequence[Item]):
+    """A sequence that another list can be put before or behind, without either being copied."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Sequence[Item]) -> Collection[Item]:
+        return _Both(self, other) if other else self
+
+    def __radd__(self, other: Sequence[Item]) -> Collection[Item]:
+        return _Both(other, self) if other else self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(other) == len(self) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class _Both(Collection[Item]):
+    """One list behind the other, neither copied."""
+
+    __slots__ = ("_first", "_second")
+
+    def __init__(self, first: Sequence[Item], second: Sequence[Item]) -> None:
+        self._first, self._second = first, second
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._second)
+
+    def __iter__(self) -> Iterator[Item]:
+        return chain(self._first, self._second)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._first or item in self._second
+
+
+class Without(Unmade[Item]):
+    """A sequence of different items but some of them, all of which it has.
+
+    >>> rest = Without(Without(range(5), {3}), {1})
+    >>> list(rest), len(rest), 3 in rest, 4 in rest, rest[-1], list([7] + rest)
+    ([0, 2, 4], 3, False, True, 4, [7, 0, 2, 4])
+    """
+
+    __slots__ = ("_gone", "_source")
+
+    def __init__(self, source: Sequence[Item], gone: Collection[Item]) -> None:
+        self._source, self._gone = source, gone
+
+    def __iter__(self) -> Iterator[Item]:
+        gone = self._gone
+        return (item for item in self._source if item not in gone)
+
+    def __len__(self) -> int:
+        return len(self._source) - len(self._gone)
+
+    def __contains__(self, item: object) -> bool:
+        return item not in self._gone and item in self._source
+
+    @overload
+    def __getitem__(self, place: int) -> Item: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Item]: ...
+    def __getitem__(self, place: int | slice) -> Item | list[Item]:
+        return list(self)[place]
