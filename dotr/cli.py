@@ -281,7 +281,7 @@ def _plan(options: argparse.Namespace) -> int:
     from dotr.runtimes.pipeline import build
     from dotr.workbench.plan import plan
 
-    _tell("\n".join(plan(build(read_config(options.config, options.options), fresh=False, on_spark=True))))
+    _tell("\n".join(plan(build(read_config(options.config, options.options), fresh=False, on_spark=True, waiting=False))))
     return 0
 
 

@@ -100,6 +100,7 @@ class SparkSection(Section):
     master: str | None = Field(default=None, description="local[*] where spark-submit names none")
     checkpoint: str | None = Field(default=None, description="a folder; beside the first output where none is named")
     batch: int = Field(default=200_000, gt=0, description="how many elements a batch holds, about")
+    restarts: int = Field(default=3, ge=0, description="how often a query that Spark gave up is started again without a batch in between")
     conf: dict[str, str | int | bool] = Field(default={}, description="Spark's own configuration")
 
 

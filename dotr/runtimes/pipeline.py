@@ -33,12 +33,14 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """`master` is None where neither the configuration nor anything else names one; `batch` is about how many elements a batch holds."""
+    """`master` is None where neither the configuration nor anything else names one; `batch` is about how many elements a batch holds, and
+    `restarts` how often a query that Spark gave up is started again without a batch in between."""
 
     master: str | None
     checkpoint: str
     batch: int
     conf: Mapping[str, str]
+    restarts: int = 3
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,12 @@ class Pipeline:
 DEAD_LETTERS: Final = "dead letters"
 
 
-def build(config: Config, *, fresh: bool, on_spark: bool) -> Pipeline:
+def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True) -> Pipeline:
     """Compile a configuration's program and find its files; raises `Refused` with every problem found.
 
     `fresh` removes what older runs left, once all else is well. In process an output that exists already is refused; on Spark the
-    checkpoint decides.
+    checkpoint decides. `waiting`: files that are being written are waited for, and, where nothing else says how times are written, the
+    first record.
     """
     settings = config.settings
     problems: list[Diagnostic] = []
@@ -89,16 +92,17 @@ def build(config: Config, *, fresh: bool, on_spark: bool) -> Pipeline:
         raise Refused(problems)
     if fresh:
         remove(targets)
-    if inputs.growing:
+    if inputs.growing and waiting:
         settle_all(inputs)
+    unit = UNITS[settings.time.unit]
     clock = kept_clock(targets[-1].path) if on_spark else None
-    clock = clock or clock_of_inputs(inputs, UNITS[settings.time.unit])
+    clock = clock or (clock_of_inputs(inputs, unit) if waiting else Clock(unit, dated=False))
     outputs = tuple(
         Output(StreamFormat(section.format), target.path, target.place) for section, target in zip(settings.output, targets, strict=False)
     )
     dead = next((target for target in targets if target.what == DEAD_LETTERS), Target(DEAD_LETTERS, ""))
     conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
-    spark = SparkSettings(settings.spark.master, targets[-1].path, settings.spark.batch, conf)
+    spark = SparkSettings(settings.spark.master, targets[-1].path, settings.spark.batch, conf, settings.spark.restarts)
     return Pipeline(
         settings.name, program, inputs.files, outputs, dead.path or None, clock, spark, dead.place, inputs.growing, inputs.rates
     )

@@ -22,7 +22,8 @@ from dotr.io.records import InputFile
 NAME: Final = "watched.ndjson"
 SPOOL: Final = "spool"
 SPOOL_END: Final = "end"
-SEGMENT: Final = re.compile(r"([0-9]{12})-([0-9]{12})(\..*)?")
+SEGMENT: Final = re.compile(r"([0-9]{12})-([0-9]{12})(?:-([0-9]{12}))?(\..*)?")
+"""Its number, the first of its lines, and the line that follows its last (which older releases do not say)."""
 
 
 class Journal:

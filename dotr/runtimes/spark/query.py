@@ -11,14 +11,16 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from dotr.diagnostics import Refused
 from dotr.runtimes.letters import LOG
 from dotr.runtimes.spark.checkpoint import last_number
 from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.lost import LOST, words
 from dotr.runtimes.spark.rows import SCHEMA
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.source import Instants
@@ -26,38 +28,65 @@ from dotr.runtimes.spark.stateful import LayerProcessor
 from dotr.runtimes.spark.trouble import explained
 
 _LOOK_SECONDS: Final = 1.0
+_REST_SECONDS: Final = 1.0
+"""What has killed a worker may still be there: it is waited for so long, and each time longer."""
 
 
-def run_query(session: SparkSession, job: Job, sink: Sink, checkpoint: str, log: Path, look: Callable[[], None] | None = None) -> None:
+def run_query(
+    session: SparkSession, job: Job, sink: Sink, checkpoint: str, log: Path, look: Callable[[], None] | None = None, restarts: int = 0
+) -> None:
     """Runs the query, looking around once a second; raises `Refused`, `RunFailed`, or KeyboardInterrupt once the query has stopped in good
-    order: after the batch under way, or at once where it was asked to a second time."""
+    order: after the batch under way, or at once where it was asked to a second time.
 
-    def failed(error: PySparkException | Py4JError) -> Exception:
-        if sink.failure is None or isinstance(sink.failure, PySparkException):
-            return explained(str(sink.failure or error), log)
-        return sink.failure
-
+    A query that Spark gives up, since a worker or the planner was killed, say, is started again from its checkpoint, up to `restarts` times
+    in a row without a further batch."""
     with _interrupts() as interrupted:
-        try:
-            query = _start(session, job, sink, checkpoint)
-            looked = time.monotonic()
-            while query.isActive and not interrupted.wanted(0.05):
-                if look is not None and time.monotonic() >= looked + _LOOK_SECONDS:
-                    looked = time.monotonic()
-                    look()
-                if job.live and sink.ended is not None and (Path(checkpoint) / "commits" / str(sink.ended)).exists():
-                    query.stop()
+        tries, before = 0, last_number(Path(checkpoint) / "commits")
+        while True:
+            try:
+                failure = _run(session, job, sink, checkpoint, interrupted, look)
+                if failure is None:
                     return
-            if interrupted.times:
-                _finish_batch(query, Path(checkpoint), interrupted)
-                with suppress(PySparkException):
-                    query.stop()
+                found = explained(words(failure), log)
+            except LOST as error:
+                raise explained(words(error), log) from None
+            written = last_number(Path(checkpoint) / "commits")
+            tries, before = (1 if written != before else tries + 1), written
+            if tries > restarts or isinstance(found, Refused):
+                raise found from None
+            LOG.warning("%s. It goes on from its checkpoint (try %d of %d).", found, tries, restarts)
+            sink.failure = None
+            if interrupted.waited(_REST_SECONDS * tries):
                 raise KeyboardInterrupt
-            failure = query.exception()
-        except (PySparkException, Py4JError) as error:
-            raise failed(error) from None
-        if failure is not None:
-            raise failed(failure) from None
+
+
+def _run(
+    session: SparkSession, job: Job, sink: Sink, checkpoint: str, interrupted: _Interrupts, look: Callable[[], None] | None
+) -> Exception | None:
+    """Runs the query once; what made Spark give it up, if it did. Raises what else stops it."""
+    try:
+        query = _start(session, job, sink, checkpoint)
+    except (PySparkException, Py4JJavaError) as error:
+        return error
+    looked = time.monotonic()
+    while query.isActive and not interrupted.wanted(0.05):
+        if look is not None and time.monotonic() >= looked + _LOOK_SECONDS:
+            looked = time.monotonic()
+            look()
+        if job.live and sink.ended is not None and (Path(checkpoint) / "commits" / str(sink.ended)).exists():
+            query.stop()
+            return None
+    if interrupted.times:
+        _finish_batch(query, Path(checkpoint), interrupted)
+        with suppress(PySparkException):
+            query.stop()
+        raise KeyboardInterrupt
+    failure = query.exception()
+    if failure is None or sink.failure is None:
+        return failure
+    if isinstance(sink.failure, (PySparkException, Py4JJavaError)):
+        return sink.failure
+    raise sink.failure
 
 
 def _start(session: SparkSession, job: Job, sink: Sink, checkpoint: str) -> StreamingQuery:
@@ -95,6 +124,13 @@ class _Interrupts:
         if self.times < times:
             time.sleep(seconds)
         return self.times >= times
+
+    def waited(self, seconds: float) -> bool:
+        """Waits so long, or until one comes; whether it did."""
+        deadline = time.monotonic() + seconds
+        while not self.times and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return self.times > 0
 
 
 @contextmanager

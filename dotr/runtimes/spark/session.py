@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 import dotr
 from dotr.diagnostics import refuse
+from dotr.runtimes.spark.lost import hush
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 
@@ -57,6 +58,7 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path)
         for key, value in {**settings, **REQUIRED}.items():
             conf.set(key, value)
         session = SparkSession.builder.config(conf=conf).getOrCreate()
+    hush(session.sparkContext)
     _find_package(session.sparkContext)
     if "spark.log.level" not in settings:
         session.sparkContext.setLogLevel("ERROR")

@@ -45,6 +45,7 @@ class Sink:
         self._clock = clock
         self._took = took
         self._complaints = Complaints()
+        self._last: tuple[int, Totals] | None = None
         self.totals = Totals()
         self.failure: Exception | None = None
         self.ended: int | None = None
@@ -83,6 +84,8 @@ class Sink:
             self._complaints.tell(letter)
         dropped = sum(firing.dropped for firing in firings)
         counted += Totals(events=len(firings), dropped=dropped)
-        self.totals += counted
+        if self._last is None or self._last[0] != number:
+            self._last = number, self.totals
+        self.totals = self._last[1] + counted
         self._took(number, counted, sizes)
         self._progress(self.totals)

@@ -1,8 +1,8 @@
 """Standard input on Spark: copied into the checkpoint before it is used, so that a batch can be read again.
 
 A thread reads records and writes them as numbered segments, each there whole or not at all; a file `end` says that nothing more comes. What
-was copied before a crash is part of the stream; what is sent to the next start goes on behind it. The copy waits while the query is far
-behind.
+was copied before a crash is part of the stream; what is sent to the next start goes on behind it. So the name of a segment says which lines
+of all that were sent it has, and `next` what follows the last one, for when that is removed. The copy waits while the query is far behind.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from dotr.runtimes.spark.journal import SEGMENT, SPOOL, SPOOL_END
 _SEGMENT_RECORDS: Final = 20_000
 _MOST_SEGMENTS: Final = 500
 _PAUSE_SECONDS: Final = 0.02
+_MAGIC: Final = b"\x1f\x8b"
 
 
 @contextmanager
@@ -57,14 +59,21 @@ def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
                 return
             time.sleep(_PAUSE_SECONDS)
             continue
-        records = taken.records
-        first = line + records[0].line - 1
-        _write(folder / f"{number:012d}-{first:012d}.{like.format.value}", header + b"".join(map(_whole, (r.raw for r in records))))
-        (folder / NEXT).write_text(f"{number + 1} {line + records[-1].line}")
+        records = [(record.line, _whole(record.raw)) for record in taken.records]
+        first, after = line + records[0][0] - 1, line + records[-1][0] - 1 + records[-1][1].count(b"\n")
+        name = f"{number:012d}-{first:012d}-{after:012d}.{like.format.value}"
+        _write(folder / name, header + b"".join(raw for _, raw in records))
         number += 1
+        _write(folder / NEXT, f"{number} {after}".encode())
 
 
 NEXT: Final = "next"
+
+
+def copied(checkpoint: Path) -> int | None:
+    """How many lines of standard input a checkpoint has, of all that were sent to its runs; None: it keeps none."""
+    folder = checkpoint / SPOOL
+    return _next(folder)[1] - 1 if folder.is_dir() else None
 
 
 def _next(folder: Path) -> tuple[int, int]:
@@ -72,16 +81,34 @@ def _next(folder: Path) -> tuple[int, int]:
     number, line = 0, 1
     if (folder / NEXT).exists():
         number, line = map(int, (folder / NEXT).read_text().split())
-    known = [int(found[1]) for name in os.listdir(folder) if (found := SEGMENT.fullmatch(name))]
-    return max([number, *(each + 1 for each in known)]), line
+    for found in filter(None, map(SEGMENT.fullmatch, sorted(os.listdir(folder)))):
+        if int(found[1]) >= number:
+            number, line = int(found[1]) + 1, int(found[3] or line)
+    return number, line
 
 
 def _header() -> bytes:
     """The first line of standard input, which is left there."""
     waiting = standard_bytes()
-    while b"\n" not in waiting.held and waiting.more():
+    while b"\n" not in (text := plain(waiting.held)) and waiting.more():
         pass
-    return _whole(waiting.held.partition(b"\n")[0])
+    return _whole(text.partition(b"\n")[0])
+
+
+def plain(begin: bytes) -> bytes:
+    """The text of what a stream begins with, as far as it can be told.
+
+    >>> import gzip
+    >>> packed = gzip.compress(b"time,room")
+    >>> plain(packed), plain(packed[:5]), plain(b"time"), plain(packed[:1])
+    (b'time,room', b'', b'time', b'')
+    """
+    if not _MAGIC.startswith(begin[:2]):
+        return begin
+    try:
+        return zlib.decompressobj(wbits=31).decompress(begin)
+    except zlib.error:  # reading it says so
+        return b""
 
 
 def _whole(raw: bytes) -> bytes:

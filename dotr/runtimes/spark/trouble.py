@@ -25,6 +25,12 @@ _PYTHON: Final = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Exit|Interrupt))
 _JVM: Final = re.compile(r"^(?:Caused by: )?(?:\w+\.)+(\w+(?:Error|Exception)): ?(.*)$", re.MULTILINE)
 
 
+_LOST: Final = re.compile(r"EOFException|[Cc]onnection reset|Broken pipe|Python worker (?:exited|failed)|Failed to (?:bind|connect)")
+
+NO_JVM: Final = "its JVM has gone: was it killed, or out of memory?"
+_NO_WORKER: Final = "a Python process that it had started has gone: was it killed, or out of memory?"
+
+
 class Carried(Exception):
     """Diagnostics on their way through Spark."""
 
@@ -86,6 +92,14 @@ def explained(text: str, log: Path) -> Refused | RunFailed:
 
 
 def _cause(text: str) -> str:
+    """
+    >>> _cause("Query terminated with exception:\\njava.io.EOFException\\n\\tat java.io.DataInputStream")
+    'a Python process that it had started has gone: was it killed, or out of memory?'
+    """
+    if text == NO_JVM:
+        return text
+    if _LOST.search(text) and not _PYTHON.search(text):
+        return _NO_WORKER
     causes = _PYTHON.findall(text) or _JVM.findall(text)
     name, message = next(((n, m) for n, m in reversed(causes) if m), ("", "")) if causes else ("", "")
     line = f"{name}: {message}" if name else next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")

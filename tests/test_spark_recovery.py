@@ -1,0 +1,184 @@
+"""What a run on Spark does when something of it is gone, without Spark: tries again, counts once, keeps standard input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from dotr.config import read_config
+from dotr.diagnostics import Diagnostic, Refused
+from dotr.io.lines import standard_bytes
+from dotr.io.records import CsvMap, Format, InputFile
+from dotr.model.places import Document
+from dotr.model.stream import DeadLetter, Reason
+from dotr.model.time import Clock
+from dotr.runtimes.pipeline import build
+from dotr.runtimes.spark import query
+from dotr.runtimes.spark.journal import SEGMENT, SPOOL, SPOOL_END
+from dotr.runtimes.spark.names import Names
+from dotr.runtimes.spark.rows import Kind, counts_payload
+from dotr.runtimes.spark.sink import Sink
+from dotr.runtimes.spark.spool import NEXT, copied, spooling
+from dotr.runtimes.spark.trouble import marked
+from dotr.runtimes.totals import RunFailed, Totals
+
+
+def sink() -> Sink:
+    return Sink(lambda number, firings, letters: None, lambda totals: None, lambda letter: letter, Clock())
+
+
+def test_a_batch_that_is_done_again_counts_once() -> None:
+    made = sink()
+    counts = [(int(Kind.COUNTS), counts_payload(Totals(elements=3, dead={Reason.LATE: 1})))]
+    for number in (0, 1, 1, 2):
+        made.take(number, counts)
+    assert made.totals == Totals(elements=9, dead={Reason.LATE: 3})
+
+
+class TestAQueryThatSparkGivesUp:
+    @pytest.fixture
+    def tries(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., list[int]]:
+        """Runs a query whose every try ends in this way; the number of batches that were written before each try."""
+
+        def run(*ends: Exception | int | None, restarts: int = 3) -> list[int]:
+            (tmp_path / "commits").mkdir()
+            waiting = list(ends)
+            found: list[int] = []
+
+            def once(*arguments: object) -> Exception | None:
+                found.append(len(list((tmp_path / "commits").iterdir())))
+                end = waiting.pop(0)
+                if isinstance(end, int):  # a batch is written, and then something goes
+                    (tmp_path / "commits" / str(end)).touch()
+                    return PySparkException("java.io.EOFException")
+                if isinstance(end, Py4JNetworkError):
+                    raise end
+                return end
+
+            monkeypatch.setattr(query, "_run", once)
+            monkeypatch.setattr(query, "_REST_SECONDS", 0.0)
+            query.run_query(None, None, sink(), str(tmp_path), Path("spark.log"), None, restarts)  # type: ignore[arg-type]
+            return found
+
+        return run
+
+    def test_is_started_again(self, tries: Callable[..., list[int]], caplog: pytest.LogCaptureFixture) -> None:
+        assert tries(PySparkException("java.io.EOFException"), None) == [0, 0]
+        assert caplog.messages == [
+            "Spark stopped: a Python process that it had started has gone: was it killed, or out of memory? (the log is spark.log). "
+            "It goes on from its checkpoint (try 1 of 3)."
+        ]
+
+    def test_is_not_started_for_ever(self, tries: Callable[..., list[int]]) -> None:
+        with pytest.raises(RunFailed, match="ValueError: no"):
+            tries(*[PySparkException("Traceback\nValueError: no")] * 3, restarts=2)
+
+    def test_is_started_for_ever_if_batches_are_written(self, tries: Callable[..., list[int]]) -> None:
+        assert tries(0, 1, 2, 3, None, restarts=1) == [0, 1, 2, 3, 4]
+
+    def test_is_not_started_where_restarts_are_none(self, tries: Callable[..., list[int]]) -> None:
+        with pytest.raises(RunFailed):
+            tries(0, restarts=0)
+
+    def test_is_not_started_again_for_what_the_user_must_mend(self, tries: Callable[..., list[int]]) -> None:
+        with pytest.raises(Refused, match="I101 cannot read"):
+            tries(PySparkException(marked(Refused([Diagnostic("I101", "cannot read a.ndjson")]))))
+
+    def test_that_cannot_be_started_is_started_again(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        errors = [PySparkException("SocketTimeoutException: Timed out while waiting for the Python worker")] * 2
+
+        def start(*arguments: object) -> None:
+            raise errors.pop()
+
+        monkeypatch.setattr(query, "_start", start)
+        monkeypatch.setattr(query, "_REST_SECONDS", 0.0)
+        with pytest.raises(RunFailed, match="Timed out"):
+            query.run_query(None, None, sink(), str(tmp_path), Path("spark.log"), None, 1)  # type: ignore[arg-type]
+        assert errors == []
+
+    def test_is_not_started_without_a_jvm(self, tries: Callable[..., list[int]]) -> None:
+        with pytest.raises(RunFailed, match="its JVM has gone"):
+            tries(Py4JNetworkError("Answer from Java side is empty"))
+
+
+@contextmanager
+def standard(data: bytes, folder: Path) -> Iterator[None]:
+    """While it holds, standard input is this."""
+    (folder / "sent").write_bytes(data)
+    kept, given = os.dup(0), os.open(folder / "sent", os.O_RDONLY)
+    os.dup2(given, 0)
+    standard_bytes.cache_clear()
+    try:
+        yield
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+        os.close(given)
+        standard_bytes.cache_clear()
+
+
+def spooled(data: bytes, folder: Path, like: InputFile, header: bytes = b"") -> tuple[int, int, bytes]:
+    """What of standard input comes to stand in the checkpoint: from which line on, up to which, and the text."""
+    known = set((folder / SPOOL).glob("0*"))
+    with standard(data, folder), spooling(like, folder):
+        while not (folder / SPOOL / SPOOL_END).exists():
+            time.sleep(0.01)
+    (folder / SPOOL / SPOOL_END).unlink()
+    found = [(SEGMENT.fullmatch(path.name), path.read_bytes()) for path in sorted({*(folder / SPOOL).glob("0*")} - known)]
+    lines = [(int(name[2]), int(name[3])) for name, _ in found if name]
+    assert [after for _, after in lines[:-1]] == [first for first, _ in lines[1:]]
+    assert all(text.startswith(header) for _, text in found)
+    return lines[0][0], lines[-1][1], b"".join(text.removeprefix(header) for _, text in found)
+
+
+ROWS = InputFile("rows", "-", Format.CSV, csv=CsvMap("t", Document("map", "[] <http://e/v> {v} ."), ","))
+
+
+HEADER = b"t,v\n"
+
+
+class TestStandardInput:
+    def test_that_is_compressed_keeps_its_header(self, tmp_path: Path) -> None:
+        text = b'1,1\n2,"a\nb"\n3,3'
+        assert spooled(gzip.compress(HEADER + text), tmp_path, ROWS, HEADER) == (2, 6, text + b"\n")
+        assert copied(tmp_path) == 5
+
+    def test_of_two_starts_is_one_stream_with_a_header_each(self, tmp_path: Path) -> None:
+        assert spooled(HEADER + b"1,1\n", tmp_path, ROWS, HEADER) == (2, 3, b"1,1\n")
+        assert spooled(HEADER + b"2,2\n3,3\n", tmp_path, ROWS, HEADER) == (4, 6, b"2,2\n3,3\n")
+        assert copied(tmp_path) == 5
+
+    def test_that_a_crash_left_half_written_down_is_counted_by_its_segments(self, tmp_path: Path) -> None:
+        like = InputFile("x", "-", Format.NDJSON)
+        line = json.dumps({"time": 1, "graph": ""}).encode() + b"\n"
+        assert copied(tmp_path) is None
+        assert spooled(line * 3, tmp_path, like) == (1, 4, line * 3)
+        (tmp_path / SPOOL / NEXT).unlink()  # the segment was there, and its number was not
+        assert copied(tmp_path) == 3
+        assert spooled(line * 2, tmp_path, like) == (4, 6, line * 2)
+
+
+def test_a_dead_letter_knows_its_line_in_either_kind_of_segment(tmp_path: Path) -> None:
+    (tmp_path / "r.dotr").write_text(
+        "PREFIX : <http://e/>\nrule R define Out = [ [] :x ?x ] from A = [ SELECT ?x WHERE { ?s :v ?x } ] with Out.?x = A.?x"
+    )
+    (tmp_path / "c.yaml").write_text(
+        "name: x\nrules: [r.dotr]\ninput: [{ name: rows, format: csv, path: '-', time: t, map: '[] <http://e/v> {v} .' }]\n"
+        "output: [{ path: out/o.ndjson }]\n"
+    )
+    names = Names(build(read_config(str(tmp_path / "c.yaml")), fresh=False, on_spark=True, waiting=False), tmp_path)
+    for segment in ("000000000001-000000000040.csv", "000000000001-000000000040-000000000050.csv"):
+        letter = names(DeadLetter(Reason.LATE, "rows", str(tmp_path / SPOOL / segment), 3, 1, "1,1", "why"))
+        assert (letter.file, letter.line) == ("-", 41)
