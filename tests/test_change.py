@@ -223,11 +223,49 @@ def test_a_formatting_change_moves_nothing() -> None:
     assert not change(holdings(first), second, 7).moves
 
 
-def test_other_knowledge_leaves_nothing() -> None:
-    found = change(holdings(program([jump(2, 9)])), program([jump(2, 9)], "<http://e/p>(?x, ?y) :- <http://e/q>(?x, ?y) ."), 7)
-    assert [(verdict.fate, verdict.why) for verdict in found.verdicts] == [
-        (Fate.EMPTY, "the background knowledge, or a setting that applies to all rules, has changed")
+ZONED = """PREFIX : <http://e/>
+rule Follow define Follow = [ [] :zone ?zone ; :before ?before ] from Now = [ SELECT ?zone WHERE { ?r :room ?room . ?room :zone ?zone } ]
+and each Old = [ SELECT ?before WHERE { ?r :room ?other . ?other :zone ?before } ] within 10 s from Now
+with Follow.?zone = Now.?zone, Follow.?before = Old.?before
+"""
+
+
+def zoned(zone: str, folder: Path) -> Program:
+    path = folder / f"{zone}.ttl"
+    path.write_text(f"<http://e/r1> <http://e/zone> <http://e/{zone}> .")
+    return compile_program(ProgramSpec((Document("zoned.dotr", ZONED),), graphs=(str(path),)))
+
+
+def test_other_knowledge_leaves_the_events_as_they_were(tmp_path: Path) -> None:
+    """Who corrects a triple loses no window: what was extracted before held at its instants, by what was known then."""
+    first, then = zoned("A", tmp_path), zoned("B", tmp_path)
+    run = Batched(first, Clock(), 2)
+    seen = [Element(time * S, (("_:r", "<http://e/room>", "<http://e/r1>"),)) for time in (1, 2, 5)]
+    before = run.batch(seen[:2], 4 * S)
+    found = change(holdings(first), then, 4 * S)
+    assert [verdict.fate for verdict in found.verdicts] == [Fate.KEPT]
+    assert not found.moves
+    why = "The background knowledge, or a setting of it, has changed"
+    assert found.learns == f"{why}: events that are kept were extracted with the old one, and stay as they are."
+    taken = Batched(then, Clock(), 2)
+    taken.states = run.states
+    after = taken.batch(seen[2:], LAST_MICRO)
+    said = [(firing.time // S, dict(firing.attributes)) for firing in (*before, *after)]
+    assert said == [
+        (2, {"zone": "<http://e/A>", "before": "<http://e/A>"}),
+        (5, {"zone": "<http://e/B>", "before": "<http://e/A>"}),
+        (5, {"zone": "<http://e/B>", "before": "<http://e/A>"}),
     ]
+    assert change(found.after, then, 5 * S).learns is None
+
+
+def test_a_changed_rule_starts_empty_whatever_is_known() -> None:
+    background = "<http://e/p>(?x, ?y) :- <http://e/q>(?x, ?y) ."
+    found = change(holdings(program([jump(2, 9), ticked(3)])), program([jump(2, 5), ticked(3)], background), 7)
+    assert [(verdict.rule, verdict.fate) for verdict in found.verdicts] == [("Jump", Fate.EMPTY), ("Ticked", Fate.KEPT)]
+    assert found.moves
+    none = change(holdings(program([jump(2, 9)])), program([jump(2, 5)], background), 7)
+    assert none.learns == "The background knowledge, or a setting of it, has changed."
 
 
 def test_stores_are_one_again_when_the_new_rules_windows_have_passed() -> None:

@@ -2,7 +2,8 @@
 
 Meaning: a rule that means what it meant keeps all; one that does not, or is new, starts empty, and sees nothing older than the change; what
 was there for a rule that is gone is dropped. So the output of what is unchanged is that of the old program, uninterrupted; that of the
-rest is the new program's, started then.
+rest is the new program's, started then. Other background knowledge changes no rule: the events that were extracted with the old one are
+kept, as what held at their instants.
 
 Invariant: a store that unchanged rules and others would share is made two (`Port.since`), so that nothing old is ever seen by a new
 rule; they are one again at the first change after the new rules' windows have passed. Cost: once, at the change, what the state holds.
@@ -70,17 +71,29 @@ class Change:
 
     @property
     def moves(self) -> bool:
-        return self.before != self.after
+        before, after = self.before, self.after
+        return (before.rules, before.keys) != (after.rules, after.keys)
+
+    @property
+    def learns(self) -> str | None:
+        """What is to be said where the background is another one; None: it is not."""
+        if self.before.knowledge == self.after.knowledge:
+            return None
+        kept = any(verdict.fate is Fate.KEPT for verdict in self.verdicts)
+        return "The background knowledge, or a setting of it, has changed" + (
+            ": events that are kept were extracted with the old one, and stay as they are." if kept else "."
+        )
 
 
 def change(before: Holdings, program: Program, now: Micros) -> Change:
     """What a program makes of the state that another has left when time had come to `now`."""
-    was = {held.name: held for held in before.rules}
     plain = lay_out(share(program.rules.rules))
     wanted = holdings(program, plain)
-    kept = {held.name for held in wanted.rules if held.name in was and was[held.name].meaning == held.meaning}
+    meant = before.meanings
+    kept = {name for name, meaning in wanted.meanings.items() if meant.get(name) == meaning}
     since = _since(plain, kept, before.since, now)
     after = holdings(program, lay_out(share(program.rules.rules), since), wanted.knowledge)
+    was = {held.name: held for held in before.rules}
     verdicts = [_verdict(held, was, before, after, kept) for held in after.rules]
     gone = [
         Verdict(name, Fate.DROPPED, "the program has no such rule any more") for name in was.keys() - {held.name for held in after.rules}
@@ -127,8 +140,6 @@ def _verdict(held: Held, was: Mapping[str, Held], before: Holdings, after: Holdi
         return Verdict(held.name, Fate.KEPT, moved=old.layer != held.layer or keys[0] != keys[1])
     if old.text != held.text:
         return Verdict(held.name, Fate.EMPTY, "it has changed")
-    if before.knowledge != after.knowledge:
-        return Verdict(held.name, Fate.EMPTY, "the background knowledge, or a setting that applies to all rules, has changed")
     now = {rule.name: rule for rule in after.rules}
     for name in sorted({*old.reads, *held.reads}):
         if name not in now:
@@ -159,6 +170,7 @@ class Mover:
         )
         self._buckets = buckets
         was = {held.name: held for held in before.rules}
+        meant, means = before.meanings, after.meanings
         written = {rule.name: rule for rule in program.rules.rules}
         places = {placed.rule.name: placed for layer in self._layers for placed in layer.rules}
         self._consuming: dict[int, list[tuple[Held, Placed, Layer, int]]] = defaultdict(list)
@@ -166,7 +178,7 @@ class Mover:
         self._queues: dict[int, dict[tuple[int, int, int, int], Test | None]] = defaultdict(dict)
         for held in after.rules:
             old = was.get(held.name)
-            if old is None or old.meaning != held.meaning:
+            if old is None or meant[held.name] != means[held.name]:
                 continue
             layer = self._layers[held.layer]
             placed = places[held.name]

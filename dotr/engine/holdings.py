@@ -3,8 +3,9 @@
 State itself is positional: so many stores, sets and queues a layer. Holdings say which of them a rule's roles stand in, so that another
 program's layout can be filled from it (`change`). They are data, and stand beside the state.
 
-A rule is known by its name, and told from a changed one by a digest of its meaning: of what it says, not of how that is written. What it
-says is in part said elsewhere: its digest takes in every rule whose events it reads, directly or not, and the background knowledge.
+A rule is known by its name, and told from a changed one by digests of its meaning: of what it says, not of how that is written. What it
+says is in part said elsewhere, by every rule whose events it reads, directly or not. The background knowledge is no part of it: state
+holds events, which were extracted at their instants by what was known then.
 """
 
 from __future__ import annotations
@@ -28,11 +29,10 @@ from dotr.queries.question import question
 @dataclass(frozen=True, slots=True)
 class Held:
     """What a rule has: its layer, the port of each role (the anchor's first), the number of its first set of consumed events, and of the
-    queue that its anchors wait in. `text` is the digest of the rule alone, `meaning` that of all it means; it reads what `reads` make."""
+    queue that its anchors wait in. `text` is the digest of the rule; it reads what `reads` make."""
 
     name: str
     text: str
-    meaning: str
     reads: tuple[str, ...]
     layer: int
     ports: tuple[int, ...]
@@ -51,6 +51,12 @@ class Holdings:
     keys: tuple[tuple[int | None, ...], ...]
 
     @property
+    def meanings(self) -> dict[str, tuple[str, ...]]:
+        """What each rule means: the digests of it and of all that it reads from."""
+        texts = {rule.name: rule.text for rule in self.rules}
+        return {rule.name: (rule.text, *sorted(texts[other] for other in rule.reads)) for rule in self.rules}
+
+    @property
     def since(self) -> dict[str, Micros]:
         """The rules that came to be amid the stream, and when."""
         return {rule.name: rule.since for rule in self.rules if rule.since is not None}
@@ -60,9 +66,12 @@ class Holdings:
 
     @staticmethod
     def of_json(data: Mapping[str, object]) -> Holdings:
-        """The inverse of `to_json`, also of what another process has written; raises TypeError, KeyError or ValueError."""
+        """The inverse of `to_json`, also of what another process has written, or a release that had further digests; raises TypeError,
+        KeyError or ValueError."""
         found = json.loads(json.dumps(data))
-        rules = [Held(**{**each, "reads": tuple(each["reads"]), "ports": tuple(each["ports"])}) for each in found["rules"]]
+        names = [each.name for each in fields(Held)]
+        known = [{name: each[name] for name in names} for each in found["rules"]]
+        rules = [Held(**{**each, "reads": tuple(each["reads"]), "ports": tuple(each["ports"])}) for each in known]
         return Holdings(str(found["knowledge"]), tuple(rules), tuple(tuple(keys) for keys in found["keys"]))
 
 
@@ -83,10 +92,9 @@ def holdings(program: Program, layout: Layout | None = None, knowledge: str | No
         for placed, first in zip(layer.rules, firsts, strict=False):
             name = placed.rule.name
             behind = _behind(name, needs)
-            meaning = _digest([knowledge, texts[name], *sorted(texts[other] for other in behind)])
             queue = queues[placed.ports[0], placed.rule.anchor.delay] if placed.rule.anchor.delay else None
             since = layer.ports[placed.ports[0]].since
-            held.append(Held(name, texts[name], meaning, tuple(sorted(behind)), layer.number, placed.ports, first, queue, since))
+            held.append(Held(name, texts[name], tuple(sorted(behind)), layer.number, placed.ports, first, queue, since))
     keys = tuple(tuple(-1 if port.spread else port.key_position for port in layer.ports) for layer in layout.layers)
     return Holdings(knowledge, tuple(held), keys)
 

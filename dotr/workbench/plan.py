@@ -19,7 +19,8 @@ def plan(pipeline: Pipeline) -> list[str]:
     if position is None:
         return [f"Nothing has been processed yet in the checkpoint {checkpoint.folder}: all rules start empty."]
     where = "the end of the stream" if position.time == LAST_MICRO else written(position.time, pipeline.clock)
-    lines = [f"The checkpoint {checkpoint.folder} has come to {where}.", *map(str, found.verdicts)]
+    learns = [] if found.learns is None else [found.learns]
+    lines = [f"The checkpoint {checkpoint.folder} has come to {where}.", *learns, *map(str, found.verdicts)]
     kept = sum(verdict.fate is Fate.KEPT for verdict in found.verdicts)
     if not found.moves:
         return [*lines, "The run goes on as it is."]

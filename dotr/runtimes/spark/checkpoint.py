@@ -193,6 +193,8 @@ class Checkpoint:
         """What the folder holds, where it is this pipeline's and has its inputs, with what may be new."""
         if kept.pipeline != wanted.pipeline:
             raise self._refused(f"it belongs to the pipeline {kept.pipeline}, this one is {wanted.pipeline}")
+        if kept.clock is not None and wanted.clock is not None and kept.clock[0] != wanted.clock[0]:
+            raise self._refused("the time unit (time.unit) is another one than when it was made, and all its times are in that")
         names = {name for name, _, _ in (*kept.growing, *wanted.growing)}
         fixed = tuple(entry for entry in kept.inputs if entry[0] not in names)
         _same_inputs(self, fixed, [entry for entry in wanted.inputs if entry[0] not in names])
@@ -253,6 +255,6 @@ def wanted_layout(pipeline: Pipeline) -> Layout:
     """What the checkpoint has to hold; buckets and partitions are known once there is a session."""
     inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
     growing = tuple((each.like.input, each.like.delay, each.pattern and os.path.abspath(each.pattern)) for each in pipeline.growing)
-    clock = pipeline.clock.unit.name, pipeline.clock.dated
+    clock = pipeline.program.spec.unit.name, pipeline.clock.dated
     layers = max(1, len(pipeline.program.layout.layers))
     return Layout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layers, 0, 0, growing, clock)

@@ -72,7 +72,8 @@ SPARK: tuple[Explained, ...] = (
         "The checkpoint cannot be used",
         "It belongs to another pipeline, other inputs or a later release. A checkpoint goes on with the inputs it was made for; files may "
         "be added where an input has `watch: true`. Rules may change: `dotr plan` shows what each of them keeps. Only where a release "
-        "before that made the checkpoint must the program be the same, once, so that it can be written down which state is whose.",
+        "before that made the checkpoint must the program be the same, once, so that it can be written down which state is whose. The "
+        "time unit stays what it was, since all times in the checkpoint are in it.",
         "Start over with `--fresh`, or name another `spark.checkpoint`; or go back to the inputs and rules it was made for.",
         Told(
             "S102 the checkpoint out/fire/checkpoint cannot be used: it belongs to the pipeline fire, this one is smoke\n"
