@@ -6,15 +6,20 @@ import json
 import logging
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dotr.cli import main
+from dotr.config import read_config
 from dotr.diagnostics import Refused
+from dotr.engine.holdings import holdings
 from dotr.runtimes.local import run_local
-from dotr.runtimes.spark.checkpoint import Checkpoint
+from dotr.runtimes.pipeline import build
+from dotr.runtimes.spark.checkpoint import Checkpoint, wanted_layout
 from dotr.runtimes.spark.java import java_problem
+from dotr.runtimes.standing import Standing
 from dotr.runtimes.totals import Totals
 from tests.test_spark_run import WHOLE, pipeline, results, write_inputs
 
@@ -96,10 +101,22 @@ def test_a_restart_with_changed_rules_keeps_what_is_unchanged(
     with pytest.raises(Exception, match="enough"):  # what has moved moves on, before a batch has been processed with it
         run_spark(pipeline(tmp_path, "spark", 120, rules="meanwhile.dotr"), crash)
     assert Checkpoint(folder).position() == position
+    capsys.readouterr()
+    assert main(["status", folder, "--format", "json"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert (status["batch"], status["under_way"], status["closed"]) == (2, 3, now)
+    assert status["state"]["source"] == "moved"
+    assert {"Reading", "Run"} <= {each["label"] for each in status["state"]["held"] if each["events"]}
+    assert status["totals"]["elements"] == seen[-1].elements  # the batch that was cut off counts once
+    assert main(["status", folder]) == 0
+    assert "Last batch: 2, and the state moved " in capsys.readouterr().out
 
+    told: list[Standing] = []
     with caplog.at_level(logging.WARNING, "dotr"):
         caplog.clear()
-        run_spark(pipeline(tmp_path, "spark", 120, rules="then.dotr, jumps.dotr"), lambda totals: None)
+        run_spark(pipeline(tmp_path, "spark", 120, rules="then.dotr, jumps.dotr"), lambda totals: None, told.append)
+    assert sum(each.events for each in told[0].held) > 0
+    assert {standing.batch.number for standing in told if standing.batch} <= set(range(3, 20))
     assert "rule Flow starts empty: it is new" in caplog.text
     assert "rule Further" not in caplog.text
     layout = Checkpoint(folder).layout
@@ -121,6 +138,12 @@ def test_a_restart_with_changed_rules_keeps_what_is_unchanged(
     assert len(of(anew, changed, now + 60)) > 10
     dead = results(tmp_path, "spark")[2]
     assert dead == results(tmp_path, "new")[2]
+    assert main(["status", folder, "--quick", "--format", "json"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert status["batch"] == max(int(path.stem) for path in (tmp_path / "spark" / "jumps.ndjson").iterdir())
+    in_process = run_local(pipeline(tmp_path, "again", on_spark=False, rules="then.dotr, jumps.dotr"), lambda totals: None)
+    assert status["totals"]["elements"] == in_process.elements
+    assert sum(status["totals"]["dead"].values()) == len(dead)
 
 
 def test_a_checkpoint_that_does_not_say_whose_its_state_is_goes_on_with_the_same_program(tmp_path: Path) -> None:
@@ -150,3 +173,44 @@ def test_a_plan_of_what_is_impossible_ends_with_2(tmp_path: Path, capsys: pytest
     (folder / "dotr.json").write_text(json.dumps(layout))
     assert main(["plan", os.path.relpath(tmp_path / "other.yaml")]) == 2
     assert "it belongs to the pipeline leaps, this one is jumps" in capsys.readouterr().err
+
+
+def test_the_time_unit_is_held_fast(tmp_path: Path) -> None:
+    write_inputs(tmp_path, 3)
+    made = pipeline(tmp_path, "unit")
+    layout = wanted_layout(made)
+    checkpoint = Checkpoint(str(tmp_path / "kept"))
+    checkpoint.make()
+    checkpoint.claim(replace(layout, holdings=holdings(made.program)))
+    checkpoint.examine(layout, made.program)
+    other = build(read_config(str(tmp_path / "unit.yaml"), ["time.unit=ms"]), fresh=False, on_spark=True)
+    with pytest.raises(Refused, match=r"S102 .* the time unit .* is another one than when it was made"):
+        checkpoint.examine(wanted_layout(other), other.program)
+    knowing = tmp_path / "rooms.ttl"
+    knowing.write_text(knowing.read_text() + " :r99 a :Room .")
+    found = checkpoint.examine(layout, pipeline(tmp_path, "unit").program)
+    assert not found.moves
+    assert found.learns is not None
+    checkpoint.claim(layout, found)
+    assert Checkpoint(str(tmp_path / "kept")).examine(layout, made.program).learns is None
+
+
+def test_a_plan_waits_for_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody writes to standard input, nothing is in the folder, and a checkpoint says nothing of how times are written."""
+    monkeypatch.chdir(tmp_path)
+    write_inputs(tmp_path, 3)
+    (tmp_path / "d").mkdir()
+    pipeline(tmp_path, "waits")
+    text = (tmp_path / "waits.yaml").read_text()
+    text = text.replace("path: a*.ndjson", 'path: "d/*.ndjson", watch: true, settle: 1 h').replace("path: c.csv.gz", 'path: "-"')
+    (tmp_path / "waits.yaml").write_text(text.replace("path: b.ndjson", 'path: "b*.ndjson", watch: true, settle: 1 h'))
+    reader, writer = os.pipe()
+    kept = os.dup(0)
+    os.dup2(reader, 0)
+    try:
+        assert main(["plan", "waits.yaml"]) == 0
+    finally:
+        os.dup2(kept, 0)
+        for number in (reader, writer, kept):
+            os.close(number)
+    assert "yet: all rules start empty." in capsys.readouterr().out

@@ -93,7 +93,7 @@ class _Run:
         self._pipeline = pipeline
         self._unflushed = False
         self._stand = stand
-        self._labels = port_labels(pipeline.program)
+        self._labels = port_labels(pipeline.program.layout.layers)
         self._channels: list[tuple[str, Channel]] = []
         self._closed: Micros | None = None
         self._ended = False

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dotr.engine.program import Program
 from dotr.model.terms import Label
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.layout import Layer
@@ -97,9 +96,9 @@ def by_name(files: Iterable[tuple[str, Micros, bool]], closed: Micros | None) ->
     return tuple(standing)
 
 
-def port_labels(program: Program) -> tuple[tuple[str, ...], ...]:
+def port_labels(layers: Sequence[Layer]) -> tuple[tuple[str, ...], ...]:
     """For each layer, what its ports are called: by the queries or events that its rules read there."""
-    return tuple(map(_labels, program.layout.layers))
+    return tuple(map(_labels, layers))
 
 
 def _labels(layer: Layer) -> tuple[str, ...]:

@@ -51,7 +51,8 @@ def _lines(found: Status, state: Found) -> Iterator[str]:
     if found.batch is None or found.at is None:
         yield "No batch is written yet."
     else:
-        yield f"Last batch: {found.batch}, written {_ago(time.time() - found.at)} ago"
+        ago = _ago(time.time() - found.at)
+        yield f"Last batch: {found.batch}, " + (f"and the state moved {ago} ago, for other rules" if found.begun else f"written {ago} ago")
     if found.under_way is not None:
         yield f"Batch {found.under_way} is planned and not written: it is under way, or was cut off and is done again at the next start."
     if found.ended:
@@ -73,7 +74,7 @@ def _lines(found: Status, state: Found) -> Iterator[str]:
         yield f"  {each.name}: {'all read' if each.ended else 'nothing passed yet' if passed is None else f'passed {passed}'}"
         files = [reached for reached in found.reached if reached.input == each.name]
         going = [reached for reached in files if reached.place is not None]
-        yield from (f"    {_place(reached)}" for reached in going[:5])
+        yield from (f"    {_place(reached, found.copied)}" for reached in going[:5])
         if len(going) > 5:
             yield f"    and {len(going) - 5} more files"
         if len(files) > len(going):
@@ -81,11 +82,13 @@ def _lines(found: Status, state: Found) -> Iterator[str]:
     yield from _state(found, state)
 
 
-def _place(reached: Reached) -> str:
+def _place(reached: Reached, copied: int | None) -> str:
     place = reached.place
     assert place is not None
     where = f"file {place.file}, " if place.file else ""
-    return f"{reached.path or 'standard input'}: {where}line {place.line}, byte {place.offset}"
+    if not reached.path:
+        return f"standard input: {counted(copied or 0, 'line')} copied; {where}line {place.line}, byte {place.offset}"
+    return f"{reached.path}: {where}line {place.line}, byte {place.offset}"
 
 
 def _state(found: Status, state: Found) -> Iterator[str]:
@@ -102,7 +105,8 @@ def _state(found: Status, state: Found) -> Iterator[str]:
                 f"  layer {layer}, {port.label}: {counted(number, 'event')}" for port, number in zip(ports, numbers, strict=True) if number
             )
         return
-    yield f"State in the store ({partitions}): {counted(state.values, 'value')}, {state.written:,} bytes"
+    where = "that was moved" if found.begun else "in the store"
+    yield f"State {where} ({partitions}): {counted(state.values, 'value')}, {state.written:,} bytes"
     for kept in state.kept:
         keys = "" if kept.keys is None else f", {counted(kept.keys, 'key')}"
         yield f"  layer {kept.layer}, {kept.label}: {counted(kept.events, 'event')}{keys}"
@@ -141,6 +145,7 @@ def _as_json(found: Status, state: Found) -> str:
                 "file": reached.place and reached.place.file,
                 "offset": reached.place and reached.place.offset,
                 "line": reached.place and reached.place.line,
+                **({} if reached.path else {"copied": found.copied}),
             }
             for reached in found.reached
             if reached.input == each.name
@@ -166,7 +171,7 @@ def _as_json(found: Status, state: Found) -> str:
 def _state_json(found: Status, state: Found) -> dict[str, object]:
     if state is not None and not isinstance(state, str):
         held = [{"layer": each.layer, "label": each.label, "events": each.events, "keys": each.keys} for each in state.kept]
-        return {"source": "store", "values": state.values, "bytes": state.written, "held": held}
+        return {"source": "moved" if found.begun else "store", "values": state.values, "bytes": state.written, "held": held}
     told: dict[str, object] = {"source": "last batch", "why": state}
     if found.tally is not None:
         told["bytes"] = found.tally.written

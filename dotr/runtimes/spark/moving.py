@@ -28,6 +28,7 @@ from dotr.patterns.logs import Head, whole
 from dotr.patterns.state import StateError, Written
 from dotr.runtimes.spark.compiled import program_of
 from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.rows import BucketSize
 from dotr.runtimes.spark.stored import StoredState
 from dotr.runtimes.spark.trouble import Carried, explained, marked
 
@@ -98,22 +99,22 @@ def unreadable(error: StateError) -> Refused:
     return refuse("S105", f"the state in the checkpoint cannot be used: {error}", hint=hint)
 
 
-def move(session: SparkSession, found: Change, old: Old, job: Job, log: Path) -> None:
-    """Writes what the new job's buckets begin with; what an earlier try has left goes."""
+def move(session: SparkSession, found: Change, old: Old, job: Job, log: Path) -> list[BucketSize]:
+    """Writes what the new job's buckets begin with, and says how much that is; what an earlier try has left goes."""
     folder = Path(job.moved)
     for leftover in (folder, Path(job.run)):
         shutil.rmtree(leftover, ignore_errors=True)
     folder.mkdir(parents=True)
     program = program_of(job)
     mover = Mover(found.before, found.after, program, job.clock, job.buckets)
-    text = json.dumps([found.before.to_json(), found.after.to_json()])
+    held = json.dumps([found.before.to_json(), found.after.to_json()])
     passed: set[Micros | None] = set()
     there: set[int] = set()
     stored = StoredState(session, old.query) if old.ran else None
     for operator in stored.operators if stored else ():
         assert stored is not None
         try:
-            done = stored.buckets(operator).mapInArrow(Parts(job.to_json(), text, old.places), _SCHEMA).collect()
+            done = stored.buckets(operator).mapInArrow(Parts(job.to_json(), held, old.places), _SCHEMA).collect()
         except PySparkException as error:
             raise explained(str(error), log) from None
         there |= {row.key for row in done}
@@ -121,16 +122,27 @@ def move(session: SparkSession, found: Change, old: Old, job: Job, log: Path) ->
     for key, place in old.places.items() if old.moved else ():
         if key not in there:
             passed.add(_take_apart(mover, job.moved, place, _file(old.moved, *place).read_bytes()))
+    sizes: list[BucketSize] = []
     until = max((time for time in passed if time is not None), default=None)
     for layer in program.layout.layers:
         for bucket in range(job.buckets):
             whole = _file(job.moved, layer.number, bucket)
             parts = whole.with_suffix("")
             pieces = [Written.decode(part.read_bytes()) for part in sorted(parts.glob("*.json"))]
-            _write(whole, joined(layer, pieces, until).encode())
+            state = joined(layer, pieces, until)
+            text = state.encode()
+            _write(whole, text)
+            sizes.append(BucketSize(layer.number, bucket, tuple(map(len, state.events)), len(text)))
             shutil.rmtree(parts, ignore_errors=True)
     _sync(folder)
     _sync(folder.parent)
+    return sizes
+
+
+def moved_values(folder: str) -> Iterator[tuple[int, bytes]]:
+    """What buckets begin with: each one's layer, and its state."""
+    for path in sorted(Path(folder).glob("*-*.json")):
+        yield int(path.stem.partition("-")[0]), path.read_bytes()
 
 
 def begun(job: Job, layer: int, bucket: int) -> bytes:

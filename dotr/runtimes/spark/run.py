@@ -6,7 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Final
 
@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from dotr.engine.change import Change, Fate
 from dotr.engine.holdings import holdings
+from dotr.engine.sharing import share
 from dotr.engine.spec import ProgramSpec
 from dotr.io.dead_letters import letter_line
 from dotr.io.records import InputFile
@@ -23,13 +24,16 @@ from dotr.io.sinks import check_new, write_batch
 from dotr.knowledge.store.compiled import CompiledStore
 from dotr.model.stream import DeadLetter, Firing
 from dotr.outputs import writer
+from dotr.patterns.layout import lay_out
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, Layout, wanted_layout
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.keys import bucket_keys
+from dotr.runtimes.spark.lost import LOST
 from dotr.runtimes.spark.moving import Old, move
 from dotr.runtimes.spark.names import Names
 from dotr.runtimes.spark.query import run_query
+from dotr.runtimes.spark.rows import BucketSize
 from dotr.runtimes.spark.session import start
 from dotr.runtimes.spark.sink import Sink, Write
 from dotr.runtimes.spark.spool import spooling
@@ -57,6 +61,8 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
     else:
         found = checkpoint.change(pipeline.program)
         wanted = checkpoint.claim(wanted, found)
+        if found.learns is not None:
+            _LOG.warning("%s", found.learns)
     checkpoint.make()
     settings, before = pipeline.spark, SparkContext._active_spark_context
     try:
@@ -70,9 +76,10 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
         job = _job(pipeline, wanted, session.sparkContext.defaultParallelism, checkpoint.folders(wanted.generation))
         if pipeline.program.store is not None:
             _ship(pipeline.program.store, session.sparkContext)
+        layers = lay_out(share(pipeline.program.rules.rules), wanted.holdings.since if wanted.holdings else {}).layers
+        standings = Standings(layers, checkpoint, stand)
         if found is not None and found.moves:
-            _take_over(session, checkpoint, found, wanted, job)
-        standings = Standings(pipeline, checkpoint, stand)
+            standings.moved(_take_over(session, checkpoint, found, wanted, job))
         sink = Sink(_write(pipeline), progress, Names(pipeline, checkpoint.folder), pipeline.clock, wanted.first, standings.took)
 
         def look() -> None:
@@ -83,28 +90,33 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
         session.streams.addListener(standings.listener)
         try:
             with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext():
-                run_query(session, job, sink, checkpoint.query, checkpoint.log, look if stand is not unheard else None)
+                looking = look if stand is not unheard else None
+                run_query(session, job, sink, checkpoint.query, checkpoint.log, looking, settings.restarts)
         finally:
-            session.streams.removeListener(standings.listener)
+            with suppress(*LOST):
+                session.streams.removeListener(standings.listener)
         return sink.totals
     finally:
         if before is None:
-            session.stop()
+            with suppress(*LOST):
+                session.stop()
 
 
-def _take_over(session: SparkSession, checkpoint: Checkpoint, found: Change, wanted: Layout, job: Job) -> None:
-    """Moves the state to the query of the changed program."""
+def _take_over(session: SparkSession, checkpoint: Checkpoint, found: Change, wanted: Layout, job: Job) -> list[BucketSize]:
+    """Moves the state to the query of the changed program; how much of it there is then."""
     kept = checkpoint.layout
     assert kept is not None
+    sizes: list[BucketSize] = []
     if job.moved:
         keys = bucket_keys(kept.layers * kept.buckets, kept.partitions)
         query, moved = checkpoint.folders(kept.generation)
         old = Old(query, moved if kept.start is not None else "", kept.layers, keys, checkpoint.committed() is not None)
-        move(session, found, old, job, checkpoint.log)
+        sizes = move(session, found, old, job, checkpoint.log)
     for verdict in found.verdicts:
         if verdict.fate is not Fate.KEPT:
             _LOG.warning("%s", verdict)
     checkpoint.switch(wanted)
+    return sizes
 
 
 def _inputs(pipeline: Pipeline, layout: Layout) -> tuple[list[InputFile], list[str]]:

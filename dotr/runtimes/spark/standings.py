@@ -7,6 +7,7 @@ A source or an operator written in Python has no way to Spark's own custom metri
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql.streaming.listener import (
@@ -18,7 +19,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.pipeline import Pipeline
+from dotr.patterns.layout import Layer
 from dotr.runtimes.spark.checkpoint import Checkpoint, Layout
 from dotr.runtimes.spark.planning import END, Offset
 from dotr.runtimes.spark.rows import BucketSize
@@ -29,12 +30,13 @@ from dotr.runtimes.totals import Totals
 
 
 class Standings:
-    """Tells `stand` where the run stands, after every batch and whenever it is asked to look."""
+    """Tells `stand` where the run stands, after every batch and whenever it is asked to look. `layers` are those that the job has: rules
+    that came to be amid the stream have stores of their own."""
 
-    def __init__(self, pipeline: Pipeline, checkpoint: Checkpoint, stand: Stand) -> None:
+    def __init__(self, layers: Sequence[Layer], checkpoint: Checkpoint, stand: Stand) -> None:
         ports = [
             [Port(label, port.key_position) for label, port in zip(labels, layer.ports, strict=True)]
-            for labels, layer in zip(port_labels(pipeline.program), pipeline.program.layout.layers, strict=True)
+            for labels, layer in zip(port_labels(layers), layers, strict=True)
         ]
         known = read_tally(checkpoint.folder) or Tally()
         self._tally = Tally(known.batch, known.before, known.last, known.sizes if known.ports == _tuples(ports) else {}, _tuples(ports))
@@ -52,9 +54,15 @@ class Standings:
         self._number = number
         self.look()
 
+    def moved(self, sizes: Sequence[BucketSize]) -> None:
+        """State has moved to the places where the program looks for it."""
+        self._tally = replace(self._tally, sizes={(each.layer, each.bucket): each for each in sizes})
+        write_tally(self._checkpoint.folder, self._tally)
+
     def progressed(self, figures: BatchFigures) -> None:
-        """Spark has told of a batch."""
-        self._batch = figures
+        """Spark has told of a batch, by its own number."""
+        layout = self._checkpoint.layout
+        self._batch = replace(figures, number=figures.number + (layout.first if layout else 0))
 
     def look(self) -> None:
         """Tell where the run stands: at the batch written last, which Spark may not have noted yet. What is not there now is left out."""

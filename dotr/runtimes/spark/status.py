@@ -20,7 +20,9 @@ from dotr.patterns.logs import counting as events_that_count
 from dotr.patterns.state import StateError, Written
 from dotr.runtimes.spark.checkpoint import Checkpoint, Layout
 from dotr.runtimes.spark.keys import bucket_keys
+from dotr.runtimes.spark.moving import moved_values
 from dotr.runtimes.spark.planning import END, Place
+from dotr.runtimes.spark.spool import copied
 from dotr.runtimes.spark.standings import progress_of
 from dotr.runtimes.spark.tally import Tally, read_tally
 from dotr.runtimes.standing import InputStanding
@@ -56,8 +58,9 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`under_way` is a batch that is planned and not yet written; `at` when the last one was, in seconds since 1970 by the file's own date.
-    `closed` is the end of time where the stream has `ended`. `tally` is None where no totals were kept."""
+    """`batch` is the number of the last that is written, `under_way` that of one that is planned and is not; `at` is when the last one was,
+    or when the state moved since, in seconds since 1970 by the file's own date. `closed` is the end of time where the stream has `ended`.
+    `tally` is None where no totals were kept. `copied` is how many lines of standard input were copied, of all that were sent."""
 
     folder: Path
     layout: Layout
@@ -70,6 +73,12 @@ class Status:
     inputs: tuple[InputStanding, ...]
     reached: tuple[Reached, ...]
     tally: Tally | None
+    copied: int | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the state is still that which was moved when rules changed: no batch was written since."""
+        return self.batch is not None and self.batch < self.layout.first
 
 
 def status_of(folder: str) -> Status:
@@ -84,7 +93,8 @@ def status_of(folder: str) -> Status:
     batch, planned = checkpoint.committed(), checkpoint.planned
     try:
         position = checkpoint.position(batch)
-        at = None if batch is None else (Path(checkpoint.query) / "commits" / str(batch)).stat().st_mtime
+        written = checkpoint.folder / "dotr.json" if batch is None else Path(checkpoint.query) / "commits" / str(batch)
+        at = written.stat().st_mtime if batch is not None or layout.first else None
     except (OSError, ValueError, KeyError, AssertionError, IndexError) as error:
         hint = "Is the folder whole? A run that goes on may have removed it meanwhile: ask again."
         raise refuse("S111", f"the checkpoint {folder} cannot be read: {error}", hint=hint) from None
@@ -95,11 +105,14 @@ def status_of(folder: str) -> Status:
         Reached(name, path, None if place.offset == END else place) for (name, _, path), place in zip(names, places, strict=False)
     )
     unit, dated = layout.clock or (Unit.SECOND.name, False)
-    under_way = planned if planned is not None and planned != batch else None
+    under_way = planned + layout.first if planned is not None and planned != batch else None
+    batch = layout.first + (-1 if batch is None else batch)
     ended = position is not None and position.ended
     clock = Clock(Unit[unit], dated)
     tally = read_tally(checkpoint.folder)
-    return Status(checkpoint.folder, layout, clock, batch, at, under_way, closed, ended, inputs, reached, tally)
+    last = batch if batch >= 0 else None
+    kept = copied(checkpoint.folder)
+    return Status(checkpoint.folder, layout, clock, last, at, under_way, closed, ended, inputs, reached, tally, kept)
 
 
 def _none_at(folder: str) -> Refused:
@@ -108,7 +121,13 @@ def _none_at(folder: str) -> Refused:
 
 
 def stored_state(status: Status) -> Stored:
-    """What the state store holds after the last batch; raises `Refused` where Spark cannot read it, or this release cannot."""
+    """What the state holds after the last batch; raises `Refused` where Spark cannot read it, or this release cannot."""
+    if status.begun:
+        try:
+            return _counted(status, moved_values(Checkpoint(str(status.folder)).folders(status.layout.generation)[1]))
+        except (OSError, ValueError, StateError) as error:
+            hint = "Its totals, as the run counted them, are shown with --quick."
+            raise refuse("S112", f"the state in {status.folder} cannot be read: {error}", hint=hint) from None
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark import SparkContext
     from pyspark.errors import PySparkException
