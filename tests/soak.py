@@ -42,6 +42,8 @@ from tests.victims import SURVIVED, WHO, Found, Run
 _KILLS_A_ROUND = 12
 _PATIENCE_SECONDS = 60
 """For a moment; then it is killed anyway."""
+_START_SECONDS = 400
+"""For a process to be there."""
 OUTPUTS = {"o.ndjson": "ndjson", "o.trig": "trig", "o.nq": "nquads"}
 
 FILES = """  - {{ name: sorted, format: ndjson, path: a*.ndjson }}
@@ -248,9 +250,10 @@ class Round:
         moment = self.choose.choice(moments)
         pause = self.choose.uniform(0, 8 if early else self.choose.choice([0.1, 0.5, 2]))
         if not early:
+            self.wait(_START_SECONDS, lambda: self.planned() >= 0)
             self.wait(_PATIENCE_SECONDS, moment)
         self.wait(pause, lambda: False)
-        self.wait(_PATIENCE_SECONDS, lambda: self.run.kill(who, self.choose), upto=1.0)
+        self.wait(_START_SECONDS, lambda: self.run.kill(who, self.choose), upto=1.0)
         self.look()
         return self.found.kills[who] > kills
 
