@@ -88,7 +88,7 @@ def test_what_stands_behind_a_long_list_counts(tmp_path: Path) -> None:
     asked, lengths = select("?r :b ?y . ?x :a ?y"), list[int]()
     length = unmade._Both.__len__
 
-    def noted(both: unmade._Both) -> int:
+    def noted(both: unmade._Both[object]) -> int:
         lengths.append(length(both))
         return lengths[-1]
 

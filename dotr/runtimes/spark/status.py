@@ -124,7 +124,10 @@ def stored_state(status: Status) -> Stored:
     """What the state holds after the last batch; raises `Refused` where Spark cannot read it, or this release cannot."""
     if status.begun:
         try:
-            return _counted(status, moved_values(Checkpoint(str(status.folder)).folders(status.layout.generation)[1]))
+            begun = _Counting(status.tally)
+            for layer, value in moved_values(Checkpoint(str(status.folder)).folders(status.layout.generation)[1]):
+                begun.value(layer, value)
+            return begun.found()
         except (OSError, ValueError, StateError) as error:
             hint = "Its totals, as the run counted them, are shown with --quick."
             raise refuse("S112", f"the state in {status.folder} cannot be read: {error}", hint=hint) from None
