@@ -34,7 +34,7 @@ PATIENCE_SECONDS = 600
 
 def lines(output: Path) -> int:
     """How many events there are."""
-    files = sorted(output.glob("0*.ndjson")) if output.is_dir() else [output] if output.exists() else []
+    files = sorted(output.glob("0*.ndjson")) or ([output] if output.is_file() else [])
     return sum(file.read_bytes().count(b"\n") for file in files)
 
 

@@ -34,7 +34,7 @@ from dotr.runtimes.spark.moving import Old, move
 from dotr.runtimes.spark.names import Names
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.rows import BucketSize
-from dotr.runtimes.spark.session import start
+from dotr.runtimes.spark.session import cores, is_local, start
 from dotr.runtimes.spark.sink import Sink, Write
 from dotr.runtimes.spark.spool import spooling
 from dotr.runtimes.spark.standings import Standings
@@ -70,10 +70,10 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
     except (PySparkException, RuntimeError, OSError) as error:
         raise explained(str(error), checkpoint.log) from None
     try:
+        tasks = cores(session.sparkContext)
         if checkpoint.layout is None:
-            cores = session.sparkContext.defaultParallelism
-            wanted = checkpoint.claim(replace(wanted, buckets=cores, partitions=cores, holdings=holdings(pipeline.program)))
-        job = _job(pipeline, wanted, session.sparkContext.defaultParallelism, checkpoint.folders(wanted.generation))
+            wanted = checkpoint.claim(replace(wanted, buckets=tasks, partitions=tasks, holdings=holdings(pipeline.program)))
+        job = _job(pipeline, wanted, tasks, checkpoint.folders(wanted.generation))
         if pipeline.program.store is not None:
             _ship(pipeline.program.store, session.sparkContext)
         layers = lay_out(share(pipeline.program.rules.rules), wanted.holdings.since if wanted.holdings else {}).layers
@@ -132,7 +132,7 @@ def _inputs(pipeline: Pipeline, layout: Layout) -> tuple[list[InputFile], list[s
     return inputs, how
 
 
-def _job(pipeline: Pipeline, layout: Layout, cores: int, folders: tuple[str, str]) -> Job:
+def _job(pipeline: Pipeline, layout: Layout, tasks: int, folders: tuple[str, str]) -> Job:
     spec: ProgramSpec = pipeline.program.spec
     since = layout.holdings.since if layout.holdings else {}
     spec = replace(spec, graphs=tuple(map(os.path.abspath, spec.graphs)), since=since)
@@ -149,7 +149,7 @@ def _job(pipeline: Pipeline, layout: Layout, cores: int, folders: tuple[str, str
         buckets=layout.buckets,
         partitions=layout.partitions,
         batch=pipeline.spark.batch,
-        tasks=cores,
+        tasks=tasks,
         run=folders[0],
         store="" if store is None else str(store.file.path),
         key="" if store is None else store.file.key.hex(),
@@ -162,7 +162,7 @@ def _job(pipeline: Pipeline, layout: Layout, cores: int, folders: tuple[str, str
 
 def _ship(store: CompiledStore, context: SparkContext) -> None:
     """Gives the compiled background, and the answers beside it, to executors of other machines, which may not have it at its path."""
-    if context.master is None or context.master.partition("[")[0] != "local":
+    if not is_local(context):
         for path in (store.file.path, *store.file.path.parent.glob(f"{store.file.path.stem}-*{store.file.path.suffix}")):
             context.addFile(str(path))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,9 @@ from dotr.runtimes.spark.lost import hush
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 
+# The JVM sees a handful of rows a batch, so its better compiler and its concurrent collector cost more than they save.
+_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
+
 DEFAULTS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -29,8 +33,8 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.minBatchesToRetain": "10",
-    # The JVM sees a handful of rows a batch, so its better compiler and its concurrent collector cost more than they save.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC",
+    "spark.driver.extraJavaOptions": _JVM,
+    "spark.executor.extraJavaOptions": _JVM,
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
 }
 
@@ -38,6 +42,9 @@ REQUIRED: Final[Mapping[str, str]] = {
     # transformWithState has no other store.
     f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
+
+_SETTLED_SECONDS: Final = 2.0
+_PATIENCE_SECONDS: Final = 60.0
 
 
 def start(name: str, master: str | None, settings: Mapping[str, str], log: Path) -> SparkSession:
@@ -63,6 +70,27 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path)
     if "spark.log.level" not in settings:
         session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def cores(context: SparkContext) -> int:
+    """How many tasks run at a time. The executors of a cluster come one by one once a session is there: this waits until no further one has
+    come for a while, unless `spark.default.parallelism` says it, or they are started when there is work for them."""
+    conf = context.getConf()
+    dynamic = conf.get("spark.dynamicAllocation.enabled", "false") == "true"
+    if not (is_local(context) or conf.contains("spark.default.parallelism") or dynamic):
+        executors, began = 0, time.monotonic()
+        changed = began
+        while (now := time.monotonic()) < (changed + _SETTLED_SECONDS if executors else began + _PATIENCE_SECONDS):
+            found = context._jsc.sc().getExecutorMemoryStatus().size() - 1  # one is the driver
+            if found != executors:
+                executors, changed = found, now
+            time.sleep(0.1)
+    return context.defaultParallelism
+
+
+def is_local(context: SparkContext) -> bool:
+    """Whether executors are in the driver's process."""
+    return context.master is None or context.master.partition("[")[0] == "local"
 
 
 def _check_python(python: str) -> None:
