@@ -89,10 +89,10 @@ def cluster(folder: Path, cores: Sequence[int] = (1, 1), memory: str = "1g") -> 
     """A master, and a worker for each number of cores, while it holds. Spark chooses free ports."""
     machines: list[Machine] = []
     try:
-        deploy = "org.apache.spark.deploy"
-        machines.append(master := _start(folder / "master", f"{deploy}.master.Master", *"--host 127.0.0.1 --port 0 --webui-port 0".split()))
+        deploy, here = "org.apache.spark.deploy", ("--host", "127.0.0.1", "--webui-port", "0")
+        machines.append(master := _start(folder / "master", f"{deploy}.master.Master", *here, "--port", "0"))
         url = master.said(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
-        options = ("--host", "127.0.0.1", "--webui-port", "0", "--memory", memory)
+        options = (*here, "--memory", memory)
         for number, share in enumerate(cores, 1):
             own = folder / f"worker-{number}"
             machines.append(

@@ -11,10 +11,19 @@ import time
 from pathlib import Path
 
 import pytest
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+    StreamingQueryProgress,
+)
 
 from dotr.cli import main
 from dotr.config import read_config
 from dotr.diagnostics import Refused
+from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark.java import java_problem
 from dotr.runtimes.standing import Standing
@@ -58,6 +67,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+class Foreign(StreamingQueryListener):
+    """Somebody else's listener."""
+
+    def __init__(self) -> None:
+        self.told: list[StreamingQueryProgress] = []
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None: ...
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        self.told.append(event.progress)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None: ...
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None: ...
+
+    def batches(self) -> list[StreamingQueryProgress]:
+        """What it was told of batches that had something."""
+        return [progress for progress in self.told if progress.numInputRows]
+
+
 def test_what_a_run_tells_and_its_checkpoint_afterwards(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from dotr.runtimes.spark.run import run_spark
     from dotr.runtimes.spark.session import start
@@ -65,6 +94,8 @@ def test_what_a_run_tells_and_its_checkpoint_afterwards(folder: Path, capsys: py
     session = start("tests", "local[2]", {}, folder / "spark.log")
     told: list[Standing] = []
     counted: list[Totals] = []
+    foreign = Foreign()
+    session.streams.addListener(foreign)
     try:
         totals = run_spark(build(read_config("c.yaml"), fresh=False, on_spark=True), counted.append, told.append)
         last = told[-1]
@@ -73,6 +104,17 @@ def test_what_a_run_tells_and_its_checkpoint_afterwards(folder: Path, capsys: py
         assert any(standing.batch is not None and standing.batch.state_rows == 2 for standing in told)
         assert any(each.events >= 10 for standing in told for each in standing.held)
         assert last.held == ()  # all of time is closed: no window looks back to anything
+        deadline = time.monotonic() + 120
+        while not (batches := foreign.batches()) or json.loads(batches[-1].sources[0].endOffset)["time"] != LAST_MICRO:
+            assert time.monotonic() < deadline, "listeners are told in a thread of their own"
+            time.sleep(0.1)
+        observed = [progress.observedMetrics["dotr"].asDict() for progress in batches]
+        summed = {name: sum(each[name] for each in observed) for name in observed[0]}
+        assert summed.pop("state_bytes_written") >= 2
+        counts = {"elements": 200, "instants": 200, "facts": totals.facts, "events": totals.events, "late": 1, "dead_letters": 1}
+        assert summed == counts
+        assert {len(progress.stateOperators) for progress in batches} == {1}, "no rule reads another's events"
+        assert "FileSystemBased" in str(session.conf.get("spark.sql.streaming.checkpointFileManagerClass"))
         capsys.readouterr()
         assert main(["status", "out/checkpoint", "--format", "json"]) == 0
         status = json.loads(capsys.readouterr().out)

@@ -21,6 +21,7 @@ from dotr.runtimes.letters import LOG
 from dotr.runtimes.spark.checkpoint import last_number
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.lost import LOST, words
+from dotr.runtimes.spark.observed import observed
 from dotr.runtimes.spark.rows import SCHEMA
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.source import Instants
@@ -96,7 +97,7 @@ def _start(session: SparkSession, job: Job, sink: Sink, checkpoint: str) -> Stre
     rows = session.readStream.format("dotr").option("job", text).load()
     for layer in range(job.layers):
         rows = rows.groupBy("key").transformWithState(LayerProcessor(text, layer), SCHEMA, "append", "none")
-    writer = rows.writeStream.outputMode("append").foreachBatch(sink)
+    writer = observed(rows).writeStream.outputMode("append").foreachBatch(sink)
     writer = writer.option("checkpointLocation", checkpoint)
     writer = writer.trigger(processingTime="0 seconds") if job.live else writer.trigger(availableNow=True)
     return writer.start()

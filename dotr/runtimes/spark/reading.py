@@ -99,7 +99,7 @@ def task_lines(job: Job, task: Task) -> list[Line]:
         if times and program.timed:
             lines += [Line(key, Kind.SPAN, times[0], b"%d" % times[-1]) for key in keys]
     if dead:
-        lines.append(Line(-1, Kind.DEAD, 0, dead_payload(dead)))
+        lines.append(Line(-1, Kind.DEAD, len(dead), dead_payload(dead)))
     if contradictory:
         lines.append(Line(-3, Kind.INCONSISTENT, 0, inconsistent_payload(contradictory)))
     if task.closed == LAST_MICRO:

@@ -5,12 +5,12 @@
 | CHUNK | the bucket's | of its first instant | arrivals at a bucket of a layer, by instant |
 | CLOSED | the bucket's | closed so far | nothing: it tells a bucket that no chunk of the batch came to, too, what time it is |
 | SPAN | the bucket's | of a task's first instant | the time of its last, in words; only where a program has timers |
-| FIRINGS | below 0 | 0 | matches of a bucket as firings |
-| DEAD | below 0 | 0 | dead letters |
+| FIRINGS | below 0 | their number | matches of a bucket as firings |
+| DEAD | below 0 | their number | dead letters |
 | INCONSISTENT | below 0 | 0 | the first instants of a task that contradict themselves, each with what clashes |
 | COUNTS | below 0 | 0 | totals |
 | ENDED | below 0 | 0 | nothing: the stream has ended |
-| STATE | below 0 | 0 | how much a bucket holds |
+| STATE | below 0 | its bytes | how much a bucket holds |
 
 Keys below 0 pass every operator untouched. Payloads are JSON: data, never code.
 """

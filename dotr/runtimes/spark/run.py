@@ -87,14 +87,16 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
             progress(sink.totals)
 
         standard = [each for each in pipeline.growing if each.standard]
-        session.streams.addListener(standings.listener)
+        heard = stand is not unheard
+        if heard:
+            session.streams.addListener(standings.listener)
         try:
             with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext():
-                looking = look if stand is not unheard else None
-                run_query(session, job, sink, checkpoint.query, checkpoint.log, looking, settings.restarts)
+                run_query(session, job, sink, checkpoint.query, checkpoint.log, look if heard else None, settings.restarts)
         finally:
             with suppress(*LOST):
-                session.streams.removeListener(standings.listener)
+                if heard:
+                    session.streams.removeListener(standings.listener)
         return sink.totals
     finally:
         if before is None:

@@ -10,10 +10,11 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -43,6 +44,7 @@ REQUIRED: Final[Mapping[str, str]] = {
     f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
 
+_FILE_MANAGER: Final = "spark.sql.streaming.checkpointFileManagerClass"
 _SETTLED_SECONDS: Final = 2.0
 _PATIENCE_SECONDS: Final = 60.0
 
@@ -67,6 +69,7 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path)
         session = SparkSession.builder.config(conf=conf).getOrCreate()
     hush(session.sparkContext)
     _find_package(session.sparkContext)
+    _manage_files(session)
     if "spark.log.level" not in settings:
         session.sparkContext.setLogLevel("ERROR")
     return session
@@ -98,6 +101,23 @@ def _check_python(python: str) -> None:
     if os.sep in python and not os.path.exists(python):
         hint = "It is a path on the driver's machine too: unpack the environment here under the same name, and submit from this folder."
         raise refuse("S113", f"the Python of Spark's workers, PYSPARK_PYTHON={python}, is not in {os.getcwd()}", hint=hint)
+
+
+def _manage_files(session: SparkSession) -> None:
+    """Has Spark write its logs and the state's changes through Hadoop's FileSystem. What it would take, FileContext, runs `readlink` for
+    every name where Hadoop's native library is missing, as in pyspark: ten processes for each little file, instead of two. The file is put
+    in its place by renaming it, either way.
+
+    The class has moved between releases of Spark; where it is at neither place, Spark takes what it would.
+    """
+    assert SparkContext._jvm is not None
+    if session.conf.get(_FILE_MANAGER, None) is None:
+        for package in ("streaming.checkpointing", "streaming"):
+            name = f"org.apache.spark.sql.execution.{package}.FileSystemBasedCheckpointFileManager"
+            with suppress(Py4JJavaError):
+                SparkContext._jvm.java.lang.Class.forName(name)
+                session.conf.set(_FILE_MANAGER, name)
+                return
 
 
 def _find_package(context: SparkContext) -> None:

@@ -6,10 +6,14 @@ A source or an operator written in Python has no way to Spark's own custom metri
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
+from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
+from pyspark import SparkContext
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -97,26 +101,57 @@ def progress_of(folder: Path, layout: Layout, position: Offset | None) -> tuple[
 
 
 class _Listener(StreamingQueryListener):
+    """Reads the JSON of a batch's progress, in one call to the JVM: what pyspark hands to a listener it puts together in hundreds."""
+
     def __init__(self, standings: Standings) -> None:
         self._standings = standings
+
+    @property
+    def _jlistener(self) -> JavaObject:
+        if not hasattr(self, "_wrapped"):
+            assert SparkContext._jvm is not None
+            self._wrapped = SparkContext._jvm.PythonStreamingQueryListenerWrapper(_Told(self._standings))
+        return self._wrapped
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing is known yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        told = event.progress
-        operators = told.stateOperators
-        self._standings.progressed(
-            BatchFigures(
-                told.batchId,
-                told.durationMs.get("triggerExecution", 0),
-                sum(each.numRowsTotal for each in operators),
-                sum(each.memoryUsedBytes for each in operators),
-            )
-        )
+        """`_Told` takes it."""
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Whoever looks, looks by himself."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """The run knows."""
+
+
+class _Told:
+    """The Java interface that a listener is called by."""
+
+    def __init__(self, standings: Standings) -> None:
+        self._standings = standings
+
+    def onQueryStarted(self, event: JavaObject) -> None:
+        """Nothing is known yet."""
+
+    def onQueryProgress(self, event: JavaObject) -> None:
+        told = json.loads(event.progress().json())
+        operators = told["stateOperators"]
+        self._standings.progressed(
+            BatchFigures(
+                told["batchId"],
+                told["durationMs"].get("triggerExecution", 0),
+                sum(each["numRowsTotal"] for each in operators),
+                sum(each["memoryUsedBytes"] for each in operators),
+            )
+        )
+
+    def onQueryIdle(self, event: JavaObject) -> None:
+        """Whoever looks, looks by himself."""
+
+    def onQueryTerminated(self, event: JavaObject) -> None:
+        """The run knows."""
+
+    class Java:
+        implements: ClassVar = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]

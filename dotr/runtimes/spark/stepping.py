@@ -184,8 +184,8 @@ class _Run:
         """The rows of it."""
         out = [Line(key, Kind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in self._above.items()]
         if self._firings:
-            out.append(Line(-1 - self._bucket, Kind.FIRINGS, 0, firings_payload(self._firings)))
+            out.append(Line(-1 - self._bucket, Kind.FIRINGS, len(self._firings), firings_payload(self._firings)))
         if self._failed:
-            out.append(Line(-1 - self._bucket, Kind.DEAD, 0, dead_payload(self._failed)))
+            out.append(Line(-1 - self._bucket, Kind.DEAD, len(self._failed), dead_payload(self._failed)))
             out.append(Line(-1 - self._bucket, Kind.COUNTS, 0, counts_payload(Totals(dead={Reason.FAILED: len(self._failed)}))))
         return out

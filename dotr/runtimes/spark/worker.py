@@ -43,7 +43,7 @@ def through_batch(job: Job, layer: int, bucket: int, lines: Sequence[Line], stor
     done = saved(place, kept, closed_by(lines), store)
     if done.written is not None:
         store.set_value(done.digest, done.written)
-        out.append(Line(-1 - bucket, Kind.STATE, 0, size_payload(BucketSize(layer, bucket, done.held, done.size))))
+        out.append(Line(-1 - bucket, Kind.STATE, done.size, size_payload(BucketSize(layer, bucket, done.held, done.size))))
     if done.kept is not None:
         live[name] = done.kept
     return out

@@ -1,0 +1,36 @@
+"""What a batch has done, as observed metrics of the query: they are in the progress that Spark tells every StreamingQueryListener, of
+whatever language, under the name `dotr`.
+
+They are read off rows that are there anyhow: a task's COUNTS, of which there are a few a batch, and numbers in a column of the others. How
+far the inputs are stands in the same progress, as the offset that the source's batch ends at.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from dotr.runtimes.spark.rows import Kind
+
+NAME: Final = "dotr"
+
+_COUNTED: Final = {
+    "elements": (Kind.COUNTS, "get_json_object(cast(payload AS string), '$[0]')"),
+    "instants": (Kind.COUNTS, "get_json_object(cast(payload AS string), '$[1]')"),
+    "facts": (Kind.COUNTS, "get_json_object(cast(payload AS string), '$[2]')"),
+    "late": (Kind.COUNTS, "get_json_object(cast(payload AS string), '$[4].late')"),
+    "events": (Kind.FIRINGS, "time"),
+    "dead_letters": (Kind.DEAD, "time"),
+    "state_bytes_written": (Kind.STATE, "time"),
+}
+
+
+def observed(rows: DataFrame) -> DataFrame:
+    """The query's rows, counted as they pass."""
+    return rows.observe(NAME, *[_sum(name, kind, value) for name, (kind, value) in _COUNTED.items()])
+
+
+def _sum(name: str, kind: Kind, value: str) -> Column:
+    return F.expr(f"coalesce(sum(CASE WHEN kind = {kind.value} THEN cast({value} AS bigint) END), 0)").alias(name)
