@@ -23,7 +23,7 @@ _COUNTED: Final = {
     "late": (Kind.COUNTS, "get_json_object(cast(payload AS string), '$[4].late')"),
     "events": (Kind.FIRINGS, "time"),
     "dead_letters": (Kind.DEAD, "time"),
-    "state_bytes_written": (Kind.STATE, "time"),
+    "state_bytes_changed": (Kind.STATE, "time"),
 }
 
 
