@@ -31,13 +31,15 @@ def arguments(folder: Path, *further: str) -> list[str]:
 
 
 def environment(folder: Path) -> Path:
-    """An environment packed as documentation says, but for the packages, which it finds where this process has them: half a gigabyte
-    is not copied for a test. Of what is installed for development there, such as this package, it finds nothing."""
+    """An environment packed as the documentation says, but for the packages, of which it has links: half a gigabyte is not copied for a
+    test. Neither pyspark is in it nor this package."""
     made, packed = folder / "venv", folder / "env.tar.gz"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made)], check=True)
     [packages] = made.glob("lib/python3*/site-packages")
     here = next(path for path in sys.path if (Path(path) / "pyarrow").is_dir())
-    (packages / "here.pth").write_text(here + "\n")
+    for path in Path(here).iterdir():
+        if not path.name.startswith(("pyspark", "dotr", "__")):
+            (packages / path.name).symlink_to(path)
     with tarfile.open(packed, "w:gz") as archive:
         archive.add(made, ".")
     return packed
