@@ -50,7 +50,10 @@ def triples(predicates: Sequence[str]) -> st.SearchStrategy[list[Triple]]:
 
 def answered(asked: Select, background: TripleIndex, new: TripleIndex, limits: Limits) -> list[list[Row] | str]:
     """The rows, or which limit is in the way: of a plan by itself, and of what it has in common with others."""
-    made = plan(asked, background, limits=limits)
+    try:
+        made = plan(asked, background, limits=limits)
+    except LimitExceeded as error:  # by what the background alone answers
+        return [str(error)]
 
     def together() -> list[Row]:
         found: dict[int, list[Row]] = {}
