@@ -193,20 +193,21 @@ def heads(simulated: Simulated) -> list[Head]:
 
 
 def written_by_a_batch(folder: Path, live: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int]:
-    """Of batches that touch 200 keys when so many live: entries and bytes written, and entries read, a batch."""
+    """Of 60 batches that touch 200 keys when so many live: entries and bytes written, and entries read, a batch. A few of the batches
+    write much more than others, in which pieces are merged."""
     folder.mkdir()
     chosen = random.Random(live)
     touched = [f":k{key} :value 1 ." for key in chosen.sample(range(live), 200)]
     elements = [(number // 50, f":k{number} :value 1 .") for number in range(live)]
-    elements += [(live // 50 + number // 50, graph) for number, graph in enumerate(touched * 12)]
+    elements += [(live // 50 + number // 50, graph) for number, graph in enumerate(touched * 62)]
     simulated = Simulated(prepared(folder, AGAIN, elements, monkeypatch), 200)
     found: list[tuple[int, int, int]] = []
     for _ in simulated.batches():
         stores = simulated.all_stores
         found.append(tuple(sum(getattr(store, name) for store in stores) for name in ("writes", "bytes", "reads")))
-    first, last = found[-11], found[-1]
+    first, last = found[-61], found[-1]
     assert sum(sum(size.held) for size in simulated.sizes.values()) == 0
-    writes, size, reads = ((b - a) // 10 for a, b in zip(first, last, strict=True))
+    writes, size, reads = ((b - a) // 60 for a, b in zip(first, last, strict=True))
     return writes, size, reads
 
 
@@ -216,7 +217,7 @@ def test_what_a_batch_writes_follows_what_it_touches(tmp_path: Path, monkeypatch
     few = written_by_a_batch(tmp_path / "few", 1_000, monkeypatch)
     many = written_by_a_batch(tmp_path / "many", 30_000, monkeypatch)
     for before, after in zip(few, many, strict=True):
-        assert after <= 2 * before + 4
+        assert after <= 3 * before
 
 
 def test_a_batch_decodes_the_pages_that_it_touches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ from math import ceil, copysign, floor
 from typing import Any, Final
 from urllib.parse import urljoin
 
+from pyoxigraph import NamedNode
+
 from dotr.expressions import regexes, strings
 from dotr.expressions.casts import CASTS
 from dotr.expressions.dates import Date, DateTime, DayTime, Time, zone_name
@@ -81,7 +83,20 @@ def _iri(term: Term, base: Term = "") -> Term | None:
         return None
     if base and not _ABSOLUTE.fullmatch(lexical):
         lexical = urljoin(base[1:-1], lexical)
-    return iri(lexical) if _ABSOLUTE.fullmatch(lexical) else None
+    return iri(lexical) if _ABSOLUTE.fullmatch(lexical) and _is_readable(lexical) else None
+
+
+def _is_readable(text: str) -> bool:
+    """Whether it is an IRI to a reader of RDF, so that what is written with it can be read (RFC 3987).
+
+    >>> _is_readable("http://e/%C3%A9"), _is_readable("http://e/100%")
+    (True, False)
+    """
+    try:
+        NamedNode(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _strdt(lexical: Value, datatype: Value) -> Term | None:

@@ -177,7 +177,7 @@ def _logging(console: Console, level: int) -> Iterator[None]:
 
 @contextmanager
 def _handled(handler: logging.Handler, level: int) -> Iterator[None]:
-    kept = LOG.level, LOG.propagate
+    before, propagated = LOG.level, LOG.propagate
     LOG.addHandler(handler)
     LOG.setLevel(level)
     LOG.propagate = False
@@ -185,7 +185,8 @@ def _handled(handler: logging.Handler, level: int) -> Iterator[None]:
         yield
     finally:
         LOG.removeHandler(handler)
-        LOG.level, LOG.propagate = kept
+        LOG.setLevel(before)  # an assignment would leave what the logger remembers of the level
+        LOG.propagate = propagated
 
 
 def line(name: str, totals: Totals, seconds: float) -> str:

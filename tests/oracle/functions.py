@@ -9,6 +9,8 @@ import re
 import urllib.parse
 from fractions import Fraction
 
+from pyoxigraph import RdfFormat, parse
+
 from dotr.model.terms import FALSE, RDF, TRUE, Term, iri, iri_text, is_blank, is_iri, is_literal, literal, literal_parts
 from tests.oracle.triple_terms import is_triple_term, parts, whole
 from tests.oracle.values import (
@@ -232,4 +234,8 @@ def absolute(characters: str) -> Term:
     """IRI() of a string: there is no base to resolve it against."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*", characters):
         raise Err
+    try:
+        list(parse(f"<a:s> <a:p> {iri(characters)} .", RdfFormat.N_TRIPLES))
+    except SyntaxError:
+        raise Err from None
     return iri(characters)

@@ -21,7 +21,7 @@ def parts(term: Term) -> Triple:
     >>> parts('<<( <http://e/a> <http://e/p> "b )>>" )>>')
     ('<http://e/a>', '<http://e/p>', '"b )>>"')
     """
-    (quad,) = parse(f"<urn:s> <urn:p> {term} .", RdfFormat.N_TRIPLES)
+    (quad,) = parse(f"<urn:s> <urn:p> {term} .", RdfFormat.N_TRIPLES, lenient=True)
     assert isinstance(quad.object, TripleTerm)
     return tuple(f"<<( {part} )>>" if isinstance(part, TripleTerm) else str(part) for part in quad.object)  # type: ignore[return-value]
 
