@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from dotr.model.terms import Label, Term, Variable
 
@@ -252,3 +252,16 @@ class Select:
 
 
 Pattern: TypeAlias = Bgp | Join | LeftJoin | Union | Minus | Filter | Extend | Values | Group | Select
+
+
+def slots_of(item: BgpItem) -> tuple[Slot, ...]:
+    """What stands in a pattern: terms and variables, in its order."""
+    match item:
+        case TriplePattern(subject, predicate, object):
+            return subject, predicate, object
+        case PathPattern(subject, _, object):
+            return subject, object
+        case TermPattern(term, subject, predicate, object):
+            return term, subject, predicate, object
+        case _:
+            assert_never(item)

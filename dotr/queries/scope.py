@@ -28,18 +28,17 @@ from dotr.model.algebra import (
     Minus,
     Negated,
     Path,
-    PathPattern,
     Pattern,
     Repeat,
     Select,
     Sequence,
-    Slot,
     TermPattern,
     TimeOf,
     TriplePattern,
     Union,
     Values,
     Var,
+    slots_of,
 )
 from dotr.model.terms import Term, Variable
 
@@ -49,18 +48,6 @@ Reads: TypeAlias = frozenset[tuple[Term, Term | None]]
 """Kinds of triples: a predicate, with a constant object or with any (None)."""
 
 NOTHING: Final[Variables] = frozenset()
-
-
-def slots_of(pattern: BgpItem) -> tuple[Slot, ...]:
-    match pattern:
-        case TriplePattern(subject, predicate, object):
-            return subject, predicate, object
-        case PathPattern(subject, _, object):
-            return subject, object
-        case TermPattern(term, subject, predicate, object):
-            return term, subject, predicate, object
-        case _:
-            assert_never(pattern)
 
 
 def reaches(pattern: BgpItem, bound: Collection[Variable]) -> bool:

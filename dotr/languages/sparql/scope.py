@@ -9,7 +9,6 @@ from dotr.model.algebra import (
     AggregateCall,
     Attribute,
     Bgp,
-    BgpItem,
     Call,
     Const,
     Exists,
@@ -20,16 +19,13 @@ from dotr.model.algebra import (
     Join,
     LeftJoin,
     Minus,
-    PathPattern,
     Pattern,
     Select,
-    Slot,
-    TermPattern,
     TimeOf,
-    TriplePattern,
     Union,
     Values,
     Var,
+    slots_of,
 )
 from dotr.model.terms import Variable
 
@@ -37,6 +33,7 @@ from dotr.model.terms import Variable
 def in_scope(pattern: Pattern) -> dict[Variable, None]:
     """The variables that a pattern may bind, in the order in which they are first met.
 
+    >>> from dotr.model.algebra import TriplePattern
     >>> a, b = TriplePattern(Var("a"), Const("<p>"), Var("b")), TriplePattern(Var("b"), Const("<p>"), Var("c"))
     >>> list(in_scope(Minus(Bgp((a,)), Bgp((b,)))))
     ['a', 'b']
@@ -48,7 +45,7 @@ def _bound(pattern: Pattern) -> Iterator[Variable]:
     match pattern:
         case Bgp(patterns):
             for item in patterns:
-                yield from (slot.name for slot in _slots(item) if isinstance(slot, Var))
+                yield from (slot.name for slot in slots_of(item) if isinstance(slot, Var))
         case Join(left, right) | LeftJoin(left, right, _) | Union(left, right):
             yield from _bound(left)
             yield from _bound(right)
@@ -68,18 +65,6 @@ def _bound(pattern: Pattern) -> Iterator[Variable]:
             yield from pattern.projection
         case _:
             assert_never(pattern)
-
-
-def _slots(item: BgpItem) -> tuple[Slot, ...]:
-    match item:
-        case TriplePattern(subject, predicate, object):
-            return subject, predicate, object
-        case PathPattern(subject, _, object):
-            return subject, object
-        case TermPattern(term, subject, predicate, object):
-            return term, subject, predicate, object
-        case _:
-            assert_never(item)
 
 
 def _leaves(expression: Expression) -> Iterator[Var | Attribute | TimeOf]:
