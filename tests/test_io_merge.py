@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.diagnostics import Refused
-from dotr.io import FileSink, Format, InputFile, Lateness, Record, Source, check_new, instants, letter_line, merged, write_batch
+from dotr.io import FileSink, Format, InputFile, Lateness, Record, Source, Unwritten, check_new, instants, letter_line, merged, write_batch
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Clock
 
@@ -130,3 +132,16 @@ def test_a_batch_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Refused):
         write_batch(str(tmp_path / "file"), 1, ["x"], ".ndjson")
+
+
+def test_a_batch_on_a_full_disk_is_no_fault_of_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "out"
+    write_batch(str(folder), 1, ["one\n"], ".ndjson")
+
+    def full(file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(Unwritten, match=r"cannot write .*out: no space left on device"):
+        write_batch(str(folder), 2, ["two\n"], ".ndjson")
+    assert [path.name for path in folder.glob("[0-9]*")] == ["000000000001.ndjson"]

@@ -6,6 +6,7 @@ what an older one has written.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -19,6 +20,7 @@ from dotr.model.places import Span
 
 _DIGITS: Final = 12
 _STANDARD: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
+_PASSING: Final = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
 def check_new(path: str, place: Span | None = None) -> None:
@@ -36,11 +38,24 @@ def check_new(path: str, place: Span | None = None) -> None:
 
 
 def _unwritable(path: str, error: OSError, place: Span | None) -> Exception:
-    return refuse("I202", f"cannot write {path}: {(error.strerror or str(error)).lower()}", place, "Choose a path that can be written.")
+    return refuse("I202", _cannot(path, error), place, "Choose a path that can be written.")
+
+
+def _cannot(path: str, error: OSError) -> str:
+    return f"cannot write {path}: {(error.strerror or str(error)).lower()}"
+
+
+def may_pass(error: OSError) -> bool:
+    """Whether the same may succeed another time, with nothing changed in the configuration: the disk is full, or fails.
+
+    >>> may_pass(OSError(errno.ENOSPC, "no space left on device")), may_pass(PermissionError(errno.EACCES, "permission denied"))
+    (True, False)
+    """
+    return error.errno in _PASSING
 
 
 class Unwritten(Exception):
-    """Text that could not be written once the file was open: the disk is full, the reader of a pipe has gone."""
+    """Text that could not be written though the path is right: the disk is full, the reader of a pipe has gone."""
 
 
 class FileSink:
@@ -100,7 +115,7 @@ class FileSink:
             os.unlink(self.path)
 
     def _unwritten(self, error: OSError) -> Unwritten:
-        return Unwritten(f"cannot write {self.path}: {(error.strerror or str(error)).lower()}")
+        return Unwritten(_cannot(self.path, error))
 
     def __enter__(self) -> FileSink:
         return self
@@ -125,7 +140,8 @@ def passing(path: str) -> bool:
 def write_batch(folder: str, batch: int, texts: Iterable[str], suffix: str) -> None:
     """Write a batch's file into a folder, whole or not at all, in place of an earlier try of the same batch; no file for no text.
 
-    `suffix` is the format's, such as `.ndjson`. Raises `Refused` where the folder cannot be written.
+    `suffix` is the format's, such as `.ndjson`. Raises `Refused` where the folder cannot be written, `Unwritten` where the disk is full
+    or fails.
     """
     target = Path(folder) / f"{batch:0{_DIGITS}}{suffix}"
     waiting = target.with_name(f".{target.name}.tmp")
@@ -146,4 +162,6 @@ def write_batch(folder: str, batch: int, texts: Iterable[str], suffix: str) -> N
         finally:
             os.close(directory)
     except OSError as error:
+        if may_pass(error):
+            raise Unwritten(_cannot(folder, error)) from None
         raise _unwritable(folder, error, None) from None

@@ -1,8 +1,8 @@
 """The checkpoint folder: whose it is, and what must stay as it was when it was made.
 
 `dotr.json` stands beside the folder that Spark keeps (`query`). It names the pipeline and the program, the input files in the
-order in which offsets list them, and the numbers that state is laid out by. A checkpoint of another program is refused: its state
-would be read as ours.
+order in which offsets list them, the numbers that state is laid out by, and what each place in the state is of. A checkpoint of
+another pipeline, or of other inputs, is refused: its state would be read as ours.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from dotr.diagnostics import refuse
 from dotr.engine.change import Change, change
 from dotr.engine.holdings import Holdings, holdings
 from dotr.engine.program import Program
+from dotr.io.sinks import may_pass
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.planning import BEGINNING, Offset
+from dotr.runtimes.totals import RunFailed
 
 FORMAT: Final = 2
 READ: Final = (1, 2)
@@ -171,6 +173,8 @@ class Checkpoint:
             raise self._unwritable(error) from None
 
     def _unwritable(self, error: OSError) -> Exception:
+        if may_pass(error):
+            return RunFailed(f"the checkpoint {self.folder} cannot be written: {error.strerror or error}")
         hint = "Name another folder as spark.checkpoint."
         return refuse("S103", f"the checkpoint {self.folder} cannot be written: {error.strerror or error}", hint=hint)
 

@@ -20,7 +20,7 @@ from dotr.engine.sharing import share
 from dotr.engine.spec import ProgramSpec
 from dotr.io.dead_letters import letter_line
 from dotr.io.records import InputFile
-from dotr.io.sinks import check_new, write_batch
+from dotr.io.sinks import Unwritten, check_new, write_batch
 from dotr.knowledge.store.compiled import CompiledStore
 from dotr.model.stream import DeadLetter, Firing
 from dotr.outputs import writer
@@ -40,7 +40,7 @@ from dotr.runtimes.spark.spool import spooling
 from dotr.runtimes.spark.standings import Standings
 from dotr.runtimes.spark.trouble import explained
 from dotr.runtimes.standing import Stand, unheard
-from dotr.runtimes.totals import Progress, Totals
+from dotr.runtimes.totals import Progress, RunFailed, Totals
 
 _LOG: Final = logging.getLogger("dotr")
 
@@ -93,6 +93,8 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
         try:
             with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext():
                 run_query(session, job, sink, checkpoint.query, checkpoint.log, look if heard else None, settings.restarts)
+        except Unwritten as error:
+            raise RunFailed(f"{error} (the batches before that are kept: the same command goes on from them)") from None
         finally:
             with suppress(*LOST):
                 if heard:

@@ -52,7 +52,8 @@ INPUTS: tuple[Explained, ...] = (
     Explained(
         "I202",
         "The output cannot be written",
-        "The folder may not be written by this user, or the disk is full.",
+        "The folder may not be written by this user, or a file stands where a folder should. A disk that is full is no such case: the "
+        "run ends with 1, and goes on once there is room.",
         "Choose a path that can be written.",
         Told("I202 cannot write out/fire.ndjson: permission denied\nChoose a path that can be written."),
     ),
@@ -83,7 +84,7 @@ SPARK: tuple[Explained, ...] = (
     Explained(
         "S103",
         "The checkpoint cannot be written",
-        "The folder may not be written by this user, or the disk is full.",
+        "The folder may not be written by this user, or a file stands where a folder should.",
         "Name another folder as `spark.checkpoint`.",
         Told("S103 the checkpoint /checkpoint cannot be written: Permission denied\nName another folder as spark.checkpoint."),
     ),
