@@ -1,9 +1,10 @@
 """What a second core brings on Spark: the Aarhus job and the paper's default scenario on `local[1]` and `local[2]`.
 
-    python -m benchmarks.cores [aarhus] [scenario] [--graphs 800000]
+    python -m benchmarks.cores [aarhus] [scenario] [--graphs 800000] [--one-per-instant] [--watched]
 
 For each the CPU an element of the whole process tree, elements a second and how busy the cores are, from the start of the query and from
-the second batch on. Needs what `benchmarks.aarhus` needs.
+the second batch on. Of the scenario it can be said that every graph is an instant, and of both that somebody watches the run: asks for the
+figures that the Prometheus endpoint and `--progress json` give. Needs what `benchmarks.aarhus` needs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from benchmarks.aarhus import TreeClock, pipeline
 from benchmarks.scenario import Size, write_scenario
 from dotr.config import read_config
 from dotr.runtimes.pipeline import Pipeline, build
+from dotr.runtimes.standing import Stand, Standing, unheard
 from dotr.runtimes.totals import Totals
 
 Make = Callable[[str, str], Pipeline]
@@ -42,7 +44,7 @@ class Stretch:
         return f"{self.micros:.1f} µs CPU an element, {self.elements / self.wall:,.0f} a second, {self.cpu / self.wall:.2f} cores"
 
 
-def measure(made: Pipeline) -> tuple[Stretch, Stretch]:
+def measure(made: Pipeline, stand: Stand) -> tuple[Stretch, Stretch]:
     """One run: from the start of the query, and from its second batch on."""
     clock = TreeClock()
     readings: list[tuple[float, float, int]] = []
@@ -57,7 +59,7 @@ def measure(made: Pipeline) -> tuple[Stretch, Stretch]:
 
     setattr(runtime, "run_query", timed)  # noqa: B010
     try:
-        runtime.run_spark(made, read)
+        runtime.run_spark(made, read, stand)
     finally:
         setattr(runtime, "run_query", run_query)  # noqa: B010
     start, first, *_, end = readings
@@ -65,8 +67,8 @@ def measure(made: Pipeline) -> tuple[Stretch, Stretch]:
     return whole, steady
 
 
-def scenario(graphs: int, folder: str, master: str) -> Pipeline:
-    config = write_scenario(Path(folder), Size(graphs))
+def scenario(size: Size, folder: str, master: str) -> Pipeline:
+    config = write_scenario(Path(folder), size)
     return build(read_config(str(config), ["engine=spark", f"spark.master={master}"]), fresh=True, on_spark=True)
 
 
@@ -75,19 +77,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("jobs", nargs="*", choices=("aarhus", "scenario", []))
     parser.add_argument("--graphs", type=int, default=800_000)
+    parser.add_argument("--masters", nargs="+", default=["local[1]", "local[2]"])
+    parser.add_argument("--one-per-instant", action="store_true")
+    parser.add_argument("--watched", action="store_true")
     options = parser.parse_args()
     jobs: dict[str, Make] = {
         "aarhus": lambda folder, master: pipeline(folder, on_spark=True, master=master),
-        "scenario": lambda folder, master: scenario(options.graphs, folder, master),
+        "scenario": lambda folder, master: scenario(Size(options.graphs, single=options.one_per_instant), folder, master),
     }
+    asked: list[Standing] = []
+    stand: Stand = asked.append if options.watched else unheard
     for name in options.jobs or jobs:
         found = []
-        for master in ("local[1]", "local[2]"):
+        for master in options.masters:
             with tempfile.TemporaryDirectory() as folder:
-                found.append(measure(jobs[name](folder, master)))
+                found.append(measure(jobs[name](folder, master), stand))
             print(f"{name}, {master}: {found[-1][0]}; from the second batch on: {found[-1][1]}", flush=True)  # noqa: T201
-        (one, one_steady), (two, two_steady) = found
-        print(f"{name}: CPU against one core {two.micros / one.micros:.2f}, then {two_steady.micros / one_steady.micros:.2f}")  # noqa: T201
+        (one, one_steady), *others = found
+        for two, two_steady in others:
+            print(f"{name}: CPU against the first {two.micros / one.micros:.2f}, then {two_steady.micros / one_steady.micros:.2f}")  # noqa: T201
     return 0
 
 

@@ -1,6 +1,7 @@
 """The default scenario of the DOTR paper (section 5): 10 rules, 2 queries each, 1 triple a graph, 11 Datalog rules, 10,000 triples.
 
     python benchmarks/scenario.py [--graphs 30000] [--rules 10] [--background 10000] [--datalog 11] [--matching 2] [--filters range]
+                                  [--one-per-instant]
 
 Every rule matches, as in the paper, unless `--matching` says how many do on average. The rules differ in a threshold, in the bounds of a
 range, or in the constant that they compare with. Prints microseconds of CPU a graph from NDJSON text to output graphs in a file, in this
@@ -47,7 +48,7 @@ FILTERS = {
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a scenario is: `matching` rules match on average, None: all of them."""
+    """How large a scenario is: `matching` rules match on average, None: all of them. Every graph is an instant; `single`: this is said."""
 
     graphs: int = 30_000
     rules: int = 10
@@ -55,6 +56,7 @@ class Size:
     datalog: int = 11
     matching: int | None = None
     filters: str = "threshold"
+    single: bool = False
 
     def condition(self, number: int, variable: str) -> str:
         """The filter of a rule's query on the value that was read."""
@@ -110,7 +112,7 @@ def write_scenario(folder: Path, size: Size, seed: int = 1) -> Path:
                 "prefixes": {"": PREFIX},
                 "knowledge": {"graphs": ["kb.ttl"], "datalog": ["kb.dlog"]},
                 "rules": ["rules.dotr"],
-                "input": [{"name": "stream", "format": "ndjson", "path": "stream.ndjson"}],
+                "input": [{"name": "stream", "format": "ndjson", "path": "stream.ndjson", "one_per_instant": size.single}],
                 "output": [{"format": "ndjson", "path": "out.ndjson"}],
                 "engine": "local",
             }
@@ -137,10 +139,12 @@ def main() -> None:
     parser.add_argument("--datalog", type=int, default=11)
     parser.add_argument("--matching", type=int)
     parser.add_argument("--filters", choices=list(FILTERS), default="threshold")
+    parser.add_argument("--one-per-instant", action="store_true")
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        size = Size(options.graphs, options.rules, options.background, options.datalog, options.matching, options.filters)
+        single = options.one_per_instant
+        size = Size(options.graphs, options.rules, options.background, options.datalog, options.matching, options.filters, single)
         config = write_scenario(Path(folder), size)
         found = sorted(measure(config) for _ in range(options.runs))
         micros, graphs, events = found[len(found) // 2]
