@@ -73,8 +73,9 @@ def as_spark_would(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Tot
     fired: list[Firing] = []
     rejected: list[DeadLetter] = []
 
-    def write(number: int, firings: Sequence[Firing], letters: Sequence[DeadLetter]) -> None:
-        fired.extend(firings)
+    def write(number: int, firings: Iterator[Sequence[Firing]], letters: Sequence[DeadLetter]) -> None:
+        for some in firings:
+            fired.extend(some)
         rejected.extend(letters)
 
     sink = Sink(write, lambda totals: None, lambda letter: letter, Clock())

@@ -28,6 +28,12 @@ rule Same define Same = [ [] :of ?key ; :like ?like ] from Again
 and last Again as Old [ FILTER(?rose = Again.?rose) ] within 1 d from Again
 with Same.?key = Again.?key, Same.?like = Old.?key
 """
+PAIRS = """
+query Reading = [ SELECT ?key ?v WHERE { ?key :value ?v } ]
+rule Pairs define Pair = [ [] :of ?key ; :rose ?rose ] from Reading
+and each Reading as Old [ FILTER(?key = Reading.?key) ] within 1 d from Reading
+with Pair.?key = Reading.?key, Pair.?rose = Reading.?v - Old.?v
+"""
 PREFIXES = 'prefixes: { "": "http://e/" }\n'
 ELEMENTS = 15_000
 EVENTS_A_BATCH = 3_000
@@ -89,3 +95,23 @@ def test_logs_are_read_again_told_and_moved(tmp_path: Path, monkeypatch: pytest.
     run_spark(pipeline(AGAIN + SAME, "out", on_spark=True), lambda totals: None)
     assert lines("out", "Again") == lines("local.ndjson", "Again")
     assert lines("out", "Same")
+
+
+@pytest.mark.usefixtures("_session")
+def test_more_output_than_a_worker_holds_is_written_as_in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few hundred elements that pair with each other, of two keys: more than a run of each."""
+    from dotr.runtimes.spark.run import run_spark
+    from dotr.runtimes.spark.waiting import RUN
+
+    monkeypatch.chdir(tmp_path)
+    count = 350
+    with open("in.ndjson", "w") as file:
+        for number in range(2 * count):
+            file.write(json.dumps({"time": number // 3, "graph": f":k{number % 2} :value {number % 90} ."}) + "\n")
+    told = run_local(pipeline(PAIRS, "local.ndjson", on_spark=False), lambda totals: None)
+    assert told.events > 2 * RUN
+    assert run_spark(pipeline(PAIRS, "out", on_spark=True), lambda totals: None) == told
+    written = sorted(Path("out").iterdir())
+    assert len(written) == 1
+    assert written[0].read_bytes() == Path("local.ndjson").read_bytes()
+    assert not Path("ck/waiting").exists()

@@ -10,8 +10,8 @@ import errno
 import gzip
 import io
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -137,31 +137,65 @@ def passing(path: str) -> bool:
     return path in _STANDARD or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))
 
 
-def write_batch(folder: str, batch: int, texts: Iterable[str], suffix: str) -> None:
-    """Write a batch's file into a folder, whole or not at all, in place of an earlier try of the same batch; no file for no text.
+class BatchFile:
+    """A batch's file in a folder: there whole, once this is left, or not at all; it takes the place of an earlier try of the same batch.
+    Where nothing is written there is none. `suffix` is the format's, such as `.ndjson`.
 
-    `suffix` is the format's, such as `.ndjson`. Raises `Refused` where the folder cannot be written, `Unwritten` where the disk is full
-    or fails.
+    Raises `Refused` where the folder cannot be written, `Unwritten` where the disk is full or fails.
     """
-    target = Path(folder) / f"{batch:0{_DIGITS}}{suffix}"
-    waiting = target.with_name(f".{target.name}.tmp")
-    try:
-        text = "".join(texts)
-        if not text:
-            target.unlink(missing_ok=True)
+
+    __slots__ = ("_file", "_folder", "_target", "_waiting")
+
+    def __init__(self, folder: str, batch: int, suffix: str) -> None:
+        self._folder = Path(folder)
+        self._target = self._folder / f"{batch:0{_DIGITS}}{suffix}"
+        self._waiting = self._target.with_name(f".{self._target.name}.tmp")
+        self._file: io.TextIOWrapper | None = None
+
+    def write(self, texts: Iterable[str]) -> None:
+        """Appends texts, which bring their line ends with them."""
+        if text := "".join(texts):
+            with self._told():
+                if self._file is None:
+                    self._folder.mkdir(parents=True, exist_ok=True)
+                    self._file = open(self._waiting, "w", encoding="utf-8", errors="backslashreplace", newline="\n")  # noqa: SIM115
+                self._file.write(text)
+
+    def __enter__(self) -> BatchFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        file = self._file
+        if kind is not None:
+            if file is not None:
+                with suppress(OSError):  # what has gone wrong is told already
+                    file.close()
             return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open(waiting, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(waiting, target)
-        directory = os.open(folder, os.O_RDONLY)
+        with self._told():
+            if file is None:
+                self._target.unlink(missing_ok=True)
+                return
+            with file:
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(self._waiting, self._target)
+            directory = os.open(self._folder, os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
         try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
-    except OSError as error:
-        if may_pass(error):
-            raise Unwritten(_cannot(folder, error)) from None
-        raise _unwritable(folder, error, None) from None
+            yield
+        except OSError as error:
+            if may_pass(error):
+                raise Unwritten(_cannot(str(self._folder), error)) from None
+            raise _unwritable(str(self._folder), error, None) from None
+
+
+def write_batch(folder: str, batch: int, texts: Iterable[str], suffix: str) -> None:
+    """A batch's file of texts that are there already."""
+    with BatchFile(folder, batch, suffix) as file:
+        file.write(texts)

@@ -26,9 +26,9 @@ _OURS: Final = re.compile(
     r'\{"time": .*"rule": .*"event": .*"attributes": |\{"reason": .*"input": .*"file": |<urn:dotr:[0-9a-f]{32}> <http://www\.w3\.org/ns/prov#'
 )
 _CHECKPOINT: Final = re.compile(
-    r"dotr\.json(\.new)?|spark\.log|query(-[0-9]+)?|moved-[0-9]+|spool|(watched|progress|inputs)\.((nd)?json|new)"
+    r"dotr\.json(\.new)?|spark\.log|query(-[0-9]+)?|moved-[0-9]+|spool|waiting|(watched|progress|inputs)\.((nd)?json|new)"
 )
-_FOLDER: Final = re.compile(r"query(-[0-9]+)?|moved-[0-9]+|spool")
+_FOLDER: Final = re.compile(r"query(-[0-9]+)?|moved-[0-9]+|spool|waiting")
 _MAGIC: Final = b"\x1f\x8b"
 _LOOKED_AT: Final = 1 << 16
 

@@ -7,6 +7,7 @@ far the inputs are stands in the same progress, as the offset that the source's 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -17,20 +18,21 @@ from dotr.runtimes.spark.rows import Kind
 NAME: Final = "dotr"
 
 _COUNTED: Final = {
-    "elements": (Kind.COUNTS, "get_json_object(cast(payload AS string), '$[0]')"),
-    "instants": (Kind.COUNTS, "get_json_object(cast(payload AS string), '$[1]')"),
-    "facts": (Kind.COUNTS, "get_json_object(cast(payload AS string), '$[2]')"),
-    "late": (Kind.COUNTS, "get_json_object(cast(payload AS string), '$[4].late')"),
-    "events": (Kind.FIRINGS, "time"),
-    "dead_letters": (Kind.DEAD, "time"),
-    "state_bytes_changed": (Kind.STATE, "time"),
+    "elements": ((Kind.COUNTS,), "get_json_object(cast(payload AS string), '$[0]')"),
+    "instants": ((Kind.COUNTS,), "get_json_object(cast(payload AS string), '$[1]')"),
+    "facts": ((Kind.COUNTS,), "get_json_object(cast(payload AS string), '$[2]')"),
+    "late": ((Kind.COUNTS,), "get_json_object(cast(payload AS string), '$[4].late')"),
+    "events": ((Kind.FIRINGS, Kind.RUN), "time"),
+    "dead_letters": ((Kind.DEAD,), "time"),
+    "state_bytes_changed": ((Kind.STATE,), "time"),
 }
 
 
 def observed(rows: DataFrame) -> DataFrame:
     """The query's rows, counted as they pass."""
-    return rows.observe(NAME, *[_sum(name, kind, value) for name, (kind, value) in _COUNTED.items()])
+    return rows.observe(NAME, *[_sum(name, kinds, value) for name, (kinds, value) in _COUNTED.items()])
 
 
-def _sum(name: str, kind: Kind, value: str) -> Column:
-    return F.expr(f"coalesce(sum(CASE WHEN kind = {kind.value} THEN cast({value} AS bigint) END), 0)").alias(name)
+def _sum(name: str, kinds: Iterable[Kind], value: str) -> Column:
+    listed = ", ".join(str(kind.value) for kind in kinds)
+    return F.expr(f"coalesce(sum(CASE WHEN kind IN ({listed}) THEN cast({value} AS bigint) END), 0)").alias(name)

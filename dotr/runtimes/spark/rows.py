@@ -6,13 +6,14 @@
 | CLOSED | the bucket's | closed so far | nothing: it tells a bucket that no chunk of the batch came to, too, what time it is |
 | SPAN | the bucket's | of a task's first instant | the time of its last, in words; only where a program has timers |
 | FIRINGS | below 0 | their number | matches of a bucket as firings |
+| RUN | below 0 | their number | the file in which more of them wait (`waiting`) |
 | DEAD | below 0 | their number | dead letters |
 | INCONSISTENT | below 0 | 0 | the first instants of a task that contradict themselves, each with what clashes |
 | COUNTS | below 0 | 0 | totals |
 | ENDED | below 0 | 0 | nothing: the stream has ended |
 | STATE | below 0 | its bytes | how much a bucket holds |
 
-Keys below 0 pass every operator untouched. Payloads are JSON: data, never code.
+Keys below 0 pass every operator untouched. Payloads are JSON, or a path: data, never code.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Kind(IntEnum):
     SPAN = 6
     ENDED = 7
     STATE = 8
+    RUN = 9
 
 
 class Line(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from typing import Final
 
@@ -20,7 +20,7 @@ from dotr.engine.sharing import share
 from dotr.engine.spec import ProgramSpec
 from dotr.io.dead_letters import letter_line
 from dotr.io.records import InputFile
-from dotr.io.sinks import Unwritten, check_new, write_batch
+from dotr.io.sinks import BatchFile, Unwritten, check_new, write_batch
 from dotr.knowledge.store.compiled import CompiledStore
 from dotr.model.stream import DeadLetter, Firing
 from dotr.outputs import writer
@@ -39,6 +39,7 @@ from dotr.runtimes.spark.sink import Sink, Write
 from dotr.runtimes.spark.spool import spooling
 from dotr.runtimes.spark.standings import Standings
 from dotr.runtimes.spark.trouble import explained
+from dotr.runtimes.spark.waiting import clear, folder_of
 from dotr.runtimes.standing import Stand, unheard
 from dotr.runtimes.totals import Progress, RunFailed, Totals
 
@@ -74,6 +75,7 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
         if checkpoint.layout is None:
             wanted = checkpoint.claim(replace(wanted, buckets=tasks, partitions=tasks, holdings=holdings(pipeline.program)))
         job = _job(pipeline, wanted, tasks, checkpoint.folders(wanted.generation))
+        clear(folder_of(job))
         if pipeline.program.store is not None:
             _ship(pipeline.program.store, session.sparkContext)
         layers = lay_out(share(pipeline.program.rules.rules), wanted.holdings.since if wanted.holdings else {}).layers
@@ -177,9 +179,12 @@ def _write(pipeline: Pipeline) -> Write:
     outputs = [(output.path, "." + output.format.value, writer(output.format, clock)) for output in pipeline.outputs]
     dead = pipeline.dead_letter_path
 
-    def write(number: int, firings: Sequence[Firing], letters: Sequence[DeadLetter]) -> None:
-        for path, suffix, texts in outputs:
-            write_batch(path, number, texts(firings), suffix)
+    def write(number: int, firings: Iterator[Sequence[Firing]], letters: Sequence[DeadLetter]) -> None:
+        with ExitStack() as stack:
+            files = [(stack.enter_context(BatchFile(path, number, suffix)), texts) for path, suffix, texts in outputs]
+            for some in firings:
+                for file, texts in files:
+                    file.write(texts(some))
         if dead is not None:
             write_batch(dead, number, [letter_line(letter, clock) + "\n" for letter in letters], ".ndjson")
 

@@ -1,20 +1,21 @@
-"""The end of a batch: its few rows come to the driver, are put in order, and are written as files named by the batch."""
+"""The end of a batch: its few rows come to the driver, what they bring is put in order, and is written as files named by the batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from pyspark.sql import DataFrame
 
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
-from dotr.outputs import output_order
 from dotr.runtimes.letters import Complaints
 from dotr.runtimes.spark.rows import BucketSize, Kind, counts_of, dead_of, firings_of, inconsistent_of, size_of
+from dotr.runtimes.spark.waiting import blocks, clear, merged, run_of
 from dotr.runtimes.totals import Progress, Totals
 
-Write = Callable[[int, Sequence[Firing], Sequence[DeadLetter]], None]
-"""Writes a batch under its number; the same batch twice leaves what once leaves."""
+Write = Callable[[int, Iterator[Sequence[Firing]], Sequence[DeadLetter]], None]
+"""Writes a batch under its number, some whole instants at a time; the same batch twice leaves what once leaves."""
 
 Took = Callable[[int, Totals, Sequence[BucketSize]], None]
 """Told of a batch that is written: its number, what it counted, and how much the buckets hold that it changed."""
@@ -60,12 +61,15 @@ class Sink:
     def take(self, number: int, rows: Iterable[tuple[int, bytes]]) -> None:
         """Puts a batch's rows in order, writes them, and tells of them."""
         firings: list[Firing] = []
+        runs: list[Path] = []
         letters: list[DeadLetter] = []
         sizes: list[BucketSize] = []
         counted = Totals()
         for kind, payload in rows:
             if kind == Kind.FIRINGS:
                 firings += firings_of(payload)
+            elif kind == Kind.RUN:
+                runs.append(run_of(payload))
             elif kind == Kind.DEAD:
                 letters += map(self._names, dead_of(payload))
             elif kind == Kind.INCONSISTENT:
@@ -77,15 +81,30 @@ class Sink:
                 sizes.append(size_of(payload))
             elif kind == Kind.COUNTS:
                 counted += counts_of(payload)
-        firings.sort(key=output_order)
         letters.sort(key=lambda letter: (letter.input, letter.file, letter.line))
-        self._write(self._first + number, firings, letters)
+        written = _Counted(blocks(merged(firings, runs)))
+        self._write(self._first + number, iter(written), letters)
+        for folder in {path.parent for path in runs}:
+            clear(folder)
         for letter in letters:
             self._complaints.tell(letter)
-        dropped = sum(firing.dropped for firing in firings)
-        counted += Totals(events=len(firings), dropped=dropped)
+        counted += Totals(events=written.events, dropped=written.dropped)
         if self._last is None or self._last[0] != number:
             self._last = number, self.totals
         self.totals = self._last[1] + counted
         self._took(number, counted, sizes)
         self._progress(self.totals)
+
+
+class _Counted:
+    """Firings, counted as they pass."""
+
+    def __init__(self, firings: Iterable[Sequence[Firing]]) -> None:
+        self._firings = firings
+        self.events = self.dropped = 0
+
+    def __iter__(self) -> Iterator[Sequence[Firing]]:
+        for block in self._firings:
+            self.events += len(block)
+            self.dropped += sum(firing.dropped for firing in block)
+            yield block

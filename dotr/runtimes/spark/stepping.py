@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain, count, repeat
 from typing import TypeAlias
 
-from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.model.stream import DeadLetter, Reason
 from dotr.model.terms import Term
 from dotr.model.time import Micros
 from dotr.patterns.operator import Arrival
@@ -19,7 +19,8 @@ from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.keeping import Place
 from dotr.runtimes.spark.moments import Ports, TicksHere, moments, ticks_here
 from dotr.runtimes.spark.pages import DECODED, Pages
-from dotr.runtimes.spark.rows import Kind, Line, counts_payload, dead_payload, firings_payload
+from dotr.runtimes.spark.rows import Kind, Line, counts_payload, dead_payload
+from dotr.runtimes.spark.waiting import Waiting
 from dotr.runtimes.totals import Totals
 
 Instants: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
@@ -162,7 +163,7 @@ class _Run:
         self._layer, self._bucket, self._last = layer, bucket, layer + 1 == job.layers
         self._stage, self._router = layers_of(job)[layer], program_of(job).router(job.buckets)
         self._keys = [job.keys(number) for number in range(job.layers)]
-        self._firings: list[Firing] = []
+        self._firings = Waiting(job)
         self._failed: list[DeadLetter] = []
         self._above: dict[int, Instants] = {}
 
@@ -172,7 +173,7 @@ class _Run:
         for time, arrivals, ended in moments:
             done = step(state, time, arrivals, partition, ended=ended)
             if done.firings:
-                self._firings += done.firings
+                self._firings.add(done.firings)
             if done.failed:
                 self._failed += done.failed
             if done.events and not self._last:
@@ -183,8 +184,7 @@ class _Run:
     def lines(self) -> list[Line]:
         """The rows of it."""
         out = [Line(key, Kind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in self._above.items()]
-        if self._firings:
-            out.append(Line(-1 - self._bucket, Kind.FIRINGS, len(self._firings), firings_payload(self._firings)))
+        out += self._firings.lines(-1 - self._bucket)
         if self._failed:
             out.append(Line(-1 - self._bucket, Kind.DEAD, len(self._failed), dead_payload(self._failed)))
             out.append(Line(-1 - self._bucket, Kind.COUNTS, 0, counts_payload(Totals(dead={Reason.FAILED: len(self._failed)}))))

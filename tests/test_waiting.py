@@ -1,0 +1,76 @@
+"""Output on its way to the end of its batch: as rows or as runs, it is the same, in the same order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dotr.model.stream import Firing
+from dotr.outputs import output_order
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.rows import Kind, firings_of
+from dotr.runtimes.spark.waiting import Waiting, blocks, clear, folder_of, merged, read_run, run_of, write_run
+
+_TERMS = st.sampled_from(['"a"', '"\ud800"', '"b\\n"', "<http://e/é>"])
+_FIRINGS = st.builds(
+    Firing,
+    st.integers(-5, 5),
+    st.sampled_from("RS"),
+    st.just("E"),
+    st.lists(st.tuples(st.just("x"), _TERMS), max_size=1).map(tuple),
+    st.lists(st.tuples(_TERMS, _TERMS, _TERMS), max_size=1).map(tuple),
+    st.integers(0, 1),
+)
+
+
+def job(folder: Path) -> Job:
+    return Job("{}", (), (), "SECOND", False, 1, 1, 1, 1, 1, str(folder / "query"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("checkpoint")
+
+
+@given(st.lists(st.lists(st.lists(_FIRINGS, max_size=9), max_size=4), max_size=3), st.integers(1, 9), st.integers(2, 5))
+def test_runs_are_merged_into_the_order_of_the_output(folder: Path, found: list[list[list[Firing]]], run: int, most: int) -> None:
+    held: list[Firing] = []
+    runs: list[Path] = []
+    for bucket in found:
+        waiting = Waiting(job(folder), run)
+        for step in bucket:
+            waiting.add(step)
+        for line in waiting.lines(-1):
+            if line.kind == Kind.RUN:
+                runs.append(run_of(line.payload))
+                assert len(list(read_run(runs[-1]))) == line.time >= 1
+            else:
+                held += firings_of(line.payload)
+                assert not run_of(line.payload).exists()
+    everything = sorted([firing for bucket in found for step in bucket for firing in step], key=output_order)
+    assert [output_order(firing) for firing in merged(held, runs, most)] == [output_order(firing) for firing in everything]
+    clear(folder_of(job(folder)))
+
+
+def test_a_few_firings_are_a_row_and_many_are_none(tmp_path: Path) -> None:
+    firing = Firing(1, "R", "E", (), (), 0)
+    waiting = Waiting(job(tmp_path))
+    waiting.add([firing] * 5_000)
+    assert [line.kind for line in waiting.lines(-1)] == [Kind.FIRINGS]
+    waiting.add([firing])
+    assert [(line.kind, line.time) for line in waiting.lines(-1)] == [(Kind.RUN, 5_001)]
+
+
+def test_an_instant_is_not_divided() -> None:
+    firings = [Firing(time, "R", "E", (), (), 0) for time in (1, 1, 1, 2, 3, 3)]
+    assert [[firing.time for firing in block] for block in blocks(firings, 2)] == [[1, 1, 1], [2, 3, 3]]
+    assert [[firing.time for firing in block] for block in blocks(firings, 1)] == [[1, 1, 1], [2], [3, 3]]
+    assert list(blocks([], 1)) == []
+
+
+def test_a_run_reads_as_it_was_written(tmp_path: Path) -> None:
+    firings = [Firing(number, "R", "E", (("x", '"\ud800"'),), (("<s>", "<p>", '"o"'),), 1) for number in range(450)]
+    assert list(read_run(write_run(tmp_path / "new", firings))) == firings
