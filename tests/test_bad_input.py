@@ -90,6 +90,7 @@ def test_values_that_do_not_fit(project: Project, old: str, new: str, said: str)
         ("name=[1", "--set:1:8: C102 this is not YAML"),
         ("name=", "--set:1:6: C203 name is empty\n"),
         ("input.0.lateness=x", "--set:1:18: C205 lateness: 'x' is no length of time"),
+        ("spark.trigger=soon", "--set:1:15: C203 spark.trigger cannot be used: 'soon' is no length of time: write 0 s, 30 s or 5 min"),
     ],
 )
 def test_options_that_set_nothing_right(project: Project, option: str, said: str) -> None:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ input:
 output:
   - { path: out/out.ndjson }
 dead_letter: out/dead.ndjson
-spark: { master: "local[2]", checkpoint: out/checkpoint }
+spark: { master: "local[2]", checkpoint: out/checkpoint, trigger: 1.5 s }
 """
 
 
@@ -50,6 +51,11 @@ def put(folder: Path, name: str, *times: int | None) -> None:
 
 def read(folder: Path, name: str) -> list[dict[str, object]]:
     return [json.loads(line) for file in sorted((folder / "out" / name).glob("0*")) for line in file.read_text().splitlines()]
+
+
+def batches(folder: Path) -> list[Path]:
+    """Spark's log of what it planned."""
+    return list((folder / "out/checkpoint/query/offsets").glob("[0-9]*"))
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -78,7 +84,9 @@ def test_a_watched_folder_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: 
     def happen() -> None:
         try:
             time.sleep(1)
-            put(tmp_path, "b.ndjson", 2, 4, None, 9, 6)
+            put(tmp_path, "b.ndjson", 2, 4)
+            until(lambda: [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3])
+            put(tmp_path, "bb.ndjson", None, 9, 6)
             until(lambda: [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3, 4, 5])
         finally:
             os.kill(os.getpid(), signal.SIGINT)
@@ -89,14 +97,17 @@ def test_a_watched_folder_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: 
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path)
         world.join()
+        planned = sorted(json.loads(file.read_text().splitlines()[1])["batchTimestampMs"] for file in batches(tmp_path))
+        assert len(planned) > 1
+        assert all(after - before >= 1_400 for before, after in pairwise(planned))  # Spark begins a batch at multiples of its trigger
         put(tmp_path, "c.ndjson", 8, 10)
         put(tmp_path, "aa.ndjson", 12)  # its name says that it comes first
         run(tmp_path, "input.0.watch=false")
         assert [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3, 4, 5]
         letters = {(each["reason"], each["file"], each["line"], each["time"]) for each in read(tmp_path, "dead.ndjson")}
         assert letters == {
-            ("unreadable", "d/b.ndjson", 3, None),
-            ("late", "d/b.ndjson", 5, 6),
+            ("unreadable", "d/bb.ndjson", 1, None),
+            ("late", "d/bb.ndjson", 3, 6),
             ("late", "d/c.ndjson", 1, 8),
             ("late", "d/c.ndjson", 2, 10),
         }

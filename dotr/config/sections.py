@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from dotr.config.tree import Location, Tree
 from dotr.diagnostics import Diagnostic, did_you_mean
+from dotr.io.times import parse_delay
 from dotr.knowledge.limits import LIMITS
 from dotr.model.time import Unit
 
@@ -100,8 +101,17 @@ class SparkSection(Section):
     master: str | None = Field(default=None, description="local[*] where spark-submit names none")
     checkpoint: str | None = Field(default=None, description="a folder; beside the first output where none is named")
     batch: int = Field(default=200_000, gt=0, description="how many elements a batch holds, about")
+    trigger: str | int = Field(
+        default="0 s", description="inputs that grow: so long at least from the start of a batch to that of the next"
+    )
     restarts: int = Field(default=3, ge=0, description="how often a query that Spark gave up is started again without a batch in between")
     conf: dict[str, str | int | bool] = Field(default={}, description="Spark's own configuration")
+
+    @field_validator("trigger")
+    @classmethod
+    def _length(cls, value: str | int) -> str | int:
+        parse_delay(value)
+        return value
 
 
 class MetricsSection(Section):

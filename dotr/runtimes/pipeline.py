@@ -15,8 +15,9 @@ from dotr.config import UNITS, Config
 from dotr.diagnostics import Diagnostic, Refused
 from dotr.engine.program import Program, compile_program
 from dotr.io import Growing, InputFile, check_new, passing
+from dotr.io.times import parse_delay
 from dotr.model.places import Span
-from dotr.model.time import Clock
+from dotr.model.time import Clock, Micros
 from dotr.outputs.writing import StreamFormat
 from dotr.runtimes.inputs import clock_of_inputs, files_of, kept_clock, not_spooled, read_inputs, settle_all
 from dotr.runtimes.removal import Target, remove
@@ -33,14 +34,16 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """`master` is None where neither the configuration nor anything else names one; `batch` is about how many elements a batch holds, and
-    `restarts` how often a query that Spark gave up is started again without a batch in between."""
+    """`master` is None where neither the configuration nor anything else names one; `batch` is about how many elements a batch holds,
+    `restarts` how often a query that Spark gave up is started again without a batch in between, and `trigger` how long it is at least from
+    batch to batch where inputs grow."""
 
     master: str | None
     checkpoint: str
     batch: int
     conf: Mapping[str, str]
     restarts: int = 3
+    trigger: Micros = 0
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,8 @@ def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True) 
     )
     dead = next((target for target in targets if target.what == DEAD_LETTERS), Target(DEAD_LETTERS, ""))
     conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
-    spark = SparkSettings(settings.spark.master, targets[-1].path, settings.spark.batch, conf, settings.spark.restarts)
+    said = settings.spark
+    spark = SparkSettings(said.master, targets[-1].path, said.batch, conf, said.restarts, parse_delay(said.trigger))
     return Pipeline(
         settings.name, program, inputs.files, outputs, dead.path or None, clock, spark, dead.place, inputs.growing, inputs.rates
     )

@@ -21,7 +21,7 @@ class Job:
     without one every worker closes the background for itself. The last of the inputs are those that grow: `growing` has for each, as
     JSON, the pattern (none for standard input), how long a file stands still, the declared idleness, and whether it is still watched;
     `rates` are by names of inputs. Where state has come from another query, `moved` is the folder of what buckets begin with, and
-    `start` the offset that reading begins at."""
+    `start` the offset that reading begins at. `trigger` is how long it is at least from batch to batch where inputs grow."""
 
     program: str
     inputs: tuple[str, ...]
@@ -40,6 +40,7 @@ class Job:
     rates: tuple[tuple[str, int], ...] = ()
     moved: str = ""
     start: str = ""
+    trigger: Micros = 0
 
     @property
     def live(self) -> bool:

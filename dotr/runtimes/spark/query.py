@@ -99,7 +99,7 @@ def _start(session: SparkSession, job: Job, sink: Sink, checkpoint: str) -> Stre
         rows = rows.groupBy("key").transformWithState(LayerProcessor(text, layer), SCHEMA, "append", "none")
     writer = observed(rows).writeStream.outputMode("append").foreachBatch(sink)
     writer = writer.option("checkpointLocation", checkpoint)
-    writer = writer.trigger(processingTime="0 seconds") if job.live else writer.trigger(availableNow=True)
+    writer = writer.trigger(processingTime=f"{job.trigger} microseconds") if job.live else writer.trigger(availableNow=True)
     return writer.start()
 
 

@@ -163,6 +163,7 @@ def _job(pipeline: Pipeline, layout: Layout, tasks: int, folders: tuple[str, str
         rates=tuple(rates.items()),
         moved=folders[1] if layout.start is not None else "",
         start=json.dumps(layout.start) if layout.start is not None else "",
+        trigger=pipeline.spark.trigger,
     )
 
 
