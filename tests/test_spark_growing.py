@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dotr.io.feeds import Point
+from dotr.io.feeds import FilesFeed, OneFile, Point
 from dotr.io.pace import Unhurried
 from dotr.io.records import Format, InputFile, Record
 from dotr.model.stream import DeadLetter, Element
+from dotr.model.time import LAST_MICRO
 from dotr.runtimes.spark.growing import GrowingPlan, Scanned
 from dotr.runtimes.spark.inputs import judge
 from dotr.runtimes.spark.journal import NAME, SPOOL_END, Journal, Spooled
@@ -113,6 +115,20 @@ def test_batches_are_what_is_written(world: tuple[list[Input], list[Step]], size
     assert len(found.dead) == len(set(found.dead))
     if all(Ends(number) in script for number in range(len(inputs))):
         assert found.dead == expected.dead
+
+
+def test_a_long_element_counts_as_several(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text("".join(json.dumps({"time": at, "graph": "#" * 4_700}) + "\n" for at in range(60)))
+    feed = FilesFeed(OneFile(InputFile("a", str(tmp_path / "a.ndjson"), Format.NDJSON)), elements=False)
+    start = Offset.start(1)
+    scanned = Scanned.at(start.places[0], feed, 0, single=False, idle=None, pace=Unhurried(), bounded=False)
+    growing = GrowingPlan([scanned], start, 200, 2)
+    while growing.scan():
+        pass
+    batches = []
+    while cuts := growing.cuts():
+        batches.append([cut.time // 1_000_000 for cut in cuts])
+    assert batches == [[9, 19], [29, 39], [49, LAST_MICRO // 1_000_000]]
 
 
 def test_points_are_in_order() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.keys import bucket_keys, hash_partition
-from dotr.runtimes.spark.planning import BEGINNING, END, Cut, Offset, Place, plan
+from dotr.runtimes.spark.planning import BEGINNING, END, ORDINARY, Cut, Offset, Place, plan
 
 Input = list[Micros | None]
 
@@ -96,6 +96,20 @@ def test_a_batch_holds_about_what_it_should() -> None:
     inputs: list[Input] = [list(range(start, 3000, step)) for start, step in ((0, 1), (5, 7), (2000, 2), (1, 600))]
     cuts = list(plan(scan_of(inputs), [0] * 4, Offset.start(4), 200))  # type: ignore[arg-type]
     assert all(200 <= cut.elements <= 203 for cut in cuts[:-1])
+
+
+def test_a_long_element_counts_as_several() -> None:
+    """Two inputs, of which one has elements of ten times the ordinary length: these count as eleven."""
+
+    def scan(number: int, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
+        long = 10 * ORDINARY if number else 100
+        return iter([(i * long, i + 1, i) for i in range(3000)][offset // long :])
+
+    cuts = list(plan(scan, [0, 0], Offset.start(2), 220))
+    assert {cut.elements for cut in cuts[:-1]} == {19 * 12}
+    assert {after.time - before.time for before, after in pairwise(cuts[:-1])} == {19}
+    for before, cut in pairwise(cuts):
+        assert list(plan(scan, [0, 0], Offset(before.time, before.places), 220, until=cut.time)) == [cut]
 
 
 def test_an_empty_input_ends_at_once() -> None:

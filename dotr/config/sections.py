@@ -100,7 +100,7 @@ class SparkSection(Section):
 
     master: str | None = Field(default=None, description="local[*] where spark-submit names none")
     checkpoint: str | None = Field(default=None, description="a folder; beside the first output where none is named")
-    batch: int = Field(default=200_000, gt=0, description="how many elements a batch holds, about")
+    batch: int = Field(default=200_000, gt=0, description="how many elements a batch holds, about; a long one counts as several")
     trigger: str | int = Field(
         default="0 s", description="inputs that grow: so long at least from the start of a batch to that of the next"
     )

@@ -20,7 +20,7 @@ from dotr.io.lateness import Lateness
 from dotr.io.live import Channel, bound
 from dotr.io.pace import Pace, Unhurried
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.planning import END, Cut, Floor, Offset, Place
+from dotr.runtimes.spark.planning import END, ORDINARY, Cut, Floor, Offset, Place
 
 _CHUNK: Final = 1_024
 
@@ -30,12 +30,14 @@ ALL_IDLE: Final[Micros] = LAST_MICRO - 1
 
 @dataclass
 class Scanned:
-    """An input and what is pending of it: time, place and the greatest time before. `bounded`: it is a single file. `rejected`: something
-    was met since the last cut that is to be reported."""
+    """An input and what is pending of it: time, place and the greatest time before; of elements of long texts also the times again, as
+    often as they count again (`planning`). `bounded`: it is a single file. `rejected`: something was met since the last cut that is to be
+    reported."""
 
     channel: Channel
     bounded: bool = False
     pending: list[tuple[Micros, Point, Micros]] = field(default_factory=list)
+    long: list[Micros] = field(default_factory=list)
     floors: tuple[Floor, ...] = ()
     rejected: bool = False
 
@@ -57,6 +59,8 @@ class Scanned:
                 self.rejected = True
             else:
                 add((record.time, Point(taken.number, record.offset, record.line), before))
+                if record.end - record.offset > ORDINARY:
+                    self.long += [record.time] * ((record.end - record.offset) // ORDINARY)
         self.channel.waiting = len(self.pending)
         return True
 
@@ -64,6 +68,7 @@ class Scanned:
         """Forget what is up to a time; where reading goes on, and where reading up to it may stop. `idle`: it was not waited for."""
         lateness, end = self.channel.lateness, self.channel.feed.end
         self.pending = [entry for entry in self.pending if entry[0] > until]
+        self.long = [each for each in self.long if each > until]
         self.channel.waiting = len(self.pending)
         over = self.bounded and self.channel.feed.ended
         if idle and lateness.passed < until:
@@ -93,7 +98,8 @@ def _needed(floors: Sequence[Floor], point: tuple[int, int], late: Micros) -> tu
 
 
 class GrowingPlan:
-    """Cuts over inputs that grow, from an offset on. `size` is how many elements a batch has at most, in up to `tasks` cuts."""
+    """Cuts over inputs that grow, from an offset on. `size` is how many elements of ordinary length a batch has, about, in up to `tasks`
+    cuts."""
 
     def __init__(
         self, inputs: Sequence[Scanned], start: Offset, size: int, tasks: int, clock: Callable[[], float] = time.monotonic
@@ -136,7 +142,9 @@ class GrowingPlan:
         self._in_vain = until
         if until == ALL_IDLE:
             until = max((entry[0] for each in self.inputs for entry in each.pending), default=after)
-        times = sorted(entry[0] for each in self.inputs for entry in each.pending if entry[0] <= until)
+        times = [entry[0] for each in self.inputs for entry in each.pending if entry[0] <= until]
+        times += [when for each in self.inputs for when in each.long if when <= until]
+        times.sort()
         ended = until == LAST_MICRO and len(times) <= self._size
         if not times and not ended:
             return self._letters()

@@ -8,7 +8,8 @@ again from its offsets alone.
 
 Invariant: `Cut` number n owns, of every input, the records from its start to its end place, each record being owned once; the elements of
 its time range lie between its start place and its stop.
-Cost: one scan of each record, and one sort of a nearly sorted list a cut. Memory: what is pending, a few cuts' worth.
+Cost: one scan of each record, and one sort of a nearly sorted list a cut. Memory: what is pending, a few cuts' worth. What a task then
+holds is bounded too: an element of a long text counts as several.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ Scan: TypeAlias = Callable[[int, int, int], Iterator[tuple[int, int, Micros | No
 
 END: Final = -1
 """The offset behind the last record."""
+
+ORDINARY: Final = 512
+"""Bytes of text: an element that has n times as many counts for n more. Read, they take some 8 KB of memory."""
 
 BEGINNING: Final[Micros] = -LAST_MICRO
 """Earlier than any instant."""
@@ -74,7 +78,7 @@ START: Final = Place(0, 1, BEGINNING)
 
 class Cut(NamedTuple):
     """All up to `time`: where each input goes on afterwards, where the reading for it may stop (END: at the end), and how many elements
-    it adds to the cut before it."""
+    of ordinary length it adds to the cut before it."""
 
     time: Micros
     places: tuple[Place, ...]
@@ -131,9 +135,10 @@ class Offset:
 
 
 class _Ahead:
-    """The scan of one input: what is pending (neither late nor behind the last cut), in the input's own order."""
+    """The scan of one input: what is pending (neither late nor behind the last cut), in the input's own order; and of long elements among
+    that the times once more, for each time that they count again."""
 
-    __slots__ = ("_scan", "delay", "ended", "greatest", "pending")
+    __slots__ = ("_last", "_scan", "delay", "ended", "greatest", "long", "pending")
 
     def __init__(self, scan: Iterator[tuple[int, int, Micros | None]], delay: Micros, greatest: Micros, ended: bool) -> None:
         self._scan = scan
@@ -141,6 +146,8 @@ class _Ahead:
         self.greatest = greatest
         self.ended = ended
         self.pending: list[tuple[Micros, int, int, Micros]] = []
+        self.long: list[Micros] = []
+        self._last: tuple[int, Micros | None] = 0, None
 
     @property
     def passed(self) -> Micros:
@@ -150,10 +157,15 @@ class _Ahead:
     def advance(self, goal: Micros, after: Micros, most: int) -> None:
         """Scans until `goal` is passed, or `most` records were seen."""
         greatest, delay, add = self.greatest, self.delay, self.pending.append
+        begin, element = self._last
         for count, (offset, line, time) in enumerate(self._scan, 1):
+            if offset - begin > ORDINARY and element is not None:
+                self.long += [element] * ((offset - begin) // ORDINARY)
+            begin, element = offset, None
             if time is not None and time + delay >= greatest:
                 if time > after:
                     add((time, offset, line, greatest))
+                    element = time
                 if time > greatest:
                     greatest = time
             if count >= most or greatest - delay > goal:
@@ -161,10 +173,13 @@ class _Ahead:
         else:
             self.ended = True
         self.greatest = greatest
+        self._last = begin, element
 
     def cut(self, time: Micros) -> tuple[Place, int]:
         """Forgets what is up to `time`; the place where reading goes on, and where reading up to `time` may stop."""
         pending = self.pending = [entry for entry in self.pending if entry[0] > time]
+        if self.long:
+            self.long = [each for each in self.long if each > time]
         if not pending:
             assert self.ended
             return Place(END, 0, self.greatest), END
@@ -174,7 +189,7 @@ class _Ahead:
 
 
 def plan(scan: Scan, delays: Sequence[Micros], start: Offset, size: int, until: Micros = LAST_MICRO) -> Iterator[Cut]:
-    """Cuts of about `size` elements each, from an offset on; the last one is at `until`. A cut never divides an instant.
+    """Cuts of about `size` elements of ordinary length each, from an offset on; the last one is at `until`. A cut never divides an instant.
 
     >>> times = [[1, 2, 9, 4], [1, 1, 3]]               # the 4 is late
     >>> def scan(number, offset, line):
@@ -195,6 +210,7 @@ def plan(scan: Scan, delays: Sequence[Micros], start: Offset, size: int, until: 
         while True:
             passed = min([until, *(each.passed for each in inputs)])
             times = [entry[0] for each in inputs for entry in each.pending if entry[0] <= passed]
+            times += [time for each in inputs for time in each.long if time <= passed]
             if len(times) >= size or passed == until:
                 break
             # As far again as it takes at the pace seen since the last cut; without a pace, one step of the slowest input.
