@@ -73,7 +73,7 @@ def as_spark_would(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Tot
     fired: list[Firing] = []
     rejected: list[DeadLetter] = []
 
-    def write(number: int, firings: Iterator[Sequence[Firing]], letters: Sequence[DeadLetter]) -> None:
+    def write(number: int, firings: Iterator[Sequence[Firing]], letters: Iterator[DeadLetter]) -> None:
         for some in firings:
             fired.extend(some)
         rejected.extend(letters)

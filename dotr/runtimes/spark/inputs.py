@@ -7,9 +7,9 @@ own order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import BinaryIO, Final, TypeAlias
+from typing import BinaryIO, Final, Protocol, TypeAlias
 
 from dotr.diagnostics import Refused
 from dotr.io.feeds import Point, unopened
@@ -98,7 +98,15 @@ def _opened(file: InputFile, point: Point, stop: int) -> Iterator[Record]:
         yield from records
 
 
-def judge(files: Files, stretch: Stretch, after: Micros, until: Micros, elements: list[Element], dead: list[DeadLetter]) -> None:
+class Rejected(Protocol):
+    """Where dead letters go."""
+
+    def append(self, letter: DeadLetter, /) -> None: ...
+
+    def extend(self, letters: Iterable[DeadLetter], /) -> None: ...
+
+
+def judge(files: Files, stretch: Stretch, after: Micros, until: Micros, elements: list[Element], dead: Rejected) -> None:
     """Adds a stretch's elements with times in (after, until], and what of it is this task's to reject."""
     lateness: Lateness | None = None
     for number, file, records in files:

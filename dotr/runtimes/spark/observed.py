@@ -23,7 +23,7 @@ _COUNTED: Final = {
     "facts": ((Kind.COUNTS,), "get_json_object(cast(payload AS string), '$[2]')"),
     "late": ((Kind.COUNTS,), "get_json_object(cast(payload AS string), '$[4].late')"),
     "events": ((Kind.FIRINGS, Kind.RUN), "time"),
-    "dead_letters": ((Kind.DEAD,), "time"),
+    "dead_letters": ((Kind.DEAD, Kind.DEAD_RUN), "time"),
     "state_bytes_changed": ((Kind.STATE,), "time"),
 }
 

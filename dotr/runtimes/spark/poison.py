@@ -7,29 +7,29 @@ from collections.abc import Sequence
 from dotr.engine.poison import blamed, rescue
 from dotr.engine.stage_one import Asked
 from dotr.io.records import Traced
-from dotr.model.stream import DeadLetter, Element, Reason
+from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros
 from dotr.runtimes.spark.compiled import input_of, program_of
-from dotr.runtimes.spark.inputs import files_of, judge
+from dotr.runtimes.spark.inputs import Rejected, files_of, judge
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.tasks import Task
 
 
-def rescued(job: Job, task: Task, time: Micros, elements: list[Element], dead: list[DeadLetter]) -> tuple[Asked, list[Element]] | None:
+def rescued(job: Job, task: Task, time: Micros, elements: list[Element], dead: Rejected) -> tuple[Asked, list[Element]] | None:
     """What stage one says of the elements that it can take, and those; the others are dead letters. None: it can take none."""
     found = rescue(program_of(job), time, [triples for _, triples in elements])
     if found.rejected:
         again = _again(job, task, time)
-        dead += [again[number].letter(Reason.FAILED, why) for number, why in found.rejected.items()]
+        dead.extend([again[number].letter(Reason.FAILED, why) for number, why in found.rejected.items()])
         elements = [element for number, element in enumerate(again) if number not in found.rejected]
     return None if found.asked is None else (found.asked, elements)
 
 
-def blame(job: Job, task: Task, time: Micros, elements: list[Element], asked: Asked, dead: list[DeadLetter]) -> None:
+def blame(job: Job, task: Task, time: Micros, elements: list[Element], asked: Asked, dead: Rejected) -> None:
     """Tell of the elements that make queries fail."""
     found = blamed(program_of(job), time, [triples for _, triples in elements], asked)
     again = traced(job, task, time, elements)
-    dead += [again[number].letter(Reason.FAILED, why) for number, why in found.items()]
+    dead.extend([again[number].letter(Reason.FAILED, why) for number, why in found.items()])
 
 
 def traced(job: Job, task: Task, time: Micros, elements: Sequence[Element]) -> list[Traced]:

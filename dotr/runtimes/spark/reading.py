@@ -15,17 +15,18 @@ from pyarrow import RecordBatch  # type: ignore[import-untyped]
 
 from dotr.diagnostics import Refused
 from dotr.engine.instants import merge
-from dotr.model.stream import DeadLetter, Element, Reason
+from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.letters import clashing, why_rejected
 from dotr.runtimes.spark.compiled import input_of, program_of, uncollected
 from dotr.runtimes.spark.inputs import files_of, judge
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.poison import blame, rescued, traced
-from dotr.runtimes.spark.rows import Kind, Line, counts_payload, dead_payload, inconsistent_payload, record_batch
+from dotr.runtimes.spark.rows import Kind, Line, counts_payload, inconsistent_payload, record_batch
 from dotr.runtimes.spark.stepping import Instants, chunk_payload
 from dotr.runtimes.spark.tasks import Task
 from dotr.runtimes.spark.trouble import Carried, marked
+from dotr.runtimes.spark.waiting import Letters
 from dotr.runtimes.totals import Totals
 
 TOLD: Final = 3
@@ -45,7 +46,7 @@ def read_task(job: Job, task: Task) -> Iterator[RecordBatch]:
 def task_lines(job: Job, task: Task) -> list[Line]:
     """All of stage one for a task."""
     elements: list[Element] = []
-    dead: list[DeadLetter] = []
+    dead = Letters(job)
     program = program_of(job)
     for stretch in task.stretches:
         files = files_of(input_of(job, stretch.input), stretch, trace=program.stage_one.may_reject)
@@ -76,7 +77,7 @@ def task_lines(job: Job, task: Task) -> list[Line]:
             inconsistent += 1
         if asked.rejected:
             reason, why = why_rejected(asked, program)
-            dead += [element.letter(reason, why) for element in traced(job, task, time, together)]
+            dead.extend([element.letter(reason, why) for element in traced(job, task, time, together)])
             continue
         if asked.clashes and len(contradictory) < TOLD:
             contradictory.append((time, clashing(asked.clashes)))
@@ -87,9 +88,6 @@ def task_lines(job: Job, task: Task) -> list[Line]:
             for buckets, deliveries in zip(chunks, deliver(asked.facts), strict=True):
                 for bucket, ports in deliveries.items():
                     buckets.setdefault(bucket, []).append((time, ports))
-    counted: dict[Reason, int] = {}
-    for letter in dead:
-        counted[letter.reason] = counted.get(letter.reason, 0) + 1
     lines = []
     for layer, buckets in enumerate(chunks):
         keys = job.keys(layer)
@@ -98,12 +96,11 @@ def task_lines(job: Job, task: Task) -> list[Line]:
             lines += [Line(key, Kind.CLOSED, task.closed, b"") for key in keys]
         if times and program.timed:
             lines += [Line(key, Kind.SPAN, times[0], b"%d" % times[-1]) for key in keys]
-    if dead:
-        lines.append(Line(-1, Kind.DEAD, len(dead), dead_payload(dead)))
+    lines += dead.lines(-1)
     if contradictory:
         lines.append(Line(-3, Kind.INCONSISTENT, 0, inconsistent_payload(contradictory)))
     if task.closed == LAST_MICRO:
         lines.append(Line(-4, Kind.ENDED, 0, b""))
-    totals = Totals(counted_elements, len(times), facts, dead=counted, inconsistent=inconsistent)
+    totals = Totals(counted_elements, len(times), facts, dead=dead.counted, inconsistent=inconsistent)
     lines.append(Line(-2, Kind.COUNTS, 0, counts_payload(totals)))
     return lines

@@ -7,6 +7,7 @@
 | SPAN | the bucket's | of a task's first instant | the time of its last, in words; only where a program has timers |
 | FIRINGS | below 0 | their number | matches of a bucket as firings |
 | RUN | below 0 | their number | the file in which more of them wait (`waiting`) |
+| DEAD_RUN | below 0 | their number | the file in which more dead letters wait |
 | DEAD | below 0 | their number | dead letters |
 | INCONSISTENT | below 0 | 0 | the first instants of a task that contradict themselves, each with what clashes |
 | COUNTS | below 0 | 0 | totals |
@@ -44,6 +45,7 @@ class Kind(IntEnum):
     ENDED = 7
     STATE = 8
     RUN = 9
+    DEAD_RUN = 10
 
 
 class Line(NamedTuple):

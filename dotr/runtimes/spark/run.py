@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 from pyspark import SparkContext
@@ -20,7 +21,7 @@ from dotr.engine.sharing import share
 from dotr.engine.spec import ProgramSpec
 from dotr.io.dead_letters import letter_line
 from dotr.io.records import InputFile
-from dotr.io.sinks import BatchFile, Unwritten, check_new, write_batch
+from dotr.io.sinks import BatchFile, Unwritten, check_new
 from dotr.knowledge.store.compiled import CompiledStore
 from dotr.model.stream import DeadLetter, Firing
 from dotr.outputs import writer
@@ -44,6 +45,8 @@ from dotr.runtimes.standing import Stand, unheard
 from dotr.runtimes.totals import Progress, RunFailed, Totals
 
 _LOG: Final = logging.getLogger("dotr")
+_LETTERS: Final = 1_000
+"""Dead letters that are written at a time."""
 
 
 def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) -> Totals:
@@ -180,13 +183,15 @@ def _write(pipeline: Pipeline) -> Write:
     outputs = [(output.path, "." + output.format.value, writer(output.format, clock)) for output in pipeline.outputs]
     dead = pipeline.dead_letter_path
 
-    def write(number: int, firings: Iterator[Sequence[Firing]], letters: Sequence[DeadLetter]) -> None:
+    def write(number: int, firings: Iterator[Sequence[Firing]], letters: Iterator[DeadLetter]) -> None:
         with ExitStack() as stack:
             files = [(stack.enter_context(BatchFile(path, number, suffix)), texts) for path, suffix, texts in outputs]
             for some in firings:
                 for file, texts in files:
                     file.write(texts(some))
-        if dead is not None:
-            write_batch(dead, number, [letter_line(letter, clock) + "\n" for letter in letters], ".ndjson")
+        with BatchFile(dead, number, ".ndjson") if dead is not None else nullcontext() as rejected:
+            while told := list(islice(letters, _LETTERS)):
+                if rejected is not None:
+                    rejected.write([letter_line(letter, clock) + "\n" for letter in told])
 
     return write

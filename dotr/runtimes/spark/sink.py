@@ -11,11 +11,11 @@ from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
 from dotr.runtimes.letters import Complaints
 from dotr.runtimes.spark.rows import BucketSize, Kind, counts_of, dead_of, firings_of, inconsistent_of, size_of
-from dotr.runtimes.spark.waiting import blocks, clear, merged, run_of
+from dotr.runtimes.spark.waiting import FIRINGS, LETTERS, blocks, clear, merged, run_of
 from dotr.runtimes.totals import Progress, Totals
 
-Write = Callable[[int, Iterator[Sequence[Firing]], Sequence[DeadLetter]], None]
-"""Writes a batch under its number, some whole instants at a time; the same batch twice leaves what once leaves."""
+Write = Callable[[int, Iterator[Sequence[Firing]], Iterator[DeadLetter]], None]
+"""Writes a batch under its number, firings some whole instants at a time; the same batch twice leaves what once leaves."""
 
 Took = Callable[[int, Totals, Sequence[BucketSize]], None]
 """Told of a batch that is written: its number, what it counted, and how much the buckets hold that it changed."""
@@ -61,8 +61,9 @@ class Sink:
     def take(self, number: int, rows: Iterable[tuple[int, bytes]]) -> None:
         """Puts a batch's rows in order, writes them, and tells of them."""
         firings: list[Firing] = []
-        runs: list[Path] = []
         letters: list[DeadLetter] = []
+        runs: list[Path] = []
+        further: list[Path] = []
         sizes: list[BucketSize] = []
         counted = Totals()
         for kind, payload in rows:
@@ -71,7 +72,9 @@ class Sink:
             elif kind == Kind.RUN:
                 runs.append(run_of(payload))
             elif kind == Kind.DEAD:
-                letters += map(self._names, dead_of(payload))
+                letters += dead_of(payload)
+            elif kind == Kind.DEAD_RUN:
+                further.append(run_of(payload))
             elif kind == Kind.INCONSISTENT:
                 for time, clash in inconsistent_of(payload):
                     self._complaints.inconsistent(time, clash, self._clock)
@@ -81,19 +84,22 @@ class Sink:
                 sizes.append(size_of(payload))
             elif kind == Kind.COUNTS:
                 counted += counts_of(payload)
-        letters.sort(key=lambda letter: (letter.input, letter.file, letter.line))
-        written = _Counted(blocks(merged(firings, runs)))
-        self._write(self._first + number, iter(written), letters)
-        for folder in {path.parent for path in runs}:
+        written = _Counted(blocks(merged(FIRINGS, firings, runs)))
+        self._write(self._first + number, iter(written), self._told(merged(LETTERS, letters, further)))
+        for folder in {path.parent for path in (*runs, *further)}:
             clear(folder)
-        for letter in letters:
-            self._complaints.tell(letter)
         counted += Totals(events=written.events, dropped=written.dropped)
         if self._last is None or self._last[0] != number:
             self._last = number, self.totals
         self.totals = self._last[1] + counted
         self._took(number, counted, sizes)
         self._progress(self.totals)
+
+    def _told(self, letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
+        """Dead letters with the names of their files that the user knows; of the first ones he is told."""
+        for letter in map(self._names, letters):
+            self._complaints.tell(letter)
+            yield letter
 
 
 class _Counted:

@@ -9,7 +9,6 @@ from functools import lru_cache
 from itertools import chain, count, repeat
 from typing import TypeAlias
 
-from dotr.model.stream import DeadLetter, Reason
 from dotr.model.terms import Term
 from dotr.model.time import Micros
 from dotr.patterns.operator import Arrival
@@ -19,8 +18,8 @@ from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.keeping import Place
 from dotr.runtimes.spark.moments import Ports, TicksHere, moments, ticks_here
 from dotr.runtimes.spark.pages import DECODED, Pages
-from dotr.runtimes.spark.rows import Kind, Line, counts_payload, dead_payload
-from dotr.runtimes.spark.waiting import Waiting
+from dotr.runtimes.spark.rows import Kind, Line, counts_payload
+from dotr.runtimes.spark.waiting import FIRINGS, Letters, Waiting
 from dotr.runtimes.totals import Totals
 
 Instants: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
@@ -163,8 +162,8 @@ class _Run:
         self._layer, self._bucket, self._last = layer, bucket, layer + 1 == job.layers
         self._stage, self._router = layers_of(job)[layer], program_of(job).router(job.buckets)
         self._keys = [job.keys(number) for number in range(job.layers)]
-        self._firings = Waiting(job)
-        self._failed: list[DeadLetter] = []
+        self._firings = Waiting(FIRINGS, job)
+        self._failed = Letters(job)
         self._above: dict[int, Instants] = {}
 
     def step(self, state: State, moments: Iterable[tuple[Micros, Ports, bool]], partition: int) -> None:
@@ -173,9 +172,9 @@ class _Run:
         for time, arrivals, ended in moments:
             done = step(state, time, arrivals, partition, ended=ended)
             if done.firings:
-                self._firings.add(done.firings)
+                self._firings.add(done.firings, len(done.firings))
             if done.failed:
-                self._failed += done.failed
+                self._failed.extend(done.failed)
             if done.events and not self._last:
                 for number, deliveries in enumerate(self._router.events(done.events, self._layer)):
                     for target, ports in deliveries.items():
@@ -185,7 +184,7 @@ class _Run:
         """The rows of it."""
         out = [Line(key, Kind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in self._above.items()]
         out += self._firings.lines(-1 - self._bucket)
-        if self._failed:
-            out.append(Line(-1 - self._bucket, Kind.DEAD, len(self._failed), dead_payload(self._failed)))
-            out.append(Line(-1 - self._bucket, Kind.COUNTS, 0, counts_payload(Totals(dead={Reason.FAILED: len(self._failed)}))))
+        if self._failed.counted:
+            out += self._failed.lines(-1 - self._bucket)
+            out.append(Line(-1 - self._bucket, Kind.COUNTS, 0, counts_payload(Totals(dead=self._failed.counted))))
         return out
