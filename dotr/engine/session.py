@@ -12,6 +12,7 @@ from dotr.engine.instants import merge
 from dotr.engine.program import Program
 from dotr.engine.routing import Facts
 from dotr.engine.stage_one import Asked
+from dotr.engine.stage_two import StageTwo
 from dotr.knowledge.clashes import NO_CLASHES, Clash
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.stream import DeadLetter, Firing, Instant
@@ -27,12 +28,12 @@ class Engine:
 
     Between instants there are moments at which ticks or delayed anchors stand; they are gone through in the order of time, all layers at
     one before any at the next. The first and the last time that the engine is told of bound the ticks, and the last one what is waited for.
-    `failed` holds what rules have failed at, until its reader takes it out.
+    `failed` holds what rules have failed at, until its reader takes it out. `layers` are the program's, where they are compiled already.
     """
 
-    def __init__(self, program: Program, clock: Clock) -> None:
+    def __init__(self, program: Program, clock: Clock, layers: Sequence[StageTwo] | None = None) -> None:
         self.program = program
-        self._layers = program.stage_two(clock)
+        self._layers = program.stage_two(clock) if layers is None else layers
         self._router = program.router()
         self._states = [layer.start() for layer in self._layers]
         self._timed = program.timed

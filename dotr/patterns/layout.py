@@ -96,6 +96,13 @@ class Layout:
     layers: tuple[Layer, ...]
     routes: Mapping[Stream, tuple[tuple[int, int], ...]]
 
+    @property
+    def operators(self) -> int:
+        """How many operators have to keep state: one a layer; none where nothing matters after its instant, since no clause looks back, no
+        anchor waits, and there are no ticks. What the background knows has no part in it."""
+        ticks = any(source.period is not None for source in self.streams)
+        return len(self.layers) if ticks or any(layer.queues or any(layer.retention) for layer in self.layers) else 0
+
 
 def _streams(rules: Sequence[Rule]) -> dict[FactSource, int]:
     numbers: dict[FactSource, int] = {}

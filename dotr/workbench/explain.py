@@ -50,6 +50,8 @@ def text(found: Explanation) -> Iterator[str]:
     """The lines of an explanation."""
     yield found.title
     yield f"Background: {found.knowledge}."
+    if found.rules and not found.stateful:
+        yield "No rule keeps state: nothing matters after its instant. On Spark the tasks that read the input run all rules, in one stage."
     for asked in found.queries:
         yield ""
         yield from _query(asked)

@@ -80,10 +80,12 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A program: its background, its queries, its rules layer by layer, and the shared queries that no rule reads."""
+    """A program: its background, how many layers keep state, its queries, its rules layer by layer, and the shared queries that no rule
+    reads."""
 
     title: str
     knowledge: str
+    stateful: int
     queries: tuple[Asked, ...]
     rules: tuple[Explained, ...]
     unread: tuple[Label, ...]
@@ -117,7 +119,7 @@ class _Explainer:
         queries = tuple(self.queries())
         read = {label for asked in queries for label in asked.labels}
         unread = tuple(shared.label for shared in self.program.rules.queries if shared.label not in read)
-        return Explanation(title, text, queries, tuple(rules), unread)
+        return Explanation(title, text, self.program.layout.operators, queries, tuple(rules), unread)
 
     def queries(self) -> Iterable[Asked]:
         users: dict[int, list[tuple[str, Label]]] = {}

@@ -14,16 +14,30 @@ def plan(pipeline: Pipeline) -> list[str]:
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
     if checkpoint.layout is None:
         return [f"There is no checkpoint {checkpoint.folder} yet: all rules start empty."]
-    found = checkpoint.examine(wanted_layout(pipeline), pipeline.program)
+    wanted, kept = wanted_layout(pipeline), checkpoint.layout.layers
+    found = checkpoint.examine(wanted, pipeline.program)
     position = checkpoint.position()
     if position is None:
         return [f"Nothing has been processed yet in the checkpoint {checkpoint.folder}: all rules start empty."]
     where = "the end of the stream" if position.time == LAST_MICRO else written(position.time, pipeline.clock)
     learns = [] if found.learns is None else [found.learns]
     lines = [f"The checkpoint {checkpoint.folder} has come to {where}.", *learns, *map(str, found.verdicts)]
-    kept = sum(verdict.fate is Fate.KEPT for verdict in found.verdicts)
     if not found.moves:
         return [*lines, "The run goes on as it is."]
-    layers = len(found.before.keys), len(found.after.keys)
-    needs = f"The program needs another layout ({layers[1]} stateful operators, not {layers[0]}). " if layers[0] != layers[1] else ""
-    return [*lines, f"{needs}The state of {kept} of {len(found.after.rules)} rules moves to a new folder in the checkpoint."]
+    needs = f"The program needs another layout ({_operators(wanted.layers)}, not {kept or 'none'}). " if kept != wanted.layers else ""
+    rules = sum(verdict.fate is Fate.KEPT for verdict in found.verdicts), len(found.after.rules)
+    if not wanted.layers:
+        moves = "Its rules keep no state: nothing moves, and what there was goes." if kept else "No rule keeps any state: nothing moves."
+    elif not kept:
+        moves = "The rules before it kept no state: nothing moves."
+    else:
+        moves = f"The state of {rules[0]} of {rules[1]} rules moves to a new folder in the checkpoint."
+    return [*lines, needs + moves]
+
+
+def _operators(number: int) -> str:
+    """
+    >>> _operators(0), _operators(1), _operators(2)
+    ('no stateful operator', '1 stateful operator', '2 stateful operators')
+    """
+    return f"{number or 'no'} stateful operator{'s' if number > 1 else ''}"

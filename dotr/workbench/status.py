@@ -32,7 +32,7 @@ def status(folder: str, form: str, *, quick: bool) -> str:
 
     found = status_of(folder)
     state: Found = None
-    if not quick and found.batch is not None:
+    if not quick and found.batch is not None and found.layout.layers:
         state = java_problem()
         if state is None:
             try:
@@ -93,6 +93,9 @@ def _place(reached: Reached, copied: int | None) -> str:
 
 def _state(found: Status, state: Found) -> Iterator[str]:
     layout = found.layout
+    if not layout.layers:
+        yield "The rules keep no state: there is none in the store."
+        return
     partitions = f"{counted(layout.layers, 'layer')} of rules, {counted(layout.buckets, 'bucket')} each"
     if state is None or isinstance(state, str):
         if isinstance(state, str):
@@ -169,6 +172,8 @@ def _as_json(found: Status, state: Found) -> str:
 
 
 def _state_json(found: Status, state: Found) -> dict[str, object]:
+    if not found.layout.layers:
+        return {"source": "none", "values": 0, "bytes": 0, "held": []}
     if state is not None and not isinstance(state, str):
         held = [{"layer": each.layer, "label": each.label, "events": each.events, "keys": each.keys} for each in state.kept]
         return {"source": "moved" if found.begun else "store", "values": state.values, "bytes": state.written, "held": held}

@@ -31,11 +31,11 @@ READ: Final = (1, 2)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a checkpoint holds fast: the pipeline's name, the program's fingerprint, the inputs as (name, delay, file), and how many
-    buckets and Spark partitions the state has. `growing` are the inputs that files appear in, as (name, delay, pattern), and standard
-    input, without a pattern; `clock` is how times are written: the unit, and whether as date-times. `holdings` say what the state is of.
-    Each time state moves there is another `generation` of the query: it begins at the offset `start`, and its first batch is written under
-    the number `first`."""
+    """What a checkpoint holds fast: the pipeline's name, the program's fingerprint, the inputs as (name, delay, file), and how many layers,
+    buckets and Spark partitions the state has; without layers there is none. `growing` are the inputs that files appear in, as (name,
+    delay, pattern), and standard input, without a pattern; `clock` is how times are written: the unit, and whether as date-times.
+    `holdings` say what the state is of. Each time state moves there is another `generation` of the query: it begins at the offset `start`,
+    and its first batch is written under the number `first`."""
 
     pipeline: str
     program: str
@@ -139,12 +139,12 @@ class Checkpoint:
         self._following(kept, wanted, found)
         return found
 
-    def moving(self, layout: Layout, found: Change) -> Layout:
-        """The layout of the next generation: it takes over from where the query is."""
+    def moving(self, layout: Layout, layers: int) -> Layout:
+        """The layout of the next generation, with so many layers: it takes over from where the query is."""
         last, position = self.committed(), self.position()
         return replace(
             layout,
-            layers=max(1, len(found.after.keys)),
+            layers=layers,
             generation=layout.generation + 1,
             start=None if position is None else position.to_json(),
             first=layout.first + (0 if last is None else last + 1),
@@ -188,7 +188,7 @@ class Checkpoint:
         assert found is not None, "there is a checkpoint"
         now = self._following(kept, wanted, found)
         if found.moves:
-            return self.moving(now, found)
+            return self.moving(now, wanted.layers)
         if now != kept:
             self._write(now)
         return now
@@ -260,5 +260,5 @@ def wanted_layout(pipeline: Pipeline) -> Layout:
     inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
     growing = tuple((each.like.input, each.like.delay, each.pattern and os.path.abspath(each.pattern)) for each in pipeline.growing)
     clock = pipeline.program.spec.unit.name, pipeline.clock.dated
-    layers = max(1, len(pipeline.program.layout.layers))
-    return Layout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layers, 0, 0, growing, clock)
+    layout = pipeline.program.layout
+    return Layout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layout.operators, 0, 0, growing, clock)

@@ -38,7 +38,7 @@ _SCHEMA: Final = "key long, passed long"
 @dataclass(frozen=True, slots=True)
 class Old:
     """The query whose state moves: its folder, the folder of files that it began with itself ("": none), how many layers it has, and the
-    keys of their buckets, the first layer's first; `ran`: it has come to the end of a batch."""
+    keys of their buckets, the first layer's first; `ran`: it has come to the end of a batch. Without layers it has no state."""
 
     query: str
     moved: str
@@ -100,17 +100,20 @@ def unreadable(error: StateError) -> Refused:
 
 
 def move(session: SparkSession, found: Change, old: Old, job: Job, log: Path) -> list[BucketSize]:
-    """Writes what the new job's buckets begin with, and says how much that is; what an earlier try has left goes."""
+    """Writes what the new job's buckets begin with, and says how much that is; what an earlier try has left goes. A job that keeps no state
+    has no buckets."""
     folder = Path(job.moved)
     for leftover in (folder, Path(job.run)):
         shutil.rmtree(leftover, ignore_errors=True)
     folder.mkdir(parents=True)
+    if not job.layers:
+        return []
     program = program_of(job)
     mover = Mover(found.before, found.after, program, job.clock, job.buckets)
     held = json.dumps([found.before.to_json(), found.after.to_json()])
     passed: set[Micros | None] = set()
     there: set[int] = set()
-    stored = StoredState(session, old.query) if old.ran else None
+    stored = StoredState(session, old.query) if old.ran and old.layers else None
     for operator in stored.operators if stored else ():
         assert stored is not None
         try:

@@ -2,7 +2,7 @@
 
 Each input is read from the task's place to its stop and judged again, by the same rule as in the plan. Elements of the range are kept;
 what is late or unreadable is this task's to report if it stands before the place where the next task goes on. Out go, for
-each bucket, the arrivals of all instants in a few rows.
+each bucket, the arrivals of all instants in a few rows; where no state is kept, there are no buckets, and out goes what the rules make.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from pyarrow import RecordBatch  # type: ignore[import-untyped]
 
 from dotr.diagnostics import Refused
 from dotr.engine.instants import merge
+from dotr.engine.stage_one import Asked
 from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.letters import clashing, why_rejected
 from dotr.runtimes.spark.compiled import input_of, program_of, uncollected
+from dotr.runtimes.spark.direct import Direct
 from dotr.runtimes.spark.inputs import files_of, judge
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.poison import blame, rescued, traced
@@ -52,8 +54,8 @@ def task_lines(job: Job, task: Task) -> list[Line]:
         files = files_of(input_of(job, stretch.input), stretch, trace=program.stage_one.may_reject)
         judge(files, stretch, task.after, task.until, elements, dead)
     elements.sort(key=itemgetter(0))
-    ask, deliver = program.stage_one.facts, program.router(job.buckets).facts
-    chunks: list[dict[int, Instants]] = [{} for _ in range(job.layers)]
+    ask, stage_two = program.stage_one.facts, _Chunks(job) if job.layers else Direct(job, dead)
+    take = stage_two.take
     contradictory: list[tuple[Micros, str]] = []
     times: list[Micros] = []
     counted_elements = facts = inconsistent = start = 0
@@ -85,17 +87,13 @@ def task_lines(job: Job, task: Task) -> list[Line]:
         counted_elements += len(together)
         if asked.facts:
             facts += sum(map(len, asked.facts.values()))
-            for buckets, deliveries in zip(chunks, deliver(asked.facts), strict=True):
-                for bucket, ports in deliveries.items():
-                    buckets.setdefault(bucket, []).append((time, ports))
-    lines = []
-    for layer, buckets in enumerate(chunks):
-        keys = job.keys(layer)
-        lines += [Line(keys[bucket], Kind.CHUNK, found[0][0], chunk_payload(found)) for bucket, found in buckets.items()]
+            take(time, asked)
+    lines = stage_two.lines()
+    for key in (key for layer in range(job.layers) for key in job.keys(layer)):
         if task.closed is not None:
-            lines += [Line(key, Kind.CLOSED, task.closed, b"") for key in keys]
+            lines.append(Line(key, Kind.CLOSED, task.closed, b""))
         if times and program.timed:
-            lines += [Line(key, Kind.SPAN, times[0], b"%d" % times[-1]) for key in keys]
+            lines.append(Line(key, Kind.SPAN, times[0], b"%d" % times[-1]))
     lines += dead.lines(-1)
     if contradictory:
         lines.append(Line(-3, Kind.INCONSISTENT, 0, inconsistent_payload(contradictory)))
@@ -104,3 +102,26 @@ def task_lines(job: Job, task: Task) -> list[Line]:
     totals = Totals(counted_elements, len(times), facts, dead=dead.counted, inconsistent=inconsistent)
     lines.append(Line(-2, Kind.COUNTS, 0, counts_payload(totals)))
     return lines
+
+
+class _Chunks:
+    """What arrives at the buckets of each layer, where operators keep the state."""
+
+    def __init__(self, job: Job) -> None:
+        self._keys = [job.keys(layer) for layer in range(job.layers)]
+        self._deliver = program_of(job).router(job.buckets).facts
+        self._found: list[dict[int, Instants]] = [{} for _ in self._keys]
+
+    def take(self, time: Micros, asked: Asked) -> None:
+        """Delivers what was asked of an instant."""
+        for buckets, deliveries in zip(self._found, self._deliver(asked.facts), strict=True):
+            for bucket, ports in deliveries.items():
+                buckets.setdefault(bucket, []).append((time, ports))
+
+    def lines(self) -> list[Line]:
+        """The rows of it."""
+        return [
+            Line(keys[bucket], Kind.CHUNK, found[0][0], chunk_payload(found))
+            for keys, buckets in zip(self._keys, self._found, strict=True)
+            for bucket, found in buckets.items()
+        ]

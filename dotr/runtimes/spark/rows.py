@@ -5,7 +5,7 @@
 | CHUNK | the bucket's | of its first instant | arrivals at a bucket of a layer, by instant |
 | CLOSED | the bucket's | closed so far | nothing: it tells a bucket that no chunk of the batch came to, too, what time it is |
 | SPAN | the bucket's | of a task's first instant | the time of its last, in words; only where a program has timers |
-| FIRINGS | below 0 | their number | matches of a bucket as firings |
+| FIRINGS | below 0 | their number | matches of a bucket, or of a task where no state is kept, as firings |
 | RUN | below 0 | their number | the file in which more of them wait (`waiting`) |
 | DEAD_RUN | below 0 | their number | the file in which more dead letters wait |
 | DEAD | below 0 | their number | dead letters |

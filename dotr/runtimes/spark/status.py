@@ -122,6 +122,8 @@ def _none_at(folder: str) -> Refused:
 
 def stored_state(status: Status) -> Stored:
     """What the state holds after the last batch; raises `Refused` where Spark cannot read it, or this release cannot."""
+    if not status.layout.layers:
+        return Stored(0, 0, ())
     if status.begun:
         try:
             begun = _Counting(status.tally)

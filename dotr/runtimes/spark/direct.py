@@ -1,0 +1,37 @@
+"""Stage two where nothing is remembered: the task that reads an instant runs all rules on it, and hands on what they have made.
+
+Invariant: a task has its instants whole and in order, and what its engine holds of one has no part in a later one (`Layout.operators`); so
+the output is that of one engine over the whole stream. Each task begins with an empty one: a task that is done again gives the same.
+"""
+
+from __future__ import annotations
+
+from dotr.engine.session import Engine
+from dotr.engine.stage_one import Asked
+from dotr.model.time import Micros
+from dotr.runtimes.spark.compiled import layers_of, program_of
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.rows import Line
+from dotr.runtimes.spark.waiting import FIRINGS, Letters, Waiting
+
+
+class Direct:
+    """The firings of a task's instants. A dead letter for each anchor that a rule fails at goes to the task's own."""
+
+    def __init__(self, job: Job, dead: Letters) -> None:
+        self._engine = Engine(program_of(job), job.clock, layers_of(job))
+        self._firings = Waiting(FIRINGS, job)
+        self._dead = dead
+
+    def take(self, time: Micros, asked: Asked) -> None:
+        """Runs the rules on what was asked of an instant."""
+        firings = self._engine.take(time, asked)
+        if firings:
+            self._firings.add(firings, len(firings))
+        if self._engine.failed:
+            self._dead.extend(self._engine.failed)
+            self._engine.failed.clear()
+
+    def lines(self) -> list[Line]:
+        """The rows of it."""
+        return self._firings.lines(-1)
