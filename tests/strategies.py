@@ -29,6 +29,8 @@ class Features:
     """NOT and AGGREGATE in Datalog."""
     plain: bool = False
     """Queries of triple patterns alone, and no Datalog, so that more rules find something."""
+    instant: bool = False
+    """Rules that look at nothing but their own instant."""
 
 
 CORE = Features()
@@ -72,13 +74,13 @@ LEVELS = ([0], [0, 1], [0, 1, 1], [0, 1, 2], [0, 0, 1], [0, 0])
 
 
 @st.composite
-def rule_files(draw: st.DrawFn, plain: bool) -> str:
+def rule_files(draw: st.DrawFn, features: Features) -> str:
     """Shared queries and one to three rules. A rule reads events numbered lower at the same instant, and any event in the past; an event
     of several rules has the attributes of all."""
     shared: dict[str, Shared] = {}
     parts = []
     for label in pick(draw, [[], ["Q0"], ["Q0", "Q1"]]):
-        text, found = draw(shared_queries(label, plain))
+        text, found = draw(shared_queries(label, features.plain))
         parts.append(text)
         shared[label] = found
     levels = pick(draw, LEVELS)
@@ -95,7 +97,8 @@ def rule_files(draw: st.DrawFn, plain: bool) -> str:
         if name == "" and event in named:
             name = f"R{number}"
         named.add(name or event)
-        parts.append(draw(rules(name, event, Readable(shared, below, of, plain), own[number])))
+        readable = Readable(shared, below, below if features.instant else of, features.plain, features.instant)
+        parts.append(draw(rules(name, event, readable, own[number])))
     if draw(st.booleans()):
         parts.reverse()
     parts = [re.sub(r"\?(?=[A-Za-z_])", "$", part) if draw(st.integers(0, 11)) == 11 else part for part in parts]
@@ -206,7 +209,7 @@ def programs(draw: st.DrawFn, features: Features = CORE, entailments: Sequence[s
     background = GRAPH_HEADER + turtle(draw(triples(blanks=1)))
     if entailment != "none":
         background += draw(schemas())
-    return ProgramText(draw(rule_files(features.plain)), HEADER + datalog, background, entailment, pick(draw, CLOCKS))
+    return ProgramText(draw(rule_files(features)), HEADER + datalog, background, entailment, pick(draw, CLOCKS))
 
 
 # --- programs in which much is asked of every instant ---

@@ -22,12 +22,14 @@ class Shared:
 
 @dataclass(frozen=True)
 class Readable:
-    """What a rule may read: shared queries, events at the same instant too, and any events in the past; `plain`: its own queries are so."""
+    """What a rule may read: shared queries, events at the same instant too, and any events in the past; `plain`: its own queries are so,
+    `instant`: nothing but its own instant."""
 
     queries: Mapping[str, Shared]
     events: Mapping[str, Shared]
     past: Mapping[str, Shared]
     plain: bool = False
+    instant: bool = False
 
 
 @dataclass
@@ -149,6 +151,9 @@ def event(draw: st.DrawFn, words: Words, fallback: str, bound: Bound, readable: 
 
 def anchor(draw: st.DrawFn, words: Words, readable: Readable) -> tuple[str, Event]:
     """An anchor's text: plain, ticks, or delayed."""
+    if readable.instant:
+        found = event(draw, words, "L0", Bound(), readable, past=False, anchor=True)
+        return found.text, found
     kind = pick(draw, ("plain", "plain", "plain", "plain", "every", "every for", "delayed", "delayed"))
     halves = seconds(draw, 1, 4)
     if kind == "every":
@@ -165,8 +170,10 @@ def anchor(draw: st.DrawFn, words: Words, readable: Readable) -> tuple[str, Even
 # --- clauses ---
 
 
-def scope(draw: st.DrawFn, words: Words, bound: Bound, made: Event, reference: str, *, between: bool) -> tuple[str, bool]:
+def scope(draw: st.DrawFn, words: Words, bound: Bound, made: Event, reference: str, *, between: bool, instant: bool) -> tuple[str, bool]:
     """`within … from` or `between … and …`, and whether what lies in it is certainly past."""
+    if instant:
+        return f"{words('within')} [{duration(draw, 0)}, {duration(draw, 0)}] {words('from')} {reference}", False
     if between:
         one, other, *_ = draw(st.permutations(sorted(bound.attributes)))
         return f"{words('between')} {one} {words('and')} {other}", True
@@ -179,9 +186,9 @@ def clause(draw: st.DrawFn, words: Words, number: int, bound: Bound, readable: R
     label = f"L{number}"
     reference = pick(draw, sorted(bound.attributes))
     kind = pick(draw, ("each", "last", "first", "last", "not", "aggregate", "aggregate"))
-    between = kind in ("not", "aggregate") and len(bound.attributes) > 1 and draw(st.booleans())
+    between = not readable.instant and kind in ("not", "aggregate") and len(bound.attributes) > 1 and draw(st.booleans())
     made = event(draw, words, label, bound, readable, past=bound.back[reference] or between)
-    where, back = scope(draw, words, bound, made, reference, between=between)
+    where, back = scope(draw, words, bound, made, reference, between=between, instant=readable.instant)
     bound.labels.add(made.label)
     start = words("and")
     if kind == "not":

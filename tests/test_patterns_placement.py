@@ -286,6 +286,23 @@ def test_what_only_anchors_read_is_not_kept() -> None:
     assert layout.layers[0].retention == (None,)
 
 
+@pytest.mark.parametrize(
+    ("text", "operators"),
+    [
+        (rule("from A with E.?a = A.?r"), 0),
+        (rule("from A and each B [ FILTER(?v = A.?v) ] within [0, 0] from A with E.?a = B.?r consuming B"), 0),
+        (rule("from A and ?n = count(*) of B within [0, 0] from A with E.?a = ?n"), 0),
+        (rule("from A with E.?a = A.?r") + rule("from E with F.?a = E.?a", "S", "F"), 0),
+        (rule("from A with E.?a = A.?r") + rule("from E and not F within 1 us from E with F.?a = E.?a", "S", "F"), 2),
+        (rule("from A and not B within [0, 1 us] from A with E.?a = A.?r"), 1),
+        (rule("from A delayed by 1 us with E.?a = A.?r"), 1),
+        (rule("from every 1 min as A with E.?a = time(A)"), 1),
+    ],
+)
+def test_what_looks_beyond_its_instant_needs_operators(text: str, operators: int) -> None:
+    assert lay_out(rules(text)).operators == operators
+
+
 def test_state_is_bounded_by_the_retention() -> None:
     (only,) = rules(rule("from A and ?n = sum(B.?v) of B [ FILTER(?r = A.?r) ] within 5 s from A with E.?a = ?n"))
     layout = lay_out([only])

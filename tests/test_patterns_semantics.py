@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from dotr.model.stream import Element
 from dotr.model.time import Micros
 from tests.properties import MOST, compiled, examples, oracle, said, shown
-from tests.running import in_batches, outputs, run_engine
+from tests.running import by_time, in_batches, outputs, run_engine
 from tests.strategies import Features, ProgramText, programs
 from tests.strategies_streams import SECOND, streams
 
 PLAIN = Features(plain=True)
+INSTANT = Features(plain=True, instant=True)
 
 CUTS = st.lists(st.integers(-8, 60).map(lambda halves: halves * SECOND // 2), max_size=6)
 """Where batches end, which need not be at an instant."""
@@ -40,3 +41,16 @@ def test_partitions_and_batches_say_what_one_process_says(text: ProgramText, ele
     assume(len(expected) <= MOST)
     assert outputs(in_batches(program, elements, text.clock, 1, cuts)) == expected
     assert outputs(in_batches(program, elements, text.clock, 7, cuts)) == expected
+
+
+@examples(100)
+@given(programs(INSTANT), streams())
+def test_what_looks_at_its_own_instant_alone_needs_no_state(text: ProgramText, elements: list[Element]) -> None:
+    """Each instant by itself, by an engine that has seen no other, gives what all give together; consumption included."""
+    shown(text, elements)
+    program = compiled(text)
+    assert program.layout.operators == 0
+    found = run_engine(program, elements, text.clock)
+    assert said(found.outputs) == said(oracle(text, elements).outputs)
+    alone = [run_engine(program, [Element(time, each) for each in graphs], text.clock) for time, graphs in by_time(elements).items()]
+    assert [output for each in alone for output in each.outputs] == list(found.outputs)

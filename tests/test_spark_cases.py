@@ -113,4 +113,6 @@ def test_spark_gives_what_this_process_gives(name: str, tmp_path: Path) -> None:
     for output in ("out.ndjson", "out.nq", "rejected.ndjson"):
         assert text(tmp_path / "spark" / output) == text(tmp_path / "local" / output)
     assert there == here
+    layout = pipeline(tmp_path, "spark").program.layout
+    assert (tmp_path / "spark" / "checkpoint" / "query" / "state").exists() == (layout.operators > 0)
     assert here.events or not any(case.expect for case in FILES[name].cases)

@@ -27,7 +27,7 @@ from dotr.runtimes.local import run_local
 from dotr.runtimes.spark.java import java_problem
 from tests.properties import MOST, compiled
 from tests.running import run_engine
-from tests.strategies import ProgramText, programs
+from tests.strategies import CORE, Features, ProgramText, programs
 from tests.strategies_streams import streams, turtle
 from tests.test_spark_cases import pipeline, text
 
@@ -38,13 +38,17 @@ TOGETHER: Final = 4
 """Programs in a run, all of which find something."""
 
 
-def drawn(number: int, start: int) -> list[tuple[ProgramText, list[Element]]]:
+INSTANT: Final = Features(instant=True)
+"""Programs that keep no state."""
+
+
+def drawn(number: int, start: int, features: Features) -> list[tuple[ProgramText, list[Element]]]:
     """Programs and streams, the same for the same start."""
     found: list[tuple[ProgramText, list[Element]]] = []
 
     @seed(start)
     @settings(max_examples=number, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-    @given(programs(), streams(longest=14))
+    @given(programs(features), streams(longest=14))
     def collect(text: ProgramText, elements: list[Element]) -> None:
         found.append((text, elements))
 
@@ -58,18 +62,19 @@ def apart(text: ProgramText, number: int) -> ProgramText:
 
 
 @cache
-def groups() -> list[tuple[list[ProgramText], list[Element]]]:
-    """For each run some programs and a stream of which each of them has something to say, and not too much; one at least has timers."""
+def groups(features: Features, runs: int) -> list[tuple[list[ProgramText], list[Element]]]:
+    """For each run some programs and a stream of which each of them has something to say, and not too much; one at least has timers,
+    where rules may look beyond their instant."""
     found: list[tuple[list[ProgramText], list[Element]]] = []
-    waiting = deque(drawn(24 * RUNS, 1))
-    for _ in range(RUNS):
+    waiting = deque(drawn(24 * runs, 1, features))
+    for _ in range(runs):
         chosen: list[ProgramText] = []
         timed = False
         (first, elements) = waiting[0]
         while len(chosen) < TOGETHER and waiting:
             text = replace(waiting.popleft()[0], clock=first.clock)
             program = compiled(text)
-            if len(chosen) == TOGETHER - 1 and not timed and not program.timed:
+            if len(chosen) == TOGETHER - 1 and not timed and not program.timed and not features.instant:
                 continue
             if 0 < len(run_engine(program, elements, text.clock, most=MOST).outputs) <= MOST:
                 timed |= program.timed
@@ -128,9 +133,23 @@ def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.mark.usefixtures("_session")
 @pytest.mark.parametrize("run", range(RUNS))
 def test_spark_gives_what_this_process_gives(run: int, tmp_path: Path) -> None:
+    texts, elements = groups(CORE, RUNS)[run]
+    compare(texts, elements, run, tmp_path)
+    assert (tmp_path / "spark" / "checkpoint" / "query" / "state").exists()
+
+
+@pytest.mark.usefixtures("_session")
+@pytest.mark.parametrize("run", range(RUNS // 2))
+def test_so_it_does_without_state(run: int, tmp_path: Path) -> None:
+    texts, elements = groups(INSTANT, RUNS // 2)[run]
+    compare(texts, elements, run, tmp_path)
+    assert not (tmp_path / "spark" / "checkpoint" / "query" / "state").exists()
+
+
+def compare(texts: Sequence[ProgramText], elements: Sequence[Element], run: int, tmp_path: Path) -> None:
+    """Both give the same, whatever it is."""
     from dotr.runtimes.spark.run import run_spark
 
-    texts, elements = groups()[run]
     assert texts
     write(tmp_path, texts, elements, Random(run))
     here = run_local(pipeline(tmp_path, "local"), lambda totals: None)

@@ -105,9 +105,9 @@ def move(session: SparkSession, found: Change, old: Old, job: Job, log: Path) ->
     folder = Path(job.moved)
     for leftover in (folder, Path(job.run)):
         shutil.rmtree(leftover, ignore_errors=True)
-    folder.mkdir(parents=True)
     if not job.layers:
         return []
+    folder.mkdir(parents=True)
     program = program_of(job)
     mover = Mover(found.before, found.after, program, job.clock, job.buckets)
     held = json.dumps([found.before.to_json(), found.after.to_json()])
