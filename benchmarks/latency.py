@@ -1,9 +1,10 @@
 """How long it takes from a file that is renamed into a watched folder to its output, on Spark `local[2]` and in process.
 
-    python -m benchmarks.latency [--files 30] [--engine spark]
+    python -m benchmarks.latency [--files 30] [--engine spark] [--state]
 
-One rule without a clause, one element a file, every element an instant: so nothing has to be waited for but the machinery. A file is sent
-when the output of the one before is there. The first ones, in which the JVM and the workers start, are left out.
+One rule without a clause, one element a file, every element an instant: so nothing has to be waited for but the machinery. With `--state`
+the rule looks back, so that on Spark an operator keeps state. A file is sent when the output of the one before is there. The first ones,
+in which the JVM and the workers start, are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import tempfile
 import time
 from pathlib import Path
 
-RULE = "PREFIX : <http://e/>\ndefine Out = [ [] :x ?x ] from A = [ SELECT ?x WHERE { ?x a :A } ] with Out.?x = A.?x\n"
+RULE = "PREFIX : <http://e/>\ndefine Out = [ [] :x ?x ] from A = [ SELECT ?x WHERE { ?x a :A } ] %swith Out.?x = A.?x\n"
+CLAUSE = "and not B = [ SELECT ?x WHERE { ?x a :A . FILTER(?x = A.?x) } ] within 1 min from A "
 CONFIG = """\
 name: latency
 prefixes: { "": "http://e/" }
@@ -38,10 +40,10 @@ def lines(output: Path) -> int:
     return sum(file.read_bytes().count(b"\n") for file in files)
 
 
-def measure(folder: Path, engine: str, files: int) -> list[float]:
+def measure(folder: Path, engine: str, files: int, *, state: bool) -> list[float]:
     """Seconds from renaming a file to its event, for each file after the first few."""
     (folder / "in").mkdir()
-    (folder / "r.dotr").write_text(RULE)
+    (folder / "r.dotr").write_text(RULE % (CLAUSE if state else ""))
     (folder / "c.yaml").write_text(CONFIG)
     command = [sys.executable, "-m", "dotr", "run", str(folder / "c.yaml"), "--engine", engine, "--quiet"]
     root = str(Path(__file__).resolve().parent.parent)
@@ -74,11 +76,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=30)
     parser.add_argument("--engine", choices=("spark", "local"), default="spark")
+    parser.add_argument("--state", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = sorted(measure(Path(folder), options.engine, options.files))
+        found = sorted(measure(Path(folder), options.engine, options.files, state=options.state))
     median, most = statistics.median(found), found[int(0.95 * (len(found) - 1))]
-    print(f"{options.engine}: least {found[0] * 1000:.0f} ms, median {median * 1000:.0f} ms, 95 % within {most * 1000:.0f} ms")  # noqa: T201
+    kind = f"{options.engine}{' with state' if options.state else ''}"
+    print(f"{kind}: least {found[0] * 1000:.0f} ms, median {median * 1000:.0f} ms, 95 % within {most * 1000:.0f} ms")  # noqa: T201
 
 
 if __name__ == "__main__":

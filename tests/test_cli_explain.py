@@ -50,6 +50,17 @@ def test_the_city_has_layers_and_rules_on_one_core(project: Project) -> None:
     assert "  layer      1: Warning is made under another key, in a layer before\n" in rules["SpreadingSlowDown"]
 
 
+def test_rules_that_look_at_their_own_instant_alone(project: Project) -> None:
+    rules = "PREFIX : <http://e/>\nquery A = [ SELECT ?x WHERE { ?x a :A } ]\n"
+    rules += "rule One define O = [ ?x a :O ] from A and each A as B within [0, 0] from A with O.?x = B.?x\n"
+    rules += "rule Two define T = [ ?x a :T ] from O with T.?x = O.?x\n"
+    project.write("now.dotr", rules)
+    said = "\nNothing is remembered after its instant: on Spark the tasks that read the input run all rules, with no stateful operator.\n"
+    assert said in explained(project, "now.dotr")
+    project.write("now.dotr", rules.replace("[0, 0]", "[0, 1 s]"))
+    assert "with no stateful operator" not in explained(project, "now.dotr")
+
+
 def test_a_query_that_rules_share_and_one_that_costs_the_background(project: Project) -> None:
     project.write(
         "two.dotr",

@@ -51,7 +51,7 @@ def text(found: Explanation) -> Iterator[str]:
     yield found.title
     yield f"Background: {found.knowledge}."
     if found.rules and not found.stateful:
-        yield "No rule keeps state: nothing matters after its instant. On Spark the tasks that read the input run all rules, in one stage."
+        yield "Nothing is remembered after its instant: on Spark the tasks that read the input run all rules, with no stateful operator."
     for asked in found.queries:
         yield ""
         yield from _query(asked)
