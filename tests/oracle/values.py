@@ -237,8 +237,16 @@ def term_of(value: Value) -> Term:
 
 
 def promoted(a: Number, b: Number) -> tuple[str, Fraction | float, Fraction | float]:
+    """Both as the wider of their kinds.
+
+    >>> promoted(Number("decimal", Fraction("0.7")), Number("float", single(0.7)))
+    ('float', 0.699999988079071, 0.699999988079071)
+    """
     kind = max(a.kind, b.kind, key=KINDS.index)
-    return (kind, a.value, b.value) if kind in ("integer", "decimal") else (kind, as_float(a.value), as_float(b.value))
+    if kind in ("integer", "decimal"):
+        return kind, a.value, b.value
+    x, y = as_float(a.value), as_float(b.value)
+    return (kind, single(x), single(y)) if kind == "float" else (kind, x, y)
 
 
 def as_float(number: Fraction | float) -> float:
