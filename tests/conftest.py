@@ -110,6 +110,40 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def _stopped_at_the_end() -> Iterator[None]:
+    yield
+    stop_spark()
+
+
+def stop_spark() -> None:
+    """Ends the Spark session of this process, if there is one."""
+    from pyspark import SparkContext
+
+    if (context := SparkContext._active_spark_context) is not None:
+        context.stop()
+
+
+@pytest.fixture
+def spark(tmp_path_factory: pytest.TempPathFactory, _stopped_at_the_end: None) -> None:
+    """One Spark session for all tests of this process that do not start their own: it stays, and so do its Python workers, since starting
+    them takes longer than most of what they are asked to do."""
+    from pyspark import SparkContext
+
+    from dotr.runtimes.spark.session import start
+
+    if SparkContext._active_spark_context is None:
+        start("tests", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
+
+
+@pytest.fixture
+def no_spark() -> Iterator[None]:
+    """For what starts a session of its own: there is none before, and none is left to others."""
+    stop_spark()
+    yield
+    stop_spark()
+
+
 def raised(*_: object) -> None:
     """In place of a recovery, called while the error is handled."""
     raise

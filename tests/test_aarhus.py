@@ -80,6 +80,7 @@ def test_every_rule_finds_something(folder: Path, here: Totals) -> None:
 
 
 @pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+@pytest.mark.usefixtures("spark")
 def test_spark_gives_the_same(folder: Path, here: Totals) -> None:
     from dotr.runtimes.spark.run import run_spark
 

@@ -6,7 +6,7 @@ The cases of a file are run one after the other as one stream, each far enough b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -92,17 +92,7 @@ def text(path: Path) -> str:
     return "".join(file.read_text() for file in files) if path.exists() else ""
 
 
-@pytest.fixture(scope="module")
-def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One JVM for all cases."""
-    from dotr.runtimes.spark.session import start
-
-    session = start("cases", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
-    yield
-    session.stop()
-
-
-@pytest.mark.usefixtures("_session")
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("name", CHOICE)
 def test_spark_gives_what_this_process_gives(name: str, tmp_path: Path) -> None:
     from dotr.runtimes.spark.run import run_spark

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,15 +28,6 @@ SECOND = 1_000_000
 RULE = "\nrule "
 
 
-@pytest.fixture(scope="module")
-def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    from dotr.runtimes.spark.session import start
-
-    session = start("tests", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
-    yield
-    session.stop()
-
-
 def events(folder: Path, out: str) -> list[str]:
     return results(folder, out)[0].splitlines()
 
@@ -46,7 +36,7 @@ def of(lines: list[str], rules: set[str], after: int = -1) -> list[str]:
     return [line for line in lines if (event := json.loads(line))["rule"] in rules and event["time"] > after]
 
 
-@pytest.mark.usefixtures("_session")
+@pytest.mark.usefixtures("spark")
 def test_a_restart_with_changed_rules_keeps_what_is_unchanged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

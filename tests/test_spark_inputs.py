@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,15 +34,6 @@ output: [{{ path: {out}/out.ndjson }}]
 dead_letter: {out}/dead.ndjson
 spark: {{ master: "local[2]", checkpoint: {out}/checkpoint }}
 """
-
-
-@pytest.fixture(scope="module")
-def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    from dotr.runtimes.spark.session import start
-
-    session = start("tests", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
-    yield
-    session.stop()
 
 
 def elements(*times: int | None) -> str:
@@ -89,7 +80,7 @@ def follow(out: str, run: Callable[[Pipeline], Totals], *, on_spark: bool) -> tu
     return read(out, "out.ndjson"), sorted(letters, key=str)
 
 
-@pytest.mark.usefixtures("_session")
+@pytest.mark.usefixtures("spark")
 def test_inputs_are_idle_single_and_measured_as_in_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -87,11 +88,11 @@ class Foreign(StreamingQueryListener):
         return [progress for progress in self.told if progress.numInputRows]
 
 
+@pytest.mark.usefixtures("spark")
 def test_what_a_run_tells_and_its_checkpoint_afterwards(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from dotr.runtimes.spark.run import run_spark
-    from dotr.runtimes.spark.session import start
 
-    session = start("tests", "local[2]", {}, folder / "spark.log")
+    session = SparkSession.active()
     told: list[Standing] = []
     counted: list[Totals] = []
     foreign = Foreign()
@@ -125,11 +126,12 @@ def test_what_a_run_tells_and_its_checkpoint_afterwards(folder: Path, capsys: py
         assert state["source"] == "store"
         assert (state["values"], state["bytes"], state["held"]) == (2, last.written, [])
     finally:
-        session.stop()
+        session.streams.removeListener(foreign)
     assert main(["status", "out/checkpoint", "--quick"]) == 0
     assert "Totals of all runs: 200 elements, 200 instants" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("no_spark")  # `status` starts a session where there is none
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_finishes_the_batch_under_way(folder: Path, by: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
     """SIGTERM comes to the driver alone; Ctrl-C to all of its process group."""

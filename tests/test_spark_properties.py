@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -120,17 +120,7 @@ def write(folder: Path, texts: Sequence[ProgramText], elements: Sequence[Element
     (folder / "cases.yaml").write_text(json.dumps(config))
 
 
-@pytest.fixture(scope="module")
-def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One JVM for all runs."""
-    from dotr.runtimes.spark.session import start
-
-    session = start("properties", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
-    yield
-    session.stop()
-
-
-@pytest.mark.usefixtures("_session")
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("run", range(RUNS))
 def test_spark_gives_what_this_process_gives(run: int, tmp_path: Path) -> None:
     texts, elements = groups(CORE, RUNS)[run]

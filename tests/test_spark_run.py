@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -156,17 +155,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One JVM for the tests of this file."""
-    from dotr.runtimes.spark.session import start
-
-    session = start("tests", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
-    yield
-    session.stop()
-
-
-@pytest.mark.usefixtures("_session")
+@pytest.mark.usefixtures("spark")
 class TestInOneJvm:
     @pytest.mark.parametrize("batch", [150, 100_000])
     def test_spark_gives_what_the_local_runtime_gives(self, folder: Path, batch: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,15 +38,6 @@ ELEMENTS = 15_000
 EVENTS_A_BATCH = 3_000
 
 
-@pytest.fixture(scope="module")
-def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    from dotr.runtimes.spark.session import start
-
-    session = start("tests", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
-    yield
-    session.stop()
-
-
 def pipeline(rules: str, out: str, *, on_spark: bool) -> Pipeline:
     Path("r.dotr").write_text("PREFIX : <http://e/>\n" + rules)
     Path("c.yaml").write_text(
@@ -62,7 +52,7 @@ def lines(out: str, rule: str) -> list[str]:
     return sorted(line for file in files for line in file.read_text().splitlines() if json.loads(line)["rule"] == rule)
 
 
-@pytest.mark.usefixtures("_session")
+@pytest.mark.usefixtures("spark")
 def test_logs_are_read_again_told_and_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dotr.runtimes.spark.run import run_spark
     from dotr.runtimes.spark.status import status_of, stored_state
@@ -97,7 +87,7 @@ def test_logs_are_read_again_told_and_moved(tmp_path: Path, monkeypatch: pytest.
     assert lines("out", "Same")
 
 
-@pytest.mark.usefixtures("_session")
+@pytest.mark.usefixtures("spark")
 def test_more_output_than_a_worker_holds_is_written_as_in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few hundred elements that pair with each other, of two keys: more than a run of each."""
     from dotr.runtimes.spark.run import run_spark

@@ -71,15 +71,13 @@ def run(folder: Path, *options: str) -> Totals:
     return run_spark(build(read_config("c.yaml", options), fresh=False, on_spark=True), lambda totals: None)
 
 
+@pytest.mark.usefixtures("spark")
 def test_a_watched_folder_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dotr.runtimes.spark.session import start
-
     monkeypatch.chdir(tmp_path)
     (tmp_path / "d").mkdir()
     (tmp_path / "r.dotr").write_text(RULES)
     (tmp_path / "c.yaml").write_text(CONFIG)
     put(tmp_path, "a.ndjson", 1, 3, 5)
-    session = start("tests", "local[2]", {}, tmp_path / "spark.log")
 
     def happen() -> None:
         try:
@@ -91,31 +89,28 @@ def test_a_watched_folder_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: 
         finally:
             os.kill(os.getpid(), signal.SIGINT)
 
-    try:
-        world = threading.Thread(target=happen)
-        world.start()
-        with pytest.raises(KeyboardInterrupt):
-            run(tmp_path)
-        world.join()
-        planned = sorted(json.loads(file.read_text().splitlines()[1])["batchTimestampMs"] for file in batches(tmp_path))
-        assert len(planned) > 1
-        assert all(after - before >= 1_400 for before, after in pairwise(planned))  # Spark begins a batch at multiples of its trigger
-        put(tmp_path, "c.ndjson", 8, 10)
-        put(tmp_path, "aa.ndjson", 12)  # its name says that it comes first
-        run(tmp_path, "input.0.watch=false")
-        assert [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3, 4, 5]
-        letters = {(each["reason"], each["file"], each["line"], each["time"]) for each in read(tmp_path, "dead.ndjson")}
-        assert letters == {
-            ("unreadable", "d/bb.ndjson", 1, None),
-            ("late", "d/bb.ndjson", 3, 6),
-            ("late", "d/c.ndjson", 1, 8),
-            ("late", "d/c.ndjson", 2, 10),
-        }
-        assert len(read(tmp_path, "dead.ndjson")) == 4
-        with pytest.raises(Refused, match="S106"):
-            run(tmp_path)
-    finally:
-        session.stop()
+    world = threading.Thread(target=happen)
+    world.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path)
+    world.join()
+    planned = sorted(json.loads(file.read_text().splitlines()[1])["batchTimestampMs"] for file in batches(tmp_path))
+    assert len(planned) > 1
+    assert all(after - before >= 1_400 for before, after in pairwise(planned))  # Spark begins a batch at multiples of its trigger
+    put(tmp_path, "c.ndjson", 8, 10)
+    put(tmp_path, "aa.ndjson", 12)  # its name says that it comes first
+    run(tmp_path, "input.0.watch=false")
+    assert [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3, 4, 5]
+    letters = {(each["reason"], each["file"], each["line"], each["time"]) for each in read(tmp_path, "dead.ndjson")}
+    assert letters == {
+        ("unreadable", "d/bb.ndjson", 1, None),
+        ("late", "d/bb.ndjson", 3, 6),
+        ("late", "d/c.ndjson", 1, 8),
+        ("late", "d/c.ndjson", 2, 10),
+    }
+    assert len(read(tmp_path, "dead.ndjson")) == 4
+    with pytest.raises(Refused, match="S106"):
+        run(tmp_path)
 
 
 def test_standard_input_is_kept_in_the_checkpoint(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def lines_of(path: Path) -> list[str]:
     return [line for file in files for line in file.read_text().splitlines()]
 
 
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("datalog", [DATALOG, STRATA], ids=["plain", "strata"])
 def test_workers_map_the_background(tmp_path: Path, datalog: str) -> None:
     from dotr.runtimes.spark.run import run_spark
