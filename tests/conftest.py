@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 from _pytest.capture import CaptureResult
@@ -142,6 +142,41 @@ def no_spark() -> Iterator[None]:
     stop_spark()
     yield
     stop_spark()
+
+
+LONG: Final = (
+    "test_spark_soak",
+    "test_spark_run",
+    "test_spark_cases",
+    "test_spark_cluster",
+    "test_aarhus",
+    "test_spark_state",
+    "test_spark_change",
+    "test_spark_watch",
+    "test_spark_properties",
+    "test_spark_inputs",
+    "test_store_spark",
+    "test_spark_operation",
+    "test_spark_poison",
+    "test_sharing_properties",
+    "test_properties",
+    "test_patterns_semantics",
+    "test_patterns_replay",
+    "test_change",
+    "test_patterns_shapes",
+    "test_queries_together",
+    "test_closure_properties",
+    "test_stratified_properties",
+)
+"""The files that take longest; of those that use Spark, what starts its own session comes last."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take longest come first. At the end stand short ones, so that of two processes that take file after file neither waits
+    long for the other."""
+    place = {name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(LONG)))
 
 
 def raised(*_: object) -> None:

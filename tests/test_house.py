@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.conftest import LONG
+
 DOTR = Path(__file__).parent.parent / "dotr"
 ROOMS = re.findall(r"^\| `(\w+)` \|", (DOTR / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.MULTILINE)
 
@@ -41,3 +43,8 @@ def test_rooms_import_only_from_above() -> None:
 def test_every_room_is_in_the_table() -> None:
     found = {p.name.removesuffix(".py") for p in DOTR.iterdir() if (p.is_dir() or p.suffix == ".py") and not p.name.startswith("__")}
     assert found == set(ROOMS)
+
+
+def test_files_that_take_long_are_there() -> None:
+    """A name that is no file's any more orders nothing, and nobody sees it."""
+    assert [name for name in LONG if not (Path(__file__).parent / f"{name}.py").exists()] == []
