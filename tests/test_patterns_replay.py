@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
@@ -75,8 +76,8 @@ class Scenario:
 
 
 def recorded(text: ProgramText, elements: Sequence[Element]) -> Scenario:
-    expected = said(oracle(text, elements).outputs)
     program = compiled(text)
+    expected = said(oracle(text, elements, program).outputs)
     sources = program.layout.streams
     facts = {}
     for time, graphs in by_time(elements).items():
@@ -84,6 +85,10 @@ def recorded(text: ProgramText, elements: Sequence[Element]) -> Scenario:
         facts[time] = {sources[number]: tuple(reversed(rows)) for number, rows in found.items()}
     ticks = {sources[each.stream]: tuple(reversed(each.rows)) for each in program.stage_one.ticks}
     return Scenario(text, program, facts, ticks, expected)
+
+
+class _Enough(Exception):
+    """Nothing more is drawn: Hypothesis stops at what fails."""
 
 
 def many(texts: st.SearchStrategy[ProgramText], inputs: st.SearchStrategy[list[Element]], number: int) -> list[Scenario]:
@@ -96,16 +101,19 @@ def many(texts: st.SearchStrategy[ProgramText], inputs: st.SearchStrategy[list[E
         derandomize=True,
         database=None,
         phases=[Phase.generate],
+        report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
     @given(texts, inputs)
     def collect(text: ProgramText, elements: list[Element]) -> None:
-        if len(made) < number:
-            scenario = recorded(text, elements)
-            if scenario.expected:
-                made.append(scenario)
+        if len(made) == number:
+            raise _Enough
+        scenario = recorded(text, elements)
+        if scenario.expected:
+            made.append(scenario)
 
-    collect()
+    with suppress(_Enough):
+        collect()
     return made
 
 

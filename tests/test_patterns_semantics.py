@@ -24,8 +24,8 @@ CUTS = st.lists(st.integers(-8, 60).map(lambda halves: halves * SECOND // 2), ma
 def test_the_engine_says_what_the_oracle_says(text: ProgramText, elements: list[Element]) -> None:
     """With the state written and read back after every instant, too."""
     shown(text, elements)
-    expected = oracle(text, elements)
     program = compiled(text)
+    expected = oracle(text, elements, program)
     found = run_engine(program, elements, text.clock)
     assert said(found.outputs) == said(expected.outputs)
     assert run_engine(program, elements, text.clock, reload=True) == found

@@ -156,12 +156,13 @@ def test_together_they_say_what_each_says_alone(rules: list[str], elements: list
     note(text(rules).rules)
     for element in elements:
         note(f"{element.time}: {' . '.join(map(' '.join, element.triples))}")
-    together = said(outputs(partitioned(compiled(text(rules)), elements, 1)))
+    program = compiled(text(rules))
+    together = said(outputs(partitioned(program, elements, 1)))
     alone: Counter[tuple[object, ...]] = Counter()
     for rule in rules:
         alone += said(outputs(partitioned(compiled(text([rule])), elements, 3, reload=True)))
     assert together == alone
-    assert together == said(oracle(text(rules), elements).outputs)
+    assert together == said(oracle(text(rules), elements, program).outputs)
 
 
 def shapes_of(rules: str) -> list[tuple[int, ...]]:

@@ -16,8 +16,9 @@ from tests.strategies_streams import streams
 
 def assert_agreed(text: ProgramText, elements: list[Element]) -> None:
     shown(text, elements)
-    expected = oracle(text, elements)
-    found = run_engine(compiled(text), elements, text.clock)
+    program = compiled(text)
+    expected = oracle(text, elements, program)
+    found = run_engine(program, elements, text.clock)
     assert said(found.outputs) == said(expected.outputs)
     assert reported(found) == reported(expected)
 

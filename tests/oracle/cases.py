@@ -13,7 +13,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
 from pyoxigraph import Triple as TripleTerm
 
 from dotr.languages.datalog import parse_datalog
-from dotr.languages.dotr import compile_rules
+from dotr.languages.dotr import RuleSet, compile_rules
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.terms import Label, Term, Triple, blank, iri, literal
@@ -114,6 +114,18 @@ def read_world(
     """A program from its texts: rule and Datalog files with their names, Turtle graphs."""
     read = compile_rules([Document(name, text) for name, text in rules], prefixes or {})
     assert not read.errors, "\n".join(map(str, read.errors))
+    return world(read, graphs, datalog, entailment, prefixes, clock)
+
+
+def world(
+    read: RuleSet,
+    graphs: Sequence[str],
+    datalog: Sequence[tuple[str, str]],
+    entailment: str,
+    prefixes: Mapping[str, str] | None = None,
+    clock: Clock | None = None,
+) -> World:
+    """A program of rules that have been read."""
     return World(
         read.rules,
         read.queries,
