@@ -51,6 +51,6 @@ def test_what_looks_at_its_own_instant_alone_needs_no_state(text: ProgramText, e
     program = compiled(text)
     assert program.layout.operators == 0
     found = run_engine(program, elements, text.clock)
-    assert said(found.outputs) == said(oracle(text, elements).outputs)
+    assert said(found.outputs) == said(oracle(text, elements, program).outputs)
     alone = [run_engine(program, [Element(time, each) for each in graphs], text.clock) for time, graphs in by_time(elements).items()]
     assert [output for each in alone for output in each.outputs] == list(found.outputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -60,16 +60,7 @@ spark: {{ master: "local[2]", checkpoint: ck, batch: 40 }}
 """
 
 
-@pytest.fixture(scope="module")
-def _session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    from dotr.runtimes.spark.session import start
-
-    session = start("tests", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
-    yield
-    session.stop()
-
-
-@pytest.mark.usefixtures("_session")
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("batch", [120, 100_000])
 def test_no_state_and_the_same_output_through_a_crash(batch: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from dotr.runtimes.spark.run import run_spark
@@ -106,7 +97,7 @@ def test_no_state_and_the_same_output_through_a_crash(batch: int, tmp_path: Path
     assert capsys.readouterr().out.endswith("The rules keep no state: there is none in the store.\n")
 
 
-@pytest.mark.usefixtures("_session")
+@pytest.mark.usefixtures("spark")
 def test_more_output_than_a_worker_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few hundred elements of one instant that pair with each other."""
     from dotr.runtimes.spark.run import run_spark
@@ -146,7 +137,7 @@ def of(found: Iterable[str], *rules: str, after: int = -1, until: int = 10_000) 
     return [line for line in found if (event := json.loads(line))["rule"] in rules and after < event["time"] <= until]
 
 
-@pytest.mark.usefixtures("_session")
+@pytest.mark.usefixtures("spark")
 def test_rules_change_from_no_state_to_some_and_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

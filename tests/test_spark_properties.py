@@ -128,7 +128,7 @@ def test_spark_gives_what_this_process_gives(run: int, tmp_path: Path) -> None:
     assert (tmp_path / "spark" / "checkpoint" / "query" / "state").exists()
 
 
-@pytest.mark.usefixtures("_session")
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("run", range(RUNS // 2))
 def test_so_it_does_without_state(run: int, tmp_path: Path) -> None:
     texts, elements = groups(INSTANT, RUNS // 2)[run]
