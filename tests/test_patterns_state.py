@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
 from dotr.model.time import Micros
 from dotr.patterns.happened import Happened
+from dotr.patterns.lanes import Lane, OrderLane, SkipLane
 from dotr.patterns.state import STATE_VERSION, SWEEP, State, StateError
-from dotr.patterns.store import TRIM, IndexSpec, Measure, PortStore, compile_remember
+from dotr.patterns.store import TRIM, IndexSpec, Key, Lanes, Measure, PortStore, compile_remember
+from dotr.patterns.sums import DistinctLane, SumLane
 
 
 def store(retention: Micros, *specs: IndexSpec) -> PortStore:
@@ -38,6 +41,57 @@ def test_events_are_kept_as_long_as_the_retention_and_no_longer() -> None:
     kept.add([happened(30, "<a>")])
     kept.add([happened(41, "<b>")])
     assert [event.time for event in kept] == [41]
+
+
+NUMBER = "http://www.w3.org/2001/XMLSchema#integer"
+
+
+@pytest.mark.parametrize("measure", [None, *Measure])
+@pytest.mark.parametrize("seed", range(5))
+def test_events_of_several_times_are_as_if_they_had_come_time_by_time(measure: Measure | None, seed: int) -> None:
+    chosen = random.Random(seed)
+    specs = [IndexSpec((0,), (), measure, None if measure is None else 1), IndexSpec((), (), measure, None if measure is None else 1)]
+    one, many = store(300, *specs), store(300, *specs)
+    times = sorted(chosen.randrange(3_000) for _ in range(3_000))
+    events = [happened(time, chosen.choice(["<a>", "<b>", f"<{time}>", None]), f'"{chosen.randrange(50)}"^^<{NUMBER}>') for time in times]
+    while events:
+        number = chosen.choice((1, 20, 700))
+        some, events = events[:number], events[number:]
+        for event in some:
+            one.add([event])
+        if number == 1:
+            many.add(some)
+        else:
+            many.extend(some)
+        horizon = some[-1].time - 300
+        assert many.log == one.log
+        for ours, theirs in zip(many.indexes, one.indexes, strict=True):
+            assert live(ours, horizon) == live(theirs, horizon)
+            assert len(ours) <= 2 * len(many.log) + TRIM
+            for key in live(ours, horizon):
+                assert answers(ours[key], measure, horizon, some[-1].time) == answers(theirs[key], measure, horizon, some[-1].time)
+
+
+def live(lanes: Lanes, horizon: Micros) -> dict[Key, list[Happened]]:
+    found = {key: [event for event in lane if event.time >= horizon] for key, lane in lanes.items()}
+    return {key: events for key, events in found.items() if events}
+
+
+def answers(lane: list[Happened], measure: Measure | None, low: Micros, high: Micros) -> object:
+    match lane:
+        case SumLane():
+            return lane.sum(low, high), lane.avg(low, high)
+        case OrderLane():
+            return lane.best(low, high)
+        case DistinctLane():
+            return lane.distinct("SUM", high, 0, high - low)
+        case SkipLane():
+            start = lane.stretch(low, high)[0]
+            return [lane[place].time for bound in (10.0, 40.0) if (place := lane.after(start, bound)) < len(lane)]
+        case Lane():
+            return lane.number(low, high)
+        case _:
+            return measure
 
 
 def test_a_state_without_stores_keeps_nothing() -> None:

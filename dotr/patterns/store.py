@@ -7,6 +7,7 @@ O(1) amortised an event and index; a look-up touches the events of its own key a
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -154,6 +155,17 @@ class PortStore:
         log = self.log
         log.extend(events)
         if log[0][0] < horizon:
+            self.expire(now)
+        self._remember(self.indexes, events, horizon)
+
+    def extend(self, events: Sequence[Happened]) -> None:
+        """Remember events of several times, in their order, as adding them time by time would."""
+        now = events[-1][0]
+        horizon = now - self.retention
+        if events[0][0] < horizon:
+            events = events[bisect_left(events, (horizon,)) :]
+        self.log.extend(events)
+        if self.log[0][0] < horizon:
             self.expire(now)
         self._remember(self.indexes, events, horizon)
 
