@@ -6,24 +6,29 @@ import dataclasses
 import itertools
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 import dotr.runtimes.spark.run as run
 from dotr.config import read_config
-from dotr.patterns.logs import Head
+from dotr.patterns.happened import Happened
+from dotr.patterns.layout import Layer
+from dotr.patterns.logs import Head, Pair
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
 from dotr.runtimes.spark import keeping, pages, pieces
 from dotr.runtimes.spark.checkpoint import Layout
 from dotr.runtimes.spark.inputs import scan_inputs
 from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.keeping import opened
 from dotr.runtimes.spark.pages import Pages
+from dotr.runtimes.spark.parts import read_parts, write_part
 from dotr.runtimes.spark.planning import Offset, plan
 from dotr.runtimes.spark.reading import task_lines
 from dotr.runtimes.spark.rows import BucketSize, Kind, Line, firings_of, size_of
+from dotr.runtimes.spark.stepping import place_of
 from dotr.runtimes.spark.tasks import Task
 from dotr.runtimes.spark.worker import Live, through_batch
 from tests.kept import RULES as TIMED
@@ -267,3 +272,100 @@ def test_pieces_are_few_and_of_about_what_counts(tmp_path: Path, monkeypatch: py
         if number > 500 and (there := heads(simulated)):
             assert max(len(head.pieces) for head in there) < 30
             assert max(sum(piece.size for piece in head.pieces) for head in there) < 3 * 180 * 100
+
+
+def counts(held: Pages, layer: Layer) -> list[int]:
+    """How many events of each port there are in decoded pages, and in texts, where what is too old at the last `closed` is not held."""
+    found = [0] * len(layer.ports)
+    for page in range(held.count):
+        if page in held._hot:
+            some = held._hot[page].state.held
+        else:
+            texts = held._cold.read(page)
+            closed = max((closed for closed, _ in texts), default=0)
+            events, _ = read_parts([body for _, body in texts])
+            times = [[event.time for event in events.get(port, ())] for port in range(len(found))]
+            some = [sum(time > closed - (kept or 0) for time in each) for each, kept in zip(times, layer.retention, strict=True)]
+        found = [a + b for a, b in zip(found, some, strict=True)]
+    return found
+
+
+def contents(held: Pages, layer: Layer, closed: int) -> list[tuple[list[Happened], list[list[tuple[int, int]]]]]:
+    """Of each page what is not too old at a time: the events by port, and those of them that are consumed by each set."""
+    found = []
+    for page in range(held.count):
+        each = held._hot.get(page) or held._decode(page, 0)
+        ports = [[event for event in store.log if event.time > closed - store.retention] for store in each.state.stores]
+        sets = zip(layer.consumed_ports, each.state.consumed, strict=True)
+        used = [sorted(event[:2] for event in ports[port] if event[:2] in pairs) for port, pairs in sets]
+        found.append(([event for events in ports for event in events], used))
+    return found
+
+
+@pytest.mark.usefixtures("_tiny")
+@pytest.mark.parametrize("seed", range(4))
+def test_texts_hold_what_the_logs_do(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a worker has of a bucket, in texts that grow and become one, is what Spark's store has; and what it counts is there."""
+    monkeypatch.setattr(pages, "TEXTS", (2, 8)[seed % 2])
+    made = prepared(tmp_path, UNTIMED, readings(seed, 600), monkeypatch)
+    simulated = Simulated(made, 11, workers=2, seed=seed, decoded=(24, 60)[seed // 2])
+    compared = used = joined = 0
+    for _ in simulated.batches():
+        for live in simulated.workers:
+            for (_, number), kept in live.items():
+                held = kept.pages
+                if held.count == 1 or kept.head is None:
+                    continue
+                layer, bucket = divmod(number, 2)
+                place, store = place_of(simulated.job, layer), simulated.stores[layer][bucket]
+                assert held.held == counts(held, place.layer)
+                assert held.decoded == sum(len(each.state) for each in held._hot.values())
+                joined += sum(each.texts == 1 and each.events > 2 for each in held._hot.values())
+                if store.kept and store.kept[0] == kept.digest:
+                    closed = kept.head.closed
+                    found = contents(held, place.layer, closed)
+                    assert found == contents(opened(place, *store.kept, store, None).pages, place.layer, closed)
+                    compared += 1
+                    used += any(any(sets) for _, sets in found)
+    assert compared > 20
+    assert used > 10
+    assert joined > 5
+    assert sorted(simulated.fired) == locally(made)
+
+
+def test_a_page_is_written_once_for_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written of pages follows what comes to them, and the texts of a page stay few."""
+    monkeypatch.setattr(pages, "ALONE", 1_000)
+    elements = [(number // 10, f":k{number % 500} :value {number} .") for number in range(30_000)]
+    simulated = Simulated(prepared(tmp_path, AGAIN, elements, monkeypatch), 500, decoded=4_000)
+    events: list[int] = []
+
+    def counted(some: Mapping[int, Sequence[Happened]], pairs: Sequence[Pair]) -> bytes:
+        events.append(sum(map(len, some.values())))
+        return write_part(some, pairs)
+
+    monkeypatch.setattr(pages, "write_part", counted)
+    for number in simulated.batches():
+        if number == 20:
+            events.clear()
+        paged = [each.pages for each in simulated.workers[0].values() if each.pages.count > 1]
+        assert max((len(each._cold.read(page)) for each in paged for page in range(each.count)), default=0) <= pages.TEXTS
+    assert 500 * 40 < sum(events) <= 500 * 40 * (1 + 60 / pages.TEXTS)
+
+
+def test_old_texts_of_pages_that_nothing_is_asked_of_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that only hears of what others add to pages forgets what is too old in them, though something new always comes."""
+    monkeypatch.setattr(keeping, "SMALL", 10)
+    monkeypatch.setattr(pages, "ALONE", 100)
+    monkeypatch.setattr(pages, "USUAL", 4)
+    elements = [(number * 10, f":k{number % 320} :value 1 .") for number in range(6_000)]  # 360 of them in an hour
+    simulated = Simulated(prepared(tmp_path, AGAIN, elements, monkeypatch), 4, decoded=60)
+    (chosen,) = simulated.workers
+    other: Live = {}
+    for number in simulated.batches():
+        simulated.workers = [other if number % 8 else chosen]
+        if number > 500 and number % 8 == 0:
+            for each in chosen.values():
+                assert each.pages.count > 1
+                assert each.pages.decoded < 60
+                assert sum(each.pages.held) <= 2.2 * 200

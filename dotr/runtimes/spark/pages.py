@@ -2,15 +2,20 @@
 
 Idea: keys of a rule never meet, so a bucket may be cut into *pages*, each some keys' whole state. A batch goes through the pages that it
 touches, one after the other. Those that were used last stay decoded, up to a bound for the whole worker; the others are texts in its
-temporary database (`cold`). A program with timers, where time alone touches every partition, has one page.
-Invariant: pages are a function of the logs and of how many they are; nothing that is written depends on which of them are decoded.
+temporary database (`cold`). Texts stay there when their page is decoded; when it is not any more, what is new in it becomes one text more,
+and now and then all that counts of it becomes one. A program with timers, where time alone touches every partition, has one page.
+Invariant: pages are a function of the logs and of how many they are; nothing that is written depends on which of them are decoded. A page's
+texts hold all of it up to some time and nothing later, and of their events those are held that are not too old at the last `Text.closed`.
 Cost: of a batch, the pages that it touches and their events; memory, the bound, and what a single page may have beyond a quarter of it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final, TypeAlias, TypeVar
 from zlib import crc32
 
@@ -18,10 +23,11 @@ from dotr.expressions import equality_key
 from dotr.model.time import Micros
 from dotr.patterns.happened import Happened
 from dotr.patterns.layout import Layer
-from dotr.patterns.logs import Added, Pair, added, events_line, events_of, pairs_line, pairs_of, recording
+from dotr.patterns.logs import Added, Pair, added, recording
 from dotr.patterns.state import State
 from dotr.patterns.ties import Values
-from dotr.runtimes.spark.cold import Cold
+from dotr.runtimes.spark.cold import Cold, Text, Texts
+from dotr.runtimes.spark.parts import Part, read_parts, write_part
 
 MOST: Final = 1 << 16
 """Pages of a bucket."""
@@ -35,12 +41,16 @@ ALONE: Final = 65_536
 DECODED: Final = 800_000
 """Events that a worker has decoded, in all buckets."""
 
+TEXTS: Final = 8
+"""So many texts of a page become one with what is new in it."""
+
 _GATHERED: Final = 200_000
 
-Work = TypeVar("Work")
+_SWEPT: Final = 256
 
-Part: TypeAlias = tuple[dict[int, list[Happened]], list[Pair]]
-"""Some of what a page holds: events by port, and what is consumed."""
+_NEVER: Final = -1 << 62
+
+Work = TypeVar("Work")
 
 PageOf: TypeAlias = Callable[[int, Values], int]
 """`page_of(port, values)`."""
@@ -72,8 +82,21 @@ def page_of(layer: Layer, buckets: int, pages: int) -> PageOf:
     return found
 
 
+@dataclass(slots=True)
+class _Page:
+    """A decoded page. Its texts hold all of it up to the time `known`; they are so many, of so many events. `consumed` is what they lack of
+    what is consumed. What was too old when all up to `closed` was closed has gone."""
+
+    state: State
+    known: Micros
+    closed: Micros
+    texts: int
+    events: int
+    consumed: list[Pair] = field(default_factory=list)
+
+
 class Pages:
-    """The pages of one bucket. `start` makes the state of one; `consumed_at` is the port of each set of consumed events."""
+    """The pages of one bucket. `start` makes the state of one."""
 
     def __init__(self, layer: Layer, start: Callable[[], State], buckets: int, pages: int, cold: Callable[[], Cold]) -> None:
         self.count = pages
@@ -82,54 +105,59 @@ class Pages:
         self.decoded = 0
         self._start = start
         self._consumed_at = layer.consumed_ports
-        self._hot: dict[int, State] = {}
-        self._cold = cold() if pages > 1 else None
-        self._bucket = self._cold.bucket() if self._cold else 0
+        self._only = start() if pages == 1 else None
+        self._hot: dict[int, _Page] = {}
+        self._texts = cold().bucket() if pages > 1 else None
         self._retention = max((each for each in layer.retention if each is not None), default=0)
+        self._closed = _NEVER
         self._swept: Micros | None = None
-        self._added: list[list[Happened]] = [[] for _ in (*layer.ports, *layer.queues)]
+        self._added: list[list[tuple[int, Sequence[Happened]]]] = [[] for _ in (*layer.ports, *layer.queues)]
         self._pairs: list[Pair] = []
-        if pages == 1:
-            self._hot[0] = start()
 
     @property
     def only(self) -> State:
         """The state of a bucket of one page."""
-        return self._hot[0]
+        assert self._only is not None
+        return self._only
 
     @property
     def held(self) -> list[int]:
         """How many events each port holds."""
-        return list(self._held) if self.count > 1 else self.only.held
+        return list(self._held) if self._only is None else self._only.held
 
     def put_in_place(self, state: State) -> None:
         """The state of a bucket of one page."""
-        self._hot[0] = state
+        self._only = state
 
-    def through(self, work: Mapping[int, Work], after: Micros | None, closed: Micros, most: int) -> Iterator[tuple[int, State, Work]]:
-        """Each page with what there is to do with it; what that adds which is later than `after` is gathered."""
-        for page, each in work.items():
-            state = self._warm(page)
-            before = state.held
-            yield page, state, each
-            state.expire(closed + 1)
-            self._account(before, state.held)
-            self._gather(added(state, after, page))
+    def through(self, work: Mapping[int, Work], after: Micros, closed: Micros, most: int) -> Iterator[tuple[int, State, Work]]:
+        """Each page with what there is to do with it; what that adds, which is later than `after`, is gathered. Those that are decoded come
+        first, while they are."""
+        self._closed = after
+        for page in [*(page for page in work if page in self._hot), *sorted(page for page in work if page not in self._hot)]:
+            each = self._warm(page)
+            state, before = each.state, each.state.held
+            yield page, state, work[page]
+            self._expire(each, before, closed)
+            self._gather(each, page, after)
             if self.decoded > most + most // 8:
                 self._cool(most)
         self._cool(most)
 
     def gathered(self) -> Added:
-        """What was added since it was asked last, in the order of time."""
-        for events in self._added:
-            events.sort(key=_time)
-        found = Added(self._added, self._pairs)
-        self._added, self._pairs = [[] for _ in self._added], []
-        return found
+        """What was added since it was asked last, in the order of time, and at one time of the pages."""
+        logs: list[list[Happened]] = []
+        for found in self._added:
+            found.sort(key=itemgetter(0))
+            events = [event for _, some in found for event in some]
+            events.sort(key=itemgetter(0))
+            logs.append(events)
+        self._pairs.sort(key=itemgetter(3))
+        new = Added(logs, self._pairs)
+        self._added, self._pairs = [[] for _ in logs], []
+        return new
 
     def fill(self, log: Iterable[tuple[int, Happened]], consumed: Iterable[Pair]) -> None:
         """All that logs hold, in a bucket of which nothing is known; each event comes with its port."""
-        assert self._cold is not None
         used: dict[int, dict[tuple[Micros, int], list[int]]] = defaultdict(dict)
         for number, time, ordinal, _ in consumed:
             used[self._consumed_at[number]].setdefault((time, ordinal), []).append(number)
@@ -156,18 +184,17 @@ class Pages:
             (parts.get(pair[3]) or parts.setdefault(pair[3], ({}, [])))[1].append(pair)
         colder: dict[int, Part] = {}
         for page, part in parts.items():
-            state = self._hot.get(page)
-            if state is None:
+            each = self._hot.get(page)
+            if each is None:
                 colder[page] = part
                 for port, events in part[0].items():
                     self._held[port] += len(events)
                 continue
-            before = state.held
-            _add(state, *part)
-            state.expire(closed + 1)
-            self._account(before, state.held)
-        if colder:
-            self._put(colder)
+            before = each.state.held
+            _add(each.state, *part)
+            each.consumed += part[1]
+            self._expire(each, before, closed)
+        self._put(colder)
 
     def sweep(self, closed: Micros) -> None:
         """Now and then, by the time of events, forgets what is too old in pages that nothing comes to."""
@@ -176,100 +203,117 @@ class Pages:
         if closed - self._swept <= self._retention // 8:
             return
         self._swept = closed
-        for page, state in list(self._hot.items()):
-            before = state.held
-            state.expire(closed + 1)
-            self._account(before, state.held)
-            if not len(state) and self.count > 1:
-                del self._hot[page]
-        if self._cold:
-            for body in self._cold.expire(self._bucket, closed + 1 - self._retention):
-                for port, events in _parts(body)[0].items():
-                    self._held[port] -= len(events)
+        for each in self._hot.values():
+            self._expire(each, each.state.held, closed)
+            each.consumed = [pair for pair in each.consumed if pair[1] > closed - self._retention]
+        gone = [page for page, each in self._hot.items() if not len(each.state)]
+        for page in gone:
+            del self._hot[page]
+        self._cold.change(gone, [])
+        old = [page for page in self._cold.old(closed + 1 - self._retention) if page not in self._hot]
+        for start in range(0, len(old), _SWEPT):
+            some = old[start : start + _SWEPT]
+            left = [_whole(page, each) for page in some if len((each := self._decode(page, closed)).state)]
+            self._cold.change(some, left)
 
     def forget(self) -> None:
         """Nothing of the bucket is needed here any more."""
         self._hot.clear()
-        if self._cold:
-            self._cold.forget(self._bucket)
+        if self._texts:
+            self._texts.forget()
 
-    def _account(self, before: Sequence[int], after: Sequence[int]) -> None:
+    @property
+    def _cold(self) -> Texts:
+        assert self._texts is not None
+        return self._texts
+
+    def _expire(self, each: _Page, before: Sequence[int], closed: Micros) -> None:
+        """Forgets what is too old, and counts what has changed since a page held so many events of each port."""
+        each.state.expire(closed + 1)
+        each.closed = closed
         held = self._held
-        for port, (old, new) in enumerate(zip(before, after, strict=True)):
+        for port, (old, new) in enumerate(zip(before, each.state.held, strict=True)):
             if old != new:
                 held[port] += new - old
                 self.decoded += new - old
 
-    def _gather(self, new: Added) -> None:
-        for all_of, some in zip(self._added, new.events, strict=True):
+    def _gather(self, each: _Page, page: int, after: Micros) -> None:
+        events, consumed = added(each.state, after, page)
+        for found, some in zip(self._added, events, strict=True):
             if some:
-                all_of += some
-        self._pairs += new.consumed
+                found.append((page, some))
+        each.consumed += consumed
+        self._pairs += consumed
 
-    def _warm(self, page: int) -> State:
-        state = self._hot.pop(page, None)
-        if state is None:
-            state = recording(self._start())
-            assert self._cold is not None
-            for body in self._cold.take(self._bucket, page):
-                _add(state, *_parts(body))
-            self.decoded += len(state)
-        self._hot[page] = state
-        return state
+    def _warm(self, page: int) -> _Page:
+        each = self._hot.pop(page, None)
+        if each is None:
+            each = self._decode(page, self._closed)
+            self.decoded += len(each.state)
+        self._hot[page] = each
+        return each
+
+    def _decode(self, page: int, closed: Micros) -> _Page:
+        """What is held of a page, and is not too old now that all up to a time is closed; what is too old is not held any more."""
+        texts = self._cold.read(page)
+        events, pairs = read_parts([body for _, body in texts])
+        counted = max([closed for closed, _ in texts], default=_NEVER)
+        closed = max(closed, counted)
+        state = recording(self._start())
+        each = _Page(state, closed, closed, len(texts), sum(map(len, events.values())))
+        for port, some in events.items():
+            kept = state.stores[port].retention
+            first = bisect_left(some, (closed + 1 - kept,))
+            if first:
+                self._held[port] -= first - bisect_left(some, (counted + 1 - kept,))
+                del some[:first]
+        _add(state, {port: some for port, some in events.items() if some}, [pair for pair in pairs if pair[1] > closed - state.retention])
+        return each
 
     def _cool(self, most: int) -> None:
-        """The pages whose last use is the longest ago become texts."""
-        if self.decoded <= most or not self._cold:
+        """The pages whose last use is the longest ago are texts alone again."""
+        if self.decoded <= most:
             return
-        texts: list[tuple[int, Micros, bytes]] = []
-        for page, state in list(self._hot.items()):
+        gone: list[int] = []
+        texts: list[Text] = []
+        for page, each in list(self._hot.items()):
+            size = len(each.state)
             if self.decoded <= most - most // 8:
                 break
-            if len(state) > most // 4:
+            if size > most // 4:
                 continue  # it would be needed again before long, and is dear to make
             del self._hot[page]
-            self.decoded -= len(state)
-            if len(state):
-                pairs = [(number, *pair, page) for number, used in enumerate(state.consumed) for pair in used]
-                texts.append(_text(page, {port: list(store.log) for port, store in enumerate(state.stores) if store.log}, pairs))
-        self._cold.put(self._bucket, texts)
+            self.decoded -= size
+            if size and each.texts < TEXTS and each.events <= 2 * size:
+                texts.append(_text(page, each.closed, _by_port(added(each.state, each.known)), each.consumed))
+            else:
+                gone.append(page)
+                texts += [_whole(page, each)] if size else []
+        self._cold.change(gone, texts)
 
     def _put(self, parts: Mapping[int, Part]) -> None:
-        assert self._cold is not None
-        self._cold.put(self._bucket, [_text(page, events, pairs) for page, (events, pairs) in parts.items()])
+        """Adds to pages that are not decoded what is later than all in their texts, and counted already."""
+        self._cold.change((), [_text(page, _NEVER, *part) for page, part in parts.items()])
 
 
-def _time(event: Happened) -> Micros:
-    return event[0]
+def _whole(page: int, each: _Page) -> Text:
+    """All of a page."""
+    new = added(each.state, None, page)
+    return _text(page, each.closed, _by_port(new), new.consumed)
 
 
-def _text(page: int, events: Mapping[int, Sequence[Happened]], pairs: Sequence[Pair]) -> tuple[int, Micros, bytes]:
-    """A part as `Cold.put` wants it; the inverse of `_parts`."""
-    lines = [b"%d %b" % (port, events_line(some)) for port, some in events.items()]
-    until = max([some[-1][0] for some in events.values()], default=0)
-    if pairs:
-        lines.append(b"- " + pairs_line(pairs))
-        until = max(until, max(time for _, time, _, _ in pairs))
-    return page, until, b"".join(lines)
+def _by_port(new: Added) -> Mapping[int, Sequence[Happened]]:
+    return {port: events for port, events in enumerate(new.events) if events}
 
 
-def _parts(body: bytes) -> Part:
-    events: dict[int, list[Happened]] = {}
-    pairs: list[Pair] = []
-    for line in body.splitlines():
-        log, _, rest = line.partition(b" ")
-        if log == b"-":
-            pairs += pairs_of(rest)
-        else:
-            events[int(log)] = list(events_of(rest))
-    return events, pairs
+def _text(page: int, closed: Micros, events: Mapping[int, Sequence[Happened]], pairs: Sequence[Pair]) -> Text:
+    until = max([closed, *(some[-1][0] for some in events.values()), *(pair[1] for pair in pairs)])
+    return Text(page, until, closed, write_part(events, pairs))
 
 
 def _add(state: State, events: Mapping[int, Sequence[Happened]], pairs: Iterable[Pair]) -> None:
     """Puts a part into a page; that it was consumed is nothing new."""
     for port, some in events.items():
-        add = state.stores[port].add
-        for event in some:
-            add((event,))
+        state.stores[port].extend(some)
     for number, time, ordinal, _ in pairs:
         set.add(state.consumed[number], (time, ordinal))

@@ -118,6 +118,7 @@ def step_bucket(
         instants = in_order(instants_of(line.payload) for line in lines if line.kind == Kind.CHUNK)
         closed = closed_by(lines)
         if pages.count > 1:
+            assert after is not None, "pages are made of logs"
             for page, state, work in pages.through(_by_page(pages, instants), after, closed, most):
                 run.step(state, work, bucket + page * job.buckets)
         elif program_of(job).timed:
