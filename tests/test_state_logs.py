@@ -87,9 +87,12 @@ class Stored:
 
 
 class Simulated:
-    """A pipeline as Spark runs it, without Spark: batch by batch, each bucket in some worker; sometimes a batch is done again."""
+    """A pipeline as Spark runs it, without Spark: batch by batch, each bucket in some worker; sometimes a batch is done again, or always
+    (`twice`)."""
 
-    def __init__(self, prepared: Pipeline, batch: int, *, workers: int = 1, seed: int = 0, decoded: int = 1 << 60) -> None:
+    def __init__(
+        self, prepared: Pipeline, batch: int, *, workers: int = 1, seed: int = 0, decoded: int = 1 << 60, twice: bool = False
+    ) -> None:
         buckets = 2
         layers = max(1, len(prepared.program.layout.layers))
         layout = Layout("c", "", tuple((f.input, f.delay, f.path) for f in prepared.inputs), layers, buckets, buckets)
@@ -100,6 +103,7 @@ class Simulated:
         self.sizes: dict[tuple[int, int], BucketSize] = {}
         self._random = random.Random(seed)
         self._decoded = decoded
+        self._twice = twice
 
     def batches(self) -> Iterator[int]:
         """Goes through the input; after each batch how many there were."""
@@ -122,7 +126,7 @@ class Simulated:
         key = self.job.keys(layer)[bucket]
         own = [line for line in lines if line.key == key]
         self._random.shuffle(own)
-        if len(self.workers) > 1 and self._random.random() < 0.1:  # a task that fails at its end
+        if self._twice or (len(self.workers) > 1 and self._random.random() < 0.1):  # a task that fails at its end
             kept, entries = store.kept, dict(store.entries)
             through_batch(self.job, layer, bucket, own, store, self._random.choice(self.workers), self._decoded)
             store.kept, store.entries = kept, entries
@@ -191,6 +195,32 @@ def test_neither_workers_nor_pages_nor_retries_are_seen(rules: str, seed: int, t
     assert sorted(simulated.fired) == expected
     assert logged > 5
     assert (paged > 3) == (rules is UNTIMED)
+
+
+ASKED = """PREFIX : <http://e/>
+define Answer = [ [] :at ?room ; :was ?was ; :times ?times ] from Asked = [ SELECT ?room WHERE { ?a :ask ?room } ]
+and last Old = [ SELECT ?room ?v WHERE { ?r :room ?room ; :value ?v FILTER(?room = Asked.?room) } ] within 40 s from Asked
+and ?times = count(*) of Some = [ SELECT ?room ?v WHERE { ?r :room ?room ; :value ?v FILTER(?room = Asked.?room) } ] within 20 s from Asked
+with Answer.?room = Asked.?room, Answer.?was = Old.?v, Answer.?times = ?times
+"""
+
+
+@pytest.mark.usefixtures("_tiny")
+@pytest.mark.parametrize("alone", [12, 1 << 20], ids=["pages", "one page"])
+def test_a_batch_that_adds_nothing_may_be_done_again_by_the_same_worker(
+    alone: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readings, and then questions alone: what is too old after a batch of these is needed again when it is done again."""
+    monkeypatch.setattr(pages, "ALONE", alone)
+    chosen = random.Random(1)
+    asked = [(200 + number // 4, f"[] :ask :r{chosen.randrange(40)} .") for number in range(160)]
+    made = prepared(tmp_path, ASKED, readings(1, 200) + asked, monkeypatch)
+    expected = locally(made)
+    assert len(expected) > 30
+    simulated = Simulated(made, 20, twice=True)
+    for _ in simulated.batches():
+        pass
+    assert sorted(simulated.fired) == expected
 
 
 def heads(simulated: Simulated) -> list[Head]:

@@ -2,7 +2,8 @@
 
 A bucket of few events is one text, written anew when it changes. One of many is logs (`patterns.logs`), of which a batch writes what it
 adds, and a head; a batch that adds nothing and lets nothing go writes nothing. A digest stands beside either: a worker goes on with what it
-has decoded if that is of this digest; if it is of one a few batches old it reads what was added since; else it reads all.
+has decoded if that is of this digest; if it is of one a few batches old it reads what was added since; else it reads all. What it has
+decoded it has also forgotten of, up to the end of the batch that it saw last: it is no help where that one is done again.
 So a retry, a restart or another worker can only cost time.
 """
 
@@ -30,11 +31,13 @@ SMALL: Final = 2_000
 
 @dataclass(slots=True)
 class Kept:
-    """A bucket in a worker: what it holds is what the store has under the digest, as logs (`head`) or one text."""
+    """A bucket in a worker: what it holds is what the store has under the digest, as logs (`head`) or one text, but for what is too old
+    after a batch that ended at `closed`."""
 
     pages: Pages
     digest: bytes
     head: Head | None
+    closed: Micros | None = None
 
 
 @dataclass(frozen=True, slots=True)

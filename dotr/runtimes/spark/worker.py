@@ -33,17 +33,22 @@ def through_batch(job: Job, layer: int, bucket: int, lines: Sequence[Line], stor
     place = place_of(job, layer)
     name = (job, layer * job.buckets + bucket)
     digest, written = store.value() or (b"", begun(job, layer, bucket))
+    known, closed = live.pop(name, None), closed_by(lines)
+    if known is not None and known.closed is not None and known.closed >= closed and any(line.kind == Kind.CHUNK for line in lines):
+        known.pages.forget()  # the batch is done again, and what was too old after it is not before it
+        known = None
     try:
-        kept = opened(place, digest, written, store, live.pop(name, None))
+        kept = opened(place, digest, written, store, known)
     except StateError as error:
         raise unreadable(error) from None
     after = None if kept.head is None else kept.head.closed
     most = decoded // (1 + sum(other.pages.count > 1 for other in live.values()))
     out = step_bucket(job, layer, bucket, kept.pages, lines, after, most)
-    done = saved(place, kept, closed_by(lines), store)
+    done = saved(place, kept, closed, store)
     if done.written is not None:
         store.set_value(done.digest, done.written)
         out.append(Line(-1 - bucket, Kind.STATE, done.size, size_payload(BucketSize(layer, bucket, done.held, done.size))))
     if done.kept is not None:
+        done.kept.closed = closed
         live[name] = done.kept
     return out
