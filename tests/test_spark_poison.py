@@ -60,7 +60,7 @@ def lines(out: str, name: str) -> list[str]:
     return [line for file in files for line in file.read_text().splitlines()]
 
 
-@pytest.mark.usefixtures("no_spark")  # its workers are other ones
+@pytest.mark.usefixtures("spark", "no_spark")  # its workers are other ones; what a JVM is started with stays for all that follow
 @pytest.mark.parametrize("rules", [RULES, DIRECT], ids=["with state", "without"])
 def test_what_fails_is_told_of_and_takes_nothing_down(
     rules: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
