@@ -176,6 +176,13 @@ def test_warnings_do_not_fail_unless_strict(project: Project) -> None:
     assert "1 warning of the rules: dotr check c.yaml shows them.\n" in project.dotr("run", "c.yaml").err
 
 
+def test_a_rule_that_remembers_nothing_is_on_no_single_core(project: Project) -> None:
+    project.change("r.dotr", "from A", "from B = [ SELECT ?y WHERE { ?y a :B } ]\nand each A")
+    project.change("r.dotr", "with", "within [0, 0] from B with")
+    assert project.dotr("check", "c.yaml", "--strict").code == 0
+    assert "any: each instant is on its own, for nothing is remembered\n" in project.dotr("explain", "c.yaml").out
+
+
 def test_folders(project: Project) -> None:
     project.write("compose.yaml", "version: 3\nservices: {}\n")
     project.write(".venv/bad.dotr", "nonsense")

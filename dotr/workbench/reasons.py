@@ -36,6 +36,7 @@ class Reasons:
     """The reasons of one program's rules."""
 
     def __init__(self, layout: Layout) -> None:
+        self._remembers = layout.operators > 0
         self._placed = {placed.rule.name: placed for layer in layout.layers for placed in layer.rules}
         self._layers = {placed.rule.name: layer.number for layer in layout.layers for placed in layer.rules}
         self._makers: dict[Label, list[Placed]] = {}
@@ -55,6 +56,8 @@ class Reasons:
     def partition(self, placed: Placed) -> str:
         """How a rule's events are spread over partitions, and why."""
         rule, split = placed.rule, placed.split
+        if not self._remembers and not isinstance(split, Anywhere):
+            return "any: each instant is on its own, for nothing is remembered"
         match split:
             case Keyed(attribute):
                 key = " = ".join(f"{role.label}.?{attribute[role.label]}" for role in roles(rule))
