@@ -17,12 +17,12 @@ from dotr.runtimes.spark.keys import bucket_keys
 class Job:
     """`program` and `inputs` are specifications as JSON; `delays` are the inputs', and `unit` and `dated` say how time is written.
     State is laid out by `layers`, `buckets` and Spark's `partitions`; without layers there is none, and whoever reads an instant runs all
-    rules on it. A batch holds about `batch` elements and is read by `tasks`
-    tasks. `run` tells one checkpoint from another. `store` is the compiled background and `key`, in hexadecimal, what it was made for;
-    without one every worker closes the background for itself. The last of the inputs are those that grow: `growing` has for each, as
-    JSON, the pattern (none for standard input), how long a file stands still, the declared idleness, and whether it is still watched;
-    `rates` are by names of inputs. Where state has come from another query, `moved` is the folder of what buckets begin with, and
-    `start` the offset that reading begins at. `trigger` is how long it is at least from batch to batch where inputs grow."""
+    rules on it. A batch holds about `batch` elements and is read by `tasks` tasks. `run` tells one checkpoint from another. `store` is the
+    compiled background and `key`, in hexadecimal, what it was made for; without one every worker closes the background for itself. The
+    last of the inputs are those that grow: `growing` has for each, as JSON, the pattern (none for standard input), how long a file stands
+    still, the declared idleness, and whether it is still watched; `rates` are by names of inputs. Where state has come from another query,
+    `moved` is the folder of what buckets begin with, and `start` the offset that reading begins at. `trigger` is how long it is at least
+    from batch to batch where inputs grow."""
 
     program: str
     inputs: tuple[str, ...]
