@@ -238,13 +238,11 @@ def windows(events: int, master: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = write_stream(Path(name), stream(), "1000 d")
         readings = run(folder, master, 200_000)
-        tally = read_tally(folder / "checkpoint")
-        held = 0 if tally is None else sum(map(sum, tally.held))
     for each in readings[:: max(1, len(readings) // 10)]:
         print(f"  after {each.totals.elements:,}: {said([each])}")  # noqa: T201
     first, *_, end = readings
     count, wall, cpu = end.totals.elements - first.totals.elements, end.wall - first.wall, end.cpu - first.cpu
-    print(f"{held:,} events in the window: {cpu / count * 1e6:.1f} µs CPU an element, {count / wall:,.0f} a second; {said(readings)}")  # noqa: T201
+    print(f"{events:,} events in the window: {cpu / count * 1e6:.1f} µs CPU an element, {count / wall:,.0f} a second; {said(readings)}")  # noqa: T201
 
 
 def skew(master: str, elements: int) -> float:
