@@ -6,6 +6,7 @@ import errno
 import gzip
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.diagnostics import Refused
-from dotr.io import FileSink, Format, InputFile, Lateness, Record, Source, Unwritten, check_new, instants, letter_line, merged, write_batch
+from dotr.io import BatchFile, FileSink, Format, InputFile, Lateness, Record, Source, Unwritten, check_new, instants, letter_line, merged
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Clock
 
@@ -115,6 +116,12 @@ def test_a_compressed_sink_writes_the_same_bytes_again(tmp_path: Path) -> None:
             sink.write(["line\n"] * 3)
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"line\n" * 3
+
+
+def write_batch(folder: str, batch: int, texts: Iterable[str], suffix: str) -> None:
+    with BatchFile(folder, batch, suffix) as file:
+        for text in texts:
+            file.write([text])
 
 
 def test_a_batch_is_there_whole_or_not_at_all(tmp_path: Path) -> None:

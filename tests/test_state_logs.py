@@ -223,6 +223,17 @@ def test_a_batch_that_adds_nothing_may_be_done_again_by_the_same_worker(
     assert sorted(simulated.fired) == expected
 
 
+@pytest.mark.usefixtures("_tiny")
+@pytest.mark.parametrize("rules", [UNTIMED, TIMED], ids=["untimed", "timed"])
+def test_every_batch_may_be_done_again_by_the_same_worker(rules: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = prepared(tmp_path, rules, readings(7, 400), monkeypatch)
+    expected = locally(made)
+    simulated = Simulated(made, 11, twice=True)
+    for _ in simulated.batches():
+        pass
+    assert sorted(simulated.fired) == expected
+
+
 def heads(simulated: Simulated) -> list[Head]:
     return [head for store in simulated.all_stores if store.kept and (head := Head.decode(store.kept[1]))]
 

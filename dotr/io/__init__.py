@@ -10,7 +10,7 @@ writes time.
   record at or behind an offset and a later call goes on there. `Source(file, records, Lateness(delay, greatest))` goes into `instants`,
   where `greatest` is the greatest time of the file's records before.
 
-Text comes from `dotr.outputs.writer` and `letter_line`; it goes to a `FileSink`, or to a folder by `write_batch`.
+Text comes from `dotr.outputs.writer` and `letter_line`; it goes to a `FileSink`, or to a folder as a `BatchFile`.
 """
 
 from dotr.io.dead_letters import letter_line as letter_line
@@ -33,11 +33,11 @@ from dotr.io.records import InputFile as InputFile
 from dotr.io.records import Position as Position
 from dotr.io.records import Record as Record
 from dotr.io.records import Traced as Traced
+from dotr.io.sinks import BatchFile as BatchFile
 from dotr.io.sinks import FileSink as FileSink
 from dotr.io.sinks import Unwritten as Unwritten
 from dotr.io.sinks import check_new as check_new
 from dotr.io.sinks import passing as passing
-from dotr.io.sinks import write_batch as write_batch
 from dotr.io.times import format_time as format_time
 from dotr.io.times import parse_date_time as parse_date_time
 from dotr.io.times import parse_delay as parse_delay

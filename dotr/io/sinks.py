@@ -193,9 +193,3 @@ class BatchFile:
             if may_pass(error):
                 raise Unwritten(_cannot(str(self._folder), error)) from None
             raise _unwritable(str(self._folder), error, None) from None
-
-
-def write_batch(folder: str, batch: int, texts: Iterable[str], suffix: str) -> None:
-    """A batch's file of texts that are there already."""
-    with BatchFile(folder, batch, suffix) as file:
-        file.write(texts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping, Sequence
 from typing import Protocol, TypeAlias
 
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.state import StateError
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.keeping import Kept, opened, saved
@@ -34,7 +35,7 @@ def through_batch(job: Job, layer: int, bucket: int, lines: Sequence[Line], stor
     name = (job, layer * job.buckets + bucket)
     digest, written = store.value() or (b"", begun(job, layer, bucket))
     known, closed = live.pop(name, None), closed_by(lines)
-    if known is not None and known.closed is not None and known.closed >= closed and any(line.kind == Kind.CHUNK for line in lines):
+    if known is not None and known.closed is not None and known.closed >= closed and _goes_on(lines, closed):
         known.pages.forget()  # the batch is done again, and what was too old after it is not before it
         known = None
     try:
@@ -52,3 +53,8 @@ def through_batch(job: Job, layer: int, bucket: int, lines: Sequence[Line], stor
         done.kept.closed = closed
         live[name] = done.kept
     return out
+
+
+def _goes_on(lines: Sequence[Line], closed: Micros) -> bool:
+    """Whether there is anything to do in a batch: not where it only has dead letters, and ends when the one before did."""
+    return closed == LAST_MICRO or any(line.kind != Kind.CLOSED for line in lines)
