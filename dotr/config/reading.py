@@ -51,7 +51,7 @@ class Config:
         settings = self.settings
         spec, problems = self.files.spec(settings.rules, settings.knowledge, settings.prefixes, settings.time)
         limits = settings.limits
-        return replace(spec, limits=Limits(limits.triples, limits.rows, limits.probes)), problems
+        return replace(spec, limits=Limits(**limits.model_dump())), problems
 
 
 def read_config(path: str, options: Sequence[str] = ()) -> Config:

@@ -55,7 +55,15 @@ class LimitsSection(Section):
 
     triples: int = Field(default=LIMITS.triples, gt=0, description="triples of an instant beyond the background, given and derived")
     rows: int = Field(default=LIMITS.rows, gt=0, description="answers of a query at an instant")
-    probes: int = Field(default=LIMITS.probes, gt=0, description="triples and rows that a query looks at for them")
+    probes: int = Field(
+        default=LIMITS.probes, gt=0, description="triples and rows that a query looks at for them, and candidates that one anchor tries"
+    )
+    matches: int = Field(
+        default=LIMITS.matches, gt=0, description="the product of the numbers of events that the clauses of a branch chose"
+    )
+    literal: int = Field(default=LIMITS.literal, gt=0, description="characters of a literal that an expression computes")
+    nesting: int = Field(default=LIMITS.nesting, gt=0, description="the depth of brackets in a record")
+    record: int = Field(default=LIMITS.record, gt=0, description="bytes of a record, decompressed")
 
 
 class InputSection(Section):

@@ -98,6 +98,6 @@ class ProgramSpec:
                     digest.update(block)
             digest.update(b"\0")
         settings = [self.entailment.value, self.axiomatic, sorted(self.prefixes.items()), self.unit.name, self.inconsistent.value]
-        settings.append(sorted(asdict(self.limits).items()))
+        settings.append(self.limits.fingerprint)
         digest.update(json.dumps(settings).encode())
         return digest.hexdigest()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeAlias
 
 Passed: TypeAlias = Callable[[int, Any], int]
@@ -25,12 +25,32 @@ class LimitExceeded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`triples`: how many an instant may have beyond the background, those that it is given among them. `rows`: how many solutions a query
-    may have there, or keep on the way to them. `probes`: how many triples and solutions it may look at for them."""
+    """Limits of one instant, one record and one match.
+
+    `triples`: triples of an instant beyond the background, given and derived. `rows`: solutions of a query at an instant, intermediate
+    ones included. `probes`: triples and solutions that a query looks at for them, and candidates that one anchor of a rule tries.
+    `matches`: the product of the numbers of events that the clauses on a branch of a match have chosen. `literal`: characters of a literal
+    that an expression computes. `nesting`: the depth of brackets in a record. `record`: bytes of a record, decompressed.
+    """
 
     triples: int = 1_000_000
     rows: int = 1_000_000
     probes: int = 20_000_000
+    matches: int = 100_000
+    literal: int = 1 << 20
+    nesting: int = 64
+    record: int = 8 << 20
+
+    @property
+    def fingerprint(self) -> list[tuple[str, int]]:
+        """The limits that a program's fingerprint covers: the first three, and each later one where it differs from its default, since
+        checkpoints were made before there were any others.
+
+        >>> Limits(matches=7).fingerprint
+        [('matches', 7), ('probes', 20000000), ('rows', 1000000), ('triples', 1000000)]
+        """
+        old = ("triples", "rows", "probes")
+        return sorted((name, value) for name, value in asdict(self).items() if name in old or value != getattr(LIMITS, name))
 
     @property
     def beforehand(self) -> Limits:
@@ -38,7 +58,7 @@ class Limits:
         each of which has them too, is all that it may have.
 
         >>> Limits().beforehand
-        Limits(triples=1000000, rows=10000000, probes=1000000000)
+        Limits(triples=1000000, rows=10000000, probes=1000000000, matches=100000, literal=1048576, nesting=64, record=8388608)
         """
         return replace(self, rows=10 * self.rows, probes=50 * self.probes)
 
@@ -78,4 +98,4 @@ class Limits:
 
 
 LIMITS: Final = Limits()
-NO_LIMITS: Final = Limits(sys.maxsize, sys.maxsize, sys.maxsize)
+NO_LIMITS: Final = replace(LIMITS, triples=sys.maxsize, rows=sys.maxsize, probes=sys.maxsize)
