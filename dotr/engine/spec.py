@@ -97,7 +97,13 @@ class ProgramSpec:
                 for block in iter(lambda: file.read(1 << 20), b""):
                     digest.update(block)
             digest.update(b"\0")
-        settings = [self.entailment.value, self.axiomatic, sorted(self.prefixes.items()), self.unit.name, self.inconsistent.value]
+        settings: list[object] = [
+            self.entailment.value,
+            self.axiomatic,
+            sorted(self.prefixes.items()),
+            self.unit.name,
+            self.inconsistent.value,
+        ]
         settings.append(self.limits.fingerprint)
         digest.update(json.dumps(settings).encode())
         return digest.hexdigest()
