@@ -1,8 +1,8 @@
 """A checkpoint folder of Spark's as a release leaves it amid a stream: `python -m tests.kept_spark` writes that of this release.
 
-The program is that with every construct (`kept_whole`), read from two files; one has late elements. Its larger buckets are kept as logs, the
-others as texts: what makes the folder lowers the bound for that. Absolute paths in it stand as a word that is replaced where it is unpacked;
-what Spark can do without, checksums and its own log, is left out.
+The program is that with every construct (`kept_whole`), read from two files; one has late elements. Its larger buckets are kept as logs,
+the others as texts: what makes the folder lowers the bound for that. Absolute paths in it stand as a word that is replaced where it is
+unpacked; what Spark can do without, checksums and its own log, is left out.
 """
 
 from __future__ import annotations
