@@ -41,7 +41,7 @@ dead_letter: {out}-dead.ndjson
 spark: {{ master: "local[2]", checkpoint: checkpoint, batch: {batch} }}
 """
 
-FEW: Final = 150
+FEW: Final = 60
 """A bucket of so many events is kept as logs in the folder that is made here."""
 
 
