@@ -18,7 +18,7 @@ from hashlib import blake2b
 from typing import Any
 
 from dotr.engine.program import Program
-from dotr.engine.written import FORMS, MEMBERS, Form, check
+from dotr.engine.written import FACTS, FORMS, MEMBERS, Form
 from dotr.languages.datalog import parse_datalog
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource, Rule
@@ -171,7 +171,7 @@ def _said(noun: object) -> object:
         case Span():
             return None
         case FactSource():
-            return ["facts", _said(question(noun.query)), list(noun.attributes), list(noun.reported), noun.period]
+            return [FACTS.name, _said(question(noun.query)), list(noun.attributes), list(noun.reported), noun.period]
         case tuple() | list():
             return [_said(each) for each in noun]
         case frozenset() | set():
@@ -191,6 +191,3 @@ def _members(noun: object, form: Form) -> Iterator[list[object]]:
             yield [written, _said(value)]
         elif value != written.value:
             yield [written.written, _said(value)]
-
-
-check(FactSource, dict.fromkeys(("query", "attributes", "reported", "period")))

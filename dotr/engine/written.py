@@ -44,15 +44,13 @@ class Form:
     fields: tuple[tuple[str, str | Unless], ...]
 
 
-def check(kind: type, names: Mapping[str, object]) -> None:
-    """Raises TypeError where a dataclass has fields without a written name, or there are names without a field."""
-    own = {each.name for each in fields(kind)}
-    if own != set(names):
-        raise TypeError(f"{kind.__name__}: the fields {sorted(own ^ set(names))} have no written names, or are no fields (see {__name__})")
-
-
 def _form(kind: type, name: str, /, **members: Member) -> tuple[type, Form]:
-    check(kind, members)
+    """A class and its form; raises TypeError where a field has no written name, or there is a name without a field."""
+    own = {each.name for each in fields(kind)}
+    if own != set(members):
+        raise TypeError(
+            f"{kind.__name__}: the fields {sorted(own ^ set(members))} have no written names, or are no fields (see {__name__})"
+        )
     return kind, Form(name, tuple((field, member) for field, member in members.items() if not isinstance(member, Unsaid)))
 
 
@@ -170,7 +168,10 @@ FORMS: Final[Mapping[type, Form]] = dict(
         _form(datalog.Aggregate, "Aggregate", body="body", keys="keys", results="results"),
     ]
 )
-"""Of all classes but `Span`, which means nothing, and `FactSource`, which `holdings` writes."""
+"""Of all classes but `Span`, which means nothing, and `FactSource`."""
+
+FACTS: Final = _form(rules.FactSource, "facts", query="query", attributes="attributes", reported="reported", period="period")[1]
+"""`holdings` writes its values alone, in this order, and the query up to the names of its variables."""
 
 MEMBERS: Final[Mapping[Enum, str]] = {
     rules.Mode.EACH: "EACH",
