@@ -7,8 +7,10 @@ there is never written again: every later release must open it.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dotr import Program
 from dotr.engine.holdings import Holdings, holdings
@@ -16,6 +18,7 @@ from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 from dotr.model.stream import Element
+from dotr.model.terms import XSD, Triple
 from dotr.model.time import LAST_MICRO, Clock
 from dotr.outputs import output_order
 from dotr.patterns.logs import HEAD_VERSION, Head, whole
@@ -45,27 +48,38 @@ and not Reading as Next [ FILTER(?room = High.?room) ] within [0, 5 s) from High
 """
 
 
+CUT = 40 * SECOND
+
+
+@dataclass(frozen=True)
+class Story:
+    """A program and a stream whose state is kept in a folder as it is at `CUT`; `made` makes the program, where it is asked for."""
+
+    folder: Path
+    made: Callable[[], Program]
+    elements: Sequence[Element]
+    buckets: int
+
+    def halves(self) -> tuple[list[Element], list[Element]]:
+        """What comes before the checkpoint, and what comes after it."""
+        return [e for e in self.elements if e.time <= CUT], [e for e in self.elements if e.time > CUT]
+
+    @property
+    def kept(self) -> list[Path]:
+        """The files."""
+        return sorted(self.folder.glob("format-*.json"))
+
+
 def program() -> Program:
     return compile_program(ProgramSpec((Document("kept.dotr", RULES),)))
 
 
-def elements() -> list[Element]:
-    number = "http://www.w3.org/2001/XMLSchema#integer"
-    return [
-        Element(
-            time * SECOND,
-            (("_:r", "<http://e/room>", f"<http://e/r{time % 3}>"), ("_:r", "<http://e/value>", f'"{time * 5 % 7}"^^<{number}>')),
-        )
-        for time in range(0, 60, 2)
-    ]
+def reading(time: int) -> tuple[Triple, ...]:
+    return ("_:r", "<http://e/room>", f"<http://e/r{time % 3}>"), ("_:r", "<http://e/value>", f'"{time * 5 % 7}"^^<{XSD}integer>')
 
 
-CUT = 40 * SECOND
-
-
-def halves() -> tuple[list[Element], list[Element]]:
-    """What comes before the checkpoint, and what comes after it."""
-    return [e for e in elements() if e.time <= CUT], [e for e in elements() if e.time > CUT]
+SMALL = Story(FOLDER, program, [Element(time * SECOND, reading(time)) for time in range(0, 60, 2)], 2)
+"""Three rules."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +91,9 @@ class Kept:
     after: list[tuple[int, str, object]]
 
 
-def said(run: Batched) -> list[tuple[int, str, object]]:
+def said(run: Batched, story: Story = SMALL) -> list[tuple[int, str, object]]:
     """What a run says of the rest."""
-    firings = sorted(run.batch(halves()[1], LAST_MICRO), key=output_order)
+    firings = sorted(run.batch(story.halves()[1], LAST_MICRO), key=output_order)
     return [(firing.time, firing.rule, [list(triple) for triple in firing.graph]) for firing in firings]
 
 
@@ -131,11 +145,14 @@ def of_logs(written: str, pieces: list[tuple[int, int, str]], place: Place) -> b
     return text
 
 
-def read(path: Path) -> Kept:
+def read(path: Path, story: Story = SMALL) -> Kept:
     data = json.loads(path.read_text())
     if "logs" in data:
-        there = program()
-        places = [Place(stage, layer, 2, there.timed) for stage, layer in zip(there.stage_two(Clock()), there.layout.layers, strict=True)]
+        there = story.made()
+        places = [
+            Place(stage, layer, story.buckets, there.timed)
+            for stage, layer in zip(there.stage_two(Clock()), there.layout.layers, strict=True)
+        ]
         states = [
             [of_logs(written, pieces, place) for written, pieces in buckets] for place, buckets in zip(places, data["logs"], strict=True)
         ]
@@ -145,20 +162,36 @@ def read(path: Path) -> Kept:
 
 
 def main() -> None:
-    run = Batched(program(), Clock(), 2)
-    run.batch(halves()[0], CUT)
-    texts = [list(states) for states in run.states]
-    told = {"holdings": holdings(program()).to_json()}
-    after = said(run)
-    for path, name, states in (
-        (FOLDER / f"format-{FORMAT}-state-{STATE_VERSION}.json", "states", [[text.decode() for text in states] for states in texts]),
-        (FOLDER / f"format-{FORMAT}-logs-{HEAD_VERSION}.json", "logs", as_logs(program(), texts, CUT)),
-    ):
-        if path.exists():
-            print(f"{path.name} is there already, and stays as it is")  # noqa: T201
-            continue
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps({**told, name: states, "after": after}, indent=1) + "\n")
+    from tests.kept_whole import WHOLE
+
+    for story in (SMALL, WHOLE):
+        there = story.made()
+        run = Batched(there, Clock(), story.buckets)
+        run.batch(story.halves()[0], CUT)
+        texts = [list(states) for states in run.states]
+        told = {"holdings": holdings(there).to_json()}
+        after = said(run, story)
+        for name, key, states in (
+            (f"format-{FORMAT}-state-{STATE_VERSION}.json", "states", [[text.decode() for text in states] for states in texts]),
+            (f"format-{FORMAT}-logs-{HEAD_VERSION}.json", "logs", as_logs(there, texts, CUT)),
+        ):
+            path = story.folder / name
+            if path.exists():
+                print(f"{path} is there already, and stays as it is")  # noqa: T201
+                continue
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("\n".join(_lines({**told, key: states, "after": after})) + "\n")
+
+
+def _lines(data: dict[str, Any]) -> Iterator[str]:
+    """JSON with a line for each state and each firing."""
+    for number, (key, value) in enumerate(data.items()):
+        yield f'{", " if number else "{"}"{key}":'
+        if isinstance(value, list):
+            yield "[" + ",\n".join(json.dumps(each, ensure_ascii=False) for each in value) + "]"
+        else:
+            yield json.dumps(value, ensure_ascii=False)
+    yield "}"
 
 
 if __name__ == "__main__":

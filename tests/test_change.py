@@ -19,8 +19,8 @@ from dotr.model.stream import Element, Firing
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
 from dotr.patterns.state import Written
-from tests.kept import FOLDER, read, said
-from tests.kept import program as kept_program
+from tests.kept import CUT, SMALL, Story, read, said
+from tests.kept_whole import WHOLE
 from tests.properties import examples
 from tests.running import Batched
 
@@ -279,11 +279,27 @@ def test_stores_are_one_again_when_the_new_rules_windows_have_passed() -> None:
     assert not change(two.after, then, 30 * S).moves
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: str(path.stem))
-def test_the_checkpoint_of_every_release_opens(path: Path) -> None:
-    there = read(path)
-    assert not change(there.holdings, kept_program(), 0).moves
-    run = Batched(kept_program(), Clock(), len(there.states[0]))
+@pytest.mark.parametrize(
+    ("story", "path"),
+    [(story, path) for story in (SMALL, WHOLE) for path in story.kept],
+    ids=lambda each: each.stem if isinstance(each, Path) else each.folder.name,
+)
+def test_the_checkpoint_of_every_release_opens(story: Story, path: Path) -> None:
+    there, program = read(path, story), story.made()
+    found = change(there.holdings, program, 0)
+    assert {verdict.fate for verdict in found.verdicts} == {Fate.KEPT}
+    assert {verdict.rule for verdict in found.verdicts} == {rule.name for rule in program.rules.rules}
+    assert not found.moves
+    assert found.learns is None
+    run = Batched(program, Clock(), len(there.states[0]))
     run.states = there.states
-    assert said(run) == there.after
-    assert {rule for _, rule, _ in there.after} == {"Jump", "Pair", "Quiet"}
+    assert said(run, story) == there.after
+    assert {rule for _, rule, _ in there.after} == {rule.name for rule in program.rules.rules}
+
+
+@pytest.mark.parametrize("story", [SMALL, WHOLE], ids=lambda story: story.folder.name)
+def test_what_a_stored_checkpoint_goes_on_with_is_what_an_uninterrupted_run_says(story: Story) -> None:
+    firings = sorted(Batched(story.made(), Clock(), 1).batch(story.elements, LAST_MICRO), key=output_order)
+    rest = [(f.time, f.rule, [list(triple) for triple in f.graph]) for f in firings if f.time > CUT]
+    for path in story.kept:
+        assert rest == read(path, story).after

@@ -13,6 +13,7 @@ import pytest
 from dotr.cli import main
 from dotr.config import read_config
 from dotr.diagnostics import Refused
+from dotr.engine.change import Fate
 from dotr.engine.holdings import holdings
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
@@ -20,6 +21,8 @@ from dotr.runtimes.spark.checkpoint import Checkpoint, wanted_layout
 from dotr.runtimes.spark.java import java_problem
 from dotr.runtimes.standing import Standing
 from dotr.runtimes.totals import Totals
+from tests.kept_spark import project, unpack
+from tests.kept_whole import HOME
 from tests.test_spark_run import WHOLE, pipeline, results, write_inputs
 
 pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
@@ -204,3 +207,36 @@ def test_a_plan_waits_for_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
         for number in (reader, writer, kept):
             os.close(number)
     assert "yet: all rules start empty." in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("packed", sorted(HOME.glob("spark-*.tar.xz")), ids=lambda path: str(path.name))
+def test_the_checkpoint_folder_of_every_release_goes_on(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dotr.runtimes.spark.run import run_spark
+
+    monkeypatch.chdir(tmp_path)
+    unpack(packed, tmp_path)
+    run_local(project("all", on_spark=False), lambda totals: None)
+    checkpoint = Checkpoint(str(tmp_path / "checkpoint"))
+    position = checkpoint.position()
+    assert position is not None
+    prepared = project("rest", on_spark=True, batch=1000)
+    found = checkpoint.change(prepared.program)
+    assert {verdict.fate for verdict in found.verdicts} == {Fate.KEPT}
+    assert {verdict.rule for verdict in found.verdicts} == {rule.name for rule in prepared.program.rules.rules}
+    assert not found.moves
+    assert found.learns is None
+    told: list[Standing] = []
+    totals = run_spark(prepared, lambda totals: None, told.append)
+    after = position.time // SECOND
+    for kind in ("", "-dead.ndjson"):
+        written = [line for path in sorted((tmp_path / f"rest{kind}").iterdir()) for line in path.read_text().splitlines()]
+        everything = (tmp_path / f"all{kind}").read_text().splitlines()
+        assert written == [line for line in everything if json.loads(line)["time"] > after]
+        assert written
+    rules = {json.loads(line)["rule"] for path in (tmp_path / "rest").iterdir() for line in path.read_text().splitlines()}
+    assert rules == {rule.name for rule in prepared.program.rules.rules}
+    layout = Checkpoint(str(tmp_path / "checkpoint")).layout
+    assert layout is not None
+    assert layout.generation == 0
+    assert totals.elements > 0

@@ -11,12 +11,14 @@ holds events, which were extracted at their instants by what was known then.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b
+from typing import Any
 
 from dotr.engine.program import Program
+from dotr.engine.written import FACTS, FORMS, MEMBERS, Form
 from dotr.languages.datalog import parse_datalog
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource, Rule
@@ -40,6 +42,33 @@ class Held:
     queue: int | None
     since: Micros | None
 
+    def to_json(self) -> dict[str, object]:
+        """Members that keep their names whatever the fields are called."""
+        return {
+            "name": self.name,
+            "text": self.text,
+            "reads": self.reads,
+            "layer": self.layer,
+            "ports": self.ports,
+            "consumed": self.consumed,
+            "queue": self.queue,
+            "since": self.since,
+        }
+
+    @staticmethod
+    def of_json(data: Mapping[str, Any]) -> Held:
+        """The inverse of `to_json`; raises TypeError or KeyError."""
+        return Held(
+            name=data["name"],
+            text=data["text"],
+            reads=tuple(data["reads"]),
+            layer=data["layer"],
+            ports=tuple(data["ports"]),
+            consumed=data["consumed"],
+            queue=data["queue"],
+            since=data["since"],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
@@ -62,17 +91,16 @@ class Holdings:
         return {rule.name: rule.since for rule in self.rules if rule.since is not None}
 
     def to_json(self) -> dict[str, object]:
-        return asdict(self)
+        """Members that keep their names whatever the fields are called."""
+        return {"knowledge": self.knowledge, "rules": tuple(held.to_json() for held in self.rules), "keys": self.keys}
 
     @staticmethod
     def of_json(data: Mapping[str, object]) -> Holdings:
         """The inverse of `to_json`, also of what another process has written, or a release that had further digests; raises TypeError,
         KeyError or ValueError."""
         found = json.loads(json.dumps(data))
-        names = [each.name for each in fields(Held)]
-        known = [{name: each[name] for name in names} for each in found["rules"]]
-        rules = [Held(**{**each, "reads": tuple(each["reads"]), "ports": tuple(each["ports"])}) for each in known]
-        return Holdings(str(found["knowledge"]), tuple(rules), tuple(tuple(keys) for keys in found["keys"]))
+        keys = tuple(tuple(keys) for keys in found["keys"])
+        return Holdings(knowledge=str(found["knowledge"]), rules=tuple(map(Held.of_json, found["rules"])), keys=keys)
 
 
 def holdings(program: Program, layout: Layout | None = None, knowledge: str | None = None) -> Holdings:
@@ -125,7 +153,7 @@ def _knowledge(program: Program) -> str:
                 digest.update(block)
         graphs.append(digest.hexdigest())
     datalog = sorted(json.dumps(_said(rule)) for document in spec.datalog for rule in parse_datalog(document, spec.prefixes))
-    return _digest([sorted(graphs), datalog, spec.entailment.value, spec.axiomatic, spec.unit.name, spec.inconsistent.value])
+    return _digest([sorted(graphs), datalog, spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value])
 
 
 def _digest(parts: Iterable[object]) -> str:
@@ -133,30 +161,33 @@ def _digest(parts: Iterable[object]) -> str:
 
 
 def _said(noun: object) -> object:
-    """A noun as plain data: without places and documentation, and without the names of a query's variables that it does not project."""
+    """A noun as plain data, by its written names: without places and documentation, and without the names of a query's variables that it
+    does not project."""
     match noun:
         case None | bool() | int() | str():
             return noun
         case Enum():
-            return noun.name
+            return MEMBERS[noun]
         case Span():
             return None
         case FactSource():
-            return ["facts", _said(question(noun.query)), list(noun.attributes), list(noun.reported), noun.period]
+            return [FACTS.name, _said(question(noun.query)), list(noun.attributes), list(noun.reported), noun.period]
         case tuple() | list():
             return [_said(each) for each in noun]
         case frozenset() | set():
             return sorted(json.dumps(_said(each)) for each in noun)
         case Mapping():
             return sorted(json.dumps([_said(key), _said(value)]) for key, value in noun.items())
-        case _ if is_dataclass(noun):
-            told = (
-                (each.name, getattr(noun, each.name)) for each in fields(noun) if each.name != "documentation" and not _usual(each, noun)
-            )
-            return [type(noun).__name__, *([name, _said(value)] for name, value in told)]
+        case _ if form := FORMS.get(type(noun)):
+            return [form.name, *_members(noun, form)]
     raise TypeError(f"{type(noun).__name__} has no digest")
 
 
-def _usual(field: Field[object], noun: object) -> bool:
-    """Whether a field has its default: it is not said, so that rules mean what they meant when a noun has got a further field."""
-    return field.default is not MISSING and getattr(noun, field.name) == field.default
+def _members(noun: object, form: Form) -> Iterator[list[object]]:
+    """The fields by their written names, but for those that have the value which all rules had before there was the field."""
+    for field, written in form.fields:
+        value = getattr(noun, field)
+        if isinstance(written, str):
+            yield [written, _said(value)]
+        elif value != written.value:
+            yield [written.written, _said(value)]

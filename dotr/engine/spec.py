@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import blake2b
 
@@ -54,9 +54,9 @@ class ProgramSpec:
                 "entailment": self.entailment.value,
                 "axiomatic": self.axiomatic,
                 "prefixes": dict(self.prefixes),
-                "unit": self.unit.name,
+                "unit": self.unit.written,
                 "inconsistent": self.inconsistent.value,
-                "limits": asdict(self.limits),
+                "limits": self.limits.to_json(),
                 "since": dict(self.since),
             },
             sort_keys=True,
@@ -73,9 +73,9 @@ class ProgramSpec:
             Entailment(data["entailment"]),
             data["axiomatic"],
             data["prefixes"],
-            Unit[data["unit"]],
+            Unit.of_written(data["unit"]),
             Inconsistent(data["inconsistent"]),
-            Limits(**data["limits"]),
+            Limits.of_json(data["limits"]),
             data["since"],
         )
 
@@ -101,7 +101,7 @@ class ProgramSpec:
             self.entailment.value,
             self.axiomatic,
             sorted(self.prefixes.items()),
-            self.unit.name,
+            self.unit.written,
             self.inconsistent.value,
         ]
         settings.append(self.limits.fingerprint)

@@ -32,6 +32,10 @@ class _Keys(dict[Term, Any]):
         return key
 
 
+_MOMENTS: Final[dict[type, str]] = {DateTime: "DateTime", Date: "Date", Time: "Time"}
+"""What the keys of dates and times begin with: the buckets of state follow from it, so it stays, whatever the classes are called."""
+
+
 def _equality_key(term: Term) -> str:
     value = VALUES[term]
     kind = type(value)
@@ -42,7 +46,7 @@ def _equality_key(term: Term) -> str:
     if kind is bool:
         return f"b{value!r}"
     if isinstance(value, Moment):
-        return f"{kind.__name__}{plain(value.instant)}"
+        return f"{_MOMENTS[kind]}{plain(value.instant)}"
     if isinstance(value, Duration):
         return f"P{value.months} {plain(value.seconds)}"
     if kind is TripleTerm:

@@ -54,14 +54,16 @@ class InputFile:
         True
         """
         csv = self.csv and [self.csv.time, self.csv.template.name, self.csv.template.text, self.csv.delimiter]
-        return json.dumps([self.input, self.path, self.format.value, self.unit.name, self.delay, self.prefixes, csv, self.single])
+        return json.dumps([self.input, self.path, self.format.value, self.unit.written, self.delay, self.prefixes, csv, self.single])
 
     @staticmethod
     def from_json(text: str) -> InputFile:
         """The inverse of `to_json`."""
         name, path, form, unit, delay, prefixes, csv, single = json.loads(text)
         mapped = CsvMap(csv[0], Document(csv[1], csv[2]), csv[3]) if csv else None
-        return InputFile(name, path, Format(form), Unit[unit], delay, tuple((prefix, iri) for prefix, iri in prefixes), mapped, single)
+        return InputFile(
+            name, path, Format(form), Unit.of_written(unit), delay, tuple((prefix, iri) for prefix, iri in prefixes), mapped, single
+        )
 
 
 class Position(NamedTuple):

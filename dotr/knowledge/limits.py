@@ -7,8 +7,8 @@ join that passes it asks `passed`, which looks at rows and probes. Cost: one add
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 Passed: TypeAlias = Callable[[int, Any], int]
@@ -49,8 +49,37 @@ class Limits:
         >>> Limits(matches=7).fingerprint
         [('matches', 7), ('probes', 20000000), ('rows', 1000000), ('triples', 1000000)]
         """
-        old = ("triples", "rows", "probes")
-        return sorted((name, value) for name, value in asdict(self).items() if name in old or value != getattr(LIMITS, name))
+        old, usual = ("triples", "rows", "probes"), LIMITS.to_json()
+        return sorted((name, value) for name, value in self.to_json().items() if name in old or value != usual[name])
+
+    def to_json(self) -> dict[str, int]:
+        """The limits by the names that they have in specifications and fingerprints, whatever those in the code.
+
+        >>> Limits.of_json(Limits(matches=7).to_json()) == Limits(matches=7)
+        True
+        """
+        return {
+            "triples": self.triples,
+            "rows": self.rows,
+            "probes": self.probes,
+            "matches": self.matches,
+            "literal": self.literal,
+            "nesting": self.nesting,
+            "record": self.record,
+        }
+
+    @staticmethod
+    def of_json(data: Mapping[str, int]) -> Limits:
+        """The inverse of `to_json`."""
+        return Limits(
+            triples=data["triples"],
+            rows=data["rows"],
+            probes=data["probes"],
+            matches=data["matches"],
+            literal=data["literal"],
+            nesting=data["nesting"],
+            record=data["record"],
+        )
 
     @property
     def beforehand(self) -> Limits:

@@ -18,7 +18,9 @@ from dotr.model.places import Document
 
 _ABSOLUTE: Final = (".nt", ".nq", ".nt.gz", ".nq.gz")
 """Syntaxes without relative IRIs: what they say does not depend on where they stand."""
-_CODE: Final = ("knowledge", "expressions", "languages", "model", "queries")
+CODE: Final = ("diagnostics.py", "expressions", "knowledge", "languages", "model", "queries")
+"""The folders and modules of `dotr` whose code decides what a compiled background holds, and the answers of queries over it. Whatever they
+import stands in one of them (tests/test_sources.py): else what was made by other code would be taken for up to date."""
 _BLOCK: Final = 1 << 20
 
 
@@ -79,14 +81,14 @@ def _code() -> bytes:
             digest.update(f"{package} {version(package)}\n".encode())
         except PackageNotFoundError:  # run from a folder, or from a zip
             digest.update(f"{package}\n".encode())
-    for room in _CODE:
-        _update(digest, files("dotr").joinpath(room))
+    for name in CODE:
+        _update(digest, files("dotr").joinpath(name))
     return digest.digest()
 
 
-def _update(digest: blake2b, folder: Traversable) -> None:
-    for entry in sorted(folder.iterdir(), key=lambda each: each.name):
-        if entry.is_dir():
-            _update(digest, entry)
-        elif entry.name.endswith((".py", ".dlog")):
-            digest.update(entry.name.encode() + b"\0" + entry.read_bytes() + b"\0")
+def _update(digest: blake2b, entry: Traversable) -> None:
+    if entry.is_dir():
+        for each in sorted(entry.iterdir(), key=lambda each: each.name):
+            _update(digest, each)
+    elif entry.name.endswith((".py", ".dlog")):
+        digest.update(entry.name.encode() + b"\0" + entry.read_bytes() + b"\0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
@@ -19,6 +20,31 @@ class Unit(Enum):
     MINUTE = 60_000_000
     HOUR = 3_600_000_000
     DAY = 86_400_000_000
+
+    @property
+    def written(self) -> str:
+        """The unit in checkpoints, specifications and digests, whatever its name in the code.
+
+        >>> Unit.of_written(Unit.SECOND.written)
+        <Unit.SECOND: 1000000>
+        """
+        return _WRITTEN_UNITS[self.value]
+
+    @staticmethod
+    def of_written(text: str) -> Unit:
+        """The inverse of `written`; raises KeyError."""
+        return Unit(_UNITS_WRITTEN[text])
+
+
+_WRITTEN_UNITS: Final[Mapping[int, str]] = {
+    1: "MICROSECOND",
+    1_000: "MILLISECOND",
+    1_000_000: "SECOND",
+    60_000_000: "MINUTE",
+    3_600_000_000: "HOUR",
+    86_400_000_000: "DAY",
+}
+_UNITS_WRITTEN: Final = {text: length for length, text in _WRITTEN_UNITS.items()}
 
 
 @dataclass(frozen=True, slots=True)

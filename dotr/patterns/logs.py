@@ -66,8 +66,22 @@ class Head(NamedTuple):
     recent: tuple[tuple[int, str], ...]
 
     def encode(self) -> bytes:
-        """Versioned JSON."""
-        return json.dumps({"version": HEAD_VERSION, **self._asdict()}, separators=(",", ":")).encode()
+        """Versioned JSON, whose members keep their names and their order: a digest is made of it, and `decode` looks at how it begins."""
+        return json.dumps(
+            {
+                "version": HEAD_VERSION,
+                "number": self.number,
+                "closed": self.closed,
+                "passed": self.passed,
+                "oldest": self.oldest,
+                "pieces": [[each.log, each.place, each.number, each.size, each.until] for each in self.pieces],
+                "pages": self.pages,
+                "held": self.held,
+                "sets": self.sets,
+                "recent": self.recent,
+            },
+            separators=(",", ":"),
+        ).encode()
 
     def gone(self, passed: Micros | None, oldest: Sequence[Micros | None], pages: int) -> bool:
         """Whether it is another head that tells of this, though nothing was added."""
@@ -87,7 +101,7 @@ class Head(NamedTuple):
             return None
         try:
             data = json.loads(written)
-            pieces = tuple(Piece(*piece) for piece in data["pieces"])
+            pieces = tuple(Piece(log, place, number, size, until) for log, place, number, size, until in data["pieces"])
             recent = tuple((number, digest) for number, digest in data["recent"])
             held, oldest = tuple(data["held"]), tuple(data["oldest"])
             return Head(data["number"], data["closed"], data["passed"], oldest, pieces, data["pages"], held, data["sets"], recent)

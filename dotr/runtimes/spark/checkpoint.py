@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from dotr.diagnostics import refuse
 from dotr.engine.change import Change, change
@@ -49,6 +49,44 @@ class Layout:
     generation: int = 0
     start: dict[str, object] | None = None
     first: int = 0
+
+    def to_json(self) -> dict[str, object]:
+        """The members of `dotr.json`, which keep their names whatever the fields are called."""
+        return {
+            "pipeline": self.pipeline,
+            "program": self.program,
+            "inputs": self.inputs,
+            "layers": self.layers,
+            "buckets": self.buckets,
+            "partitions": self.partitions,
+            "growing": self.growing,
+            "clock": self.clock,
+            "holdings": None if self.holdings is None else self.holdings.to_json(),
+            "generation": self.generation,
+            "start": self.start,
+            "first": self.first,
+        }
+
+    @staticmethod
+    def of_json(data: Mapping[str, Any]) -> Layout:
+        """The inverse of `to_json`, also of what an older release wrote; raises KeyError, TypeError or ValueError."""
+        inputs, growing = (
+            tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing")
+        )
+        return Layout(
+            pipeline=data["pipeline"],
+            program=data["program"],
+            inputs=inputs,
+            layers=data["layers"],
+            buckets=data["buckets"],
+            partitions=data["partitions"],
+            growing=growing,
+            clock=(str(data["clock"][0]), bool(data["clock"][1])) if data.get("clock") else None,
+            holdings=Holdings.of_json(data["holdings"]) if data.get("holdings") else None,
+            generation=data.get("generation", 0),
+            start=data.get("start"),
+            first=data.get("first", 0),
+        )
 
 
 class Checkpoint:
@@ -86,17 +124,10 @@ class Checkpoint:
             raise self._refused(f"its dotr.json cannot be read: {error}") from None
         if not isinstance(data, dict) or data.get("format") not in READ:
             raise self._refused(f"it is of a later release (its format is not {' or '.join(map(str, READ))})")
-        inputs, growing = (
-            tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing")
-        )
-        clock = (str(data["clock"][0]), bool(data["clock"][1])) if data.get("clock") else None
         try:
-            held = Holdings.of_json(data["holdings"]) if data.get("holdings") else None
+            return Layout.of_json(data)
         except (KeyError, TypeError, ValueError) as error:
             raise self._refused(f"its dotr.json cannot be read: {error}") from None
-        where = data.get("generation", 0), data.get("start"), data.get("first", 0)
-        numbers = data["layers"], data["buckets"], data["partitions"]
-        return Layout(data["pipeline"], data["program"], inputs, *numbers, growing, clock, held, *where)
 
     @property
     def planned(self) -> int | None:
@@ -228,7 +259,7 @@ class Checkpoint:
         try:
             new = self.folder / "dotr.json.new"
             with new.open("w") as file:
-                json.dump({"format": FORMAT, **asdict(layout)}, file, indent=1)
+                json.dump({"format": FORMAT, **layout.to_json()}, file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(self.folder / "dotr.json")
@@ -259,6 +290,6 @@ def wanted_layout(pipeline: Pipeline) -> Layout:
     """What the checkpoint has to hold; buckets and partitions are known once there is a session."""
     inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
     growing = tuple((each.like.input, each.like.delay, each.pattern and os.path.abspath(each.pattern)) for each in pipeline.growing)
-    clock = pipeline.program.spec.unit.name, pipeline.clock.dated
+    clock = pipeline.program.spec.unit.written, pipeline.clock.dated
     layout = pipeline.program.layout
     return Layout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layout.operators, 0, 0, growing, clock)

@@ -6,7 +6,7 @@ Nothing is compiled here, so that Spark's own processes, which come and go, can 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 
 from dotr.model.time import Clock, Micros, Unit
@@ -49,7 +49,28 @@ class Job:
         return bool(self.growing or self.rates)
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps(
+            {
+                "program": self.program,
+                "inputs": self.inputs,
+                "delays": self.delays,
+                "unit": self.unit,
+                "dated": self.dated,
+                "layers": self.layers,
+                "buckets": self.buckets,
+                "partitions": self.partitions,
+                "batch": self.batch,
+                "tasks": self.tasks,
+                "run": self.run,
+                "store": self.store,
+                "key": self.key,
+                "growing": self.growing,
+                "rates": self.rates,
+                "moved": self.moved,
+                "start": self.start,
+                "trigger": self.trigger,
+            }
+        )
 
     @staticmethod
     @lru_cache(maxsize=4)
@@ -61,7 +82,26 @@ class Job:
         True
         """
         data = json.loads(text)
-        return Job(**{**data, "inputs": tuple(data["inputs"]), "delays": tuple(data["delays"]), **_further(data)})
+        return Job(
+            program=data["program"],
+            inputs=tuple(data["inputs"]),
+            delays=tuple(data["delays"]),
+            unit=data["unit"],
+            dated=data["dated"],
+            layers=data["layers"],
+            buckets=data["buckets"],
+            partitions=data["partitions"],
+            batch=data["batch"],
+            tasks=data["tasks"],
+            run=data["run"],
+            store=data["store"],
+            key=data["key"],
+            growing=tuple(data["growing"]),
+            rates=tuple((name, rate) for name, rate in data["rates"]),
+            moved=data["moved"],
+            start=data["start"],
+            trigger=data["trigger"],
+        )
 
     def keys(self, layer: int) -> tuple[int, ...]:
         """The keys of a layer's buckets, in order."""
@@ -69,8 +109,4 @@ class Job:
 
     @property
     def clock(self) -> Clock:
-        return Clock(Unit[self.unit], self.dated)
-
-
-def _further(data: dict[str, list[list[object]]]) -> dict[str, object]:
-    return {"growing": tuple(data.get("growing", ())), "rates": tuple(tuple(rate) for rate in data.get("rates", ()))}
+        return Clock(Unit.of_written(self.unit), self.dated)

@@ -26,6 +26,7 @@ from dotr.runtimes.spark.rows import SCHEMA
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.source import Instants
 from dotr.runtimes.spark.stateful import LayerProcessor
+from dotr.runtimes.spark.stored_names import KEY, SOURCE
 from dotr.runtimes.spark.trouble import explained
 
 _LOOK_SECONDS: Final = 1.0
@@ -94,9 +95,9 @@ def _start(session: SparkSession, job: Job, sink: Sink, checkpoint: str) -> Stre
     session.conf.set("spark.sql.shuffle.partitions", str(job.partitions))
     session.dataSource.register(Instants)
     text = job.to_json()
-    rows = session.readStream.format("dotr").option("job", text).load()
+    rows = session.readStream.format(SOURCE).option("job", text).load()
     for layer in range(job.layers):
-        rows = rows.groupBy("key").transformWithState(LayerProcessor(text, layer), SCHEMA, "append", "none")
+        rows = rows.groupBy(KEY).transformWithState(LayerProcessor(text, layer), SCHEMA, "append", "none")
     writer = observed(rows).writeStream.outputMode("append").foreachBatch(sink)
     writer = writer.option("checkpointLocation", checkpoint)
     writer = writer.trigger(processingTime=f"{job.trigger} microseconds") if job.live else writer.trigger(availableNow=True)

@@ -28,10 +28,11 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Micros
+from dotr.runtimes.spark.stored_names import KEY
 from dotr.runtimes.totals import Totals
 
-SCHEMA: Final = "key long, kind int, time long, payload binary"
-ARROW: Final = pa.schema([("key", pa.int64()), ("kind", pa.int32()), ("time", pa.int64()), ("payload", pa.binary())])
+SCHEMA: Final = f"{KEY} long, kind int, time long, payload binary"
+ARROW: Final = pa.schema([(KEY, pa.int64()), ("kind", pa.int32()), ("time", pa.int64()), ("payload", pa.binary())])
 
 
 class Kind(IntEnum):

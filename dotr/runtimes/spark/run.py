@@ -152,7 +152,7 @@ def _job(pipeline: Pipeline, layout: Layout, tasks: int, folders: tuple[str, str
         program=spec.to_json(),
         inputs=tuple(file.to_json() for file in inputs),
         delays=tuple(file.delay for file in inputs),
-        unit=pipeline.clock.unit.name,
+        unit=pipeline.clock.unit.written,
         dated=pipeline.clock.dated,
         layers=layout.layers,
         buckets=layout.buckets,

@@ -22,6 +22,7 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planning import Cut, Offset, plan
 from dotr.runtimes.spark.rows import SCHEMA
+from dotr.runtimes.spark.stored_names import SOURCE
 from dotr.runtimes.spark.tasks import Task, single_files
 from dotr.runtimes.spark.trouble import carried
 
@@ -191,7 +192,7 @@ class Instants(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        return "dotr"
+        return SOURCE
 
     def schema(self) -> str:
         return SCHEMA

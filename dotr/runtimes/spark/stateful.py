@@ -13,6 +13,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle, ValueState
 
 from dotr.diagnostics import Refused
+from dotr.runtimes.spark import stored_names
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import Line
 from dotr.runtimes.spark.trouble import Carried, marked
@@ -56,8 +57,8 @@ class LayerProcessor(StatefulProcessor):
         self._layer = layer
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        value = handle.getValueState("bucket", "digest binary, written binary")
-        self._store = _Store(value, handle.getMapState("log", "log int, place long", "lines binary"))
+        value = handle.getValueState(stored_names.BUCKET, stored_names.BUCKET_VALUE)
+        self._store = _Store(value, handle.getMapState(stored_names.LOG, stored_names.LOG_KEY, stored_names.LOG_VALUE))
         self._job = Job.from_json(self._text)
         keys = self._job.keys(self._layer)
         self._bucket = {key: bucket for bucket, key in enumerate(keys)}

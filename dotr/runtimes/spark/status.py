@@ -104,11 +104,11 @@ def status_of(folder: str) -> Status:
     reached = tuple(
         Reached(name, path, None if place.offset == END else place) for (name, _, path), place in zip(names, places, strict=False)
     )
-    unit, dated = layout.clock or (Unit.SECOND.name, False)
+    unit, dated = layout.clock or (Unit.SECOND.written, False)
     under_way = planned + layout.first if planned is not None and planned != batch else None
     batch = layout.first + (-1 if batch is None else batch)
     ended = position is not None and position.ended
-    clock = Clock(Unit[unit], dated)
+    clock = Clock(Unit.of_written(unit), dated)
     tally = read_tally(checkpoint.folder)
     last = batch if batch >= 0 else None
     kept = copied(checkpoint.folder)

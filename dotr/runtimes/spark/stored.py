@@ -7,6 +7,8 @@ import json
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from dotr.runtimes.spark.stored_names import BUCKET, KEY, LINES, LOG, LOG_NUMBER, PLACE, WRITTEN
+
 _PIECES = "array<struct<log:int,place:bigint,lines:binary>>"
 
 
@@ -18,8 +20,7 @@ class StoredState:
         self._query = query
         known = session.read.format("state-metadata").load(query).select("operatorId", "operatorProperties").distinct().collect()
         self._logged = {
-            row.operatorId: any(each["stateName"] == "log" for each in json.loads(row.operatorProperties)["stateVariables"])
-            for row in known
+            row.operatorId: any(each["stateName"] == LOG for each in json.loads(row.operatorProperties)["stateVariables"]) for row in known
         }
 
     @property
@@ -29,14 +30,15 @@ class StoredState:
 
     def values(self, operator: int) -> DataFrame:
         """`key` and `written`, a row a bucket."""
-        return self._read(operator, "bucket").selectExpr("key.key AS key", "value.written AS written")
+        return self._read(operator, BUCKET).selectExpr(f"key.{KEY} AS key", f"value.{WRITTEN} AS written")
 
     def pieces(self, operator: int) -> DataFrame | None:
         """`key`, `log`, `place` and `lines`, a row a piece."""
         if not self._logged[operator]:
             return None
-        rows = self._read(operator, "log")
-        return rows.selectExpr("key.key AS key", "user_map_key.log", "user_map_key.place", "user_map_value.lines")
+        rows = self._read(operator, LOG)
+        columns = f"user_map_key.{LOG_NUMBER} AS log", f"user_map_key.{PLACE} AS place", f"user_map_value.{LINES} AS lines"
+        return rows.selectExpr(f"key.{KEY} AS key", *columns)
 
     def buckets(self, operator: int) -> DataFrame:
         """`key`, `written` and all `pieces`, a row a bucket."""
