@@ -156,7 +156,9 @@ class Reading:
             case "UnaryMinus" | "UnaryPlus":
                 token = self.token(node.expr)
                 if token is not None and token.kind is Kind.NUMBER and token.sign:
-                    return signed(token)
+                    if not self._is_signed_twice(node, token):
+                        return signed(token)
+                    return Call("UNARY-" if name == "UnaryMinus" else "UNARY+", (signed(token),))
                 return Call("UNARY-" if name == "UnaryMinus" else "UNARY+", (self.expression(node.expr),))
             case "Function":
                 return self._function(node)
@@ -173,6 +175,15 @@ class Reading:
                 if word in ("REGEX", "REPLACE"):
                     self._check_pattern(node, arguments)
                 return Call(word, tuple(arguments))
+
+    @staticmethod
+    def _is_signed_twice(node: Node, token: Token) -> bool:
+        """Whether the operator of a unary expression stands before a number that has a sign of its own. `-1` is one token, of which the
+        grammar makes a unary minus and a number; in `- -1` it makes a unary minus and the number -1; the + of a number is lost in it.
+
+        The trees of the stand-ins ` -7`, ` - -7`, ` - +7`, ` + -7`: minus 7, minus -7, minus 7, plus -7.
+        """
+        return str(node.expr).startswith("-") or token.sign != ("-" if node.name == "UnaryMinus" else "+")
 
     def _quoted(self, token: Token) -> Expression:
         """A triple term in an expression, or a part of one: a constant, or what makes it."""
