@@ -21,7 +21,7 @@ from dotr.languages.dotr.exclusive import together
 from dotr.languages.dotr.kinds import ANYTHING, Kind, Kinds, Objects, Scope, aggregate_kinds, kind_of, kinds_in, kinds_of, listed
 from dotr.languages.dotr.program import Origin, Program, Question, RoleDraft, RuleDraft, warning
 from dotr.languages.dotr.syntax import AggregateSyntax, ByLabel
-from dotr.model.algebra import Attribute, Call, Const, Expression, Extend, Filter, Group, Pattern, Var
+from dotr.model.algebra import Attribute, Call, Const, Expression, Extend, Filter, Group, Pattern, Var, is_arithmetic
 from dotr.model.places import Span
 from dotr.model.terms import XSD, Label, Variable
 
@@ -112,7 +112,7 @@ def _misused_at(conjunct: Conjunct, wrong: Misused) -> Span:
     match first_atom(wrong.argument):
         case Var(name) if wrong.function[0].isalpha():
             return scan.argument_variable(conjunct.text, name, wrong.function)
-        case Var(name) if wrong.function in ("+", "-", "*", "/"):
+        case Var(name) if is_arithmetic(wrong.function):
             return scan.compared_variable(conjunct.text, name, "+-*/")
         case atom:
             return place(conjunct, atom)

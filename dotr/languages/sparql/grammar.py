@@ -21,8 +21,8 @@ QUERY: Final[ParserElement] = rdflib_parser.SelectQuery
 EXPRESSION: Final[ParserElement] = rdflib_parser.Expression
 GROUP: Final[ParserElement] = rdflib_parser.GroupGraphPattern
 
-# An operand is most often a variable or a constant, which rdflib tries behind its sixty functions. The order changes what is tried, not what
-# is found: no two of these begin alike.
+# An operand is most often a variable or a constant, which rdflib tries behind its sixty functions. The order changes what is tried first,
+# not what is found: no two of these begin alike.
 rdflib_parser.PrimaryExpression.exprs = [
     rdflib_parser.Var,
     rdflib_parser.NumericLiteral,

@@ -19,7 +19,6 @@ from dotr.model.algebra import (
     Alternative,
     Bgp,
     BgpItem,
-    Call,
     Const,
     Expression,
     Extend,
@@ -40,6 +39,8 @@ from dotr.model.algebra import (
     TriplePattern,
     Union,
     Values,
+    chained,
+    combined,
 )
 from dotr.model.terms import RDF_TYPE, Term
 
@@ -135,10 +136,7 @@ class Patterns(Quoting):
 
     def _union(self, part: Node) -> Pattern:
         place = "in a branch of UNION" if len(part.graph) > 1 else "in a nested group"
-        result = self._within(place, part.graph[0])
-        for branch in part.graph[1:]:
-            result = Union(result, self._within(place, branch))
-        return result
+        return combined([self._within(place, branch) for branch in part.graph], Union)
 
     def _bind(self, part: Node, before: Pattern) -> Pattern:
         held, self.forbidden = self.forbidden, self.forbidden or "in BIND"
@@ -215,10 +213,7 @@ class Patterns(Quoting):
         match node.name:
             case "PathAlternative" | "PathSequence":
                 parts = [self._path(p) for p in node.part]
-                result = parts[0]
-                for part in parts[1:]:
-                    result = Alternative(result, part) if node.name == "PathAlternative" else Sequence(result, part)
-                return result
+                return combined(parts, Alternative if node.name == "PathAlternative" else Sequence)
             case "PathEltOrInverse":
                 return Inverse(self._path(node.part))
             case "PathElt":
@@ -252,7 +247,4 @@ def join(left: Pattern, right: Pattern) -> Pattern:
 
 
 def _conjunction(conditions: tuple[Expression, ...]) -> Expression:
-    result = conditions[0]
-    for condition in conditions[1:]:
-        result = Call("&&", (result, condition))
-    return result
+    return chained(["&&"] * (len(conditions) - 1), conditions)

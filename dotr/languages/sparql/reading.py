@@ -18,7 +18,7 @@ from dotr.languages.sparql.grammar import Node
 from dotr.languages.sparql.quoted import CODE, within
 from dotr.languages.sparql.tokens import Annotation, Kind, Quoted, Scan, Token
 from dotr.languages.sparql.words import AGGREGATES
-from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var
+from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var, chained
 from dotr.model.places import Span
 from dotr.model.terms import RDF, XSD, Term, iri, literal_parts, triple_term
 
@@ -239,12 +239,10 @@ class Reading:
 
     def _chain(self, node: Node) -> Expression:
         """`a + b - c`, `a && b && c`: from the left."""
-        result = self.expression(node.expr)
         others: list[Node] = node.other or []
         default = "||" if node.name == "ConditionalOrExpression" else "&&"
-        for operator, other in zip(node.op or [default] * len(others), others, strict=True):
-            result = Call(str(operator), (result, self.expression(other)))
-        return result
+        operators = [str(operator) for operator in node.op or [default] * len(others)]
+        return chained(operators, [self.expression(each) for each in (node.expr, *others)])
 
     def _function(self, node: Node) -> Expression:
         token = self.token(node.iri)
