@@ -97,7 +97,7 @@ class ProgramSpec:
                 for block in iter(lambda: file.read(1 << 20), b""):
                     digest.update(block)
             digest.update(b"\0")
-        settings = [self.entailment.value, self.axiomatic, sorted(self.prefixes.items()), self.unit.name, self.inconsistent.value]
-        settings.append(self.limits.fingerprint)
+        prefixes = sorted(self.prefixes.items())
+        settings = [self.entailment.value, self.axiomatic, prefixes, self.unit.name, self.inconsistent.value, self.limits.fingerprint]
         digest.update(json.dumps(settings).encode())
         return digest.hexdigest()

@@ -275,9 +275,8 @@ class _Code:
         return result
 
     def _coalesce(self, call: Call, form: Callable[[Expression], str]) -> str:
-        first, *others = call.arguments
-        result = self.assign(form(first))
-        for argument in others:
+        result = self.assign(form(call.arguments[0]) if call.arguments else "None")
+        for argument in call.arguments[1:]:
             with self.block(f"if {result} is None:"):
                 self.line(f"{result} = {form(argument)}")
         return result

@@ -83,7 +83,7 @@ def combined(parts: Listed[_Part], join: Callable[[_Part, _Part], _Part]) -> _Pa
     it does not go deep. The order of the parts stays.
 
     >>> combined("abc", lambda a, b: f"({a}{b})"), combined("abcdefghijklmnopq", lambda a, b: f"({a}{b})")
-    ('((ab)c)', '((((ab)(cd))((ef)(gh)))(((ij)(kl))((mn)((op)q))))')
+    ('((ab)c)', '((((ab)(cd))((ef)(gh)))(((ij)(kl))((mn)(o(pq)))))')
     """
     if len(parts) > LONGEST or len(parts) == 1:
         return _balanced(parts, join)

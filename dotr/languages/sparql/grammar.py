@@ -23,7 +23,7 @@ GROUP: Final[ParserElement] = rdflib_parser.GroupGraphPattern
 
 # An operand is most often a variable or a constant, which rdflib tries behind its sixty functions. The order changes what is tried first,
 # not what is found: no two of these begin alike.
-rdflib_parser.PrimaryExpression.exprs = [
+rdflib_parser.PrimaryExpression.exprs = [  # type: ignore[attr-defined]
     rdflib_parser.Var,
     rdflib_parser.NumericLiteral,
     rdflib_parser.RDFLiteral,

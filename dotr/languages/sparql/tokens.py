@@ -94,7 +94,7 @@ _LEXER: Final = re.compile(
 )
 _LOCAL_ESCAPE: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-_DEEPEST: Final = 64
+_DEEPEST: Final = 150
 _OPENS: Final = {"(": ")", "[": "]", "{": "}", "<<(": ")>>", "<<": ">>", "{|": "|}"}
 
 
