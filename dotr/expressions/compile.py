@@ -43,6 +43,8 @@ _ARITHMETIC: Final = {
 _TRUTHS: Final = frozenset((*_COMPARISONS, "!", "&&", "||", "IN", "NOT IN", "BOUND"))
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _PYTHON: Final = {"=": "==", "!=": "!=", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
+_DEEPEST: Final = 60
+"""Blocks in each other; Python reads less than 100."""
 _NAN: Final = frozenset((literal("NaN", XSD + "double"), literal("NaN", XSD + "float")))
 
 
@@ -142,9 +144,19 @@ class _Code:
         self.line(f"{name} = {text}")
         return name
 
+    def _apart(self, expression: Expression, form: str) -> str:
+        """An expression as a function of its own, where Python allows no more blocks in each other; empty where it does."""
+        if self._depth < _DEEPEST or not isinstance(expression, Call):
+            return ""
+        code = _Code(tuple(self._parameters))
+        code.line(f"return {getattr(code, form)(expression)}")
+        return self.assign(f"{self.bind(code.function())}({', '.join(self._parameters.values())})")
+
     # --- the three forms ---
 
     def term(self, expression: Expression) -> str:
+        if name := self._apart(expression, "term"):
+            return name
         match expression:
             case Const(term):
                 return self.bind(term)
@@ -165,6 +177,8 @@ class _Code:
                 assert_never(expression)
 
     def value(self, expression: Expression) -> str:
+        if name := self._apart(expression, "value"):
+            return name
         match expression:
             case Const(term):
                 return self.bind(read(term))
@@ -189,6 +203,8 @@ class _Code:
                 assert_never(expression)
 
     def truth(self, expression: Expression) -> str:
+        if name := self._apart(expression, "truth"):
+            return name
         match expression:
             case Const(term):
                 return repr(operators.truth(read(term)))

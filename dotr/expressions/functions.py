@@ -84,7 +84,10 @@ def _iri(term: Term, base: Term = "") -> Term | None:
     if datatype != XSD + "string" or not fits(lexical):
         return None
     if base and not _ABSOLUTE.fullmatch(lexical):
-        lexical = urljoin(base[1:-1], lexical)
+        try:
+            lexical = urljoin(base[1:-1], lexical)
+        except ValueError:
+            return None
     return iri(lexical) if _ABSOLUTE.fullmatch(lexical) and _is_readable(lexical) else None
 
 

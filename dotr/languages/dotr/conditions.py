@@ -9,6 +9,7 @@ Invariant: no false alarm. What predicates have for objects is told by whoever k
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final, TypeAlias
 
 from dotr.diagnostics import Diagnostic
@@ -100,7 +101,7 @@ def _bindings(question: Question, objects: Objects) -> Iterator[Diagnostic]:
 def _errors(conjunct: Conjunct, own: Mapping[Variable, Kinds], bound: Scope) -> Iterator[Diagnostic]:
     """Where an expression holds an operation that can only err; the first for each place."""
     said: set[Span] = set()
-    for wrong in misused(conjunct.expression, own, bound):
+    for wrong in islice(misused(conjunct.expression, own, bound), _MOST):
         at, written = _misused_at(conjunct, wrong), shown(wrong.argument)
         if at not in said:
             said.add(at)
@@ -202,8 +203,16 @@ def _where(question: Question | None) -> list[Conjunct]:
 # --- conjunctions ---
 
 
+_MOST: Final = 100
+"""Reports of one list of conditions, as finding the place of each takes time."""
+
+
 def _judged(conjuncts: Iterable[Conjunct], own: Mapping[Variable, Kinds], bound: Scope) -> Iterator[Diagnostic]:
     """What can never hold among conditions that must all hold; at most one report for each."""
+    return islice(_each_judged(conjuncts, own, bound), _MOST)
+
+
+def _each_judged(conjuncts: Iterable[Conjunct], own: Mapping[Variable, Kinds], bound: Scope) -> Iterator[Diagnostic]:
     sound: list[Conjunct] = []
     for conjunct in (part for whole in conjuncts for part in parts(whole)):
         yield from _errors(conjunct, own, bound)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from pyparsing import ParserElement
@@ -92,6 +93,7 @@ def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
     return _read(tokens, grammar.GROUP, read, forbidden="", around=("{ ", " }"))
 
 
+@lru_cache(maxsize=64)
 def references(span: Span) -> tuple[Reference, ...]:
     """Every `M.?v` and `time(M)` of a text, in the order of the text; never raises."""
     found: list[Reference] = []
