@@ -46,6 +46,9 @@ from dotr.model.terms import RDF_TYPE, Term
 
 EMPTY: Final = Bgp(())
 
+_MOST_PARTS: Final = 128
+"""Parts of a group beside triples and FILTERs."""
+
 
 class Patterns(Quoting):
     """A text whose patterns can be read."""
@@ -84,6 +87,10 @@ class Patterns(Quoting):
 
     def _parts(self, node: Node) -> tuple[Pattern, tuple[Expression, ...]]:
         """A group's parts from the left, and the FILTERs that apply to all of it (18.2.2.6)."""
+        if sum(part.name not in ("Filter", "TriplesBlock") for part in node.part or []) > _MOST_PARTS:
+            hint = "Split it into several queries, or into groups in each other."
+            self.problem("Q117", f"a group of more than {_MOST_PARTS} parts on top of each other", self.span(node), hint)
+            return EMPTY, ()
         result: Pattern = EMPTY
         conditions: list[Expression] = []
         triples: list[BgpItem] = []
