@@ -192,8 +192,12 @@ def test_a_function_takes_no_kind_that_is_not_in_its_row(function: str) -> None:
         ("and not A as B [ FILTER(?s = A.?s && ?v > A.?v) ] within [0, 1 h) from A", []),
         ("and not A as B [ FILTER(?s = A.?v) ] within [0, 1 h) from A", []),
         ("and not A as B within 1 h from A", []),
-        ("delayed by 1 min and not A as B within [0, 1 h) from A", []),
-        ("and last A as C within 1 h from A and not A as B within [0, 1 h) from C", []),
+        ("delayed by 1 min and not A as B within [0, 1 h) from A", ["D315"]),
+        ("delayed by 1 min and not A as B within 1 min from A", ["D315"]),
+        ("delayed by 1 min and not A as B within [0, 1 min) from A", []),
+        ("delayed by 1 min and not A as B within (1 min, 1 h] from A", []),
+        ("and last A as C within 1 h from A and not A as B within [0, 1 h) from C", ["D315"]),
+        ("and last A as C within 1 h from A and not A as B within 1 h from C", []),
         ("and last A as C within 1 h from A and not A as B between C and C", ["D318"]),
         ('and last A as C [ FILTER(?v > 60) ] within 1 h from A if C.?v = "hot"', ["D314"]),
         ('and last A as C [ FILTER("hot" = ?v && ?w > 3) ] within 1 h from A if C.?v < 3 && STRLEN(C.?w) > 2', ["D314", "D317"]),
@@ -220,4 +224,9 @@ def test_kinds_are_followed_from_event_to_event() -> None:
     rule Five define Five = [ [] a :T ] from Free if Free.?x = 5
     """
     found = compile_rules([Document("x.dotr", text)], {"": "http://example.org/"})
-    assert [(d.code, d.span.text if d.span else "") for d in found.diagnostics] == [("D314", "Two.?x"), ("D314", "Two.?n")]
+    assert [(d.code, d.span.text if d.span else "") for d in found.diagnostics] == [
+        ("D314", "Two.?x"),
+        ("D314", "Two.?n"),
+        ("D403", "Free"),
+        ("D403", "Free"),
+    ]

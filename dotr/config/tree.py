@@ -66,6 +66,8 @@ _Loader.yaml_implicit_resolvers = {
 
 _ENVIRONMENT: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
 
 def read_tree(document: Document) -> Tree:
     """Read YAML, put environment variables in, and keep the places; raises `Refused` with every problem.
@@ -80,7 +82,10 @@ def read_tree(document: Document) -> Tree:
     except yaml.YAMLError as error:
         raise Refused([_not_yaml(error, document)]) from None
     except RecursionError:
-        raise Refused([Diagnostic("C102", f"{document.name} is nested too deeply")]) from None
+        raise Refused([Diagnostic("C102", f"{document.name} is nested too deeply", reading.reached)]) from None
+    except (ValueError, OverflowError):  # an escape beyond the characters that there are
+        hint = "An escape is \\u00E9 or \\U0001F525; a backslash itself is \\\\, or stands in 'single quotes'."
+        raise Refused([Diagnostic("C102", "this is no character", reading.reached, hint)]) from None
     if reading.problems:
         raise Refused(reading.problems)
     return Tree(document, data, reading.places)
@@ -100,6 +105,12 @@ class _Reading:
             self.loader = _Loader(document.text)
         except yaml.YAMLError as error:
             raise Refused([_not_yaml(error, document)]) from None
+
+    @property
+    def reached(self) -> Span:
+        """The character that the loader has come to."""
+        at = min(self.loader.index, max(0, len(self.document.text) - 1))
+        return Span(self.document, at, at + 1)
 
     def span(self, node: yaml.Node) -> Span:
         return Span(self.document, node.start_mark.index, node.end_mark.index)
@@ -135,9 +146,14 @@ class _Reading:
             case _:
                 try:
                     plain = self.loader.construct_object(node)
-                except ValueError:
+                except (ValueError, KeyError, AttributeError):
                     tag = str(node.tag).rpartition(":")[2]
                     self.problems.append(Diagnostic("C102", f"this is no {tag}", span, "Leave the tag out."))
+                    return None
+                if isinstance(plain, str) and _SURROGATE.search(plain):
+                    self.problems.append(
+                        Diagnostic("C102", "half a surrogate pair is no character", span, "Write \\U0001F525, for example.")
+                    )
                     return None
                 return self._environment(plain, span) if isinstance(plain, str) else plain
 

@@ -15,6 +15,7 @@ from dotr.engine.sharing import share
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.engine.stage_one import OverBackground, StageOne, planned
 from dotr.engine.stage_two import StageTwo
+from dotr.expressions.bounds import BOUNDS, LONGEST_TEXT
 from dotr.knowledge.clashes import visible
 from dotr.knowledge.entailment import Entailment, rule_set
 from dotr.knowledge.knowledge import Knowledge, uncollected
@@ -114,7 +115,10 @@ class Program:
             for layer in self.layout.layers
         ]
         with uncollected():
-            return tuple(StageTwo(layer, self.attributes, clock, read) for layer, read in zip(self.layout.layers, above, strict=True))
+            literal = self.spec.limits.literal
+            return tuple(
+                StageTwo(layer, self.attributes, clock, read, literal) for layer, read in zip(self.layout.layers, above, strict=True)
+            )
 
     def readers(self, streams: Iterable[int]) -> list[str]:
         """The names of the rules that read one of some fact streams."""
@@ -176,6 +180,7 @@ class Program:
 
     def facts_of_interest(self, instant: Instant) -> list[Event]:
         """All facts of all labels at an instant: projected attributes only, before temporal constraints. None where it is rejected."""
+        BOUNDS.characters = self.spec.limits.literal
         try:
             closure = self.knowledge.close(instant.triples)
         except LimitExceeded:
@@ -194,6 +199,7 @@ def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = Non
     """Compile a specification; raises `Refused` with every problem of every file. `keeping`: where compiled backgrounds are kept (None: in
     the user's cache folder), or the one to use."""
     problems: list[Diagnostic] = []
+    BOUNDS.characters = LONGEST_TEXT
     ruleset = compile_rules(spec.rules, spec.prefixes)
     problems += ruleset.diagnostics
     datalog: list[DatalogRule] = []

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TypeAlias
 
 from dotr.engine.wanted import wanted
 from dotr.languages.sparql import variables
-from dotr.model.algebra import Attribute, Call, Exists, Expression, Filter, Group, Select, Var
+from dotr.model.algebra import Attribute, Call, Exists, Expression, Filter, Group, Select, Var, chained
 from dotr.model.rules import Aggregate, Clause, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
@@ -178,5 +177,6 @@ def _asked(base: FactSource, filters: Sequence[tuple[Expression, ...]]) -> FactS
     needed = wanted(filters)
     conditions = needed.conditions
     if not needed.enough and len(filters) <= MOST_ALTERNATIVES:
-        conditions += (reduce(lambda a, b: Call("||", (a, b)), (reduce(lambda a, b: Call("&&", (a, b)), each) for each in filters)),)
+        alternatives = [chained(["&&"] * (len(each) - 1), each) for each in filters]
+        conditions += (chained(["||"] * (len(alternatives) - 1), alternatives),)
     return _with(base, conditions)

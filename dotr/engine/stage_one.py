@@ -12,6 +12,7 @@ from functools import partial
 from operator import itemgetter
 from typing import NamedTuple, cast
 
+from dotr.expressions.bounds import BOUNDS
 from dotr.knowledge.clashes import NO_CLASHES, Clash, clashes
 from dotr.knowledge.closure import Closure
 from dotr.knowledge.knowledge import Knowledge
@@ -156,6 +157,7 @@ class StageOne:
 
     def facts(self, instant: Instant) -> Asked:
         """The facts of interest at an instant, each stream's in the tie order."""
+        BOUNDS.characters = self.limits.literal
         try:
             return self._facts(instant)
         except _Over as over:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple, TypeAlias
 
+from dotr.expressions.bounds import BOUNDS, LONGEST_TEXT
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Clock, Micros
@@ -68,9 +69,13 @@ class _Writers(dict[int, _Writer]):
 
 
 class StageTwo:
-    """A compiled layer and the templates of its rules. `above` are the composite events that higher layers read."""
+    """A compiled layer and the templates of its rules. `above` are the composite events that higher layers read, `literal` are the
+    characters that a computed literal may have."""
 
-    def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, above: Set[Label]) -> None:
+    def __init__(
+        self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, above: Set[Label], literal: int = LONGEST_TEXT
+    ) -> None:
+        self._literal = literal
         self._layer = layer
         self._operator = Operator(layer, attributes, clock)
         self._writers = _Writers(layer, attributes, above)
@@ -90,6 +95,7 @@ class StageTwo:
     def step(self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False) -> Step:
         """Run the layer at a moment later than all before, and not later than one that is `due`; changes the state in place. `ended`: the
         last instant is over, so that nothing more is waited for."""
+        BOUNDS.characters = self._literal
         matched = self._operator.step(state, time, arrivals, partition, ended=ended)
         if self._operator.failures:
             failed = [self._letter(time, each) for each in self._operator.failures]

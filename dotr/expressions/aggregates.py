@@ -13,6 +13,7 @@ from functools import reduce
 from math import fsum, isinf, isnan, nan
 from typing import Final
 
+from dotr.expressions.bounds import BOUNDS
 from dotr.expressions.exact import EXACT
 from dotr.expressions.operators import divide
 from dotr.expressions.orders import order_key
@@ -117,7 +118,10 @@ def group_concat(terms: Terms, distinct: bool = False, separator: str = " ") -> 
     if any(term is None or not (is_literal(term) or is_iri(term)) for term in terms):
         return None
     ordered = sorted(term for term in _kept(terms, distinct) if term is not None)
-    return literal(separator.join(literal_parts(t)[0] if is_literal(t) else t[1:-1] for t in ordered))
+    texts = [literal_parts(t)[0] if is_literal(t) else t[1:-1] for t in ordered]
+    if sum(map(len, texts)) + len(separator) * max(0, len(texts) - 1) > BOUNDS.characters:
+        return None
+    return literal(separator.join(texts))
 
 
 AGGREGATES: Final[dict[str, Callable[..., Term | None]]] = {

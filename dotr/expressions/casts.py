@@ -7,6 +7,7 @@ from decimal import Decimal
 from math import isnan
 from typing import Any, Final
 
+from dotr.expressions.bounds import fits
 from dotr.expressions.dates import Date, DateTime, DayTime, Duration, Moment, Time, YearMonth
 from dotr.expressions.exact import plain
 from dotr.expressions.operators import to_double, to_single
@@ -30,11 +31,16 @@ _SPACE: Final = " \t\n\r"
 
 
 def to_string(value: Any) -> str | None:
-    """xsd:string, of literals and IRIs; a double between 1e-6 and 1e6 is written plainly.
+    """xsd:string, of literals and IRIs; a double between 1e-6 and 1e6 is written plainly. What is too long is an error.
 
     >>> to_string(1.0), to_string(1e7), to_string(Decimal("2.50")), to_string(True)
     ('1', '1.0E7', '2.5', 'true')
     """
+    text = _text(value)
+    return text if text is not None and fits(text) else None
+
+
+def _text(value: Any) -> str | None:
     kind = type(value)
     if kind is str:
         return str(value)
@@ -74,7 +80,7 @@ def _to_number(datatype: str, value: Any) -> Value | None:
         value = Decimal(value)
     if name == "decimal":
         return Decimal(value)
-    return NUMERIC_READERS[datatype](str(int(value)))
+    return NUMERIC_READERS[datatype](plain(int(value)))
 
 
 def to_boolean(value: Any) -> bool | None:

@@ -251,9 +251,9 @@ def since(later: Moment, earlier: Moment) -> DayTime:
     return DayTime(0, _tidy(EXACT.subtract(Decimal(later.instant), Decimal(earlier.instant))))
 
 
-def scaled(duration: Duration, seconds: Decimal) -> DayTime:
-    """A dayTimeDuration of so many seconds."""
-    return DayTime(0, _tidy(seconds))
+def scaled(duration: Duration, seconds: Decimal) -> DayTime | None:
+    """A dayTimeDuration of so many seconds; None where they are beyond what a text could say."""
+    return DayTime(0, _tidy(seconds)) if seconds.adjusted() < _LONGEST_PART else None
 
 
 def _date(moment: Moment) -> str:

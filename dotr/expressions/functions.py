@@ -15,6 +15,7 @@ from urllib.parse import urljoin
 from pyoxigraph import NamedNode
 
 from dotr.expressions import regexes, strings
+from dotr.expressions.bounds import fits
 from dotr.expressions.casts import CASTS
 from dotr.expressions.dates import Date, DateTime, DayTime, Time, zone_name
 from dotr.expressions.exact import EXACT
@@ -58,7 +59,8 @@ class Function:
 
 
 def _str(term: Term) -> str | None:
-    return literal_parts(term)[0] if is_literal(term) else term[1:-1] if is_iri(term) else None
+    text = literal_parts(term)[0] if is_literal(term) else term[1:-1] if is_iri(term) else None
+    return text if text is not None and fits(text) else None
 
 
 def _lang(term: Term) -> str | None:
@@ -79,10 +81,13 @@ def _iri(term: Term, base: Term = "") -> Term | None:
     if not is_literal(term):
         return None
     lexical, datatype, _ = literal_parts(term)
-    if datatype != XSD + "string":
+    if datatype != XSD + "string" or not fits(lexical):
         return None
     if base and not _ABSOLUTE.fullmatch(lexical):
-        lexical = urljoin(base[1:-1], lexical)
+        try:
+            lexical = urljoin(base[1:-1], lexical)
+        except ValueError:
+            return None
     return iri(lexical) if _ABSOLUTE.fullmatch(lexical) and _is_readable(lexical) else None
 
 
@@ -100,7 +105,7 @@ def _is_readable(text: str) -> bool:
 
 
 def _strdt(lexical: Value, datatype: Value) -> Term | None:
-    if type(lexical) is not str or type(datatype) is not Iri or datatype.term == f"<{RDF}langString>":
+    if type(lexical) is not str or type(datatype) is not Iri or datatype.term == f"<{RDF}langString>" or not fits(lexical):
         return None
     return literal(lexical, datatype.term[1:-1])
 
@@ -109,13 +114,30 @@ _TAG: Final = re.compile("[a-zA-Z]+(-[a-zA-Z0-9]+)*")
 
 
 def _strlang(lexical: Value, tag: Value) -> Value | None:
-    if type(lexical) is not str or type(tag) is not str or not _TAG.fullmatch(tag):
+    if type(lexical) is not str or type(tag) is not str or not _TAG.fullmatch(tag) or not fits(lexical):
         return None
     return Lang(lexical, tag.lower())
 
 
 def _same_term(a: Term, b: Term) -> bool:
     return a == b
+
+
+_DEEPEST: Final = 64
+
+
+def _triple(subject: Term, predicate: Term, object: Term) -> Term | None:
+    """TRIPLE(): an error too where the terms inside of each other would be more than a record may bring, or the text longer than a literal
+    may be."""
+    inner = object
+    for _ in range(_DEEPEST):
+        if not is_triple(inner):
+            break
+        inner = triple_parts(inner)[2]
+    else:
+        return None
+    term = triple_term(subject, predicate, object)
+    return term if term is not None and fits(term) else None
 
 
 def _part(place: int) -> Callable[[Term], Term | None]:
@@ -149,7 +171,7 @@ def _round(a: Any) -> Number | None:
     """
     if type(a) is Decimal:
         low = a.to_integral_value(ROUND_FLOOR, EXACT)
-        return low + 1 if EXACT.subtract(a, low) >= Decimal("0.5") else low
+        return EXACT.add(low, Decimal(1)) if a.compare(EXACT.add(low, Decimal("0.5"))) >= 0 else low
     return _whole(a, ROUND_FLOOR, lambda x: floor(x) + (x - floor(x) >= 0.5))
 
 
@@ -206,7 +228,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "ISLITERAL": _of(is_literal, (_T,), _B),
     "ISNUMERIC": _of(_is_numeric, (_V,), _B),
     "ISTRIPLE": _of(is_triple, (_T,), _B),
-    "TRIPLE": _of(triple_term, (_T, _T, _T), _T),
+    "TRIPLE": _of(_triple, (_T, _T, _T), _T),
     **{name: _of(_part(place), (_T,), _T) for place, name in enumerate(("SUBJECT", "PREDICATE", "OBJECT"))},
     "LANGMATCHES": _of(strings.langmatches, (_V, _V), _B),
     "STRLEN": _of(strings.strlen, (_V,), _V),

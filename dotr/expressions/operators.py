@@ -13,6 +13,7 @@ from decimal import Decimal, DecimalException
 from math import copysign, inf, isnan, nan
 from typing import Any, Final
 
+from dotr.expressions.bounds import DIGITS
 from dotr.expressions.dates import Date, DateTime, DayTime, Duration, Moment, Time, YearMonth, moved, scaled, since
 from dotr.expressions.exact import EXACT, quotient
 from dotr.expressions.values import EXACT_TYPES, NUMERIC, Blank, Iri, Lang, Number, Single, TripleTerm, Unknown, Value, single
@@ -162,8 +163,11 @@ def add(a: Any, b: Any) -> Value | None:
     if ta in _DURATIONS and tb in _MOMENTS:
         return _moved(b, a)
     if ta is tb and ta is DayTime:
-        return scaled(a, EXACT.add(Decimal(a.seconds), Decimal(b.seconds)))
-    return YearMonth(a.months + b.months, 0) if ta is tb and ta is YearMonth else None
+        return _scaled(a, 1, b)
+    if ta is tb and ta is YearMonth:
+        months = a.months + b.months
+        return YearMonth(months, 0) if -_MONTHS < months < _MONTHS else None
+    return None
 
 
 def subtract(a: Any, b: Any) -> Value | None:
@@ -173,10 +177,16 @@ def subtract(a: Any, b: Any) -> Value | None:
     if ta in NUMERIC and tb in NUMERIC:
         return _exactly(EXACT.subtract, a, b) if ta in EXACT_TYPES and tb in EXACT_TYPES else _inexactly(float.__sub__, a, b)
     if ta in _MOMENTS and ta is tb:
-        return since(a, b)
+        try:
+            return since(a, b)
+        except DecimalException:
+            return None
     if tb in _DURATIONS:
         return add(a, type(b)(-b.months, -b.seconds))
     return None
+
+
+_WIDEST: Final = 10**DIGITS
 
 
 def multiply(a: Any, b: Any) -> Value | None:
@@ -186,7 +196,8 @@ def multiply(a: Any, b: Any) -> Value | None:
     """
     ta, tb = type(a), type(b)
     if ta is int and tb is int:
-        return a * b  # type: ignore[no-any-return]
+        product = a * b
+        return product if -_WIDEST < product < _WIDEST else None
     if ta in NUMERIC and tb in NUMERIC:
         return _exactly(EXACT.multiply, a, b) if ta in EXACT_TYPES and tb in EXACT_TYPES else _inexactly(float.__mul__, a, b)
     if ta in NUMERIC and tb is DayTime:
@@ -234,7 +245,10 @@ def _inexactly(operation: Callable[[float, float], float], a: Any, b: Any) -> fl
 
 
 def _moved(moment: Moment, by: Duration) -> Value | None:
-    return moved(moment, by)
+    try:
+        return moved(moment, by)
+    except DecimalException:
+        return None
 
 
 def _exact(number: Number) -> int | Decimal | None:
@@ -243,12 +257,19 @@ def _exact(number: Number) -> int | Decimal | None:
     return number
 
 
-def _scaled(duration: DayTime, factor: Number) -> Value | None:
+def _scaled(duration: DayTime, factor: Number, more: DayTime | None = None) -> Value | None:
+    """So many times a duration, and another one."""
     exact = _exact(factor)
     try:
-        return None if exact is None else scaled(duration, EXACT.multiply(Decimal(duration.seconds), Decimal(exact)))
+        if exact is None:
+            return None
+        seconds = EXACT.multiply(Decimal(duration.seconds), Decimal(exact))
+        return scaled(duration, seconds if more is None else EXACT.add(seconds, Decimal(more.seconds)))
     except DecimalException:
         return None
+
+
+_MONTHS: Final = 10**4000
 
 
 def negative(a: Any) -> Value | None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import re2
 
+from dotr.expressions.bounds import BOUNDS
 from dotr.expressions.strings import Text, like, text_of
 from dotr.expressions.values import Value
 
@@ -147,13 +148,18 @@ def replace(text: Value, pattern: Value, replacement: Value, flags: Value = "") 
     if template is None:
         return None
     parts: list[str] = []
-    end = 0
+    end, left = 0, BOUNDS.characters
     for match in matcher.finditer(subject):
         start, stop = match.span()
         if start == stop:
             continue
         parts.append(subject[end:start])
-        parts += [piece if isinstance(piece, str) else match.group(piece) or "" for piece in template]
+        left -= start - end
+        for piece in template:
+            parts.append(piece if isinstance(piece, str) else match.group(piece) or "")
+            left -= len(parts[-1])
+            if left < 0:
+                return None
         end = stop
     return like(text, "".join(parts) + subject[end:])
 
@@ -180,5 +186,11 @@ def _template(replacement: str, groups: int) -> list[str | int] | None:
             parts.append(int(taken) if int(taken) <= groups else "")
             position += len(taken)
         else:
-            parts.append(char)
+            plain = _PLAIN.match(replacement, position - 1)
+            assert plain is not None
+            parts.append(plain[0])
+            position = plain.end()
     return parts
+
+
+_PLAIN: Final = re.compile(r"[^\\$]+")

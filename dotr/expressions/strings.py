@@ -7,6 +7,7 @@ from math import floor, inf, isnan
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
+from dotr.expressions.bounds import BOUNDS, fits
 from dotr.expressions.operators import to_double
 from dotr.expressions.values import NUMERIC, Lang, Value
 
@@ -20,8 +21,10 @@ def text_of(value: Value) -> str | None:
     return value if type(value) is str else value.text if type(value) is Lang else None
 
 
-def like(value: Value, text: str) -> Text:
-    """A text with the language tag of the value it was made from."""
+def like(value: Value, text: str) -> Text | None:
+    """A text with the language tag of the value it was made from; None where it is too long."""
+    if not fits(text):
+        return None
     return Lang(text, value.tag) if type(value) is Lang else text
 
 
@@ -117,7 +120,10 @@ def strafter(a: Value, b: Value) -> Text | None:
 
 def encode_for_uri(a: Value) -> str | None:
     text = text_of(a)
-    return None if text is None else quote(text, safe="-_.~", errors="surrogatepass")
+    if text is None or not fits(text):
+        return None
+    encoded = quote(text, safe="-_.~", errors="surrogatepass")
+    return encoded if fits(encoded) else None
 
 
 def concat(*values: Value) -> Text | None:
@@ -127,6 +133,8 @@ def concat(*values: Value) -> Text | None:
     """
     texts = [text_of(v) for v in values]
     if any(t is None for t in texts):
+        return None
+    if sum([len(t) for t in texts if t is not None]) > BOUNDS.characters:
         return None
     whole = "".join(t for t in texts if t is not None)
     tags = {v.tag if type(v) is Lang else None for v in values}

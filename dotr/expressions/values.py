@@ -17,6 +17,7 @@ from decimal import Decimal
 from math import inf, isinf, isnan, nan
 from typing import Final, TypeAlias
 
+from dotr.expressions.bounds import countable, fits
 from dotr.expressions.dates import (
     Date,
     DateTime,
@@ -78,7 +79,7 @@ _DOUBLE: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[
 _SPECIAL: Final = {"INF": inf, "+INF": inf, "-INF": -inf, "NaN": nan}
 _BOOLEAN: Final = {"true": True, "1": True, "false": False, "0": False}
 _LONGEST: Final = 4300
-"""Digits of an integer: Python converts no more by default."""
+"""Characters of an integer that Python reads itself by default."""
 
 _RANGES: Final[dict[str, tuple[int | None, int | None]]] = {
     "integer": (None, None),
@@ -99,16 +100,16 @@ _RANGES: Final[dict[str, tuple[int | None, int | None]]] = {
 
 def _integer(low: int | None, high: int | None) -> Callable[[str], int | None]:
     def read(text: str) -> int | None:
-        if _INTEGER.fullmatch(text) is None or len(text) > _LONGEST:
+        if _INTEGER.fullmatch(text) is None or not countable(text):
             return None
-        value = int(text)
+        value = int(text) if len(text) <= _LONGEST else int(Decimal(text))
         return None if (low is not None and value < low) or (high is not None and value > high) else value
 
     return read
 
 
 def read_decimal(text: str) -> Decimal | None:
-    return Decimal(text) if _DECIMAL.fullmatch(text) else None
+    return Decimal(text) if _DECIMAL.fullmatch(text) and countable(text) else None
 
 
 def read_double(text: str) -> float | None:
@@ -204,9 +205,9 @@ def write(value: Value | None) -> Term | None:
     """
     kind = type(value)
     if kind is int:
-        return f'"{value}{_INTEGER_END}' if -_WIDEST < value < _WIDEST else None  # type: ignore[operator]
+        return f'"{value}{_INTEGER_END}' if -_SHORT < value < _SHORT else _long(value, _INTEGER_END)  # type: ignore[operator,arg-type]
     if kind is Decimal:
-        return f'"{plain(value)}{_DECIMAL_END}'  # type: ignore[arg-type]
+        return _long(value, _DECIMAL_END)  # type: ignore[arg-type]
     match value:
         case None:
             return None
@@ -223,12 +224,19 @@ def write(value: Value | None) -> Term | None:
         case Iri(term) | Blank(term) | TripleTerm(term) | Unknown(term):
             return term
         case DateTime() | Date() | Time() | Duration():
-            return literal(str(value), value.datatype)
+            text = str(value)
+            return literal(text, value.datatype) if fits(text) else None
         case _:
             raise AssertionError(f"no term for {value!r}")
 
 
-_WIDEST: Final = 10**_LONGEST
+_SHORT: Final = 10**18
+"""Integers below it are written without a look at their length."""
+
+
+def _long(value: int | Decimal, end: str) -> Term | None:
+    text = plain(value)
+    return f'"{text}{end}' if fits(text) and countable(text) else None
 
 
 def scientific(number: float) -> str:

@@ -100,6 +100,10 @@ def parse_integer(value: int, unit: Unit) -> Micros:
     return micros
 
 
+_LONGEST: Final = 100
+"""Characters of an integer; no time has so many."""
+
+
 def parse_time(value: str | int, unit: Unit) -> Micros:
     """The time of a text that holds an integer or a date-time, or of an integer.
 
@@ -115,6 +119,8 @@ def parse_time(value: str | int, unit: Unit) -> Micros:
         return _days[value[:11]] + _clocks[value[11:]]
     except KeyError:
         if _INTEGER.fullmatch(value):
+            if len(value) > _LONGEST:
+                raise ValueError(f"an integer of {len(value):,} digits is no time") from None
             return parse_integer(int(value), unit)
         if value[:1].isdigit():
             return _read(value)
@@ -131,6 +137,8 @@ def parse_delay(value: str | int, unit: Unit = Unit.SECOND) -> Micros:
     ValueError: unknown unit mim: units are us, ms, s, min, h and d. Did you mean min?
     """
     if isinstance(value, int) or value.strip().isdecimal():
+        if isinstance(value, str) and len(value) > _LONGEST:
+            raise ValueError(f"{len(value):,} digits are no length of time")
         delay = Fraction(int(value) * unit.value)
     else:
         text, delay, at = value.strip(), Fraction(0), 0

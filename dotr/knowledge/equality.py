@@ -20,7 +20,7 @@ from dotr.knowledge.entailment import Entailment, rule_set
 from dotr.knowledge.entailment.irreflexive import REFLEXIVE
 from dotr.knowledge.equal_names import SAME, Classes, Parts
 from dotr.knowledge.triples import HIDDEN, NO_ENDS, NO_TERMS, TripleIndex
-from dotr.model.algebra import Call, Const, Expression, TriplePattern, Var
+from dotr.model.algebra import Call, Const, Expression, TriplePattern, Var, is_chain
 from dotr.model.datalog import Bind, DatalogRule, Test
 from dotr.model.terms import OWL, RDF_FIRST, RDF_REST, RDF_TYPE, RDFS, Term, Triple, can_be_subject, iri, is_literal
 
@@ -117,7 +117,7 @@ def _is_blind(rule: DatalogRule) -> bool:
 
 def _is_blind_expression(expression: Expression) -> bool:
     match expression:
-        case Call(function, arguments) if function in _BLIND:
+        case Call(function, arguments) if function in _BLIND or is_chain(function):
             return all(map(_is_blind_expression, arguments))
         case Call("=" | "!=", (Var(), Const(term)) | (Const(term), Var())):
             return is_literal(term)

@@ -107,7 +107,9 @@ def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequen
 
     def place_ready() -> None:
         while ready := [c for c in conditions if is_ready(c)]:
-            place(next((c for c in ready if isinstance(c, Test)), ready[0]))
+            # Tests bind nothing, so that all that are ready stay so.
+            for condition in [c for c in ready if isinstance(c, Test)] or ready[:1]:
+                place(condition)
 
     place_ready()
     while patterns or conditions:

@@ -7,13 +7,16 @@ The order of a body has no meaning (semantics.md, section 2), so what is bound i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.knowledge.ordering import variables
 from dotr.model.algebra import TriplePattern
 from dotr.model.datalog import Aggregate, Bind, BodyItem, DatalogRule, Not, Test
 from dotr.model.terms import Variable
+
+_MOST: Final = 80
+"""Variables of a body: each may be a loop in the loops of those before, and Python reads less than 100."""
 
 
 def check_safety(rule: DatalogRule) -> list[Diagnostic]:
@@ -27,6 +30,11 @@ def check_safety(rule: DatalogRule) -> list[Diagnostic]:
     """
     problems: list[Diagnostic] = []
     bound = bound_by(rule.body)
+    if len(bound) > _MOST:
+        text = f"rule {rule.name}: more than {_MOST} variables in a body"
+        problems.append(
+            Diagnostic("K309", text, rule.span, "Divide it: let a rule of its own conclude what some of the atoms say together.")
+        )
 
     def report(code: str, names: Iterable[Variable], where: str, known: set[Variable] = bound) -> None:
         for name in dict.fromkeys(names):

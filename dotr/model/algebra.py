@@ -5,9 +5,11 @@ Expressions serve every room: query filters, Datalog filters, temporal constrain
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Sequence as Listed
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, TypeVar, assert_never
 
 from dotr.model.terms import Label, Term, Variable
 
@@ -54,7 +56,8 @@ class Call:
 
     `function` is an operator (`=`, `!=`, `<`, `<=`, `>`, `>=`, `&&`, `||`, `!`, `+`, `-`, `*`, `/`, `UNARY-`, `UNARY+`), a SPARQL
     keyword in capitals (`BOUND`, `IF`, `COALESCE`, `IN`, `NOT IN`, `REGEX`, `STRDT`, `TRIPLE`, …), or an IRI in angle brackets (a cast).
-    `IN` and `NOT IN` have the tested value as their first argument; `BOUND` has a Var or an Attribute as its only one.
+    `IN` and `NOT IN` have the tested value as their first argument; `BOUND` has a Var or an Attribute as its only one. Arithmetic of many
+    operands is one call, whose function is the text of its operators in their order (`chained`).
     """
 
     function: str
@@ -68,6 +71,65 @@ class Exists:
 
 
 Expression: TypeAlias = Var | Const | Attribute | TimeOf | Call | Exists
+
+_Part = TypeVar("_Part")
+
+LONGEST: Final = 16
+"""Operands up to which a chain nests to the left, as it is written."""
+
+
+def combined(parts: Listed[_Part], join: Callable[[_Part, _Part], _Part]) -> _Part:
+    """The parts joined by an associative operation: from the left, or, where they are many, as a balanced tree, so that what goes down into
+    it does not go deep. The order of the parts stays.
+
+    >>> combined("abc", lambda a, b: f"({a}{b})"), combined("abcdefghijklmnopq", lambda a, b: f"({a}{b})")
+    ('((ab)c)', '((((ab)(cd))((ef)(gh)))(((ij)(kl))((mn)(o(pq)))))')
+    """
+    if len(parts) > LONGEST or len(parts) == 1:
+        return _balanced(parts, join)
+    result = parts[0]
+    for part in parts[1:]:
+        result = join(result, part)
+    return result
+
+
+def _balanced(parts: Listed[_Part], join: Callable[[_Part, _Part], _Part]) -> _Part:
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return join(_balanced(parts[:half], join), _balanced(parts[half:], join))
+
+
+def chained(operators: Listed[str], operands: Listed[Expression]) -> Expression:
+    """`a && b && c`, `a || b` or `a - b + c`: one operator between any two operands, all of one precedence, computed from the left.
+
+    >>> a = Const('"1"')
+    >>> chained("+-", [a, a, a]).function, chained("+-" * 10, [a] * 21).function
+    ('-', '+-+-+-+-+-+-+-+-+-+-')
+    """
+    if len(operands) > LONGEST:
+        if operators[0] not in ("&&", "||"):
+            return Call("".join(operators), tuple(operands))
+        return combined(operands, lambda a, b: Call(operators[0], (a, b)))
+    result = operands[0]
+    for operator, operand in zip(operators, operands[1:], strict=True):
+        result = Call(operator, (result, operand))
+    return result
+
+
+def is_chain(function: str) -> bool:
+    """Whether a function is the arithmetic of more than two operands.
+
+    >>> is_chain("+*"), is_chain("+"), is_chain("&&"), is_chain("UNARY-")
+    (True, False, False, False)
+    """
+    return len(function) > 1 and not function.strip("+-*/")
+
+
+def is_arithmetic(function: str) -> bool:
+    """Whether a function is `+`, `-`, `*`, `/` or several of them."""
+    return not function.strip("+-*/")
+
 
 Slot: TypeAlias = Var | Const
 """A place of a triple pattern."""

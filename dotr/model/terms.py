@@ -70,6 +70,26 @@ def unescaped(text: str) -> str:
     return _UNESCAPE.sub(lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else _UNESCAPED[m[3]], text)
 
 
+def wrong_escape(text: str) -> re.Match[str] | None:
+    r"""The first backslash of a text that begins no escape of N-Triples and Turtle, with what follows; a surrogate is no character.
+
+    >>> [found[0] for text in (r"\n\.", r"\U0011000E", r"\uD800", r"\u12") if (found := wrong_escape(text))], wrong_escape(r"\\ \u00E9")
+    (['\\.', '\\U0011000E', '\\uD800', '\\u'], None)
+    """
+    if "\\" not in text:
+        return None
+    for found in _ANY_ESCAPE.finditer(text):
+        code = int(found[1] or found[2] or "0", 16)
+        if 0xD800 <= code <= 0xDFFF or code > 0x10FFFF or (found[3] is not None and found[3] not in _UNESCAPED):
+            return found
+    return None
+
+
+ESCAPE_HINT: Final = "Escapes are \\t \\n \\r \\\" \\' \\\\, and \\u00E9 or \\U0001F525 for a character; a backslash itself is \\\\."
+
+_ANY_ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.?))", re.DOTALL)
+
+
 def iri(text: str) -> Term:
     """The IRI term of an absolute IRI.
 

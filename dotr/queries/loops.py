@@ -19,7 +19,7 @@ from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Test
 from dotr.model.terms import Term, Variable
-from dotr.queries.branches import Branch, Kind, Lookup, Step, Table
+from dotr.queries.branches import Branch, Kind, Lookup, Step, Table, Unplannable
 from dotr.queries.scope import Variables, parameters_of, variables_of
 
 Row: TypeAlias = tuple[Term | None, ...]
@@ -51,13 +51,17 @@ def loops(
     background: TripleIndex | None,
     limits: Limits | None,
 ) -> Loops:
-    """The function that finds a branch's rows; without a background it is for any, without limits it counts nothing."""
+    """The function that finds a branch's rows; without a background it is for any, without limits it counts nothing. Raises `Unplannable`
+    for more loops in each other than Python reads."""
     writer = JoinWriter("join", leave="return rows", index=background, count=count(limits))
     writer.begin(["background", "new"])
     if limits and any(isinstance(step, Lookup) for step in branch.steps):
         writer.line(f"{SPENT} = [0]")
     _write_branch(writer, branch, sides, wanted, (), background, limits)
-    return writer.function()
+    try:
+        return writer.function()
+    except IndentationError:
+        raise Unplannable("very many patterns in a row") from None
 
 
 def count(limits: Limits | None) -> Count | None:

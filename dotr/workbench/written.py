@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final, assert_never
 
-from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var, is_chain
 from dotr.model.rules import Between, Window
 from dotr.model.terms import RDF_TYPE, XSD, Label, Prefixes, Term, is_triple, triple_parts
 from dotr.model.time import Micros, Unit
@@ -119,13 +119,19 @@ def constraint_text(expression: Expression, aggregates: Collection[Label], prefi
 
 def _inner(argument: Expression, around: str, prefixes: Prefixes) -> str:
     text = expression_text(argument, prefixes)
-    infix = isinstance(argument, Call) and argument.function in _INFIX and argument.function != around
-    return f"({text})" if infix and (around in _INFIX or around in ("!", "UNARY-", "UNARY+")) else text
+    infix = isinstance(argument, Call) and _is_infix(argument.function) and argument.function != around
+    return f"({text})" if infix and (_is_infix(around) or around in ("!", "UNARY-", "UNARY+")) else text
+
+
+def _is_infix(function: str) -> bool:
+    return function in _INFIX or is_chain(function)
 
 
 def _call(function: str, arguments: list[str], prefixes: Prefixes) -> str:
     if function in _INFIX:
         return f" {function} ".join(arguments)
+    if is_chain(function):
+        return arguments[0] + "".join(f" {operator} {argument}" for operator, argument in zip(function, arguments[1:], strict=True))
     if function in ("!", "UNARY-", "UNARY+"):
         return function.removeprefix("UNARY") + arguments[0]
     if function in ("IN", "NOT IN"):

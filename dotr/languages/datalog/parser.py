@@ -52,7 +52,7 @@ class _Parser(AtomReader):
         """The rule of a statement; None for a declaration, or where it was refused."""
         known = len(self.problems)
         kind, text, start = tokens[0]
-        self._tokens, self._at = tokens, 0
+        self._tokens, self._at, self._depth = tokens, 0, 0
         last = tokens[-1]
         end = last[2] + len(last[1])
         # A sentinel, so that looking at a token needs no check of the end.

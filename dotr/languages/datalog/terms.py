@@ -13,9 +13,29 @@ from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.datalog.tokens import Kind, Token
 from dotr.model.algebra import Const, Slot, Var
 from dotr.model.places import Document, Span
-from dotr.model.terms import FALSE, RDF_TYPE, TRUE, WELL_KNOWN, XSD, Prefixes, Term, iri, literal, triple_term, unescaped
+from dotr.model.terms import (
+    ESCAPE_HINT,
+    FALSE,
+    RDF_TYPE,
+    TRUE,
+    WELL_KNOWN,
+    XSD,
+    Prefixes,
+    Term,
+    iri,
+    literal,
+    triple_term,
+    unescaped,
+    wrong_escape,
+)
 
 TYPE: Final = Const(RDF_TYPE)
+
+_DEEPEST: Final = 64
+"""Triple terms in each other."""
+
+_LOOSE: Final = re.compile(r"\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'")
+"""A string of one line, with any escapes."""
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _ESCAPED: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
@@ -37,6 +57,7 @@ class Reader:
         self._slots: dict[str, Slot] = {}
         self._tokens: list[Token] = []
         self._at = 0
+        self._depth = 0
 
     def _declare(self, prefix: str, namespace: str) -> None:
         """The file's first prefix hides all that were given."""
@@ -82,7 +103,7 @@ class Reader:
     def _literal(self, token: Token) -> Slot:
         text = token[1]
         width = 3 if len(text) >= 6 and text[:3] in ('"""', "'''") else 1
-        lexical = unescaped(text[width:-width])
+        lexical = self._unescaped(token, width)
         at = self._at
         following = self._tokens[at + 1]
         if following[0] == Kind.TAG:
@@ -108,6 +129,10 @@ class Reader:
             hint = "What reifies a triple is said by an atom: rdf:reifies(?r, ?t). The triple term itself is written <<( … )>>."
             self._fail("K212", "a reified triple in a rule", opening, hint)
         self._at += 2
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            hint = "No record may bring such a term either (`limits.nesting`)."
+            self._fail("K212", f"triple terms nested more than {_DEEPEST} deep", opening, hint)
         parts: list[Term] = []
         for _ in range(3):
             self._at += 1
@@ -124,21 +149,34 @@ class Reader:
         if len(parts) < 3 or self._tokens[self._at][1] != ")" or not self._follows(">", ">"):
             self._unexpected("`)>>` behind three terms")
         self._at += 2
+        self._depth -= 1
         term = triple_term(*parts)
         if term is None:
             hint = "Its subject is an IRI, and its predicate too."
             self._fail("K212", "a triple term that is no triple", opening, hint)
         return Const(term)
 
+    def _unescaped(self, token: Token, width: int) -> str:
+        """What stands between the quotes or brackets of a token, with its escapes read."""
+        kind, text, start = token
+        wrong = wrong_escape(text)
+        if wrong is not None:
+            self._fail("K201", f"{wrong[0]} is no escape", (kind, wrong[0], start + wrong.start()), ESCAPE_HINT)
+        return unescaped(text[width:-width])
+
     def _resolved(self, token: Token) -> str:
         """The IRI of an IRI reference or a prefixed name, without angle brackets."""
         kind, text, _ = token
         if kind == Kind.IRI:
-            name = unescaped(text[1:-1])
+            name = self._unescaped(token, 1)
             if _SCHEME.match(name):
                 return name
             if self._base:
-                return urljoin(self._base, name)
+                try:
+                    return urljoin(self._base, name)
+                except ValueError as error:
+                    self._note("K206", f"{text} is no IRI: {error}", token)
+                    return name
             self._note("K206", f"{text} is a relative IRI", token, "Write it in full, or declare a base (`@base <…> .`).")
             return name
         prefix, local = text.split(":", 1)
@@ -173,6 +211,10 @@ class Reader:
         self._fail("K201", f"expected {wanted}, found {text or 'the end of the file'}", token, hint)
 
     def _unclosed_string(self, token: Token) -> NoReturn:
+        closed = _LOOSE.match(self._document.text, token[2])
+        wrong = wrong_escape(closed[0]) if closed is not None else None
+        if wrong is not None:
+            self._fail("K201", f"{wrong[0]} is no escape", (token[0], wrong[0], token[2] + wrong.start()), ESCAPE_HINT)
         hint = f"Close it with {token[1]} on the same line; several lines need {token[1] * 3}."
         self._fail("K208", "a string that is never closed", token, hint)
 

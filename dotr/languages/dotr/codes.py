@@ -59,6 +59,7 @@ class Code(StrEnum):
     # Events over rules.
     SAME_INSTANT_CYCLE = "D401"
     SAME_INSTANT_RECURSION = "D402"
+    UNFOUNDED = "D403"  # warning
 
     # What only the engine can see.
     BACKGROUND_ALONE = "D501"  # warning

@@ -9,6 +9,7 @@ Invariant: no false alarm. What predicates have for objects is told by whoever k
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final, TypeAlias
 
 from dotr.diagnostics import Diagnostic
@@ -21,7 +22,7 @@ from dotr.languages.dotr.exclusive import together
 from dotr.languages.dotr.kinds import ANYTHING, Kind, Kinds, Objects, Scope, aggregate_kinds, kind_of, kinds_in, kinds_of, listed
 from dotr.languages.dotr.program import Origin, Program, Question, RoleDraft, RuleDraft, warning
 from dotr.languages.dotr.syntax import AggregateSyntax, ByLabel
-from dotr.model.algebra import Attribute, Call, Const, Expression, Extend, Filter, Group, Pattern, Var
+from dotr.model.algebra import Attribute, Call, Const, Expression, Extend, Filter, Group, Pattern, Var, is_arithmetic
 from dotr.model.places import Span
 from dotr.model.terms import XSD, Label, Variable
 
@@ -100,7 +101,7 @@ def _bindings(question: Question, objects: Objects) -> Iterator[Diagnostic]:
 def _errors(conjunct: Conjunct, own: Mapping[Variable, Kinds], bound: Scope) -> Iterator[Diagnostic]:
     """Where an expression holds an operation that can only err; the first for each place."""
     said: set[Span] = set()
-    for wrong in misused(conjunct.expression, own, bound):
+    for wrong in islice(misused(conjunct.expression, own, bound), _MOST):
         at, written = _misused_at(conjunct, wrong), shown(wrong.argument)
         if at not in said:
             said.add(at)
@@ -112,7 +113,7 @@ def _misused_at(conjunct: Conjunct, wrong: Misused) -> Span:
     match first_atom(wrong.argument):
         case Var(name) if wrong.function[0].isalpha():
             return scan.argument_variable(conjunct.text, name, wrong.function)
-        case Var(name) if wrong.function in ("+", "-", "*", "/"):
+        case Var(name) if is_arithmetic(wrong.function):
             return scan.compared_variable(conjunct.text, name, "+-*/")
         case atom:
             return place(conjunct, atom)
@@ -202,8 +203,16 @@ def _where(question: Question | None) -> list[Conjunct]:
 # --- conjunctions ---
 
 
+_MOST: Final = 100
+"""Reports of one list of conditions, as finding the place of each takes time."""
+
+
 def _judged(conjuncts: Iterable[Conjunct], own: Mapping[Variable, Kinds], bound: Scope) -> Iterator[Diagnostic]:
     """What can never hold among conditions that must all hold; at most one report for each."""
+    return islice(_each_judged(conjuncts, own, bound), _MOST)
+
+
+def _each_judged(conjuncts: Iterable[Conjunct], own: Mapping[Variable, Kinds], bound: Scope) -> Iterator[Diagnostic]:
     sound: list[Conjunct] = []
     for conjunct in (part for whole in conjuncts for part in parts(whole)):
         yield from _errors(conjunct, own, bound)

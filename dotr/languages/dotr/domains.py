@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from dotr.expressions.casts import CASTS
 from dotr.languages.dotr.kinds import ANYTHING, Kind, Kinds, Scope, kinds_of
-from dotr.model.algebra import Call, Expression
+from dotr.model.algebra import Call, Expression, is_chain
 from dotr.model.terms import XSD, Variable
 
 _NODES: Final = frozenset({Kind.IRI, Kind.BLANK})
@@ -61,7 +61,7 @@ def misused(expression: Expression, own: Mapping[Variable, Kinds], bound: Scope)
         return
     for argument in expression.arguments:
         yield from misused(argument, own, bound)
-    takes = TAKES.get(expression.function)
+    takes = (_QUANTITY,) if is_chain(expression.function) else TAKES.get(expression.function)
     if takes is None:
         return
     for place, argument in enumerate(expression.arguments):

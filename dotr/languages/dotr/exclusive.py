@@ -35,13 +35,17 @@ class _Compared:
         return f"{shown(self.atom)} {self.operator} {shown(self.other)}"
 
 
+_MOST: Final = 200
+"""Comparisons of one atom that are held against each other."""
+
+
 def together(conjuncts: Sequence[Conjunct]) -> Iterator[Diagnostic]:
     """One report for each variable, or pair of them, of which nothing is left."""
     compared: dict[tuple[Atom, Atom | None], list[_Compared]] = {}
     for conjunct in conjuncts:
         if (found := _compared(conjunct)) is not None:
             compared.setdefault((found.atom, None if isinstance(found.other, Const) else found.other), []).append(found)
-    for (atom, _), comparisons in compared.items():
+    for (atom, _), comparisons in ((key, found[:_MOST]) for key, found in compared.items()):
         pair = next(((a, b) for i, b in enumerate(comparisons) for a in comparisons[:i] if _exclude(a, b)), None)
         if pair is not None:
             hint = "One of them must go, or they belong on both sides of ||."

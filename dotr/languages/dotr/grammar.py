@@ -34,7 +34,7 @@ from dotr.languages.dotr.syntax import (
     WindowSyntax,
     Word,
 )
-from dotr.languages.dotr.terminals import Bracketed, Broken, End, Expression, Furthest, Mark, Recovery, Terminal
+from dotr.languages.dotr.terminals import Bracketed, Broken, End, Escaped, Expression, Furthest, Mark, Recovery, Terminal
 from dotr.model.places import Document, Span
 from dotr.model.rules import Mode
 from dotr.model.terms import unescaped
@@ -55,7 +55,7 @@ class Grammar:
         self.furthest = Furthest(document)
         self._label = self._terminal(_NOT_RESERVED + r"[^\W\d]\w*", "a label")
         self._variable = _made(self._terminal(r"[?$]\w+", "a variable"), lambda t: Word(t[0].text[1:], t[0].span))
-        self._string = _made(self._terminal(f"{_LONG_STRING}|{_STRING}", "a string"), _unquoted)
+        self._string = _made(Escaped(self.furthest, f"{_LONG_STRING}|{_STRING}", "a string"), _unquoted)
         self._text = Bracketed(self.furthest, "", "'['")
         statements = pp.MatchFirst([self._prefix(), self._query(), self._rule(), Recovery(self.furthest, "", "a statement")])
         self._statements = pp.ZeroOrMore(statements).parse_with_tabs()
@@ -81,7 +81,8 @@ class Grammar:
 
     def _prefix(self) -> pp.ParserElement:
         name = _made(self._terminal(r"(?:[^\W\d][\w.-]*)?:", "a prefix with its colon"), lambda t: Word(t[0].text[:-1], t[0].span))
-        iri = _made(self._terminal(r"<[^<>\"{}|^`\x00-\x20]*>", "an IRI in angle brackets"), lambda t: Word(t[0].text[1:-1], t[0].span))
+        bracketed = Escaped(self.furthest, r"<[^<>\"{}|^`\x00-\x20]*>", "an IRI in angle brackets")
+        iri = _made(bracketed, lambda t: Word(t[0].text[1:-1], t[0].span))
         return _made(self._keyword("prefix") + name + iri, lambda t: PrefixSyntax(*t))
 
     def _query(self) -> pp.ParserElement:
@@ -146,7 +147,7 @@ class Grammar:
             lambda t: BetweenSyntax(*t),
         )
         scope = pp.Opt(window | between, default=None)
-        count = pp.Opt(self._terminal(r"\d+(?![\w.])", "a whole number"), default=None)
+        count = pp.Opt(self._terminal(r"\d{1,18}(?![\w.])", "a whole number"), default=None)
         each = _made(self._keyword("each", keep=True), lambda t: [t[0], None])
         some = (self._keyword("last", keep=True) | self._keyword("first", keep=True)) + count
         choose = _made((each | some) + event + pp.Opt(window, default=None), _choose)

@@ -36,6 +36,7 @@ from dotr.model.algebra import (
     Union,
     Values,
     Var,
+    is_chain,
 )
 from dotr.model.terms import XSD, Label, Term, Variable, is_blank, is_iri, is_triple
 
@@ -118,7 +119,7 @@ def kinds_of(expression: Expression, own: Mapping[Variable, Kinds], bound: Scope
         case Call("IF", (_, *branches)) | Call("COALESCE", branches):
             return frozenset().union(*(kinds_of(branch, own, bound) for branch in branches))
         case Call(function, _):
-            return _RESULTS.get(function, ANYTHING)
+            return _QUANTITY if is_chain(function) else _RESULTS.get(function, ANYTHING)
         case Exists():
             return _BOOLEAN
         case _:

@@ -5,14 +5,14 @@ Before: `?n = count(*) of …`, and no `?n` anywhere. After: the same rules, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from dotr.diagnostics import Diagnostic
 from dotr.expressions import condition
 from dotr.languages.dotr import scan
 from dotr.languages.dotr.codes import Code
 from dotr.languages.dotr.conjuncts import Conjunct, constant, parts
-from dotr.languages.dotr.program import Part, Program, RoleDraft, RuleDraft, warning
+from dotr.languages.dotr.program import Origin, Part, Program, RoleDraft, RuleDraft, warning
 from dotr.languages.dotr.syntax import AggregateSyntax, BetweenSyntax, Ticks, WindowSyntax
 from dotr.model.algebra import Attribute, Call, Expression, Var
 from dotr.model.terms import Label
@@ -28,6 +28,7 @@ def _pointless(program: Program) -> Iterator[Diagnostic]:
         yield from _anchors_in_negations(rule)
         yield from _between_itself(rule)
         yield from _always_true(rule)
+    yield from _unfounded(program)
     yield from _unused_queries(program)
 
 
@@ -53,22 +54,46 @@ def _unused_queries(program: Program) -> Iterator[Diagnostic]:
 
 
 def _anchors_in_negations(rule: RuleDraft) -> Iterator[Diagnostic]:
-    """`from Temp as Now and not Temp as Other … within [0, …] from Now`: a negation looks at the anchor too."""
-    anchor = rule.roles[0]
-    if anchor.delay or isinstance(anchor.syntax, Ticks):
-        return
+    """`from Temp as Now and not Temp as Other … within [0, …] from Now`: a negation looks at the anchor too, and at what a clause chose. A
+    delayed anchor is as far away as it is delayed: `from Temp as Now delayed by 1 h and not Temp as Other … within 1 h from Now`."""
+    bound = {role.label.text: role for role in rule.roles if role.part.bound and not isinstance(role.syntax, Ticks)}
     for role in rule.roles[1:]:
         match role.scope:
-            case WindowSyntax(_, reference) if role.part is Part.ABSENT and reference.text == anchor.label.text:
-                reaches = role.interval is not None and role.interval.bounds[0] == 0
-                if reaches and role.read.text == anchor.read.text and role.origin is anchor.origin and _met_by_anchor(role, anchor):
-                    hint = (
-                        f"It is an event of {anchor.read.text} at distance 0, and a negation looks at every event: nothing is absent then. "
-                        "Leave it out by a window that is open there: (0, …]."
-                    )
-                    yield warning(Code.ANCHOR_NEGATED, f"the anchor {anchor.label.text} is itself in this window", role.label.span, hint)
+            case WindowSyntax(_, reference) if role.part is Part.ABSENT and role.interval is not None and reference.text in bound:
+                other = bound[reference.text]
+                least, greatest = role.interval.bounds
+                alike = role.read.text == other.read.text and role.origin is other.origin
+                if alike and least <= other.delay <= greatest and _met_by(role, other):
+                    yield _forbids(role, other)
             case _:
                 pass
+
+
+def _forbids(role: RoleDraft, other: RoleDraft) -> Diagnostic:
+    what = "the anchor" if other.part is Part.ANCHOR else "the event"
+    distance = "the distance by which it is delayed" if other.delay else "distance 0"
+    window = "within [0, …) of that length" if other.delay else "(0, …]"
+    hint = (
+        f"It is an event of {other.read.text} at {distance}, and a negation looks at every event: nothing is absent then. "
+        f"Leave it out by a window that is open there: {window}."
+    )
+    return warning(Code.ANCHOR_NEGATED, f"{what} {other.label.text} is itself in this window", role.label.span, hint)
+
+
+def _unfounded(program: Program) -> Iterator[Diagnostic]:
+    """A rule that waits for an event which every rule that defines it needs before: none is ever the first."""
+    possible: set[Label] = set()
+    while more := {rule.syntax.event.text for rule in program.rules if not _missing(rule, possible)} - possible:
+        possible |= more
+    for rule in program.rules:
+        for role in _missing(rule, possible):
+            hint = "Let a rule define the first one, without reading another: its clause may be `and not`."
+            yield warning(Code.UNFOUNDED, f"no {role.read.text} can ever be the first", role.read.span, hint)
+
+
+def _missing(rule: RuleDraft, possible: Set[Label]) -> list[RoleDraft]:
+    """The roles that no event can have."""
+    return [role for role in rule.roles if role.part.bound and role.origin is Origin.EVENT and role.read.text not in possible]
 
 
 def _between_itself(rule: RuleDraft) -> Iterator[Diagnostic]:
@@ -79,10 +104,10 @@ def _between_itself(rule: RuleDraft) -> Iterator[Diagnostic]:
             yield warning(Code.NOTHING_BETWEEN, "nothing lies between an event and itself", role.scope.second.span, hint)
 
 
-def _met_by_anchor(role: RoleDraft, anchor: RoleDraft) -> bool:
-    """Whether the anchor satisfies the negated role's constraints: there are none, or they equate an attribute with its own."""
+def _met_by(role: RoleDraft, other: RoleDraft) -> bool:
+    """Whether the other satisfies the negated role's constraints: there are none, or they equate an attribute with its own."""
     constraints = (*(role.question.constraints if role.question else ()), *role.filters)
-    return all(_equates_with_itself(constraint, anchor.label.text) for constraint in constraints)
+    return all(_equates_with_itself(constraint, other.label.text) for constraint in constraints)
 
 
 def _equates_with_itself(constraint: Expression, anchor: Label) -> bool:

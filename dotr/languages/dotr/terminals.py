@@ -17,6 +17,7 @@ from dotr.languages.dotr import scan
 from dotr.languages.dotr.codes import Code
 from dotr.languages.dotr.syntax import Word
 from dotr.model.places import Document, Span
+from dotr.model.terms import ESCAPE_HINT, wrong_escape
 
 _STATEMENT: Final = re.compile(
     rf"(?:^|;)[^\S\n]*({scan.STATEMENT}|(?i:prefix)\s+[\w.-]*:|(?i:rule)\s+\w|(?i:query|define)\s+\w+\s*=)", re.MULTILINE
@@ -64,7 +65,7 @@ class Furthest:
 
     def _way_out(self, word: str) -> str:
         before = self.document.text[: self.place].split()
-        if hint := self._between_words(before[-1].lower() if before else "", word):
+        if hint := self._between_words(before[-1].lower() if before else "", word) or self._around(word):
             return hint
         if word.lower() in scan.RESERVED and any("label" in e or "name" in e for e in self.expected):
             return f"{word!r} is a word of the language and cannot be a label or a name."
@@ -74,6 +75,23 @@ class Furthest:
             return "Only `not` and aggregates look between two events; each, last and first take a window: within 5 min from …"
         meant = did_you_mean(word.lower(), [e.strip("'") for e in self.expected if e.startswith("'")])
         return meant or _HINTS.get(self.expected[0] if self.expected else "", "")
+
+    def _around(self, word: str) -> str:
+        """What is meant where the words that could have stood here, and what follows, tell it."""
+        text, lower = self.document.text, word.lower()
+        if lower in ("next", "after", "before") and not {"'each'", "'from'", "'within'"}.isdisjoint(self.expected):
+            return _LOOK_BACK
+        if "'and'" in self.expected and (lower in ("each", "last", "first", "not") or _CLAUSE.match(text, self.place)):
+            missing = "and each" if word[0].isalnum() and lower not in scan.RESERVED else "and"
+            return f"Is an and missing? A clause begins with and each, and last, and first, and not: {missing} {word} …"
+        if _ASSIGNMENT.match(text, self.place) and text[: self.place].rstrip().endswith(";"):
+            return f"Assignments are separated by commas, and ; ends the rule: , {word}.?…"
+        if lower == "and" and "','" in self.expected and "'consuming'" in self.expected:
+            return "Assignments, and labels behind consuming, are separated by commas."
+        if "'for'" in self.expected and "'as'" in self.expected:
+            label = word if lower not in scan.RESERVED and word[0].isalpha() else "Tick"
+            return f"Ticks are an event with a label of its own: every … as {label}."
+        return ""
 
     def _between_words(self, before: str, word: str) -> str:
         """What is meant where two words that stand side by side tell it."""
@@ -100,6 +118,15 @@ class Furthest:
 def _in_words(expected: Sequence[str]) -> str:
     return f"{', '.join(expected[:-1])} or {expected[-1]}" if len(expected) > 1 else expected[0] if expected else "nothing more"
 
+
+_LOOK_BACK: Final = (
+    "Windows look back, so the later event is the anchor: from Later and last Earlier within 5 min from Later. To wait for what comes, or "
+    "does not, delay the anchor: from Earlier delayed by 5 min and not Later within [0, 5 min) from Earlier."
+)
+_CLAUSE: Final = re.compile(
+    r"(?!(?i:as|from|if|with|define|rule|query|prefix|consuming)\b)[^\W\d]\w*(?:\s+(?i:as)\s+\w+)?\s*(?:(?i:within)\b|\[)|[?$]\w+\s*=\s*\w+\s*\("
+)
+_ASSIGNMENT: Final = re.compile(r"[^\W\d]\w*\s*\.\s*[?$]\w+\s*=")
 
 _HINTS: Final = {
     "'each'": "After `and` comes `each E`, `last E`, `first E`, `not E` or `?x = count(*) of E`.",
@@ -137,6 +164,19 @@ class Terminal(pp.Token):
         else:
             self.furthest.note(place, self.description)
         raise pp.ParseException(text, place, self.description, self)
+
+
+class Escaped(Terminal):
+    """A string, or an IRI, in which every backslash begins an escape."""
+
+    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
+        end, words = super().parseImpl(instring, loc, do_actions)
+        for word in words:
+            if (wrong := wrong_escape(word.text)) is not None:
+                start = word.span.start + wrong.start()
+                place = Span(self.furthest.document, start, start + len(wrong[0]))
+                self.fail(instring, start, known=Diagnostic(Code.UNEXPECTED, f"{wrong[0]} is no escape", place, ESCAPE_HINT))
+        return end, words
 
 
 class Bracketed(Terminal):

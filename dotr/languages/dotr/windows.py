@@ -107,6 +107,9 @@ def _long(time: Micros, what: str, kept: str, span: Span) -> Diagnostic:
     return warning(Code.LONG_WINDOW, f"a suspiciously long {what}", span, hint)
 
 
+_LONGEST: Final = 100
+
+
 class _NoLength(Exception):
     def __init__(self, code: Code, message: str, span: Span, hint: str) -> None:
         super().__init__(message)
@@ -115,6 +118,9 @@ class _NoLength(Exception):
 
 def length(duration: DurationSyntax, prefixes: Prefixes) -> Micros:
     """The microseconds of a duration."""
+    written = [duration.value] if isinstance(duration, Lexical) else [amount for amount, _ in duration.parts]
+    if any(len(word.text) > _LONGEST for word in written):
+        raise _NoLength(Code.NO_DURATION, f"a duration of more than {_LONGEST} characters", duration.span, "Time is shorter.")
     match duration:
         case Quantities(parts, span):
             exact = sum((Fraction(amount.text) * _unit(unit).value for amount, unit in parts if unit is not None), Fraction(0))

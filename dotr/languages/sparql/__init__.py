@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from pyparsing import ParserElement
@@ -14,7 +15,7 @@ from dotr.languages.sparql import grammar
 from dotr.languages.sparql.meant import meant
 from dotr.languages.sparql.queries import Queries
 from dotr.languages.sparql.quoted import quote, within
-from dotr.languages.sparql.scope import in_scope, variables
+from dotr.languages.sparql.scope import depth, in_scope, variables
 from dotr.languages.sparql.scope import references as references_of
 from dotr.languages.sparql.tokens import Scan, scan, stand_ins
 from dotr.languages.sparql.words import REFUSED
@@ -92,6 +93,7 @@ def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
     return _read(tokens, grammar.GROUP, read, forbidden="", around=("{ ", " }"))
 
 
+@lru_cache(maxsize=64)
 def references(span: Span) -> tuple[Reference, ...]:
     """Every `M.?v` and `time(M)` of a text, in the order of the text; never raises."""
     found: list[Reference] = []
@@ -170,12 +172,21 @@ def _read(
         result = read(reading, tree)
     if reading.problems:
         raise Refused(reading.problems)
+    if len(tokens.tokens) > _DEEPEST and depth(result) > _DEEPEST:
+        raise refuse("Q117", f"this is nested more than {_DEEPEST} deep", tokens.span, _SPLIT)
     return result
+
+
+_DEEPEST: Final = 128
+"""Levels of what is read: of operators and functions in each other, or of the parts of a group, each of which is on top of those before
+it. Python's own limit, 1,000 frames, lets passes and compilers go down as far by recursion, with several frames a level."""
+
+_SPLIT: Final = "Split it into several conditions or sub-queries."
 
 
 def _unexpected(tokens: Scan, starts: list[int], stopped: grammar.Unparsed, shift: int, filters: str) -> Diagnostic:
     if stopped.offset is None:
-        return Diagnostic("Q117", "this is nested too deeply", tokens.span, "Split it into several conditions or sub-queries.")
+        return Diagnostic("Q117", "this is nested too deeply", tokens.span, _SPLIT)
     offset = stopped.offset - shift
     index = next((i for i, start in enumerate(starts) if start >= offset), None)
     expected = [word for word in stopped.expected if word not in REFUSED and word not in ("?", "$", "#", ":")]

@@ -21,6 +21,18 @@ QUERY: Final[ParserElement] = rdflib_parser.SelectQuery
 EXPRESSION: Final[ParserElement] = rdflib_parser.Expression
 GROUP: Final[ParserElement] = rdflib_parser.GroupGraphPattern
 
+# An operand is most often a variable or a constant, which rdflib tries behind its sixty functions. The order changes what is tried first,
+# not what is found: no two of these begin alike.
+rdflib_parser.PrimaryExpression.exprs = [  # type: ignore[attr-defined]
+    rdflib_parser.Var,
+    rdflib_parser.NumericLiteral,
+    rdflib_parser.RDFLiteral,
+    rdflib_parser.BrackettedExpression,
+    rdflib_parser.iriOrFunction,
+    rdflib_parser.BuiltInCall,
+    rdflib_parser.BooleanLiteral,
+]
+
 _DEPTH: Final = 60_000
 
 

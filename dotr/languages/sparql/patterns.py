@@ -19,7 +19,6 @@ from dotr.model.algebra import (
     Alternative,
     Bgp,
     BgpItem,
-    Call,
     Const,
     Expression,
     Extend,
@@ -40,10 +39,15 @@ from dotr.model.algebra import (
     TriplePattern,
     Union,
     Values,
+    chained,
+    combined,
 )
 from dotr.model.terms import RDF_TYPE, Term
 
 EMPTY: Final = Bgp(())
+
+_MOST_PARTS: Final = 128
+"""Parts of a group beside triples and FILTERs."""
 
 
 class Patterns(Quoting):
@@ -83,6 +87,10 @@ class Patterns(Quoting):
 
     def _parts(self, node: Node) -> tuple[Pattern, tuple[Expression, ...]]:
         """A group's parts from the left, and the FILTERs that apply to all of it (18.2.2.6)."""
+        if sum(part.name not in ("Filter", "TriplesBlock") for part in node.part or []) > _MOST_PARTS:
+            hint = "Split it into several queries, or into groups in each other."
+            self.problem("Q117", f"a group of more than {_MOST_PARTS} parts on top of each other", self.span(node), hint)
+            return EMPTY, ()
         result: Pattern = EMPTY
         conditions: list[Expression] = []
         triples: list[BgpItem] = []
@@ -135,10 +143,7 @@ class Patterns(Quoting):
 
     def _union(self, part: Node) -> Pattern:
         place = "in a branch of UNION" if len(part.graph) > 1 else "in a nested group"
-        result = self._within(place, part.graph[0])
-        for branch in part.graph[1:]:
-            result = Union(result, self._within(place, branch))
-        return result
+        return combined([self._within(place, branch) for branch in part.graph], Union)
 
     def _bind(self, part: Node, before: Pattern) -> Pattern:
         held, self.forbidden = self.forbidden, self.forbidden or "in BIND"
@@ -215,10 +220,7 @@ class Patterns(Quoting):
         match node.name:
             case "PathAlternative" | "PathSequence":
                 parts = [self._path(p) for p in node.part]
-                result = parts[0]
-                for part in parts[1:]:
-                    result = Alternative(result, part) if node.name == "PathAlternative" else Sequence(result, part)
-                return result
+                return combined(parts, Alternative if node.name == "PathAlternative" else Sequence)
             case "PathEltOrInverse":
                 return Inverse(self._path(node.part))
             case "PathElt":
@@ -252,7 +254,4 @@ def join(left: Pattern, right: Pattern) -> Pattern:
 
 
 def _conjunction(conditions: tuple[Expression, ...]) -> Expression:
-    result = conditions[0]
-    for condition in conditions[1:]:
-        result = Call("&&", (result, condition))
-    return result
+    return chained(["&&"] * (len(conditions) - 1), conditions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from rdflib.plugins.sparql.parserutils import CompValue
 
@@ -154,11 +155,18 @@ class Queries(Patterns):
         if not token.text.isdigit():
             self.problem("Q101", f"{token.text} is no whole number", token.span)
             return 0
+        if len(token.text) > _LONGEST:
+            self.problem("Q101", f"a number of {len(token.text):,} digits", token.span, "No query has so many solutions.")
+            return 0
         return int(token.text)
 
     @staticmethod
     def _list(node: Node, key: str) -> list[Node]:
         return [] if node is None else list(node[key])
+
+
+_LONGEST: Final = 18
+"""Digits of LIMIT and OFFSET."""
 
 
 def _grouped(pattern: Pattern) -> bool:

@@ -18,7 +18,7 @@ from dotr.languages.sparql.grammar import Node
 from dotr.languages.sparql.quoted import CODE, within
 from dotr.languages.sparql.tokens import Annotation, Kind, Quoted, Scan, Token
 from dotr.languages.sparql.words import AGGREGATES
-from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var
+from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var, chained
 from dotr.model.places import Span
 from dotr.model.terms import RDF, XSD, Term, iri, literal_parts, triple_term
 
@@ -156,7 +156,9 @@ class Reading:
             case "UnaryMinus" | "UnaryPlus":
                 token = self.token(node.expr)
                 if token is not None and token.kind is Kind.NUMBER and token.sign:
-                    return signed(token)
+                    if not self._is_signed_twice(node, token):
+                        return signed(token)
+                    return Call("UNARY-" if name == "UnaryMinus" else "UNARY+", (signed(token),))
                 return Call("UNARY-" if name == "UnaryMinus" else "UNARY+", (self.expression(node.expr),))
             case "Function":
                 return self._function(node)
@@ -173,6 +175,15 @@ class Reading:
                 if word in ("REGEX", "REPLACE"):
                     self._check_pattern(node, arguments)
                 return Call(word, tuple(arguments))
+
+    @staticmethod
+    def _is_signed_twice(node: Node, token: Token) -> bool:
+        """Whether the operator of a unary expression stands before a number that has a sign of its own. `-1` is one token, of which the
+        grammar makes a unary minus and a number; in `- -1` it makes a unary minus and the number -1; the + of a number is lost in it.
+
+        The trees of the stand-ins ` -7`, ` - -7`, ` - +7`, ` + -7`: minus 7, minus -7, minus 7, plus -7.
+        """
+        return str(node.expr).startswith("-") or token.sign != ("-" if node.name == "UnaryMinus" else "+")
 
     def _quoted(self, token: Token) -> Expression:
         """A triple term in an expression, or a part of one: a constant, or what makes it."""
@@ -228,12 +239,10 @@ class Reading:
 
     def _chain(self, node: Node) -> Expression:
         """`a + b - c`, `a && b && c`: from the left."""
-        result = self.expression(node.expr)
         others: list[Node] = node.other or []
         default = "||" if node.name == "ConditionalOrExpression" else "&&"
-        for operator, other in zip(node.op or [default] * len(others), others, strict=True):
-            result = Call(str(operator), (result, self.expression(other)))
-        return result
+        operators = [str(operator) for operator in node.op or [default] * len(others)]
+        return chained(operators, [self.expression(each) for each in (node.expr, *others)])
 
     def _function(self, node: Node) -> Expression:
         token = self.token(node.iri)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
+from dataclasses import fields, is_dataclass
 from typing import assert_never
 
 from dotr.model.algebra import (
@@ -92,6 +93,24 @@ def variables(expression: Expression) -> frozenset[Variable]:
 def references(expression: Expression) -> frozenset[Attribute | TimeOf]:
     """The attributes and times of events that an expression reads; none: it is no temporal constraint."""
     return frozenset(leaf for leaf in _leaves(expression) if isinstance(leaf, Attribute | TimeOf))
+
+
+def depth(whole: object) -> int:
+    """The levels of an expression, a pattern or a query, or of the deepest of several; what is as deep as it may be is found too.
+
+    >>> depth(Call("!", (Call("!", (Var("x"),)),))), depth((Var("x"),))
+    (3, 1)
+    """
+    deepest = 0
+    waiting: list[tuple[object, int]] = [(whole, 1)]
+    while waiting:
+        this, level = waiting.pop()
+        if isinstance(this, tuple):
+            waiting += [(part, level) for part in this if not isinstance(part, str)]
+        elif is_dataclass(this):
+            deepest = max(deepest, level)
+            waiting += [(getattr(this, field.name), level + 1) for field in fields(this)]
+    return deepest
 
 
 def sampled(

@@ -20,7 +20,7 @@ from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.sparql.words import KEYWORDS, OF_TRIPLES, REFUSED
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span
-from dotr.model.terms import WELL_KNOWN, XSD, iri, literal, unescaped
+from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, iri, literal, unescaped, wrong_escape
 
 
 class Kind(Enum):
@@ -92,6 +92,10 @@ _LEXER: Final = re.compile(
     |(?P<mark>\^\^|&&|\|\||!=|<=|>=|[{{}}()\[\];,.=<>!|/^*+?\-])""",
     re.VERBOSE,
 )
+_LOOSE: Final = re.compile(
+    r"\"{3}(?:\"{0,2}(?:[^\"\\]|\\.))*\"{3}|'{3}(?:'{0,2}(?:[^'\\]|\\.))*'{3}|\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'", re.DOTALL
+)
+"""A string with any escapes."""
 _LOCAL_ESCAPE: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _DEEPEST: Final = 150
@@ -139,13 +143,21 @@ def _lex(result: Scan) -> Iterator[_Raw]:
     while position < end:
         found = _LEXER.match(text, position, end)
         if found is None:
+            if (closed := _LOOSE.match(text, position, end)) and (wrong := wrong_escape(closed[0])):
+                start = position + wrong.start()
+                result.report("Q101", f"{wrong[0]} is no escape", start, start + len(wrong[0]), ESCAPE_HINT)
+                position = closed.end()
+                continue
             if text[position] in "\"'":
                 result.report("Q102", "a string that is never closed", position, min(_line_end(text, position), end), _STRING_HINT)
                 return
             result.report("Q101", f"unexpected character {text[position]}", position, position + 1)
             position += 1
             continue
-        if found.lastgroup != "skip":
+        if found.lastgroup in ("string", "iri") and (wrong := wrong_escape(found[0])):
+            start = position + wrong.start()
+            result.report("Q101", f"{wrong[0]} is no escape", start, start + len(wrong[0]), ESCAPE_HINT)
+        elif found.lastgroup != "skip":
             yield _Raw(found.lastgroup or "", found[0], found.start(), found.end())
         position = found.end()
 
@@ -298,7 +310,13 @@ def _resolve(result: Scan, raw: _Raw) -> str:
         if _ABSOLUTE.match(name):
             return name
         if result.base:
-            return result.base.partition("#")[0] + name if name[:1] == "#" else urljoin(result.base, name)
+            if name[:1] == "#":
+                return result.base.partition("#")[0] + name
+            try:
+                return urljoin(result.base, name)
+            except ValueError as error:
+                result.report("Q105", f"{raw.text} is no IRI: {error}", raw.start, raw.end)
+                return "relative:" + name
         hint = "Not equal is written !=." if raw.text == "<>" else "Write it in full, or declare a BASE in the query."
         result.report("Q105", f"{raw.text} is a relative IRI", raw.start, raw.end, hint)
         return "relative:" + name

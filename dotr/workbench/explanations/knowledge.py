@@ -163,6 +163,13 @@ DATALOG: tuple[Explained, ...] = (
         ),
     ),
     Explained(
+        "K309",
+        "Too many variables in a rule",
+        "A body has at most 80 variables: each may be a loop in the loops of those before it.",
+        "Divide the rule: let one of its own conclude what some of the atoms say together.",
+        _rule(":a[?x0, ?x0] :- " + ", ".join(f":p[?x{i}, ?x{i + 1}]" for i in range(81)) + " ."),
+    ),
+    Explained(
         "K401",
         "The background contradicts itself",
         "A rule of the entailment that derives a contradiction has a match in the background alone.",

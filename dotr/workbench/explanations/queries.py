@@ -117,7 +117,9 @@ QUERIES: tuple[Explained, ...] = (
     Explained(
         "Q117",
         "Nested too deeply",
-        "More than 150 brackets are open at once.",
+        "More than 150 brackets are open at once; or operators, functions and the parts of groups (OPTIONAL, MINUS, BIND, a group behind "
+        "groups) are in each other, or on top of each other, for more than 128 levels. Chains of operands, branches of UNION, triples and "
+        "FILTERs may be as long as they are.",
         "Split it into several conditions or sub-queries.",
         InQuery("SELECT ?x WHERE { ?x :p ?y FILTER(" + "(" * 150 + "?y" + ")" * 150 + ") }"),
     ),

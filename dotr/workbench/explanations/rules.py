@@ -211,9 +211,10 @@ RULES: tuple[Explained, ...] = (
     _rule(
         "D315",
         "A negation forbids its own anchor",
-        "The anchor is an event of the very kind that must be absent, in a window that begins at distance 0. A negation looks at every "
-        "event, whatever its role, so that the anchor itself stands in the way (unless an attribute that is compared is unbound).",
-        "Leave the anchor out: `within (0, …]`, which `within 5 min` is.",
+        "The anchor is an event of the very kind that must be absent, in a window that begins at distance 0, or reaches as far as the "
+        "anchor is delayed. A negation looks at every event, whatever its role, so that the anchor itself stands in the way (unless an "
+        "attribute that is compared is unbound). The same is said of an event that another clause has chosen.",
+        "Leave the anchor out: `within (0, …]`, which `within 5 min` is; for an anchor delayed by 10 min, `within [0, 10 min)`.",
     ),
     _rule(
         "D316",
@@ -264,6 +265,13 @@ RULES: tuple[Explained, ...] = (
         "An event needs itself at one instant",
         "A rule may depend on its own event only in the past.",
         "Choose it by a clause, `within (0, …]` from the anchor, or let the anchor be delayed.",
+    ),
+    _rule(
+        "D403",
+        "An event that can never be the first",
+        "Every rule that defines the event reads one that came before, itself or by way of other events. There is none to begin with, so "
+        "that no such rule ever fires.",
+        "Let one rule define the event without reading it: where there is none yet, by `and not`.",
     ),
     Explained(
         "D501",
