@@ -1,0 +1,95 @@
+"""Directed graphs: strongly connected components in topological order, and shortest paths. No function recurses.
+
+A graph is a function from a node to its successors, called once for each node that is reached. An order of nodes without cycles is left to
+the standard library (`graphlib`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator
+from typing import TypeVar
+
+_Node = TypeVar("_Node", bound=Hashable)
+
+
+def strong_components(roots: Iterable[_Node], successors: Callable[[_Node], Iterable[_Node]]) -> Iterator[list[_Node]]:
+    """The strongly connected components of all that can be reached from some nodes (Tarjan 1972).
+
+    Order: a component comes after all that its nodes lead to, so that dependencies come before their dependents.
+    Cost: linear in nodes and edges.
+
+    >>> graph = {"a": "b", "b": "ac", "c": ""}
+    >>> list(strong_components(graph, graph.__getitem__))
+    [['c'], ['b', 'a']]
+    """
+    index: dict[_Node, int] = {}
+    low: dict[_Node, int] = {}
+    # Nodes whose component is not complete, in the order in which they were met; and the path of the depth-first search.
+    open_: dict[_Node, None] = {}
+    path: list[tuple[_Node, Iterator[_Node]]] = []
+
+    def enter(node: _Node) -> None:
+        index[node] = low[node] = len(index)
+        open_[node] = None
+        path.append((node, iter(successors(node))))
+
+    for root in roots:
+        if root not in index:
+            enter(root)
+        while path:
+            node, following = path[-1]
+            for successor in following:
+                if successor not in index:
+                    enter(successor)
+                    break
+                if successor in open_:
+                    low[node] = min(low[node], index[successor])
+            else:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[node])
+                if low[node] == index[node]:
+                    component = [open_.popitem()[0]]
+                    while component[-1] != node:
+                        component.append(open_.popitem()[0])
+                    yield component
+
+
+def components(edges: Iterable[tuple[_Node, _Node]]) -> dict[_Node, int]:
+    """The strongly connected component of each node of some edges, as a number.
+
+    >>> of = components([("A", "B"), ("B", "A"), ("B", "C")])
+    >>> of["A"] == of["B"], of["B"] == of["C"]
+    (True, False)
+    """
+    following: dict[_Node, list[_Node]] = {}
+    for start, end in edges:
+        following.setdefault(start, []).append(end)
+        following.setdefault(end, [])
+    return {node: number for number, each in enumerate(strong_components(following, following.__getitem__)) for node in each}
+
+
+def shortest_path(
+    start: _Node, end: _Node, successors: Callable[[_Node], Iterable[_Node]], within: Container[_Node] | None = None
+) -> list[_Node]:
+    """The nodes of a shortest path, both ends included; through no other nodes than `within`. Raises `ValueError` where there is none.
+
+    >>> graph = {"a": "bc", "b": "c", "c": "d", "d": ""}
+    >>> shortest_path("a", "d", graph.__getitem__)
+    ['a', 'c', 'd']
+    """
+    before: dict[_Node, _Node] = {start: start}
+    waiting = deque([start])
+    while waiting and end not in before:
+        node = waiting.popleft()
+        for successor in successors(node):
+            if successor not in before and (within is None or successor in within):
+                before[successor] = node
+                waiting.append(successor)
+    if end not in before:
+        raise ValueError(f"no path leads from {start} to {end}")
+    path = [end]
+    while path[-1] != start:
+        path.append(before[path[-1]])
+    return path[::-1]

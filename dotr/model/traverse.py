@@ -1,0 +1,384 @@
+"""Traversal of the algebra: one walk, one transformation and one renaming for expressions, paths, graph patterns and Datalog items.
+
+Order: every function meets the parts of a node in the order of the text; the projection of a query comes before its pattern.
+Cost: linear in the nodes. `walk`, `subexpressions` and `operands` need no Python stack; `transform` and `rename` go down by recursion, two
+frames a level, and the readers of texts bound nesting at 128 levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias, assert_never, overload
+
+from dotr.model.algebra import (
+    AggregateCall,
+    Alternative,
+    Attribute,
+    Bgp,
+    BgpItem,
+    Call,
+    Const,
+    Exists,
+    Expression,
+    Extend,
+    Filter,
+    Group,
+    Inverse,
+    Join,
+    LeftJoin,
+    Link,
+    Minus,
+    Negated,
+    OrderKey,
+    Path,
+    PathPattern,
+    Pattern,
+    Repeat,
+    Select,
+    Sequence,
+    Slot,
+    TermPattern,
+    TimeOf,
+    TriplePattern,
+    Union,
+    Values,
+    Var,
+    slots_of,
+)
+from dotr.model.datalog import Aggregate, Bind, BodyItem, Not, Test
+from dotr.model.terms import Variable
+
+AlgebraNode: TypeAlias = Expression | Pattern | BgpItem | Path | BodyItem
+
+# --- expressions; EXISTS is a leaf of them ---
+
+
+def subexpressions(expression: Expression) -> Iterator[Expression]:
+    """The expression and all expressions inside it, each before its arguments.
+
+    >>> [type(each).__name__ for each in subexpressions(Call("<", (Var("x"), Call("+", (Var("y"), Const('"1"'))))))]
+    ['Call', 'Var', 'Call', 'Var', 'Const']
+    """
+    waiting = [expression]
+    while waiting:
+        this = waiting.pop()
+        yield this
+        match this:
+            case Call(_, arguments):
+                waiting += reversed(arguments)
+            case Var() | Const() | Attribute() | TimeOf() | Exists():
+                pass
+            case _:
+                assert_never(this)
+
+
+def parameters_of(expressions: Iterable[Expression]) -> tuple[Var | Attribute | TimeOf | Exists, ...]:
+    """The leaves whose values expressions need, each once, in order of appearance.
+
+    >>> parameters_of([Call("<", (Var("x"), Attribute("Smoke", "y"))), Call("!", (Var("x"),))])
+    (Var(name='x'), Attribute(label='Smoke', name='y'))
+    """
+    return tuple(dict.fromkeys([each for whole in expressions for each in subexpressions(whole) if not isinstance(each, Call | Const)]))
+
+
+def has_exists(expression: Expression) -> bool:
+    """Whether EXISTS or NOT EXISTS occurs in an expression."""
+    return any(isinstance(each, Exists) for each in subexpressions(expression))
+
+
+def operands(expression: Expression, function: str) -> list[Expression]:
+    """The operands of an associative function from the left, however its calls are nested.
+
+    >>> a, b, c = Var("a"), Var("b"), Var("c")
+    >>> operands(Call("||", (Call("||", (a, b)), c)), "||") == operands(Call("||", (a, Call("||", (b, c)))), "||") == [a, b, c]
+    True
+    """
+    found: list[Expression] = []
+    waiting = [expression]
+    while waiting:
+        this = waiting.pop()
+        if isinstance(this, Call) and this.function == function:
+            waiting += reversed(this.arguments)
+        else:
+            found.append(this)
+    return found
+
+
+def conjuncts(expression: Expression) -> list[Expression]:
+    """The conditions that must all hold for a conjunction to hold: its operands between the outermost `&&`."""
+    return operands(expression, "&&")
+
+
+def transform(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The expression with `change` applied to every part, arguments before their call; its results are not visited again.
+
+    `change` gives the replacement of a part, or the part itself. Unchanged parts are shared with the original.
+
+    >>> def constant(part: Expression) -> Expression:
+    ...     return Const('"5"') if part == Var("x") else part
+    >>> transform(Call("<", (Var("x"), Var("y"))), constant)
+    Call(function='<', arguments=(Const(term='"5"'), Var(name='y')))
+    """
+    if isinstance(expression, Call):
+        old = expression.arguments
+        new = tuple([transform(argument, change) for argument in old])
+        if any(a is not b for a, b in zip(new, old, strict=True)):
+            expression = Call(expression.function, new)
+    return change(expression)
+
+
+# --- all nodes ---
+
+
+def children(node: AlgebraNode) -> tuple[AlgebraNode, ...]:
+    """The parts directly inside a node: terms and variables of triples, paths, patterns, expressions.
+
+    >>> children(PathPattern(Var("x"), Inverse(Link("<p>")), Var("y")))
+    (Var(name='x'), Inverse(path=Link(predicate='<p>')), Var(name='y'))
+    """
+    match node:
+        case Var() | Const() | Attribute() | TimeOf() | Link() | Negated():
+            return ()
+        case Call(_, arguments):
+            return arguments
+        case TriplePattern(subject, predicate, object):
+            return subject, predicate, object
+        case TermPattern():
+            return slots_of(node)
+        case PathPattern(subject, path, object):
+            return subject, path, object
+        case Bgp(patterns):
+            return patterns
+        case Exists(pattern, _):
+            return (pattern,)
+        case Inverse(path) | Repeat(path):
+            return (path,)
+        case Sequence(left, right) | Alternative(left, right):
+            return left, right
+        case Test(condition):
+            return (condition,)
+        case Bind(expression, _):
+            return (expression,)
+        case Not(body):
+            return body
+        case Aggregate(items, _, results):
+            return (*items, *_arguments(results))
+        case Join() | LeftJoin() | Union() | Minus() | Filter() | Extend() | Values() | Group() | Select():
+            return (*subpatterns(node), *expressions_in(node))
+        case _:
+            assert_never(node)
+
+
+def walk(node: AlgebraNode) -> Iterator[AlgebraNode]:
+    """The node and all nodes inside it, each before its parts; the patterns of EXISTS too.
+
+    >>> where = Filter(Bgp(()), (Exists(Bgp((TriplePattern(Var("x"), Const("<p>"), Var("y")),)), True),))
+    >>> [type(each).__name__ for each in walk(where)]
+    ['Filter', 'Bgp', 'Exists', 'Bgp', 'TriplePattern', 'Var', 'Const', 'Var']
+    """
+    waiting = [node]
+    while waiting:
+        this = waiting.pop()
+        yield this
+        waiting += reversed(children(this))
+
+
+def depth(*nodes: AlgebraNode) -> int:
+    """The levels of the deepest of some nodes.
+
+    >>> depth(Call("!", (Call("!", (Var("x"),)),))), depth(Var("x"), Var("y")), depth()
+    (3, 1, 0)
+    """
+    levels = 0
+    level = list(nodes)
+    while level:
+        levels += 1
+        level = [part for node in level for part in children(node)]
+    return levels
+
+
+# --- graph patterns ---
+
+
+def subpatterns(pattern: Pattern) -> tuple[Pattern, ...]:
+    """The patterns directly inside a pattern; those of EXISTS are inside its expressions."""
+    match pattern:
+        case Bgp() | Values():
+            return ()
+        case Join(left, right) | LeftJoin(left, right, _) | Union(left, right) | Minus(left, right):
+            return left, right
+        case Filter(inner, _) | Extend(inner, _, _) | Group(inner, _, _) | Select(_, inner):
+            return (inner,)
+        case _:
+            assert_never(pattern)
+
+
+def expressions_in(pattern: Pattern) -> tuple[Expression, ...]:
+    """The expressions that stand directly in a pattern, not in the patterns inside it."""
+    match pattern:
+        case Filter(_, conditions):
+            return conditions
+        case LeftJoin(_, _, condition):
+            return () if condition is None else (condition,)
+        case Extend(_, _, expression):
+            return (expression,)
+        case Group(_, keys, aggregates):
+            return (*(key for _, key in keys), *_arguments(aggregates))
+        case Select(order=order):
+            return tuple(key.expression for key in order)
+        case Bgp() | Values() | Join() | Union() | Minus():
+            return ()
+        case _:
+            assert_never(pattern)
+
+
+def _arguments(aggregates: tuple[tuple[Variable, AggregateCall], ...]) -> Iterator[Expression]:
+    for _, call in aggregates:
+        if call.argument is not None:
+            yield call.argument
+
+
+# --- variables ---
+
+
+def free_variables(node: Expression | BgpItem | BodyItem) -> tuple[Variable, ...]:
+    """The variables that an expression or an item reads, each once, in order of appearance.
+
+    Those inside EXISTS are not counted, nor the variable that a BIND binds; those of an AGGREGATE are its keys.
+
+    >>> free_variables(Call(">", (Var("b"), Call("+", (Var("a"), Var("b"))))))
+    ('b', 'a')
+    >>> free_variables(Bind(Var("a"), "c"))
+    ('a',)
+    """
+    match node:
+        case TriplePattern() | TermPattern() | PathPattern():
+            names = [slot.name for slot in slots_of(node) if isinstance(slot, Var)]
+        case Test(expression) | Bind(expression, _):
+            return free_variables(expression)
+        case Not(body):
+            names = [name for atom in body for name in free_variables(atom)]
+        case Aggregate(_, keys, _):
+            return tuple(dict.fromkeys(keys))
+        case Var() | Const() | Attribute() | TimeOf() | Call() | Exists():
+            names = [each.name for each in subexpressions(node) if isinstance(each, Var)]
+        case _:
+            assert_never(node)
+    return tuple(dict.fromkeys(names))
+
+
+def in_scope(pattern: Pattern) -> dict[Variable, None]:
+    """The variables that a solution of a pattern may bind (SPARQL 1.1, section 18.2.1), in order of appearance.
+
+    >>> a, b = (Bgp((TriplePattern(Var(s), Const("<p>"), Var(o)),)) for s, o in ("ab", "bc"))
+    >>> list(in_scope(Join(a, b))), list(in_scope(Minus(a, b)))
+    (['a', 'b', 'c'], ['a', 'b'])
+    """
+    return dict.fromkeys(_bound(pattern))
+
+
+def _bound(pattern: Pattern) -> Iterator[Variable]:
+    match pattern:
+        case Bgp(patterns):
+            for item in patterns:
+                yield from free_variables(item)
+        case Join(left, right) | LeftJoin(left, right, _) | Union(left, right):
+            yield from _bound(left)
+            yield from _bound(right)
+        case Minus(inner, _) | Filter(inner, _):
+            yield from _bound(inner)
+        case Extend(inner, variable, _):
+            yield from _bound(inner)
+            yield variable
+        case Values(names, _):
+            yield from names
+        case Group(_, keys, aggregates):
+            yield from (name for name, _ in (*keys, *aggregates))
+        case Select(projection, _):
+            yield from projection
+        case _:
+            assert_never(pattern)
+
+
+# --- renaming ---
+
+Naming: TypeAlias = Callable[[Variable], Variable]
+"""The new name of a variable."""
+
+
+@overload
+def rename(node: Select, name: Naming) -> Select: ...
+@overload
+def rename(node: Pattern, name: Naming) -> Pattern: ...
+@overload
+def rename(node: TriplePattern, name: Naming) -> TriplePattern: ...
+@overload
+def rename(node: TermPattern, name: Naming) -> TermPattern: ...
+@overload
+def rename(node: BgpItem, name: Naming) -> BgpItem: ...
+@overload
+def rename(node: Slot, name: Naming) -> Slot: ...
+@overload
+def rename(node: Expression, name: Naming) -> Expression: ...
+def rename(node: Expression | Pattern | BgpItem, name: Naming) -> Expression | Pattern | BgpItem:
+    """The node with other names for its variables: where they are read, bound, grouped by and projected, also inside EXISTS.
+
+    `name` is called with every occurrence, in order of appearance, so that it can number variables as it meets them.
+
+    >>> rename(Extend(Bgp(()), "x", Call("!", (Var("y"),))), str.upper)
+    Extend(pattern=Bgp(patterns=()), variable='X', expression=Call(function='!', arguments=(Var(name='Y'),)))
+    """
+    match node:
+        case Var() | Call() | Exists():
+            return transform(node, lambda part: _renamed_leaf(part, name))
+        case Const() | Attribute() | TimeOf():
+            return node
+        case TriplePattern(subject, predicate, object):
+            return TriplePattern(rename(subject, name), rename(predicate, name), rename(object, name))
+        case PathPattern(subject, path, object):
+            return PathPattern(rename(subject, name), path, rename(object, name))
+        case TermPattern(term, subject, predicate, object):
+            return TermPattern(Var(name(term.name)), rename(subject, name), rename(predicate, name), rename(object, name))
+        case Bgp(patterns):
+            return Bgp(tuple([rename(item, name) for item in patterns]))
+        case Join(left, right):
+            return Join(rename(left, name), rename(right, name))
+        case LeftJoin(left, right, condition):
+            return LeftJoin(rename(left, name), rename(right, name), None if condition is None else rename(condition, name))
+        case Union(left, right):
+            return Union(rename(left, name), rename(right, name))
+        case Minus(left, right):
+            return Minus(rename(left, name), rename(right, name))
+        case Filter(inner, conditions):
+            return Filter(rename(inner, name), tuple([rename(condition, name) for condition in conditions]))
+        case Extend(inner, variable, expression):
+            return Extend(rename(inner, name), name(variable), rename(expression, name))
+        case Values(variables, rows):
+            return Values(tuple(map(name, variables)), rows)
+        case Group(inner, keys, aggregates):
+            return Group(
+                rename(inner, name),
+                tuple([(name(variable), rename(key, name)) for variable, key in keys]),
+                tuple([(name(variable), _renamed_call(call, name)) for variable, call in aggregates]),
+            )
+        case Select(projection, inner, distinct, order, offset, limit):
+            projected, pattern = tuple(map(name, projection)), rename(inner, name)
+            keys_ = tuple([OrderKey(rename(key.expression, name), key.direction) for key in order])
+            return Select(projected, pattern, distinct, keys_, offset, limit)
+        case _:
+            assert_never(node)
+
+
+def _renamed_leaf(part: Expression, name: Naming) -> Expression:
+    match part:
+        case Var(variable):
+            return Var(name(variable))
+        case Exists(pattern, negated):
+            return Exists(rename(pattern, name), negated)
+        case _:
+            return part
+
+
+def _renamed_call(call: AggregateCall, name: Naming) -> AggregateCall:
+    argument = None if call.argument is None else rename(call.argument, name)
+    return AggregateCall(call.function, call.distinct, argument, call.separator)
