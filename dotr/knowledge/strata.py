@@ -11,7 +11,6 @@ Cost: about linear in the rules; nothing where no rule negates or aggregates.
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
@@ -19,6 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 from dotr.diagnostics import Diagnostic, Refused
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.datalog import Aggregate, DatalogRule, Not
+from dotr.model.graphs import shortest_path, strong_components
 from dotr.model.terms import RDF_TYPE, Term, is_iri
 
 Key: TypeAlias = tuple[Term | None, Term | None]
@@ -144,7 +144,8 @@ class _Graph:
 
     def levels(self) -> list[int]:
         level: dict[Node, int] = {}
-        for component in self._components():
+        rules: Sequence[Node] = range(len(self._rules))
+        for component in strong_components(rules, self._following):
             members = set(component)
             if len(members) > 1 and any(above and target in members for node in component for target, above in self._edges(node)):
                 self.problems.append(self._refusal(component, members))
@@ -155,45 +156,8 @@ class _Graph:
             level.update(dict.fromkeys(component, height))
         return [level[number] for number in range(len(self._rules))]
 
-    def _components(self) -> Iterator[list[Node]]:
-        """The strongly connected components, each after those that it depends on (Tarjan 1972, without recursion)."""
-        index: dict[Node, int] = {}
-        low: dict[Node, int] = {}
-        stack: list[Node] = []
-        on_stack: set[Node] = set()
-        for root in range(len(self._rules)):
-            if root in index:
-                continue
-            work: list[tuple[Node, Iterator[tuple[Node, int]]]] = []
-
-            def enter(node: Node, work: list[tuple[Node, Iterator[tuple[Node, int]]]] = work) -> None:
-                index[node] = low[node] = len(index)
-                stack.append(node)
-                on_stack.add(node)
-                work.append((node, iter(self._edges(node))))
-
-            enter(root)
-            while work:
-                node, targets = work[-1]
-                for target, _ in targets:
-                    if target not in index:
-                        enter(target)
-                        break
-                    if target in on_stack:
-                        low[node] = min(low[node], index[target])
-                else:
-                    work.pop()
-                    if work:
-                        low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                    if low[node] == index[node]:
-                        component = []
-                        while True:
-                            member = stack.pop()
-                            on_stack.discard(member)
-                            component.append(member)
-                            if member == node:
-                                break
-                        yield component
+    def _following(self, node: Node) -> Iterator[Node]:
+        return (target for target, _ in self._edges(node))
 
     def _refusal(self, component: list[Node], members: set[Node]) -> Diagnostic:
         numbers = sorted(node for node in component if isinstance(node, int))
@@ -202,19 +166,7 @@ class _Graph:
 
     def _cycle(self, start: int, target: Node, members: set[Node]) -> list[Link]:
         """The shortest way from a rule by what it negates back to it."""
-        before: dict[Node, Node] = {target: start}
-        queue = deque([target])
-        while start not in before:
-            node = queue.popleft()
-            for following, _ in self._edges(node):
-                if following in members and following not in before:
-                    before[following] = node
-                    queue.append(following)
-        path: list[Node] = [start]
-        while (node := before[path[-1]]) != start:
-            path.append(node)
-        path.append(start)
-        path.reverse()  # rule, body, head, rule, …, rule
+        path: list[Node] = [start, *shortest_path(target, start, self._following, members)]  # rule, body, head, rule, …, rule
         links = []
         for at in range(0, len(path) - 1, 3):
             number, body, reached = path[at], path[at + 1], path[at - 1 if at else -2]

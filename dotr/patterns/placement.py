@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from types import MappingProxyType
 
-from dotr.languages.dotr.cycles import components
+from dotr.model.graphs import components
 from dotr.model.rules import EventSource, Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.patterns.partition import Anywhere, Keyed, Partitioning, Single, carried, keyed, partitioning

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, assert_never
 
-from dotr.languages.dotr.cycles import components
 from dotr.model.algebra import Attribute, Call, Expression, TimeOf
+from dotr.model.graphs import components
 from dotr.model.rules import Aggregate, Between, EventSource, Role, Rule
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.time import Clock

@@ -5,13 +5,14 @@ A clause reaches the anchor's own instant if the lower bounds of the windows tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dotr.diagnostics import Diagnostic
 from dotr.languages.dotr.codes import Code
 from dotr.languages.dotr.program import Origin, Program, RoleDraft, RuleDraft
 from dotr.languages.dotr.syntax import BetweenSyntax, WindowSyntax
+from dotr.model.graphs import components, shortest_path
 from dotr.model.terms import Label
 from dotr.model.time import Micros
 
@@ -70,59 +71,12 @@ def _cycles(edges: list[Need]) -> Iterator[Diagnostic]:
             message = f"{need.event} needs {need.event} of the same instant"
             yield Diagnostic(Code.SAME_INSTANT_RECURSION, message, need.role.read.span, hint)
         else:
-            path = " needs ".join(_path(need, [e for e in edges if of[e.event] == of[e.needs] == component]))
+            way = _way(need.needs, need.event, [e for e in edges if of[e.event] == of[e.needs] == component])
+            path = " needs ".join([need.event, *way])
             hint = "Let one of them look strictly into the past: within (0, …] from its anchor."
             yield Diagnostic(Code.SAME_INSTANT_CYCLE, f"a cycle at one instant: {path}", need.role.read.span, hint)
 
 
-def _path(first: Need, edges: list[Need]) -> list[Label]:
-    """The shortest way round: the events from `first.event` back to it, through `first`."""
-    ways: dict[Label, list[Label]] = {first.needs: [first.event, first.needs]}
-    waiting = [first.needs]
-    for label in waiting:
-        for edge in edges:
-            if edge.event == label and edge.needs not in ways:
-                ways[edge.needs] = [*ways[label], edge.needs]
-                waiting.append(edge.needs)
-    return ways[first.event]
-
-
-def components(edges: Iterable[tuple[Label, Label]]) -> Mapping[Label, int]:
-    """Each label's strongly connected component, as a number (Tarjan 1972, without recursion).
-
-    >>> of = components([("A", "B"), ("B", "A"), ("B", "C")])
-    >>> of["A"] == of["B"], of["B"] == of["C"]
-    (True, False)
-    """
-    following: dict[Label, list[Label]] = {}
-    for start, end in edges:
-        following.setdefault(start, []).append(end)
-        following.setdefault(end, [])
-    index: dict[Label, int] = {}
-    low: dict[Label, int] = {}
-    component: dict[Label, int] = {}
-    open_: list[Label] = []
-    for root in following:
-        if root in index:
-            continue
-        index[root] = low[root] = len(index)
-        open_.append(root)
-        path = [(root, iter(following[root]))]
-        while path:
-            label, rest = path[-1]
-            if (after := next(rest, None)) is not None:
-                if after not in index:
-                    index[after] = low[after] = len(index)
-                    open_.append(after)
-                    path.append((after, iter(following[after])))
-                elif after not in component:
-                    low[label] = min(low[label], index[after])
-                continue
-            path.pop()
-            if path:
-                low[path[-1][0]] = min(low[path[-1][0]], low[label])
-            if low[label] == index[label]:
-                number = index[label]
-                while label not in component:
-                    component[open_.pop()] = number
-    return component
+def _way(start: Label, end: Label, edges: list[Need]) -> list[Label]:
+    """The shortest way from an event to another along what they need."""
+    return shortest_path(start, end, lambda event: [edge.needs for edge in edges if edge.event == event])
