@@ -15,7 +15,6 @@ from dotr.diagnostics import Refused
 from dotr.expressions import Parameter, aggregate, condition, evaluator
 from dotr.expressions.values import NUMERIC, VALUES, write
 from dotr.languages.sparql import parse_select
-from dotr.languages.sparql.scope import in_scope
 from dotr.model.algebra import (
     Bgp,
     Call,
@@ -36,6 +35,7 @@ from dotr.model.algebra import (
 )
 from dotr.model.places import Document, Span
 from dotr.model.terms import TRUE, Term, Triple, Variable, blank, iri, literal
+from dotr.model.traverse import in_scope
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 SUITE: Final = Path(os.environ.get("DOTR_DATA", ROOT / "../shared/data")) / "w3c-sparql11"

@@ -8,7 +8,6 @@ import pytest
 
 from dotr.languages.sparql import (
     Reference,
-    in_scope,
     parse_expression,
     parse_filters,
     parse_select,
@@ -48,6 +47,7 @@ from dotr.model.algebra import (
 )
 from dotr.model.places import Document, Span
 from dotr.model.terms import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, TRUE, XSD, Term, literal
+from dotr.model.traverse import in_scope
 
 PREFIXES: Final = {"": "http://e/", "xsd": XSD}
 A, B, C, P, Q = (Const(f"<http://e/{name}>") for name in "abcpq")

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dotr.engine.wanted import wanted
-from dotr.languages.sparql import variables
-from dotr.model.algebra import Attribute, Call, Exists, Expression, Filter, Group, Select, Var, chained
+from dotr.model.algebra import Attribute, Expression, Filter, Group, Select, Var, chained
 from dotr.model.rules import Aggregate, Clause, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
+from dotr.model.traverse import free_variables, has_exists, transform
 from dotr.patterns.reach import roles
 from dotr.queries import question
 
@@ -118,15 +118,16 @@ def _all_renamed(expressions: Sequence[Expression], own: _Names, others: Mapping
 
 
 def _renamed(expression: Expression, own: _Names, others: Mapping[Label, _Names]) -> Expression:
-    match expression:
-        case Var(name):
-            return Var(own.get(name, name))
-        case Attribute(label, name):
-            return Attribute(label, others[label].get(name, name)) if label in others else expression
-        case Call(function, arguments):
-            return Call(function, tuple([_renamed(argument, own, others) for argument in arguments]))
-        case _:
-            return expression
+    def renamed(part: Expression) -> Expression:
+        match part:
+            case Var(name):
+                return Var(own.get(name, name))
+            case Attribute(label, name) if label in others:
+                return Attribute(label, others[label].get(name, name))
+            case _:
+                return part
+
+    return transform(expression, renamed)
 
 
 def moved_filters(source: FactSource) -> tuple[Expression, ...]:
@@ -148,17 +149,7 @@ def _split(source: FactSource) -> _Split:
 
 
 def _movable(condition: Expression, query: Select) -> bool:
-    return not _has_exists(condition) and set(variables(condition)) <= set(query.projection)
-
-
-def _has_exists(expression: Expression) -> bool:
-    match expression:
-        case Exists():
-            return True
-        case Call(_, arguments):
-            return any(map(_has_exists, arguments))
-        case _:
-            return False
+    return not has_exists(condition) and set(free_variables(condition)) <= set(query.projection)
 
 
 def _with(base: FactSource, conditions: tuple[Expression, ...]) -> FactSource:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from dotr.expressions.scales import AS_IT_IS, mark_of, scale_of
 from dotr.model.algebra import Call, Const, Expression, Var
 from dotr.model.terms import Term, Variable
+from dotr.model.traverse import conjuncts
 from dotr.patterns.search import comparison, folded
-from dotr.patterns.shapes import conjuncts
 
 
 class Wanted(NamedTuple):

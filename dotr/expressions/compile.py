@@ -20,6 +20,7 @@ from dotr.expressions.operators import SAME, to_double
 from dotr.expressions.values import EXACT_TYPES, NUMERIC, VALUES, read, write
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var, is_chain
 from dotr.model.terms import FALSE, TRUE, XSD, Term, is_literal, is_triple, literal
+from dotr.model.traverse import conjuncts, operands
 
 Parameter: TypeAlias = Var | Attribute | TimeOf | Exists
 """What an expression is a function of. The term of an `Exists` is TRUE or FALSE: whether it holds (`NOT EXISTS`: whether it does not)."""
@@ -62,7 +63,7 @@ def conjunction(expressions: Sequence[Expression], parameters: Sequence[Paramete
     """Whether every one of the expressions holds; none of them: always."""
     code = _Code(parameters)
     for expression in expressions:
-        for conjunct in _operands(expression, "&&"):
+        for conjunct in conjuncts(expression):
             code.line(f"if {code.truth(conjunct)} is not True: return False")
     code.line("return True")
     return code.function()
@@ -78,19 +79,6 @@ def evaluator(expression: Expression, parameters: Sequence[Parameter]) -> Callab
     code = _Code(parameters)
     code.line(f"return {code.term(expression)}")
     return code.function()
-
-
-def _operands(expression: Expression, function: str) -> list[Expression]:
-    """The operands of `a && b && c` from the left, however it is nested."""
-    found: list[Expression] = []
-    waiting = [expression]
-    while waiting:
-        this = waiting.pop()
-        if isinstance(this, Call) and this.function == function:
-            waiting += reversed(this.arguments)
-        else:
-            found.append(this)
-    return found
 
 
 class _Code:
@@ -261,9 +249,9 @@ class _Code:
         missing = " or ".join(f"{n} is None" for n in names)
         return self.assign(f"None if {missing} else {result}" if names else result)
 
-    def _chain(self, operators: str, operands: Sequence[Expression]) -> str:
+    def _chain(self, operators: str, arguments: Sequence[Expression]) -> str:
         """Arithmetic of many operands, from the left."""
-        first, *others = operands
+        first, *others = arguments
         result = self.assign(self.value(first))
         for operator, operand in zip(operators, others, strict=True):
             self.line(f"{result} = {self.bind(_ARITHMETIC[operator])}({result}, {self.value(operand)})")
@@ -271,7 +259,7 @@ class _Code:
 
     def _logical(self, call: Call, *, decided: str) -> str:
         """`&&` is decided by False, `||` by True, on any side; else an error on any side is an error."""
-        first, *others = _operands(call, call.function)
+        first, *others = operands(call, call.function)
         result = self.assign(self.truth(first))
         other = "True" if decided == "False" else "False"
         for operand in others:

@@ -53,23 +53,20 @@ AlgebraNode: TypeAlias = Expression | Pattern | BgpItem | Path | BodyItem
 # --- expressions; EXISTS is a leaf of them ---
 
 
-def subexpressions(expression: Expression) -> Iterator[Expression]:
+def subexpressions(expression: Expression) -> list[Expression]:
     """The expression and all expressions inside it, each before its arguments.
 
     >>> [type(each).__name__ for each in subexpressions(Call("<", (Var("x"), Call("+", (Var("y"), Const('"1"'))))))]
     ['Call', 'Var', 'Call', 'Var', 'Const']
     """
+    found: list[Expression] = []
     waiting = [expression]
     while waiting:
         this = waiting.pop()
-        yield this
-        match this:
-            case Call(_, arguments):
-                waiting += reversed(arguments)
-            case Var() | Const() | Attribute() | TimeOf() | Exists():
-                pass
-            case _:
-                assert_never(this)
+        found.append(this)
+        if isinstance(this, Call):
+            waiting += this.arguments[::-1]
+    return found
 
 
 def parameters_of(expressions: Iterable[Expression]) -> tuple[Var | Attribute | TimeOf | Exists, ...]:
@@ -98,7 +95,7 @@ def operands(expression: Expression, function: str) -> list[Expression]:
     while waiting:
         this = waiting.pop()
         if isinstance(this, Call) and this.function == function:
-            waiting += reversed(this.arguments)
+            waiting += this.arguments[::-1]
         else:
             found.append(this)
     return found
@@ -120,10 +117,9 @@ def transform(expression: Expression, change: Callable[[Expression], Expression]
     Call(function='<', arguments=(Const(term='"5"'), Var(name='y')))
     """
     if isinstance(expression, Call):
-        old = expression.arguments
-        new = tuple([transform(argument, change) for argument in old])
-        if any(a is not b for a, b in zip(new, old, strict=True)):
-            expression = Call(expression.function, new)
+        arguments = tuple([transform(argument, change) for argument in expression.arguments])
+        if arguments != expression.arguments:
+            expression = Call(expression.function, arguments)
     return change(expression)
 
 
@@ -180,7 +176,7 @@ def walk(node: AlgebraNode) -> Iterator[AlgebraNode]:
     while waiting:
         this = waiting.pop()
         yield this
-        waiting += reversed(children(this))
+        waiting += children(this)[::-1]
 
 
 def depth(*nodes: AlgebraNode) -> int:
@@ -254,14 +250,14 @@ def free_variables(node: Expression | BgpItem | BodyItem) -> tuple[Variable, ...
     match node:
         case TriplePattern() | TermPattern() | PathPattern():
             names = [slot.name for slot in slots_of(node) if isinstance(slot, Var)]
+        case Call() | Var() | Const() | Attribute() | TimeOf() | Exists():
+            names = [each.name for each in subexpressions(node) if isinstance(each, Var)]
         case Test(expression) | Bind(expression, _):
             return free_variables(expression)
         case Not(body):
             names = [name for atom in body for name in free_variables(atom)]
         case Aggregate(_, keys, _):
             return tuple(dict.fromkeys(keys))
-        case Var() | Const() | Attribute() | TimeOf() | Call() | Exists():
-            names = [each.name for each in subexpressions(node) if isinstance(each, Var)]
         case _:
             assert_never(node)
     return tuple(dict.fromkeys(names))
@@ -274,28 +270,21 @@ def in_scope(pattern: Pattern) -> dict[Variable, None]:
     >>> list(in_scope(Join(a, b))), list(in_scope(Minus(a, b)))
     (['a', 'b', 'c'], ['a', 'b'])
     """
-    return dict.fromkeys(_bound(pattern))
-
-
-def _bound(pattern: Pattern) -> Iterator[Variable]:
     match pattern:
         case Bgp(patterns):
-            for item in patterns:
-                yield from free_variables(item)
+            return dict.fromkeys([slot.name for item in patterns for slot in slots_of(item) if isinstance(slot, Var)])
         case Join(left, right) | LeftJoin(left, right, _) | Union(left, right):
-            yield from _bound(left)
-            yield from _bound(right)
+            return in_scope(left) | in_scope(right)
         case Minus(inner, _) | Filter(inner, _):
-            yield from _bound(inner)
+            return in_scope(inner)
         case Extend(inner, variable, _):
-            yield from _bound(inner)
-            yield variable
+            return in_scope(inner) | {variable: None}
         case Values(names, _):
-            yield from names
+            return dict.fromkeys(names)
         case Group(_, keys, aggregates):
-            yield from (name for name, _ in (*keys, *aggregates))
+            return dict.fromkeys([name for name, _ in (*keys, *aggregates)])
         case Select(projection, _):
-            yield from projection
+            return dict.fromkeys(projection)
         case _:
             assert_never(pattern)
 

@@ -16,7 +16,8 @@ from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var
 from dotr.model.rules import Mode
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock
-from dotr.patterns.code import Code, Compared, by_row, cell_of, parameters_of, searchable
+from dotr.model.traverse import parameters_of, transform
+from dotr.patterns.code import Code, Compared, by_row, cell_of, searchable
 from dotr.patterns.search import Picks, Row
 from dotr.patterns.shapes import ROW, Alike, Amid, Lack, Part, Pick, Shape, Step, Within
 from dotr.patterns.store import IndexSpec, Measure
@@ -255,10 +256,4 @@ def names_row(expression: Expression) -> bool:
 
 def _of_itself(expression: Expression) -> Expression:
     """A constraint that names no other event, the same at whatever place it stands."""
-    match expression:
-        case TimeOf():
-            return TimeOf("")
-        case Call(function, arguments):
-            return Call(function, tuple([_of_itself(argument) for argument in arguments]))
-        case _:
-            return expression
+    return transform(expression, lambda part: TimeOf("") if isinstance(part, TimeOf) else part)

@@ -8,7 +8,7 @@ the constant's term, and where all of the column are exact numbers, its value, e
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from operator import itemgetter
@@ -22,8 +22,9 @@ from dotr.expressions.values import EXACT_TYPES, Single
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
+from dotr.model.traverse import conjuncts, parameters_of
 from dotr.patterns.search import MIRRORED, Bound, Cell, Comparison, Finder, Picks, Row, comparison
-from dotr.patterns.shapes import RESULT, ROW, Alike, Part, conjuncts
+from dotr.patterns.shapes import RESULT, ROW, Alike, Part
 from dotr.patterns.store import Test
 
 
@@ -258,22 +259,3 @@ def picks_finder(picks: Picks, attributes: Sequence[Variable]) -> Finder:
 
 def _readable(expression: Expression) -> TypeGuard[Var | Attribute]:
     return isinstance(expression, Var) or (isinstance(expression, Attribute) and expression.label != ROW)
-
-
-def parameters_of(expressions: Iterable[Expression]) -> tuple[Parameter, ...]:
-    """What the expressions read, each once, in order of appearance."""
-    found: dict[Parameter, None] = {}
-
-    def walk(expression: Expression) -> None:
-        match expression:
-            case Var() | Attribute() | TimeOf() | Exists():
-                found.setdefault(expression)
-            case Call(_, arguments):
-                for argument in arguments:
-                    walk(argument)
-            case Const():
-                pass
-
-    for expression in expressions:
-        walk(expression)
-    return tuple(found)

@@ -26,11 +26,12 @@ from dotr.model.algebra import Call, Expression, Var
 from dotr.model.rules import Mode
 from dotr.model.terms import Term
 from dotr.model.time import Clock, Micros
+from dotr.model.traverse import conjuncts
 from dotr.patterns.candidates import Candidates, Constraints, names_row
 from dotr.patterns.code import row_finder, rows_of
 from dotr.patterns.happened import Happened, Matched
 from dotr.patterns.search import Row
-from dotr.patterns.shapes import Alike, Amid, Lack, Part, Pick, Step, Whole, Within, conjuncts
+from dotr.patterns.shapes import Alike, Amid, Lack, Part, Pick, Step, Whole, Within
 from dotr.patterns.store import IndexSpec, Lanes, Measure
 from dotr.patterns.sums import aggregate_terms
 

@@ -20,6 +20,7 @@ from dotr.expressions import VALUES, equality_key, evaluator
 from dotr.expressions.scales import Scale, mark_of, scale_of, stand
 from dotr.model.algebra import Attribute, Call, Const, Expression, Var
 from dotr.model.terms import Term, Variable, is_iri
+from dotr.model.traverse import transform
 from dotr.patterns.ties import Values
 
 Cell: TypeAlias = int | Decimal | float | Term | None
@@ -61,15 +62,18 @@ def folded(expression: Expression) -> Expression:
     >>> folded(Call("<", (Var("v"), Call("+", (two, two)))))
     Call(function='<', arguments=(Var(name='v'), Const(term='"4"^^<http://www.w3.org/2001/XMLSchema#integer>')))
     """
-    if not isinstance(expression, Call):
-        return expression
-    arguments = tuple([folded(argument) for argument in expression.arguments])
-    made = expression if arguments == expression.arguments else Call(expression.function, arguments)
-    terms = [argument.term for argument in arguments if isinstance(argument, Const)]
-    if not arguments or len(terms) < len(arguments):
-        return made
-    term = _applied(expression.function, len(terms))(*terms)
-    return made if term is None else Const(term)
+    return transform(expression, _computed)
+
+
+def _computed(part: Expression) -> Expression:
+    """A call of constants as the constant that it gives."""
+    if not isinstance(part, Call) or not part.arguments:
+        return part
+    terms = [argument.term for argument in part.arguments if isinstance(argument, Const)]
+    if len(terms) < len(part.arguments):
+        return part
+    term = _applied(part.function, len(terms))(*terms)
+    return part if term is None else Const(term)
 
 
 @lru_cache(256)

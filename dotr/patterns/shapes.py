@@ -16,6 +16,7 @@ from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeO
 from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Mode, Role, Rule, Window
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Micros
+from dotr.model.traverse import conjuncts, parameters_of, transform
 from dotr.patterns.reach import roles, scope_of
 from dotr.patterns.search import folded, searched
 
@@ -154,23 +155,28 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
     scales: list[Scale | None] = []
 
     def normal(expression: Expression, plain: Mapping[Variable, Expression], free: bool = True) -> Expression:
-        match expression:
+        return transform(expression, lambda part: normal_part(part, plain, free))
+
+    def normal_part(part: Expression, plain: Mapping[Variable, Expression], free: bool) -> Expression:
+        match part:
             case Const(term):
                 if not free:
-                    return expression
+                    return part
                 constants.append(term)
                 scales.append(None)
                 return _constant(len(constants) - 1)
             case Var(name):
-                return plain.get(name, expression)
+                return plain.get(name, part)
             case Attribute(label, name):
                 return Attribute(places[label], RESULT if label in wholes else name)
             case TimeOf(label):
                 return TimeOf(places[label])
-            case Call(function, arguments):
-                return Call(function, tuple([normal(argument, plain, free) for argument in arguments]))
+            case Call():
+                return part
             case Exists():
                 raise AssertionError("EXISTS belongs to stage one")
+            case _:
+                assert_never(part)
 
     def part(place: int, role: Role) -> Part:
         same = next(n for n, other in enumerate(everyone) if (other.origin, other.source) == (role.origin, role.source))
@@ -178,7 +184,7 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
         constraints: list[Expression] = []
         for constraint in (folded(c) for written in role.constraints for c in conjuncts(written)):
             compared = searched(constraint)
-            taken = not place or compared is not None or (free and _names_others(constraint, role.label))
+            taken = not place or compared is not None or (free and names_others(constraint, role.label))
             constraints.append(normal(constraint, {}, taken))
             if compared is not None:
                 scales[-1] = compared.scale
@@ -217,30 +223,14 @@ def _free(rule: Rule, clause: Clause) -> bool:
     return isinstance(clause, Absent | Choose) and not rule.consuming and (isinstance(clause, Absent) or clause.count in (None, 1))
 
 
-def _names_others(constraint: Expression, own: Label) -> bool:
-    match constraint:
-        case Attribute():
-            return True
-        case TimeOf(label):
-            return label != own
-        case Call(_, arguments):
-            return any(_names_others(argument, own) for argument in arguments)
-        case _:
-            return False
-
-
-def conjuncts(expression: Expression) -> tuple[Expression, ...]:
-    """The conditions that must all hold for a conjunction to hold."""
-    if isinstance(expression, Call) and expression.function == "&&":
-        return tuple(c for argument in expression.arguments for c in conjuncts(argument))
-    return (expression,)
+def names_others(constraint: Expression, own: Label) -> bool:
+    """Whether a constraint on the event of a label reads another event."""
+    return any(isinstance(each, Attribute) or (isinstance(each, TimeOf) and each.label != own) for each in parameters_of([constraint]))
 
 
 def _rewritten(shape: Shape, back: Mapping[Expression, Expression]) -> Shape:
     def expression(old: Expression) -> Expression:
-        if isinstance(old, Call):
-            return Call(old.function, tuple([expression(argument) for argument in old.arguments]))
-        return back.get(old, old)
+        return transform(old, lambda part: part if isinstance(part, Call) else back.get(part, part))
 
     def part(old: Part) -> Part:
         return replace(old, constraints=tuple([expression(constraint) for constraint in old.constraints]))

@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, assert_never
 
-from dotr.model.algebra import Attribute, Call, Expression, TimeOf
+from dotr.model.algebra import Expression
 from dotr.model.graphs import components
 from dotr.model.rules import Aggregate, Between, EventSource, Role, Rule
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.time import Clock
+from dotr.model.traverse import conjuncts
 from dotr.patterns.layout import Layout, Placed
 from dotr.patterns.matcher import compile_matcher
 from dotr.patterns.partition import Anywhere, Keyed, Single, carried
 from dotr.patterns.placement import meet
 from dotr.patterns.reach import roles
-from dotr.patterns.shapes import conjuncts, grouped
+from dotr.patterns.shapes import grouped, names_others
 from dotr.patterns.store import Measure
 from dotr.patterns.ties import equality
 from dotr.workbench.written import constraint_text
@@ -159,18 +160,6 @@ def _crossing(role: Role) -> list[Expression]:
         pair = equality(constraint)
         if pair is not None and pair[0] not in keyed:
             keyed.add(pair[0])
-        elif _names_another(constraint, role.label):
+        elif names_others(constraint, role.label):
             found.append(constraint)
     return found
-
-
-def _names_another(expression: Expression, own: Label) -> bool:
-    match expression:
-        case Attribute():
-            return True
-        case TimeOf(label):
-            return label != own
-        case Call(_, arguments):
-            return any(_names_another(argument, own) for argument in arguments)
-        case _:
-            return False

@@ -10,6 +10,7 @@ from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeO
 from dotr.model.rules import Between, Window
 from dotr.model.terms import RDF_TYPE, XSD, Label, Prefixes, Term, is_triple, triple_parts
 from dotr.model.time import Micros, Unit
+from dotr.model.traverse import transform
 
 _NUMBER: Final = re.compile(rf'"(-?\d+(?:\.\d+)?|true|false)"\^\^<{re.escape(XSD)}(?:integer|decimal|boolean)>')
 _UNITS: Final = {"d": Unit.DAY, "h": Unit.HOUR, "min": Unit.MINUTE, "s": Unit.SECOND, "ms": Unit.MILLISECOND, "us": Unit.MICROSECOND}
@@ -105,16 +106,10 @@ def constraint_text(expression: Expression, aggregates: Collection[Label], prefi
     '?v > ?mean'
     """
 
-    def plain(inside: Expression) -> Expression:
-        match inside:
-            case Attribute(label, name) if label in aggregates:
-                return Var(name)
-            case Call(function, arguments):
-                return Call(function, tuple(map(plain, arguments)))
-            case _:
-                return inside
+    def plain(part: Expression) -> Expression:
+        return Var(part.name) if isinstance(part, Attribute) and part.label in aggregates else part
 
-    return expression_text(plain(expression), prefixes)
+    return expression_text(transform(expression, plain), prefixes)
 
 
 def _inner(argument: Expression, around: str, prefixes: Prefixes) -> str:

@@ -9,7 +9,7 @@ parser costs.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, assert_never
 
 from dotr.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.languages.datalog.atoms import ATOMS, KEYWORDS, AtomReader
@@ -20,6 +20,7 @@ from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Ex
 from dotr.model.datalog import Aggregate, Bind, BodyItem, DatalogRule, Not, Test
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes, Variable
+from dotr.model.traverse import subexpressions
 
 _FUNCTIONS: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
@@ -307,14 +308,18 @@ class _Parser(AtomReader):
 
 def _not_of_rules(expression: Expression) -> list[tuple[str, str]]:
     """What a rule's expression may not hold, with the way out."""
-    match expression:
-        case Attribute(label, name):
-            return [(f"{label}.?{name}", "Datalog knows one instant; relate instants in a temporal rule.")]
-        case TimeOf(label):
-            return [(f"time({label})", "Datalog knows one instant; relate instants in a temporal rule.")]
-        case Exists():
-            return [("EXISTS", "Write atoms, or NOT(atom, …), in the body itself.")]
-        case Call(_, arguments):
-            return [wrong for argument in arguments for wrong in _not_of_rules(argument)]
-        case Var() | Const():
-            return []
+    one_instant = "Datalog knows one instant; relate instants in a temporal rule."
+    found = []
+    for part in subexpressions(expression):
+        match part:
+            case Attribute(label, name):
+                found.append((f"{label}.?{name}", one_instant))
+            case TimeOf(label):
+                found.append((f"time({label})", one_instant))
+            case Exists():
+                found.append(("EXISTS", "Write atoms, or NOT(atom, …), in the body itself."))
+            case Var() | Const() | Call():
+                pass
+            case _:
+                assert_never(part)
+    return found

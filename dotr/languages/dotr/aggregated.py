@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from dotr.languages.dotr.program import Origin, Program, RoleDraft, RuleDraft, attributes
 from dotr.languages.dotr.syntax import AggregateSyntax
-from dotr.languages.sparql import in_scope, split_constraints
-from dotr.model.algebra import Attribute, Call, Expression, Var
+from dotr.languages.sparql import split_constraints
+from dotr.model.algebra import Attribute, Expression, Var
 from dotr.model.terms import Label, Variable
+from dotr.model.traverse import in_scope, transform
 
 _Events = Mapping[Label, tuple[Variable, ...]]
 
@@ -49,10 +50,4 @@ def _role(role: RoleDraft, known: Mapping[Variable, Attribute], events: _Events)
 
 
 def _named(expression: Expression, outer: Mapping[Variable, Attribute]) -> Expression:
-    match expression:
-        case Var(name):
-            return outer.get(name, expression)
-        case Call(function, arguments):
-            return Call(function, tuple(_named(argument, outer) for argument in arguments))
-        case _:
-            return expression
+    return transform(expression, lambda part: outer.get(part.name, part) if isinstance(part, Var) else part)

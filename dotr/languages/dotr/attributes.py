@@ -16,10 +16,11 @@ from dotr.languages.dotr.codes import Code
 from dotr.languages.dotr.labels import unbound
 from dotr.languages.dotr.program import Origin, Program, Question, RoleDraft, RuleDraft, attributes, warning
 from dotr.languages.dotr.syntax import AggregateSyntax, ByLabel
-from dotr.languages.sparql import Reference, in_scope, references, references_of, variables
-from dotr.model.algebra import Attribute, Call, Exists, Expression, Filter, Pattern, is_hidden
+from dotr.languages.sparql import Reference, references, references_of
+from dotr.model.algebra import Attribute, Expression, Filter, Pattern, is_hidden
 from dotr.model.places import Span
 from dotr.model.terms import Label, Variable
+from dotr.model.traverse import free_variables, has_exists, in_scope
 
 _Events = Mapping[Label, tuple[Variable, ...]]
 
@@ -60,7 +61,7 @@ def _constraints(rule: RuleDraft, position: int, role: RoleDraft, events: _Event
 
 
 def _names(expressions: Iterable[Expression]) -> list[Variable]:
-    return sorted({name for expression in expressions for name in variables(expression)})
+    return sorted({name for expression in expressions for name in free_variables(expression)})
 
 
 def _reference(reference: Reference, roles: Sequence[RoleDraft], position: int, events: _Events) -> Iterator[Diagnostic]:
@@ -106,7 +107,7 @@ def _question(question: Question) -> Iterator[Diagnostic]:
                 hint = f"It has no value: a comparison with it can only err, and BOUND of it is false. {instead}".rstrip()
                 yield warning(Code.NEVER_BOUND, f"?{name} is never bound in this query", scan.plain_variable(question.text, name), hint)
     for constraint in question.constraints:
-        if _has_exists(constraint):
+        if has_exists(constraint):
             place = next((r.span for r in question.references if _is_of(r, constraint)), question.text)
             hint = "EXISTS is asked of one instant, the other event is known later. Write two FILTERs, joined by &&."
             yield Diagnostic(Code.EXISTS_IN_CONSTRAINT, "EXISTS and another event in one condition", place, hint)
@@ -116,10 +117,6 @@ def _conditions(pattern: Pattern) -> Iterator[tuple[tuple[Expression, ...], Mapp
     """The conditions of the WHERE group itself, with what they can see."""
     if isinstance(pattern, Filter):
         yield pattern.conditions, in_scope(pattern.pattern)
-
-
-def _has_exists(expression: Expression) -> bool:
-    return isinstance(expression, Exists) or (isinstance(expression, Call) and any(map(_has_exists, expression.arguments)))
 
 
 def _is_of(reference: Reference, constraint: Expression) -> bool:
@@ -134,7 +131,7 @@ def _expressions(rule: RuleDraft, events: _Events) -> Iterator[Diagnostic]:
             continue
         for reference in references(place):
             yield from _reference(reference, rule.roles, len(rule.roles), events)
-        for name in sorted(variables(expression) - rule.aggregates):
+        for name in sorted({*free_variables(expression)} - rule.aggregates):
             yield _plain(name, scan.plain_variable(place, name), rule, events)
 
 

@@ -10,10 +10,10 @@ from dotr.languages.dotr.attributes import meant
 from dotr.languages.dotr.codes import Code
 from dotr.languages.dotr.program import Origin, Program, RuleDraft, warning
 from dotr.languages.dotr.syntax import AggregateSyntax, ChooseSyntax
-from dotr.languages.sparql import variables
 from dotr.model.algebra import Var
 from dotr.model.templates import Template, leaves
 from dotr.model.terms import Label, Variable
+from dotr.model.traverse import free_variables
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
@@ -86,7 +86,7 @@ def _read_elsewhere(program: Program) -> dict[Label, frozenset[Variable]]:
         for role, clause in zip(rule.roles, (None, *rule.syntax.clauses), strict=True):
             if role.origin is Origin.EVENT:
                 names = found.setdefault(role.read.text, set())
-                names.update(name for condition in role.filters for name in variables(condition))
+                names.update(name for condition in role.filters for name in free_variables(condition))
                 if isinstance(clause, AggregateSyntax) and clause.argument is not None:
                     names.add(clause.argument[1].text)
     return {label: frozenset(names) for label, names in found.items()}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from dotr.languages.dotr import scan
 from dotr.languages.dotr.kinds import Kind, kind_of
 from dotr.languages.sparql import references
-from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.terms import Term, is_iri, literal_parts
+from dotr.model.traverse import conjuncts, subexpressions
 
 Atom: TypeAlias = Var | Attribute | TimeOf
 
@@ -24,23 +24,12 @@ class Conjunct:
     text: Span
 
 
-def parts(conjunct: Conjunct) -> Iterator[Conjunct]:
-    match conjunct.expression:
-        case Call("&&", arguments):
-            for argument in arguments:
-                yield from parts(Conjunct(argument, conjunct.text))
-        case _:
-            yield conjunct
+def parts(conjunct: Conjunct) -> list[Conjunct]:
+    return [Conjunct(each, conjunct.text) for each in conjuncts(conjunct.expression)]
 
 
 def constant(expression: Expression) -> bool:
-    match expression:
-        case Const():
-            return True
-        case Call(_, arguments):
-            return all(map(constant, arguments))
-        case _:
-            return False
+    return all(isinstance(each, Const | Call) for each in subexpressions(expression))
 
 
 def shown(expression: Expression) -> str:
@@ -82,10 +71,4 @@ def place(conjunct: Conjunct, atom: Atom | None = None) -> Span:
 
 
 def first_atom(expression: Expression) -> Atom | None:
-    match expression:
-        case Var() | Attribute() | TimeOf():
-            return expression
-        case Call(_, arguments):
-            return next((atom for argument in arguments if (atom := first_atom(argument))), None)
-        case Const() | Exists():
-            return None
+    return next((each for each in subexpressions(expression) if isinstance(each, Atom)), None)

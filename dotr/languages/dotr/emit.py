@@ -12,7 +12,6 @@ from typing import TypeVar, assert_never
 
 from dotr.languages.dotr.program import Origin, Program, RoleDraft, RuleDraft
 from dotr.languages.dotr.syntax import AbsentSyntax, AggregateSyntax, BetweenSyntax, ChooseSyntax, ClauseSyntax, WindowSyntax
-from dotr.languages.sparql import variables
 from dotr.model.algebra import Expression
 from dotr.model.rules import (
     Absent,
@@ -30,6 +29,7 @@ from dotr.model.rules import (
     Window,
 )
 from dotr.model.terms import Label, Variable
+from dotr.model.traverse import free_variables
 
 _Known = TypeVar("_Known")
 _Events = Mapping[Label, tuple[Variable, ...]]
@@ -57,7 +57,7 @@ def _rule(rule: RuleDraft, events: _Events) -> Rule:
     anchor, *roles = rule.roles
     hidden: dict[Label, set[Variable]] = {}
     for role in rule.roles:
-        hidden.setdefault(role.read.text, set()).update(name for c in _constraints(role) for name in variables(c))
+        hidden.setdefault(role.read.text, set()).update(name for c in _constraints(role) for name in free_variables(c))
     reader = _Reader(events, hidden)
     return Rule(
         name=rule.name.text,

@@ -16,6 +16,7 @@ from dotr.languages.dotr.program import Origin, Part, Program, RoleDraft, RuleDr
 from dotr.languages.dotr.syntax import AggregateSyntax, BetweenSyntax, Ticks, WindowSyntax
 from dotr.model.algebra import Attribute, Call, Expression, Var
 from dotr.model.terms import Label
+from dotr.model.traverse import conjuncts
 
 
 def check_pointless(program: Program) -> Program:
@@ -107,15 +108,13 @@ def _between_itself(rule: RuleDraft) -> Iterator[Diagnostic]:
 def _met_by(role: RoleDraft, other: RoleDraft) -> bool:
     """Whether the other satisfies the negated role's constraints: there are none, or they equate an attribute with its own."""
     constraints = (*(role.question.constraints if role.question else ()), *role.filters)
-    return all(_equates_with_itself(constraint, other.label.text) for constraint in constraints)
+    return all(_equates_with_itself(each, other.label.text) for constraint in constraints for each in conjuncts(constraint))
 
 
 def _equates_with_itself(constraint: Expression, anchor: Label) -> bool:
     match constraint:
         case Call("=", (Var(name), Attribute(label, other))) | Call("=", (Attribute(label, other), Var(name))):
             return label == anchor and name == other
-        case Call("&&", parts):
-            return all(_equates_with_itself(part, anchor) for part in parts)
         case _:
             return False
 

@@ -14,10 +14,8 @@ from dotr.diagnostics import Diagnostic
 from dotr.languages.dotr import scan
 from dotr.languages.dotr.codes import Code
 from dotr.languages.dotr.program import Origin, Program, Question, warning
-from dotr.languages.sparql.scope import in_scope, variables
 from dotr.model.algebra import (
     Bgp,
-    Call,
     Exists,
     Expression,
     Extend,
@@ -30,10 +28,12 @@ from dotr.model.algebra import (
     Select,
     Union,
     Values,
+    Var,
     is_hidden,
 )
 from dotr.model.places import Span
 from dotr.model.terms import Variable
+from dotr.model.traverse import in_scope, parameters_of
 
 _Names: TypeAlias = frozenset[Variable]
 
@@ -94,13 +94,14 @@ def _apart(pattern: Pattern, links: Sequence[_Names]) -> Iterator[tuple[_Names, 
 
 
 def _mentioned(expression: Expression) -> _Names:
-    match expression:
-        case Exists(pattern, _):
-            return frozenset(in_scope(pattern))
-        case Call(_, arguments):
-            return frozenset().union(*map(_mentioned, arguments))
-        case _:
-            return variables(expression)
+    """The variables that an expression reads, and those that its EXISTS may bind."""
+    found: set[Variable] = set()
+    for parameter in parameters_of([expression]):
+        if isinstance(parameter, Var):
+            found.add(parameter.name)
+        elif isinstance(parameter, Exists):
+            found.update(in_scope(parameter.pattern))
+    return frozenset(found)
 
 
 def _parts(pattern: Pattern) -> tuple[list[_Names], list[_Names]]:

@@ -15,24 +15,22 @@ from dotr.languages.sparql import grammar
 from dotr.languages.sparql.meant import meant
 from dotr.languages.sparql.queries import Queries
 from dotr.languages.sparql.quoted import quote, within
-from dotr.languages.sparql.scope import depth, in_scope, variables
 from dotr.languages.sparql.scope import references as references_of
 from dotr.languages.sparql.tokens import Scan, scan, stand_ins
 from dotr.languages.sparql.words import REFUSED
 from dotr.model.algebra import Attribute, Expression, Extend, Filter, Group, Join, Pattern, Select, TimeOf, Values
 from dotr.model.places import Span
 from dotr.model.terms import Label, Prefixes, Variable
+from dotr.model.traverse import depth, free_variables
 
 __all__ = [
     "Reference",
-    "in_scope",
     "parse_expression",
     "parse_filters",
     "parse_select",
     "references",
     "references_of",
     "split_constraints",
-    "variables",
 ]
 
 
@@ -119,7 +117,7 @@ def _without(pattern: Pattern, outer: frozenset[Variable]) -> tuple[Pattern, tup
     """Go down through what the solution modifiers put around the WHERE group."""
 
     def temporal(condition: Expression) -> bool:
-        return bool(references_of(condition) or outer & variables(condition))
+        return bool(references_of(condition) or not outer.isdisjoint(free_variables(condition)))
 
     match pattern:
         case Filter(inner, conditions) if not isinstance(inner, Group) and any(map(temporal, conditions)):
@@ -148,7 +146,7 @@ def _scanned(span: Span, prefixes: Prefixes) -> Scan:
     return tokens
 
 
-_Result = TypeVar("_Result")
+_Result = TypeVar("_Result", Select, Expression, tuple[Expression, ...])
 
 
 def _read(
@@ -172,7 +170,7 @@ def _read(
         result = read(reading, tree)
     if reading.problems:
         raise Refused(reading.problems)
-    if len(tokens.tokens) > _DEEPEST and depth(result) > _DEEPEST:
+    if len(tokens.tokens) > _DEEPEST and depth(*(result if isinstance(result, tuple) else (result,))) > _DEEPEST:
         raise refuse("Q117", f"this is nested more than {_DEEPEST} deep", tokens.span, _SPLIT)
     return result
 

@@ -13,7 +13,6 @@ from rdflib.plugins.sparql.parserutils import CompValue
 
 from dotr.languages.sparql.grammar import Node
 from dotr.languages.sparql.quoting import Quoting
-from dotr.languages.sparql.scope import in_scope
 from dotr.languages.sparql.tokens import Kind, Scan
 from dotr.model.algebra import (
     Alternative,
@@ -43,6 +42,7 @@ from dotr.model.algebra import (
     combined,
 )
 from dotr.model.terms import RDF_TYPE, Term
+from dotr.model.traverse import in_scope
 
 EMPTY: Final = Bgp(())
 

@@ -9,9 +9,10 @@ from rdflib.plugins.sparql.parserutils import CompValue
 
 from dotr.languages.sparql.grammar import Node
 from dotr.languages.sparql.patterns import Patterns, join
-from dotr.languages.sparql.scope import in_scope, references, sampled, variables
+from dotr.languages.sparql.scope import references, sampled
 from dotr.model.algebra import Direction, Expression, Extend, Filter, Group, Join, OrderKey, Pattern, Select, Values, Var, is_hidden
 from dotr.model.places import Span
+from dotr.model.traverse import free_variables, in_scope
 
 
 @dataclass(slots=True)
@@ -122,11 +123,11 @@ class Queries(Patterns):
             if column.var is not None and (name := self.variable(column.var)) not in known:
                 self.problem("Q112", f"?{name} is neither grouped by nor aggregated", self.span(column.var), hint)
         for name, expression, place in columns.computed:
-            for missing in sorted(variables(expression) - known):
+            for missing in sorted({*free_variables(expression)} - known):
                 self.problem("Q112", f"?{missing} is neither grouped by nor aggregated", self.span(place), hint)
             known.add(name)
         for place, expression in having:
-            for alias in sorted(variables(expression) & set(computed)):
+            for alias in sorted({*free_variables(expression)} & {*computed}):
                 self.problem("Q112", f"HAVING cannot see ?{alias}, which SELECT computes", self.span(place), "Repeat its expression.")
         bare = known - set(computed)
         having_ = tuple(sampled(e, bare, self.aggregates, self.fresh) for _, e in having)
@@ -139,7 +140,7 @@ class Queries(Patterns):
             return
         for condition in conditions:
             if references(condition):
-                for name in sorted(variables(condition) - set(query.projection)):
+                for name in sorted({*free_variables(condition)} - {*query.projection}):
                     message = f"?{name} must be in the SELECT line: a condition on another event needs it"
                     hint = "With DISTINCT, GROUP BY, LIMIT or OFFSET such a condition applies to the query's solutions."
                     self.problem("Q119", message, self._place_of(name, node), hint)
