@@ -12,8 +12,13 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from dotr.diagnostics import Diagnostic, Refused, Severity
+from dotr.terminal import say as _say
+from dotr.terminal import shown
+from dotr.terminal import tell as _tell
 
 if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
     from dotr.config import Config
     from dotr.runtimes.meter import Meter
     from dotr.runtimes.pipeline import Pipeline
@@ -22,8 +27,15 @@ if TYPE_CHECKING:
 Say: TypeAlias = Callable[[str], None]
 
 
+class _Parser(argparse.ArgumentParser):
+    """Repeats arguments that it does not know as a terminal may show them."""
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        super()._print_message(shown(message), file)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="dotr", description="Reasoning over streams of RDF.")
+    parser = _Parser(prog="dotr", description="Reasoning over streams of RDF.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", help="run a pipeline to the end of its input, or until stopped")
@@ -133,15 +145,6 @@ def _command(options: argparse.Namespace) -> int:
             return _kb(options)
         case _:
             return _bundle(options.folder)
-
-
-def _say(text: str) -> None:
-    if sys.stderr is not None:
-        print(text, file=sys.stderr, flush=True)  # noqa: T201
-
-
-def _tell(text: str) -> None:
-    print(text, flush=True)  # noqa: T201
 
 
 def _run(options: argparse.Namespace) -> int:

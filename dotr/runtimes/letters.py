@@ -14,6 +14,7 @@ from dotr.expressions.times import written
 from dotr.knowledge.clashes import Clash
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock, Micros
+from dotr.terminal import shown_line
 
 LOG: Final = logging.getLogger("dotr")
 
@@ -32,7 +33,7 @@ class Complaints:
         kind = letter.input, letter.reason
         self._seen[kind] += 1
         if self._seen[kind] <= _TOLD:
-            LOG.warning("%s:%d: dead letter (%s): %s", letter.file, letter.line, letter.reason.value, letter.why)
+            LOG.warning("%s:%d: dead letter (%s): %s", letter.file, letter.line, letter.reason.value, shown_line(letter.why))
         elif self._seen[kind] == _TOLD + 1:
             LOG.warning("%s: more dead letters (%s) follow and are only counted here", letter.input, letter.reason.value)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from dotr.runtimes.standing import Held as Held
 from dotr.runtimes.standing import InputStanding as InputStanding
 from dotr.runtimes.standing import Standing as Standing
 from dotr.runtimes.totals import Progress, Totals
+from dotr.terminal import say, shown
 
 _EVERY_SECONDS = 10.0
 
@@ -46,8 +46,8 @@ def progress(name: str, *, quiet: bool) -> Iterator[Progress]:
 
 def _live(name: str, console: Console) -> Iterator[Progress]:
     started = time.monotonic()
-    with Live(Text(f"{name}: starting"), console=console, refresh_per_second=4, transient=True) as live:
-        yield lambda totals: live.update(Text(line(name, totals, time.monotonic() - started)))
+    with Live(Text(shown(f"{name}: starting")), console=console, refresh_per_second=4, transient=True) as live:
+        yield lambda totals: live.update(Text(shown(line(name, totals, time.monotonic() - started))))
 
 
 def _lines(name: str, console: Console) -> Progress:
@@ -58,9 +58,14 @@ def _lines(name: str, console: Console) -> Progress:
         now = time.monotonic()
         if now - last >= _EVERY_SECONDS:
             last = now
-            console.print(line(name, totals, now - started), markup=False, soft_wrap=True)
+            _print(console, line(name, totals, now - started))
 
     return report
+
+
+def _print(console: Console, text: str) -> None:
+    """Content is no markup, and `:fire:` in it is no emoji."""
+    console.print(shown(text), markup=False, emoji=False, soft_wrap=True)
 
 
 class _Handler(logging.Handler):
@@ -71,7 +76,7 @@ class _Handler(logging.Handler):
         self._console = console
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._console.print(record.getMessage(), markup=False, soft_wrap=True)
+        _print(self._console, record.getMessage())
 
 
 @contextmanager
@@ -87,7 +92,7 @@ def json_progress(meter: Meter) -> Iterator[None]:
             if now - last < _EVERY_SECONDS:
                 return
             last = now
-            _put(json_report(meter.read()))
+            say(json_report(meter.read()))
 
     handler = _JsonHandler(logging.WARNING)
     with _handled(handler, logging.WARNING):
@@ -97,12 +102,7 @@ def json_progress(meter: Meter) -> Iterator[None]:
         finally:
             meter.heard = lambda: None
             with writing:
-                _put(json_report(meter.read(), final=True))
-
-
-def _put(line: str) -> None:
-    if sys.stderr is not None:
-        print(line, file=sys.stderr, flush=True)  # noqa: T201
+                say(json_report(meter.read(), final=True))
 
 
 def json_message(level: str, message: str) -> str:
@@ -116,7 +116,7 @@ def json_message(level: str, message: str) -> str:
 
 class _JsonHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        _put(json_message(record.levelname.lower(), record.getMessage()))
+        say(json_message(record.levelname.lower(), record.getMessage()))
 
 
 def json_report(reading: Reading, *, final: bool = False) -> str:
