@@ -167,8 +167,9 @@ def _run(options: argparse.Namespace) -> int:
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark")
             meter.clock = pipeline.clock
             _notices(pipeline.program.notices, say)
-            if pipeline.program.warnings and not options.quiet:
-                say(f"{_count(len(pipeline.program.warnings), 'warning')} of the rules: dotr check {options.config} shows them.")
+            warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
+            if warnings and not options.quiet:
+                say(f"{_count(warnings, 'warning')} of the rules: dotr check {options.config} shows them.")
             stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
             totals = _go(pipeline, engine, meter, quiet=options.quiet, as_json=options.progress == "json")
         except RunFailed as failure:
@@ -275,7 +276,8 @@ def _check(paths: Sequence[str], *, strict: bool) -> int:
     for state in () if errors else found.states:
         _tell(str(state))
     left_out = f" ({_count(found.left_out, 'YAML file')} neither configuration nor rule test, left out)" if found.left_out else ""
-    _say(f"{_count(found.checked, 'file')} checked{left_out}: {_count(errors, 'error')}, {_count(warnings, 'warning')}.")
+    accepted = f" ({found.accepted} accepted)" if found.accepted else ""
+    _say(f"{_count(found.checked, 'file')} checked{left_out}: {_count(errors, 'error')}, {_count(warnings, 'warning')}{accepted}.")
     return 2 if errors or (strict and warnings) else 0
 
 

@@ -50,6 +50,28 @@ def test_dead_letters_that_are_not_kept(project: Project) -> None:
     assert "dead.ndjson" not in project.files()
 
 
+def test_of_how_many_dead_letters_a_kind_is_told_as_they_come(project: Project) -> None:
+    project.write("a.ndjson", project.read("a.ndjson") + "broken\n" * 5)
+    assert project.dotr("run", "c.yaml").err.count("dead letter (unreadable)") == 3
+    project.change("c.yaml", "engine: local", "engine: local\nreport: { dead_letters: 1 }")
+    lines = project.dotr("run", "c.yaml", "--fresh").err.splitlines()
+    assert ["dead letter (unreadable)" in lines[0], lines[1]] == [True, "a: more dead letters (unreadable) follow and are only counted here"]
+    project.change("c.yaml", "dead_letters: 1", "dead_letters: 0")
+    assert project.dotr("run", "c.yaml", "--fresh").err == SUMMARY + "Dead letters: 5 unreadable -> dead.ndjson\n"
+
+
+def test_the_first_configuration_that_a_user_runs_has_no_warnings(project: Project) -> None:
+    city = str(ROOT / "configs" / "city.yaml")
+    assert project.dotr("check", city, "--strict").err == "1 file checked: no errors, no warnings (2 accepted).\n"
+    outputs = [f"--set=output.{n}.path=out/{n}" for n in range(2)]
+    answer = project.dotr("run", city, "--engine", "local", *outputs, "--set", "dead_letter=out/dead", "--set", "spark.checkpoint=out/ck")
+    assert answer.code == 0
+    assert answer.err.splitlines() == [
+        "7,416 elements, 432 instants, 22,959 facts, 168 events -> out/0, out/1",
+        "Dead letters: 3 late, 1 unreadable -> out/dead",
+    ]
+
+
 def test_dropped_triples_are_told(project: Project) -> None:
     project.change("r.dotr", "SELECT ?x WHERE { ?x a :A }", "SELECT ?x ?y WHERE { ?x a :A OPTIONAL { ?x :y ?y } }")
     project.change("r.dotr", ":x ?x", ":x ?x, ?y")

@@ -20,6 +20,7 @@ from dotr.model.places import Span
 from dotr.model.time import Clock, Micros
 from dotr.outputs.writing import StreamFormat
 from dotr.runtimes.inputs import clock_of_inputs, files_of, kept_clock, not_spooled, read_inputs, settle_all
+from dotr.runtimes.letters import TOLD
 from dotr.runtimes.removal import Target, remove
 
 
@@ -49,7 +50,8 @@ class SparkSettings:
 @dataclass(frozen=True)
 class Pipeline:
     """What a runtime runs. `inputs` are the files that are there, `growing` the further inputs that files appear in, or standard input;
-    `rates` says how many records of a named input are read a second, at most."""
+    `rates` says how many records of a named input are read a second, at most; `told` how many dead letters of a kind are told as they
+    come."""
 
     name: str
     program: Program
@@ -61,6 +63,7 @@ class Pipeline:
     dead_letter_place: Span | None = None
     growing: tuple[Growing, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
+    told: int = TOLD
 
     @cached_property
     def output_paths(self) -> tuple[str, ...]:
@@ -108,7 +111,17 @@ def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True) 
     said = settings.spark
     spark = SparkSettings(said.master, targets[-1].path, said.batch, conf, said.restarts, parse_delay(said.trigger))
     return Pipeline(
-        settings.name, program, inputs.files, outputs, dead.path or None, clock, spark, dead.place, inputs.growing, inputs.rates
+        settings.name,
+        program,
+        inputs.files,
+        outputs,
+        dead.path or None,
+        clock,
+        spark,
+        dead.place,
+        inputs.growing,
+        inputs.rates,
+        settings.report.dead_letters,
     )
 
 

@@ -85,7 +85,9 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
         standings = Standings(layers, checkpoint, stand)
         if found is not None and found.moves:
             standings.moved(_take_over(session, checkpoint, found, wanted, job))
-        sink = Sink(_write(pipeline), progress, Names(pipeline, checkpoint.folder), pipeline.clock, wanted.first, standings.took)
+        sink = Sink(
+            _write(pipeline), progress, Names(pipeline, checkpoint.folder), pipeline.clock, wanted.first, standings.took, pipeline.told
+        )
 
         def look() -> None:
             standings.look()

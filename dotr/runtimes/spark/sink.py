@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
-from dotr.runtimes.letters import Complaints
+from dotr.runtimes.letters import TOLD, Complaints
 from dotr.runtimes.spark.rows import BucketSize, Kind, counts_of, dead_of, firings_of, inconsistent_of, size_of
 from dotr.runtimes.spark.waiting import FIRINGS, LETTERS, blocks, clear, merged, run_of
 from dotr.runtimes.totals import Progress, Totals
@@ -28,7 +28,7 @@ def _untold(number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
 class Sink:
     """Called by Spark once a batch, or again with the same number after a crash. `failure` is what stopped it. `names` gives a dead
     letter the file's name as the user knows it. `first` is the number under which the query's first batch is written. `ended` is Spark's
-    number of the batch that was the last."""
+    number of the batch that was the last. `told`: of so many dead letters of a kind the user is told as they come."""
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Sink:
         clock: Clock,
         first: int = 0,
         took: Took = _untold,
+        told: int = TOLD,
     ) -> None:
         self._first = first
         self._write = write
@@ -45,7 +46,7 @@ class Sink:
         self._names = names
         self._clock = clock
         self._took = took
-        self._complaints = Complaints()
+        self._complaints = Complaints(told)
         self._last: tuple[int, Totals] | None = None
         self.totals = Totals()
         self.failure: Exception | None = None
