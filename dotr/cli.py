@@ -155,7 +155,7 @@ def _run(options: argparse.Namespace) -> int:
     from dotr.runtimes.totals import RunFailed
 
     say = _json_says if options.progress == "json" else _say
-    stopped = "Stopped before anything was read."
+    stopped, meter, dead_letters = "Stopped before anything was read.", Meter("", ""), None
     with _terminable(), ExitStack() as stack:
         try:
             config = read_config(options.config, options.options)
@@ -165,7 +165,7 @@ def _run(options: argparse.Namespace) -> int:
                 place = config.place("metrics", "prometheus")
                 stack.enter_context(served(config.settings.metrics.prometheus, meter.read, place))
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark")
-            meter.clock = pipeline.clock
+            meter.clock, dead_letters = pipeline.clock, pipeline.dead_letter_path
             _notices(pipeline.program.notices, say)
             warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
             if warnings and not options.quiet:
@@ -181,10 +181,25 @@ def _run(options: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             if not options.quiet:
                 say(stopped)
-            return 0
+            return _code(meter.read().totals, dead_letters, say)
     if not options.quiet and options.progress == "text":
         _say(summary(totals, pipeline))
-    return 0
+    return _code(totals, pipeline.dead_letter_path, say)
+
+
+def _code(totals: Totals, dead_letters: str | None, say: Say) -> int:
+    """The exit code of a run that has come to its end, or was stopped."""
+    from dotr.workbench.progress import dead
+
+    if not totals.all_rejected:
+        return 0
+    kept = f"{dead_letters} holds them" if dead_letters else "name a file as dead_letter to keep them"
+    text = f"The run failed: it rejected every element that it read ({dead(totals)}); {kept}."
+    if say is _say:
+        say(text)
+    else:
+        _json_says(text, "error")
+    return 1
 
 
 def _json_says(text: str, level: str = "info") -> None:

@@ -166,7 +166,9 @@ def test_static_answers_are_found_once(known: Project, monkeypatch: pytest.Monke
 
 def test_triples_that_no_query_sees_are_not_counted(known: Project) -> None:
     """OWL 2 RL keeps lists, chains and the reasons of reflexive triples in relations of its own."""
-    lists = "@prefix owl: <http://www.w3.org/2002/07/owl#> . :D owl:unionOf (:A :B) . :p owl:propertyChainAxiom (:q :r) . :A owl:sameAs :E ."
+    lists = (
+        "@prefix owl: <http://www.w3.org/2002/07/owl#> . :D owl:unionOf (:A :B) . :p owl:propertyChainAxiom (:q :r) . :A owl:sameAs :E ."
+    )
     known.write("g.ttl", GRAPH + lists)
     known.change("c.yaml", "entailment: rdfs", "entailment: owl2rl")
     known.write("r.dotr", RULE.replace("?x a :C", "?s ?p ?x"))

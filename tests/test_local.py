@@ -50,12 +50,29 @@ def test_dead_letters_that_are_not_kept(project: Project) -> None:
     assert "dead.ndjson" not in project.files()
 
 
+def test_a_run_that_rejects_all_has_failed(project: Project) -> None:
+    project.write("a.ndjson", "broken\n" * 2)
+    answer = project.dotr("run", "c.yaml")
+    last = "The run failed: it rejected every element that it read (2 unreadable); dead.ndjson holds them."
+    assert (answer.code, answer.err.splitlines()[-1]) == (1, last)
+    assert project.dotr("run", "c.yaml", "--fresh", "--quiet") == (1, "", last + "\n")
+    answer = project.dotr("run", "c.yaml", "--fresh", "--progress", "json")
+    assert (answer.code, json.loads(answer.err.splitlines()[-1])) == (1, {"level": "error", "message": last})
+    project.change("c.yaml", "dead_letter: dead.ndjson\n", "")
+    assert project.dotr("run", "c.yaml", "--fresh").err.endswith("(2 unreadable); name a file as dead_letter to keep them.\n")
+    project.write("a.ndjson", "")
+    assert project.dotr("run", "c.yaml", "--fresh").code == 0, "nothing was read"
+
+
 def test_of_how_many_dead_letters_a_kind_is_told_as_they_come(project: Project) -> None:
     project.write("a.ndjson", project.read("a.ndjson") + "broken\n" * 5)
     assert project.dotr("run", "c.yaml").err.count("dead letter (unreadable)") == 3
     project.change("c.yaml", "engine: local", "engine: local\nreport: { dead_letters: 1 }")
     lines = project.dotr("run", "c.yaml", "--fresh").err.splitlines()
-    assert ["dead letter (unreadable)" in lines[0], lines[1]] == [True, "a: more dead letters (unreadable) follow and are only counted here"]
+    assert ["dead letter (unreadable)" in lines[0], lines[1]] == [
+        True,
+        "a: more dead letters (unreadable) follow and are only counted here",
+    ]
     project.change("c.yaml", "dead_letters: 1", "dead_letters: 0")
     assert project.dotr("run", "c.yaml", "--fresh").err == SUMMARY + "Dead letters: 5 unreadable -> dead.ndjson\n"
 

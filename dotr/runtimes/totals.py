@@ -22,6 +22,11 @@ class Totals:
     dropped: int = 0
     inconsistent: int = 0
 
+    @property
+    def all_rejected(self) -> bool:
+        """Whether elements were read and every one was rejected."""
+        return not self.elements and any(self.dead.values())
+
     def __add__(self, other: Totals) -> Totals:
         """
         >>> Totals(elements=2, dead={Reason.LATE: 1}) + Totals(elements=3, dead={Reason.LATE: 2})
