@@ -150,6 +150,7 @@ def _command(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from dotr.config import read_config
     from dotr.runtimes.endpoint import served
+    from dotr.runtimes.holding import Held
     from dotr.runtimes.meter import Meter
     from dotr.runtimes.pipeline import build
     from dotr.runtimes.totals import RunFailed
@@ -164,7 +165,7 @@ def _run(options: argparse.Namespace) -> int:
             if config.settings.metrics.prometheus is not None:
                 place = config.place("metrics", "prometheus")
                 stack.enter_context(served(config.settings.metrics.prometheus, meter.read, place))
-            pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark")
+            pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", held=stack.enter_context(Held()))
             meter.clock, dead_letters = pipeline.clock, pipeline.dead_letter_path
             _notices(pipeline.program.notices, say)
             warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
