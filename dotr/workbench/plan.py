@@ -15,6 +15,7 @@ def plan(pipeline: Pipeline) -> list[str]:
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
     if checkpoint.layout is None:
         return [f"There is no checkpoint {checkpoint.folder} yet: all rules start empty."]
+    checkpoint.check()
     wanted, kept = wanted_layout(pipeline), checkpoint.layout.layers
     found = checkpoint.examine(wanted, pipeline.program)
     position = checkpoint.position()

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from dotr.diagnostics import refuse
 from dotr.engine.change import Change, change
@@ -22,6 +22,7 @@ from dotr.engine.program import Program
 from dotr.io.sinks import may_pass
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.planning import BEGINNING, Offset
+from dotr.runtimes.spark.whole import check_logs
 from dotr.runtimes.totals import RunFailed
 
 FORMAT: Final = 2
@@ -80,23 +81,19 @@ class Checkpoint:
             data = json.loads(file.read_text())
         except FileNotFoundError:
             if (self.folder / "query").exists() or (self.folder / "offsets").exists():
-                raise self._refused("it was not made by dotr") from None
+                why = "there is no dotr.json in it: it was not made by dotr, or that file is lost"
+                raise self._refused(
+                    why, "Put the file back from a copy, remove the folder by hand, or name another spark.checkpoint."
+                ) from None
             return None
         except (OSError, ValueError) as error:
             raise self._refused(f"its dotr.json cannot be read: {error}") from None
         if not isinstance(data, dict) or data.get("format") not in READ:
             raise self._refused(f"it is of a later release (its format is not {' or '.join(map(str, READ))})")
-        inputs, growing = (
-            tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing")
-        )
-        clock = (str(data["clock"][0]), bool(data["clock"][1])) if data.get("clock") else None
         try:
-            held = Holdings.of_json(data["holdings"]) if data.get("holdings") else None
-        except (KeyError, TypeError, ValueError) as error:
-            raise self._refused(f"its dotr.json cannot be read: {error}") from None
-        where = data.get("generation", 0), data.get("start"), data.get("first", 0)
-        numbers = data["layers"], data["buckets"], data["partitions"]
-        return Layout(data["pipeline"], data["program"], inputs, *numbers, growing, clock, held, *where)
+            return _layout(data)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError) as error:
+            raise self._refused(f"its dotr.json cannot be read: {type(error).__name__}: {error}") from None
 
     @property
     def planned(self) -> int | None:
@@ -157,12 +154,14 @@ class Checkpoint:
             for folder in self.folders(generation):
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _refused(self, why: str) -> Exception:
-        return refuse(
-            "S102",
-            f"the checkpoint {self.folder} cannot be used: {why}",
-            hint="Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint.",
-        )
+    def _refused(self, why: str, hint: str = "") -> Exception:
+        hint = hint or "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
+        return refuse("S102", f"the checkpoint {self.folder} cannot be used: {why}", hint=hint)
+
+    def check(self) -> None:
+        """Raises `Refused` where a log that the next start reads is damaged."""
+        if self.layout is not None:
+            check_logs(Path(self.query))
 
     def make(self) -> None:
         """Makes the folder, for the log."""
@@ -235,6 +234,30 @@ class Checkpoint:
         except OSError as error:
             raise self._unwritable(error) from None
         self.layout = layout
+
+
+def _layout(data: dict[str, Any]) -> Layout:
+    inputs, growing = (
+        tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing")
+    )
+    clock = (str(data["clock"][0]), bool(data["clock"][1])) if data.get("clock") else None
+    held = Holdings.of_json(data["holdings"]) if data.get("holdings") else None
+    numbers = int(data["layers"]), int(data["buckets"]), int(data["partitions"])
+    start = data.get("start")
+    if start is not None:
+        Offset.of_json(start)
+    return Layout(
+        str(data["pipeline"]),
+        str(data["program"]),
+        inputs,
+        *numbers,
+        growing,
+        clock,
+        held,
+        int(data.get("generation", 0)),
+        start,
+        int(data.get("first", 0)),
+    )
 
 
 def _same_inputs(checkpoint: Checkpoint, kept: Sequence[tuple[str, int, str]], wanted: Sequence[tuple[str, int, str]]) -> None:

@@ -30,14 +30,14 @@ from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, Layout, wanted_layout
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.keys import bucket_keys
-from dotr.runtimes.spark.lost import LOST
+from dotr.runtimes.spark.lost import LOST, words
 from dotr.runtimes.spark.moving import Old, move
 from dotr.runtimes.spark.names import Names
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.rows import BucketSize
 from dotr.runtimes.spark.session import cores, is_local, start
 from dotr.runtimes.spark.sink import Sink, Write
-from dotr.runtimes.spark.spool import spooling
+from dotr.runtimes.spark.spool import Copying, spooling
 from dotr.runtimes.spark.standings import Standings
 from dotr.runtimes.spark.trouble import explained
 from dotr.runtimes.spark.waiting import clear, folder_of
@@ -63,6 +63,7 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
         if pipeline.dead_letter_path is not None:
             check_new(pipeline.dead_letter_path)
     else:
+        checkpoint.check()
         found = checkpoint.change(pipeline.program)
         wanted = checkpoint.claim(wanted, found)
         if found.learns is not None:
@@ -98,8 +99,15 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
         if heard:
             session.streams.addListener(standings.listener)
         try:
-            with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext():
-                run_query(session, job, sink, checkpoint.query, checkpoint.log, look if heard else None, settings.restarts)
+            with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext(Copying()) as copying:
+
+                def around() -> None:
+                    if copying.failure is not None:
+                        raise copying.failure
+                    if heard:
+                        look()
+
+                run_query(session, job, sink, checkpoint.query, checkpoint.log, around, settings.restarts)
         except Unwritten as error:
             raise RunFailed(f"{error} (the batches before that are kept: the same command goes on from them)") from None
         finally:
@@ -107,6 +115,8 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
                 if heard:
                     session.streams.removeListener(standings.listener)
         return sink.totals
+    except LOST as error:
+        raise explained(words(error), checkpoint.log) from None
     finally:
         if before is None:
             with suppress(*LOST):
