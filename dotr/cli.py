@@ -241,14 +241,18 @@ def _engine(asked: str | None, config: Config, say: Say) -> str:
 
 
 def _go(pipeline: Pipeline, engine: str, meter: Meter, *, quiet: bool, as_json: bool) -> Totals:
+    from dotr.runtimes.totals import unsaid
     from dotr.workbench.progress import json_progress, progress
 
     with ExitStack() as stack:
         told: list[Progress] = [meter.count]
+        does: Say = unsaid
         if as_json and not quiet:
             stack.enter_context(json_progress(meter))
         else:
-            told.append(stack.enter_context(progress(pipeline.name, quiet=quiet)))
+            line = stack.enter_context(progress(pipeline.name, quiet=quiet))
+            told.append(line)
+            does = line.does
 
         def report(totals: Totals) -> None:
             for tell in told:
@@ -257,7 +261,7 @@ def _go(pipeline: Pipeline, engine: str, meter: Meter, *, quiet: bool, as_json: 
         if engine == "spark":
             from dotr.runtimes.spark.run import run_spark
 
-            return run_spark(pipeline, report, meter.stand)
+            return run_spark(pipeline, report, meter.stand, does)
         from dotr.runtimes.local import run_local
 
         return run_local(pipeline, report, meter.stand)

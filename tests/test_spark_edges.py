@@ -36,6 +36,7 @@ def test_a_plan_where_nothing_has_closed(project: Project) -> None:
     place = json.loads(lines[-1])
     lines[-1] = json.dumps({**place, "time": -4611686018427387904})
     offset.write_text("\n".join(lines))
+    offset.with_name(f".{offset.name}.crc").unlink()
     answer = project.dotr("plan", "c.yaml", *SETTINGS[2:])
     assert (answer.code, answer.out) == (0, "No instant has closed yet in the checkpoint ck: all rules start empty.\n")
     assert project.dotr("status", "ck", "--quick").code == 0

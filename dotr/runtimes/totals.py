@@ -48,5 +48,13 @@ Progress: TypeAlias = Callable[[Totals], None]
 """Told the totals so far, now and then."""
 
 
+Does: TypeAlias = Callable[[str], None]
+"""Told what a run is doing before it has totals: a few words, or none once it has."""
+
+
+def unsaid(doing: str) -> None:
+    """Nobody asks what a run is doing."""
+
+
 class RunFailed(Exception):
     """A run that could not go on for a reason that is not the user's text: one sentence, and where the log is."""

@@ -28,6 +28,7 @@ from dotr.outputs import writer
 from dotr.patterns.layout import lay_out
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, Layout, wanted_layout
+from dotr.runtimes.spark.first import First
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.keys import bucket_keys
 from dotr.runtimes.spark.lost import LOST, words
@@ -42,15 +43,16 @@ from dotr.runtimes.spark.standings import Standings
 from dotr.runtimes.spark.trouble import explained
 from dotr.runtimes.spark.waiting import clear, folder_of
 from dotr.runtimes.standing import Stand, unheard
-from dotr.runtimes.totals import Progress, RunFailed, Totals
+from dotr.runtimes.totals import Does, Progress, RunFailed, Totals, unsaid
 
 _LOG: Final = logging.getLogger("dotr")
 _LETTERS: Final = 1_000
 """Dead letters that are written at a time."""
 
 
-def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) -> Totals:
-    """Runs a pipeline to the end of its input, from its checkpoint on; the totals are this run's.
+def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard, does: Does = unsaid) -> Totals:
+    """Runs a pipeline to the end of its input, from its checkpoint on; the totals are this run's. `does` is told what goes on before the
+    first batch is written.
 
     Raises `Refused` for what the user can put right, `RunFailed` for what else stops Spark, KeyboardInterrupt when it was stopped.
     """
@@ -70,6 +72,7 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
             _LOG.warning("%s", found.learns)
     checkpoint.make()
     settings, before = pipeline.spark, SparkContext._active_spark_context
+    does("starting Spark")
     try:
         session = start(pipeline.name, settings.master, settings.conf, checkpoint.log)
     except (PySparkException, RuntimeError, OSError) as error:
@@ -85,13 +88,17 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
         layers = lay_out(share(pipeline.program.rules.rules), wanted.holdings.since if wanted.holdings else {}).layers
         standings = Standings(layers, checkpoint, stand)
         if found is not None and found.moves:
+            does("moving the state to where the changed rules look for it")
             standings.moved(_take_over(session, checkpoint, found, wanted, job))
         sink = Sink(
             _write(pipeline), progress, Names(pipeline, checkpoint.folder), pipeline.clock, wanted.first, standings.took, pipeline.told
         )
 
+        first = First(session, checkpoint, does)
+
         def look() -> None:
             standings.look()
+            first.look(begun=sink.begun)
             progress(sink.totals)
 
         standard = [each for each in pipeline.growing if each.standard]
@@ -107,6 +114,7 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
                     if heard:
                         look()
 
+                does("starting the query")
                 run_query(session, job, sink, checkpoint.query, checkpoint.log, around, settings.restarts)
         except Unwritten as error:
             raise RunFailed(f"{error} (the batches before that are kept: the same command goes on from them)") from None

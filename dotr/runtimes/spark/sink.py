@@ -26,7 +26,8 @@ def _untold(number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
 
 
 class Sink:
-    """Called by Spark once a batch, or again with the same number after a crash. `failure` is what stopped it. `names` gives a dead
+    """Called by Spark once a batch, or again with the same number after a crash. `failure` is what stopped it; `begun`: a batch is
+    written. `names` gives a dead
     letter the file's name as the user knows it. `first` is the number under which the query's first batch is written. `ended` is Spark's
     number of the batch that was the last. `told`: of so many dead letters of a kind the user is told as they come."""
 
@@ -49,6 +50,7 @@ class Sink:
         self._complaints = Complaints(told)
         self._last: tuple[int, Totals] | None = None
         self.totals = Totals()
+        self.begun = False
         self.failure: Exception | None = None
         self.ended: int | None = None
 
@@ -93,6 +95,7 @@ class Sink:
         if self._last is None or self._last[0] != number:
             self._last = number, self.totals
         self.totals = self._last[1] + counted
+        self.begun = True
         self._took(number, counted, sizes)
         self._progress(self.totals)
 
