@@ -19,6 +19,7 @@ class First:
         self._checkpoint = checkpoint
         self._does = does
         self._over = False
+        self._read = False
 
     def look(self, *, begun: bool) -> None:
         """Say it, if there is something to be said still."""
@@ -34,8 +35,7 @@ class First:
         with suppress(*LOST):
             stages = [found for number in self._tracker.getActiveStageIds() if (found := self._tracker.getStageInfo(number)) is not None]
             tasks, done = sum(stage.numTasks for stage in stages), sum(stage.numCompletedTasks for stage in stages)
-            if done:
-                return f"first batch: {done} of {tasks} tasks done"
+            self._read = self._read or done > 0
             if tasks:
-                return "first batch: starting workers, reading"
-        return "first batch: planned"
+                return f"first batch: {done} of {tasks} tasks done" if self._read else "first batch: starting workers, reading"
+        return "preparing the first batch"
