@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from dotr.diagnostics import Refused
+from dotr.runtimes.spark.checkpoint import Checkpoint
 from dotr.runtimes.spark.journal import Journal
 from dotr.runtimes.spark.spool import copied
+from dotr.runtimes.spark.trouble import explained
 from dotr.runtimes.spark.whole import check_logs, look_for_damage
 
 OFFSET = 'v1\n{"batchWatermarkMs":0}\n{"version": 1, "time": 5, "places": [[5420, 121, 119000000]]}'
@@ -133,3 +135,17 @@ def test_a_spool_that_is_damaged_is_named(tmp_path: Path) -> None:
     (tmp_path / "spool/next").write_text("")
     with pytest.raises(Refused, match=r"S114 .*spool/next does not say which line comes next"):
         copied(tmp_path)
+
+
+def test_a_full_disk_is_told_in_words() -> None:
+    found = explained("java.io.IOException: No space left on device\n\tat java.base", Path("ck/spark.log"))
+    assert str(found).startswith(
+        "no space left on device: the disk of the checkpoint ck or of Spark's local directories (spark.local.dir) is full"
+    )
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"format": 2}', '{"format": "x"}', '{"format": 2, "inputs": [1]}', "{", "\xff"])
+def test_a_dotr_json_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "dotr.json").write_text(text, encoding="latin-1")
+    with pytest.raises(Refused, match=r"S102 the checkpoint .* cannot be used: its dotr\.json "):
+        Checkpoint(str(tmp_path))

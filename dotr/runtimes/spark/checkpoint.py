@@ -88,7 +88,9 @@ class Checkpoint:
             return None
         except (OSError, ValueError) as error:
             raise self._refused(f"its dotr.json cannot be read: {error}") from None
-        if not isinstance(data, dict) or data.get("format") not in READ:
+        if not isinstance(data, dict) or not isinstance(data.get("format"), int):
+            raise self._refused("its dotr.json is none: it has no format")
+        if data["format"] not in READ:
             raise self._refused(f"it is of a later release (its format is not {' or '.join(map(str, READ))})")
         try:
             return _layout(data)

@@ -26,7 +26,7 @@ from dotr.runtimes.spark.rows import SCHEMA
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.source import Instants
 from dotr.runtimes.spark.stateful import LayerProcessor
-from dotr.runtimes.spark.trouble import explained
+from dotr.runtimes.spark.trouble import FULL, explained
 from dotr.runtimes.spark.whole import look_for_damage
 from dotr.runtimes.totals import RunFailed
 
@@ -58,7 +58,7 @@ def run_query(
                 raise explained(words(error), log) from None
             written = last_number(Path(checkpoint) / "commits")
             tries, before = (1 if written != before else tries + 1), written
-            if tries > restarts or isinstance(found, Refused):
+            if tries > restarts or isinstance(found, Refused) or FULL in said:
                 raise found from None
             LOG.warning("%s. It goes on from its checkpoint (try %d of %d).", found, tries, restarts)
             sink.failure = None
