@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Final
 
 from dotr.model.places import Span
+from dotr.terminal import blanked, shown_line
 
 
 class Severity(Enum):
@@ -42,10 +43,10 @@ class Diagnostic:
         The rule binds Smoke. Did you mean Smoke?
         """
         kind = "warning: " if self.severity is Severity.WARNING else ""
-        lines = [f"{self.code} {kind}{self.message.translate(_CONTROLS)}"]
+        lines = [f"{self.code} {kind}{shown_line(self.message)}"]
         if self.span is not None:
             line, column = self.span.line_column
-            lines[0] = f"{self.span.document.name}:{line}:{column}: {lines[0]}"
+            lines[0] = f"{shown_line(self.span.document.name)}:{line}:{column}: {lines[0]}"
             source, start = _window(self.span.document.text.split("\n")[line - 1].rstrip("\r"), column - 1)
             width = max(1, min(self.span.end - self.span.start, len(source) - start))
             pad = "".join("\t" if c == "\t" else " " for c in source[:start])
@@ -57,7 +58,6 @@ class Diagnostic:
 
 _LONG: Final = 240
 _SHOWN: Final = 160
-_CONTROLS: Final = dict.fromkeys((*range(9), *range(10, 32), *range(127, 160)), "�")
 
 
 def _window(source: str, start: int) -> tuple[str, int]:
@@ -66,7 +66,7 @@ def _window(source: str, start: int) -> tuple[str, int]:
         begin = max(0, start - _SHOWN // 2)
         before, after = "…" if begin else "", "…" if begin + _SHOWN < len(source) else ""
         source, start = before + source[begin : begin + _SHOWN] + after, start - begin + len(before)
-    return source.translate(_CONTROLS), start
+    return blanked(source), start
 
 
 class Refused(Exception):

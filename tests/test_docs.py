@@ -146,7 +146,8 @@ def test_the_rules_of_the_readme_do_what_it_says(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     assert [outcome.difference for outcome in run_tests(["more.yaml"])] == [""]
     checked = check(["more.dotr"])
-    assert checked.diagnostics == ()
+    (one_core,) = checked.diagnostics
+    assert (one_core.code, one_core.message.split(":")[0]) == ("D502", "rule Silence cannot be partitioned and runs on one core")
     assert f"```\n{checked.states[0]}\n```" in page
 
 

@@ -232,7 +232,7 @@ def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = Non
         *_contradictions(knowledge),
         *static_queries,
         *_idle_ticks(layout, stage_one),
-        *_single_partitions(layout),
+        *single_partitions(layout),
     ]
     static.keep()
     return Program(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.made, closed.notices)
@@ -301,7 +301,7 @@ def _idle_ticks(layout: Layout, stage_one: StageOne) -> list[Diagnostic]:
     ]
 
 
-def _single_partitions(layout: Layout) -> list[Diagnostic]:
+def single_partitions(layout: Layout) -> list[Diagnostic]:
     """A warning for each rule that runs on one core: none where nothing is remembered, so that instants are spread."""
     if not layout.operators:
         return []

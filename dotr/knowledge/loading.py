@@ -33,6 +33,8 @@ _FORMATS: Final = {
     ".jsonld": RdfFormat.JSON_LD,
 }
 _PLACE: Final = re.compile(r"^Parser error at line [^:]*: ")
+_BOM: Final = b"\xef\xbb\xbf"
+"""A byte order mark, as editors of Windows write it before UTF-8."""
 _NAMES: Final = ", ".join(_FORMATS)
 
 
@@ -101,7 +103,7 @@ def _syntax(path: Path) -> RdfFormat:
 def _content(path: Path) -> bytes:
     try:
         content = path.read_bytes()
-        return gzip.decompress(content) if path.suffix.lower() == ".gz" else content
+        return (gzip.decompress(content) if path.suffix.lower() == ".gz" else content).removeprefix(_BOM)
     except FileNotFoundError:
         folder = path.parent
         near = sorted(each.name for each in folder.iterdir() if each.is_file())[:8] if folder.is_dir() else []

@@ -154,6 +154,15 @@ class TripleIndex:
         """The predicates in use, hidden ones left out."""
         return (predicate for predicate in self.by_subject if not predicate.startswith(HIDDEN))
 
+    def seen(self) -> int:
+        """The number of triples that queries see: all but those of hidden predicates.
+
+        >>> TripleIndex([("<s>", "<p>", "<o>"), ("<s>", "<urn:dotr:hidden:p>", "<o>")]).seen()
+        1
+        """
+        hidden = [ends for predicate, ends in self.by_subject.items() if is_hidden(predicate)]
+        return len(self) - sum(len(objects) for ends in hidden for _, objects in ends.items())
+
     def visible(self) -> Iterator[Triple]:
         """All triples but those of hidden predicates."""
         for predicate in self.predicates():

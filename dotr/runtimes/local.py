@@ -104,7 +104,7 @@ class _Run:
         self._rejected = rejected
         self._stop = stop
         self._dead: Counter[Reason] = Counter()
-        self._complaints = Complaints()
+        self._complaints = Complaints(pipeline.told)
 
     def go(self, report: Progress) -> None:
         """Run to the end of the inputs, or until stopped."""

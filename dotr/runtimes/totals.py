@@ -22,6 +22,11 @@ class Totals:
     dropped: int = 0
     inconsistent: int = 0
 
+    @property
+    def all_rejected(self) -> bool:
+        """Whether elements were read and every one was rejected."""
+        return not self.elements and any(self.dead.values())
+
     def __add__(self, other: Totals) -> Totals:
         """
         >>> Totals(elements=2, dead={Reason.LATE: 1}) + Totals(elements=3, dead={Reason.LATE: 2})
@@ -41,6 +46,14 @@ class Totals:
 
 Progress: TypeAlias = Callable[[Totals], None]
 """Told the totals so far, now and then."""
+
+
+Does: TypeAlias = Callable[[str], None]
+"""Told what a run is doing before it has totals: a few words, or none once it has."""
+
+
+def unsaid(doing: str) -> None:
+    """Nobody asks what a run is doing."""
 
 
 class RunFailed(Exception):

@@ -112,7 +112,7 @@ class _Explainer:
     def explanation(self, title: str) -> Explanation:
         knowledge = self.program.knowledge
         text = (
-            f"{knowledge.loaded:,} triples, and {knowledge.derived:,} derived from them once; "
+            f"{knowledge.loaded:,} triples, and {knowledge.background.seen() - knowledge.loaded:,} derived from them once; "
             f"entailment {self.program.spec.entailment.value}; {len(self.datalog)} Datalog rule{'' if len(self.datalog) == 1 else 's'}"
         )
         rules = [self.rule(layer, placed) for layer in self.program.layout.layers for placed in layer.rules]

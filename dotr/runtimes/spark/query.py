@@ -27,7 +27,9 @@ from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.source import Instants
 from dotr.runtimes.spark.stateful import LayerProcessor
 from dotr.runtimes.spark.stored_names import KEY, SOURCE
-from dotr.runtimes.spark.trouble import explained
+from dotr.runtimes.spark.trouble import FULL, explained
+from dotr.runtimes.spark.whole import look_for_damage
+from dotr.runtimes.totals import RunFailed
 
 _LOOK_SECONDS: Final = 1.0
 _REST_SECONDS: Final = 1.0
@@ -49,12 +51,15 @@ def run_query(
                 failure = _run(session, job, sink, checkpoint, interrupted, look)
                 if failure is None:
                     return
-                found = explained(words(failure), log)
+                said = words(failure)
+                found = explained(said, log)
+                if isinstance(found, RunFailed):
+                    found = look_for_damage(Path(checkpoint), said) or found
             except LOST as error:
                 raise explained(words(error), log) from None
             written = last_number(Path(checkpoint) / "commits")
             tries, before = (1 if written != before else tries + 1), written
-            if tries > restarts or isinstance(found, Refused):
+            if tries > restarts or isinstance(found, Refused) or FULL in said:
                 raise found from None
             LOG.warning("%s. It goes on from its checkpoint (try %d of %d).", found, tries, restarts)
             sink.failure = None
@@ -74,7 +79,12 @@ def _run(
     while query.isActive and not interrupted.wanted(0.05):
         if look is not None and time.monotonic() >= looked + _LOOK_SECONDS:
             looked = time.monotonic()
-            look()
+            try:
+                look()
+            except (Refused, RunFailed):
+                with suppress(*LOST):
+                    query.stop()
+                raise
         if job.live and sink.ended is not None and (Path(checkpoint) / "commits" / str(sink.ended)).exists():
             query.stop()
             return None

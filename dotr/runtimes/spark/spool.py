@@ -16,10 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from dotr.diagnostics import Refused, refuse
 from dotr.io.feeds import StandardInput
 from dotr.io.lines import standard_bytes
 from dotr.io.records import Format, InputFile
 from dotr.runtimes.spark.journal import SEGMENT, SPOOL, SPOOL_END
+from dotr.runtimes.totals import RunFailed
 
 _SEGMENT_RECORDS: Final = 20_000
 _MOST_SEGMENTS: Final = 500
@@ -27,21 +29,39 @@ _PAUSE_SECONDS: Final = 0.02
 _MAGIC: Final = b"\x1f\x8b"
 
 
+class Copying:
+    """The copying of standard input; `failure` is what has ended it before its time."""
+
+    def __init__(self) -> None:
+        self.failure: Refused | RunFailed | None = None
+
+
 @contextmanager
-def spooling(like: InputFile, checkpoint: Path) -> Iterator[None]:
+def spooling(like: InputFile, checkpoint: Path) -> Iterator[Copying]:
     """While it holds, standard input is copied."""
+    copying = Copying()
     folder = checkpoint / SPOOL
     folder.mkdir(exist_ok=True)
     stop = threading.Event()
-    thread = threading.Thread(target=_copy, args=(like, folder, stop), daemon=True)
+    thread = threading.Thread(target=_copying, args=(like, folder, stop, copying), daemon=True)
     if not (folder / SPOOL_END).exists():
         thread.start()
     try:
-        yield
+        yield copying
     finally:
         stop.set()
         if thread.is_alive():
             thread.join()
+
+
+def _copying(like: InputFile, folder: Path, stop: threading.Event, copying: Copying) -> None:
+    try:
+        _copy(like, folder, stop)
+    except Refused as refused:
+        copying.failure = refused
+    except OSError as error:
+        where, why = error.filename or folder, (error.strerror or str(error)).lower()
+        copying.failure = RunFailed(f"standard input cannot be copied to {where}: {why} (once that is mended, the same command goes on)")
 
 
 def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
@@ -80,7 +100,11 @@ def _next(folder: Path) -> tuple[int, int]:
     """The number of the next segment, and the line it starts at: a crash may have left a segment that `next` does not know yet."""
     number, line = 0, 1
     if (folder / NEXT).exists():
-        number, line = map(int, (folder / NEXT).read_text().split())
+        try:
+            number, line = map(int, (folder / NEXT).read_text().split())
+        except ValueError:
+            hint = "Put the folder back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)."
+            raise refuse("S114", f"the checkpoint is damaged: {folder / NEXT} does not say which line comes next", hint=hint) from None
     for found in filter(None, map(SEGMENT.fullmatch, sorted(os.listdir(folder)))):
         if int(found[1]) >= number:
             number, line = int(found[1]) + 1, int(found[3] or line)

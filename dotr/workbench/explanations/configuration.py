@@ -141,6 +141,17 @@ CONFIGURATION: tuple[Explained, ...] = (
         ),
     ),
     Explained(
+        "C216",
+        "Another run is writing there",
+        "A run holds its outputs, its dead letters and its checkpoint as long as it goes on, on both engines: no other run, of "
+        "whatever pipeline and with `--fresh` or without, writes to them or removes them. What a killed run leaves holds nothing.",
+        "Wait for the other run's end, or stop it; or choose other paths.",
+        Told(
+            "C216 another run is writing to out/fire.ndjson and out/checkpoint: pipeline fire, process 4711 on plant\n"
+            "Wait for its end, or stop it; or choose other paths. Nothing was removed."
+        ),
+    ),
+    Explained(
         "C301",
         "There is no such file",
         "Nothing is at this path, or no file matches the pattern.",

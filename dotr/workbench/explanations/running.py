@@ -157,4 +157,18 @@ SPARK: tuple[Explained, ...] = (
             "It is a path on the driver's machine too: unpack the environment here under the same name, and submit from this folder."
         ),
     ),
+    Explained(
+        "S114",
+        "The checkpoint is damaged",
+        "A file of it is empty, cut, changed or missing: after a power cut, on a disk that was full or fails, or since it was copied while "
+        "a run went on. The files that a start reads are looked at before Spark does; those of the state where a query has failed. The "
+        "message names the file, and, where a single file can be done without, which.",
+        "Do what the message says; keep a copy of the folder until the run goes on. Else put the whole folder back from a copy, or start "
+        "over with `--fresh`.",
+        Told(
+            "S114 the checkpoint is damaged: out/checkpoint/query/offsets/7 is empty\n"
+            "Its batch is not written yet. Remove out/checkpoint/query/offsets/7 and out/checkpoint/query/offsets/.7.crc: the same command "
+            "plans it again."
+        ),
+    ),
 )
