@@ -33,8 +33,7 @@ from dotr.runtimes.spark.stepping import place_of, step_bucket
 from dotr.runtimes.spark.tasks import Task
 from dotr.runtimes.totals import Totals
 
-RULES_MAY_FAIL = True
-"""Here they do; `conftest` says what that changes."""
+pytestmark = pytest.mark.fallbacks("instant", "query", "rules")
 
 _RUNS = count()
 """Workers keep what is compiled for a job, so each run has its own."""

@@ -169,6 +169,7 @@ def test_a_stop_finishes_the_batch_under_way(folder: Path, by: signal.Signals, c
         assert state["held"] == [{**held, "keys": 5}]
 
 
+@pytest.mark.fallbacks("totals")
 def test_what_the_configuration_says_wins_over_spark_submit_and_that_over_our_defaults(tmp_path: Path) -> None:
     (tmp_path / "conf.py").write_text(CONF)
     conf = {

@@ -175,4 +175,18 @@ CONFIGURATION: tuple[Explained, ...] = (
         "Name another.",
         Told("C305 plant is there and not empty\nName a folder that is empty, or not there yet."),
     ),
+    Explained(
+        "C401",
+        "Something else gave the answer",
+        "An error was caught that nobody foresaw, and a fallback that takes longer has answered: queries that are asked together are asked "
+        "one by one, say. The results are right. The first error of each place is a warning with that place; all are counted "
+        "(`dotr_fallbacks_total`, `fallbacks` in `--progress json`). With DOTR_FALLBACKS=raise in the environment such an error ends "
+        "the run.",
+        "Where it is called a fault of dotr's own, report it; else look at the file that it names.",
+        Told(
+            "C401 warning: a fault of dotr's own: queries that are asked together failed, and each was asked by itself "
+            "(KeyError: 'x', dotr/engine/stage_one.py:262 in _ask)\n"
+            "The results are right and took longer; further ones are only counted (fallbacks). Please report it with this line."
+        ),
+    ),
 )
