@@ -9,7 +9,7 @@ import copy
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 import yaml
@@ -25,11 +25,12 @@ _MOST_NODES: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A YAML document as plain data, with the place of every value and key."""
+    """A YAML document as plain data, with the place of every value and key. `spelled` is how scalars that are no text are written."""
 
     document: Document
     data: object
     places: Mapping[Location, Span]
+    spelled: Mapping[Location, str] = field(default_factory=dict)
 
     def place(self, location: Location) -> Span:
         """The place of a value, or of the nearest thing around it."""
@@ -83,7 +84,7 @@ def read_tree(document: Document) -> Tree:
         raise Refused([Diagnostic("C102", f"{document.name} is nested too deeply")]) from None
     if reading.problems:
         raise Refused(reading.problems)
-    return Tree(document, data, reading.places)
+    return Tree(document, data, reading.places, reading.spelled)
 
 
 class _Reading:
@@ -94,6 +95,7 @@ class _Reading:
         self.loader = _Loader("")
         self.problems: list[Diagnostic] = []
         self.places: dict[Location, Span] = {}
+        self.spelled: dict[Location, str] = {}
         self._inside: set[int] = set()
         self._nodes = 0
         try:
@@ -139,7 +141,11 @@ class _Reading:
                     tag = str(node.tag).rpartition(":")[2]
                     self.problems.append(Diagnostic("C102", f"this is no {tag}", span, "Leave the tag out."))
                     return None
-                return self._environment(plain, span) if isinstance(plain, str) else plain
+                if isinstance(plain, str):
+                    return self._environment(plain, span)
+                if plain is not None:
+                    self.spelled[location] = node.value
+                return plain
 
     def _environment(self, text: str, span: Span) -> str:
         def expand(found: re.Match[str]) -> str:

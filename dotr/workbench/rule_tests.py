@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from pydantic import Field, ValidationError
 
 from dotr.config import (
     Files,
     KnowledgeSection,
+    Location,
     Section,
     TimeSection,
     Tree,
@@ -29,7 +32,7 @@ from dotr.io.times import parse_time
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Span
 from dotr.model.stream import Firing
-from dotr.model.terms import Term, Triple, Variable
+from dotr.model.terms import WELL_KNOWN, Triple
 from dotr.model.time import Clock, Micros, Unit
 from dotr.workbench.difference import Item, comparable, comparable_attributes, difference
 
@@ -133,6 +136,11 @@ class TestFile:
     spec: ProgramSpec
     prefixes: Mapping[str, str]
 
+    @property
+    def expected(self) -> Mapping[str, str]:
+        """The prefixes of what is expected, and of what is shown: xsd: and the like need no declaration there."""
+        return {**WELL_KNOWN, **self.prefixes}
+
 
 def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:
     """A file of cases, with the problems of the files that it names; raises `Refused` with every problem of its form."""
@@ -144,7 +152,7 @@ def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:
     if not is_test(tree.data):
         raise refuse("C202", f"{path} is no rule test: it has no cases", tree.place(()) if tree.data is not None else None, hint)
     try:
-        section = TestSection.model_validate(tree.data)
+        section = TestSection.model_validate(_with_terms(tree.data, tree))
     except ValidationError as error:
         raise Refused(schema_problems(error, tree, TestSection)) from None
     if section.config is None:
@@ -161,6 +169,17 @@ def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:
     return TestFile(section, tree, spec, {**spec.prefixes, **section.prefixes}), problems
 
 
+def _with_terms(data: object, tree: Tree, location: Location = ()) -> object:
+    """The document with the attributes' values as they are spelled: `m: 3.0` is the term 3.0."""
+    match data:
+        case dict():
+            return {key: _with_terms(value, tree, (*location, key)) for key, value in data.items()}
+        case list():
+            return [_with_terms(value, tree, (*location, number)) for number, value in enumerate(data)]
+        case _:
+            return tree.spelled.get(location, data) if location[-2:-1] == ("attributes",) else data
+
+
 def run_file(path: str) -> Iterator[Outcome]:
     """The outcomes of one file's cases; raises `Refused` where the file, or the program that it tests, cannot be used."""
     file, problems = read_file(path)
@@ -174,7 +193,7 @@ def run_file(path: str) -> Iterator[Outcome]:
     if problems or program is None:
         raise Refused(dict.fromkeys(problems))
     for case in cases:
-        yield Outcome(path, case.name, case.run(program, file.prefixes))
+        yield Outcome(path, case.name, case.run(program, file.expected))
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +280,9 @@ class _Reader:
             return 0
 
     def graph(self, text: str, part: str, k: int) -> tuple[Triple, ...]:
+        prefixes = self.file.prefixes if part == "stream" else self.file.expected
         try:
-            return read_graph(text, self.file.prefixes)
+            return read_graph(text, prefixes)
         except ValueError as error:
             declared = ", ".join(f"{prefix}:" for prefix in self.file.prefixes) or "none"
             hint = f"Declared under `prefixes`: {declared}." if "prefix" in str(error) else "Write it as Turtle."
@@ -270,13 +290,44 @@ class _Reader:
             return ()
 
     def attributes(self, attributes: Mapping[str, str], part: str, k: int) -> frozenset[str]:
-        found: dict[Variable, Term] = {}
-        for name, text in attributes.items():
-            try:
-                ((_, _, found[name.removeprefix("?")]),) = read_graph(f"<x:s> <x:p> {text} .", self.file.prefixes)
-            except ValueError as error:
-                reason = str(error) if "prefix" in str(error) else "write it as in Turtle"
-                self.problem(
-                    "C208", f"{text} is no RDF term: {reason}", (part, k, "attributes", name), 'For example ":roomA", "5", "\'text\'".'
-                )
-        return comparable_attributes(found)
+        names = {name: name.removeprefix("?") for name in attributes}
+        if len(set(names.values())) < len(names):
+            self.problem(
+                "C203", "an attribute is given twice", (part, k, "attributes"), "Write it once, with or without the question mark."
+            )
+        whole = [name for name, text in attributes.items() if self.is_term(text, name, part, k)]
+        graph = read_graph("".join(f"<x:s> <x:{n}> {attributes[name]} .\n" for n, name in enumerate(whole)), self.file.expected)
+        return comparable_attributes({names[whole[int(predicate[3:-1])]]: term for _, predicate, term in graph})
+
+    def is_term(self, text: str, name: str, part: str, k: int) -> bool:
+        try:
+            ((_, predicate, _),) = read_graph(f"<x:s> <x:p> {text} .", self.file.expected)
+        except ValueError as error:
+            reason = str(error) if "prefix" in str(error) else "write it as in Turtle"
+            self.problem("C208", f"{text} is no RDF term: {reason}", (part, k, "attributes", name), _instead(text))
+            return False
+        return predicate == "<x:p>"
+
+
+_DATES: Final = (
+    ("date", "date", re.compile(r"-?\d{4,}-\d\d-\d\d")),
+    ("date-time", "dateTime", re.compile(r"-?\d{4,}-\d\d-\d\dT\S*")),
+    ("time", "time", re.compile(r"\d\d:\d\d:\d\d\S*")),
+)
+
+
+def _instead(text: str) -> str:
+    """What an author may have meant by a text that is no term.
+
+    >>> print(_instead("roomA"), _instead("2024-05-14"))
+    For the text: "'roomA'". For a name: ":roomA". For a date: '"2024-05-14"^^xsd:date'.
+    """
+    for what, datatype, form in _DATES:
+        if form.fullmatch(text):
+            return f"For a {what}: '\"{text}\"^^xsd:{datatype}'."
+    if text in ("True", "TRUE", "False", "FALSE"):
+        return f"Write {text.lower()}."
+    if re.fullmatch(r"[\w.+-]+", text):
+        name = f' For a name: ":{text}".' if text[0].isalpha() else ""
+        return f"For the text: \"'{text}'\".{name}"
+    return 'For example ":roomA", 5, "\'text\'".'
