@@ -175,6 +175,7 @@ def test_dates(project: Project) -> None:
         ('x: ":a"', "x: ", "t.yaml:6:52: C203 cases.0.expect.0.attributes.x is empty\n"),
         ('x: ":a"', "x: [5]", "t.yaml:6:53: C203 cases.0.expect.0.attributes.x should be text\n"),
         ('x: ":a"', "x: roomA", "t.yaml:6:53: C208 roomA is no RDF term: write it as in Turtle\n"),
+        ('x: ":a"', "x: :a", 'A text that begins with a colon needs quotes: ":roomA".\n'),
         ('x: ":a"', "x: 0x1F", "t.yaml:6:53: C208 0x1F is no RDF term: write it as in Turtle\n"),
         ('x: ":a"', "x: .inf", "t.yaml:6:53: C208 .inf is no RDF term: write it as in Turtle\n"),
         ('x: ":a"', "x: True", "Write true.\n"),

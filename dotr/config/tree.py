@@ -171,6 +171,8 @@ def _not_yaml(error: yaml.YAMLError, document: Document) -> Diagnostic:
                 if "'\\t'" in reason
                 else "Is it indented alike, with a space behind each colon, and every bracket and quote closed?"
             )
+            if reason.endswith("found ':'"):
+                hint = 'A text that begins with a colon needs quotes: ":roomA".'
             if "constructor" in reason:
                 hint = "Leave the tag (!…) out."
             if "another document" in reason:
