@@ -94,8 +94,9 @@ CONFIGURATION: tuple[Explained, ...] = (
     Explained(
         "C208",
         "A rule test's graph or term cannot be read",
-        "Graphs of a rule test are Turtle with its `prefixes`; attributes are RDF terms as in Turtle, plain numbers and true and false among them "
-        "(`m: 3.0`). What is expected may use the prefixes rdf, rdfs, owl, xsd and prov without declaring them.",
+        "Graphs of a rule test are Turtle with its `prefixes`; attributes are RDF terms as in Turtle, "
+        "plain numbers and true and false among them (`m: 3.0`). "
+        "What is expected may use the prefixes rdf, rdfs, owl, xsd and prov without declaring them.",
         "Mend it.",
         InFiles(
             (
