@@ -50,20 +50,30 @@ class Tree:
 
 
 _KEY: Final = "<key>"
+_INT: Final = "tag:yaml.org,2002:int"
+_FLOAT: Final = "tag:yaml.org,2002:float"
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without time stamps, whose spelling is ours to read, and where only true and false are booleans."""
+    """YAML without time stamps, whose spelling is ours to read, and where only true and false are booleans. 12:30 is no number, nor is
+    010 another one than 10, as they were before YAML 1.2."""
 
 
 _Loader.yaml_implicit_resolvers = {
     first: [
         (tag, pattern)
         for tag, pattern in resolvers
-        if tag != "tag:yaml.org,2002:timestamp" and not (tag == "tag:yaml.org,2002:bool" and first not in "tTfF")
+        if tag not in ("tag:yaml.org,2002:timestamp", _INT, _FLOAT) and not (tag == "tag:yaml.org,2002:bool" and first not in "tTfF")
     ]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+
+_Loader.add_implicit_resolver(_INT, re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F_]+|0b[01_]+)\Z"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    _FLOAT,
+    re.compile(r"(?:[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"),
+    list("-+0123456789."),
+)
 
 _ENVIRONMENT: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -82,6 +92,8 @@ def read_tree(document: Document) -> Tree:
         raise Refused([_not_yaml(error, document)]) from None
     except RecursionError:
         raise Refused([Diagnostic("C102", f"{document.name} is nested too deeply")]) from None
+    except ValueError:  # of the scanner, which makes a character of any number
+        raise Refused([_beyond_unicode(document)]) from None
     if reading.problems:
         raise Refused(reading.problems)
     return Tree(document, data, reading.places, reading.spelled)
@@ -127,6 +139,7 @@ class _Reading:
                         self.problems.append(Diagnostic("C102", "a key is a word", self.span(key_node), "Write key: value."))
                         continue
                     key = str(key_node.value)
+                    self._whole(key, self.span(key_node))
                     if key in found:
                         self.problems.append(Diagnostic("C103", f"{key} is given twice", self.span(key_node), "Keep one of the two."))
                     self.places[(*location, key, _KEY)] = self.span(key_node)
@@ -137,15 +150,21 @@ class _Reading:
             case _:
                 try:
                     plain = self.loader.construct_object(node)
-                except ValueError:
+                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # what the constructors of the tags raise
                     tag = str(node.tag).rpartition(":")[2]
-                    self.problems.append(Diagnostic("C102", f"this is no {tag}", span, "Leave the tag out."))
+                    hint = "Leave the tag out." if "!" in span.text else "Put it in quotes: as a number it is too long."
+                    self.problems.append(Diagnostic("C102", f"this is no {tag}", span, hint))
                     return None
                 if isinstance(plain, str):
+                    self._whole(plain, span)
                     return self._environment(plain, span)
                 if plain is not None:
                     self.spelled[location] = node.value
                 return plain
+
+    def _whole(self, text: str, span: Span) -> None:
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            self.problems.append(Diagnostic("C102", "this holds half a character (an unpaired surrogate)", span, "Write the whole one."))
 
     def _environment(self, text: str, span: Span) -> str:
         def expand(found: re.Match[str]) -> str:
@@ -157,6 +176,15 @@ class _Reading:
             return value
 
         return _ENVIRONMENT.sub(expand, text)
+
+
+def _beyond_unicode(document: Document) -> Diagnostic:
+    """The first escape that is no character."""
+    for found in re.finditer(r"\\(?:\\|U([0-9A-Fa-f]{8}))", document.text):
+        if found[1] is not None and int(found[1], 16) > 0x10FFFF:
+            span, reason = Span(document, found.start(), found.end()), f"{found[0]} is no character"
+            return Diagnostic("C102", f"this is not YAML: {reason}", span, "Characters end at \\U0010FFFF; a backslash is written twice.")
+    return Diagnostic("C102", f"{document.name} is not YAML: it has an escape that is no character")
 
 
 def _not_yaml(error: yaml.YAMLError, document: Document) -> Diagnostic:
