@@ -163,6 +163,8 @@ LONG: Final = (
     "test_store_spark",
     "test_spark_operation",
     "test_spark_poison",
+    "test_hostile",
+    "test_fuzz",
     "test_sharing_properties",
     "test_properties",
     "test_patterns_semantics",

@@ -121,14 +121,9 @@ def _times(data: bytes) -> None:
     from dotr.model.time import Unit
 
     text = data.decode(errors="surrogateescape")
-    parses: tuple[Callable[[], object], ...] = (
-        partial(parse_time, text, Unit.SECOND),
-        partial(parse_date_time, text),
-        partial(parse_delay, text),
-    )
-    for parse in parses:
+    for parse in (partial(parse_time, unit=Unit.SECOND), parse_date_time, parse_delay):
         try:
-            parse()
+            parse(text)
         except ValueError as error:
             str(error)
 

@@ -134,7 +134,7 @@ def test_scalars_that_yaml_cannot_make_are_refused_at_their_place(written: str, 
     with pytest.raises(Refused) as refused:
         read_tree(Document("c.yaml", f"a: {written}"))
     assert said in str(refused.value)
-    assert str(refused.value).startswith("c.yaml:1:4: ")
+    assert str(refused.value).startswith(("c.yaml:1:4: ", "c.yaml:1:5: "))
 
 
 @pytest.mark.parametrize(
