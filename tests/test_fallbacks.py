@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dotr import fallbacks
+from dotr import Program, fallbacks
 from dotr.cli import main
 from dotr.engine import stage_one
 from dotr.engine.stage_two import StageTwo
@@ -158,6 +158,38 @@ def test_a_process_that_a_test_starts_raises_too(project: Project) -> None:
     (project.folder / "out.ndjson").unlink()
     (project.folder / "dead.ndjson").unlink()
     assert run(**{fallbacks.EXPECTED: "instant"}).returncode == 0
+
+
+@pytest.mark.fallbacks
+def test_a_session_and_rule_tests_tell_of_a_fallback_too(
+    project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    together(monkeypatch)
+    assert main(["test", "t.yaml"]) == 0
+    assert f"warning: a fault of dotr's own: {Kind.TOGETHER.value}" in capsys.readouterr().err
+    with Program.load(rules=["r.dotr"]).session() as session:
+        for time in range(3):
+            assert len(session.advance(time, "<x:a> a <http://e/A> .")) == 1
+    assert len(caplog.messages) == 1
+
+
+@pytest.mark.fallbacks
+def test_a_rule_test_that_expects_nothing_fails_where_a_query_or_a_rule_fails(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.change("t.yaml", 'expect: [ { at: 1, event: Out, attributes: { x: ":a" } } ]', "expect: []")
+
+    def fails(*_: object) -> None:
+        raise ValueError("always")
+
+    def broken(*arguments: object) -> Plan:
+        return dataclasses.replace(plan(*arguments), answers=fails, deltas=None)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stage_one, "plan", broken)
+        answer = project.dotr("test", "t.yaml")
+    assert answer.out == "FAILED t.yaml: one\n! at 1 the query of rule R fails: ValueError: always\n\n0 passed, 1 failed\n"
+    write = StageTwo._written
+    monkeypatch.setattr(StageTwo, "_written", lambda self, time, matched: fails() if matched else write(self, time, matched))
+    assert "! at 1 rule R fails at it: ValueError: always\n" in project.dotr("test", "t.yaml").out
 
 
 def raised() -> Exception:

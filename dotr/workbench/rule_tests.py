@@ -28,10 +28,11 @@ from dotr.engine.instants import merge
 from dotr.engine.program import Program, compile_program
 from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
+from dotr.expressions.times import written
 from dotr.io.times import parse_time
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Span
-from dotr.model.stream import Firing
+from dotr.model.stream import Firing, Reason
 from dotr.model.terms import WELL_KNOWN, Triple
 from dotr.model.time import Clock, Micros, Unit
 from dotr.workbench.difference import Item, comparable, comparable_attributes, difference
@@ -207,8 +208,11 @@ class Case:
     facts: Sequence[Item] | None
 
     def run(self, program: Program, prefixes: Mapping[str, str]) -> str:
-        """What the case's output and facts differ in from what it expects; empty where they do not."""
+        """What the case's output and facts differ in from what it expects, with what was left out and why; empty where they do not. A case
+        in which a query or a rule fails differs in any event: what it expects may be nothing."""
         engine = Engine(program, self.clock)
+        broken: list[str] = []
+        refused: list[str] = []
         outputs: list[Item] = []
         facts: list[Item] = []
 
@@ -217,16 +221,25 @@ class Case:
 
         for time in sorted(self.elements):
             instant = merge(time, self.elements[time])
-            firings, _ = engine.step(instant)
+            firings, asked = engine.step(instant)
             outputs += output(firings)
+            at = f"! at {written(time, self.clock)}"
+            broken += [f"{at} the query of rule {', '.join(program.readers(streams))} fails: {error}" for streams, error in asked.failed]
+            if asked.exceeded:
+                refused.append(f"{at} the instant is left out, it goes over a limit: {asked.exceeded}")
+            elif asked.rejected:
+                refused.append(f"{at} the instant is left out, it is inconsistent: {asked.clashes[0]}")
             if self.facts is not None:
                 found = program.facts_of_interest(instant)
                 facts += [Item(time, event.type, None, comparable_attributes(event.attributes), None) for event in found]
         for firings in engine.finish():
             outputs += output(firings)
+        for letter in engine.failed:
+            (broken if letter.reason is Reason.FAILED else refused).append(f"! at {written(letter.time or 0, self.clock)} {letter.why}")
         parts = [] if self.outputs is None else [difference(self.outputs, outputs, self.clock, prefixes)]
         parts += [] if self.facts is None else [difference(self.facts, facts, self.clock, prefixes)]
-        return "\n".join(part for part in parts if part)
+        differs = broken or any(parts)
+        return "\n".join([*broken, *refused, *filter(None, parts)]) if differs else ""
 
 
 def read_cases(file: TestFile, problems: list[Diagnostic]) -> list[Case]:
