@@ -77,6 +77,8 @@ _Loader.add_implicit_resolver(
 
 _ENVIRONMENT: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
 
 def read_tree(document: Document) -> Tree:
     """Read YAML, put environment variables in, and keep the places; raises `Refused` with every problem.
@@ -91,9 +93,10 @@ def read_tree(document: Document) -> Tree:
     except yaml.YAMLError as error:
         raise Refused([_not_yaml(error, document)]) from None
     except RecursionError:
-        raise Refused([Diagnostic("C102", f"{document.name} is nested too deeply")]) from None
-    except ValueError:  # of the scanner, which makes a character of any number
-        raise Refused([_beyond_unicode(document)]) from None
+        raise Refused([Diagnostic("C102", f"{document.name} is nested too deeply", reading.reached)]) from None
+    except (ValueError, OverflowError):  # an escape beyond the characters that there are
+        hint = "An escape is \\u00E9 or \\U0001F525; a backslash itself is \\\\, or stands in 'single quotes'."
+        raise Refused([Diagnostic("C102", "this is no character", reading.reached, hint)]) from None
     if reading.problems:
         raise Refused(reading.problems)
     return Tree(document, data, reading.places, reading.spelled)
@@ -114,6 +117,12 @@ class _Reading:
             self.loader = _Loader(document.text)
         except yaml.YAMLError as error:
             raise Refused([_not_yaml(error, document)]) from None
+
+    @property
+    def reached(self) -> Span:
+        """The character that the loader has come to."""
+        at = min(self.loader.index, max(0, len(self.document.text) - 1))
+        return Span(self.document, at, at + 1)
 
     def span(self, node: yaml.Node) -> Span:
         return Span(self.document, node.start_mark.index, node.end_mark.index)
@@ -139,7 +148,8 @@ class _Reading:
                         self.problems.append(Diagnostic("C102", "a key is a word", self.span(key_node), "Write key: value."))
                         continue
                     key = str(key_node.value)
-                    self._whole(key, self.span(key_node))
+                    if _SURROGATE.search(key):
+                        self.problems.append(Diagnostic("C102", "half a surrogate pair is no character", self.span(key_node)))
                     if key in found:
                         self.problems.append(Diagnostic("C103", f"{key} is given twice", self.span(key_node), "Keep one of the two."))
                     self.places[(*location, key, _KEY)] = self.span(key_node)
@@ -155,16 +165,16 @@ class _Reading:
                     hint = "Leave the tag out." if "!" in span.text else "Put it in quotes: as a number it is too long."
                     self.problems.append(Diagnostic("C102", f"this is no {tag}", span, hint))
                     return None
+                if isinstance(plain, str) and _SURROGATE.search(plain):
+                    self.problems.append(
+                        Diagnostic("C102", "half a surrogate pair is no character", span, "Write \\U0001F525, for example.")
+                    )
+                    return None
                 if isinstance(plain, str):
-                    self._whole(plain, span)
                     return self._environment(plain, span)
                 if plain is not None:
                     self.spelled[location] = node.value
                 return plain
-
-    def _whole(self, text: str, span: Span) -> None:
-        if any("\ud800" <= letter <= "\udfff" for letter in text):
-            self.problems.append(Diagnostic("C102", "this holds half a character (an unpaired surrogate)", span, "Write the whole one."))
 
     def _environment(self, text: str, span: Span) -> str:
         def expand(found: re.Match[str]) -> str:
@@ -176,15 +186,6 @@ class _Reading:
             return value
 
         return _ENVIRONMENT.sub(expand, text)
-
-
-def _beyond_unicode(document: Document) -> Diagnostic:
-    """The first escape that is no character."""
-    for found in re.finditer(r"\\(?:\\|U([0-9A-Fa-f]{8}))", document.text):
-        if found[1] is not None and int(found[1], 16) > 0x10FFFF:
-            span, reason = Span(document, found.start(), found.end()), f"{found[0]} is no character"
-            return Diagnostic("C102", f"this is not YAML: {reason}", span, "Characters end at \\U0010FFFF; a backslash is written twice.")
-    return Diagnostic("C102", f"{document.name} is not YAML: it has an escape that is no character")
 
 
 def _not_yaml(error: yaml.YAMLError, document: Document) -> Diagnostic:
