@@ -144,7 +144,12 @@ def test_once_is_no_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
         return close(self, triples)
 
     monkeypatch.setattr(Knowledge, "close", closing)
-    assert run_local(pipeline(), lambda totals: None).dead == {}
+    prepared = pipeline()
+    totals = run_local(prepared, lambda totals: None)
+    assert (totals.dead, totals.fallbacks) == ({}, 1)
+    failed.clear()
+    _, letters, totals = as_spark_would(prepared)
+    assert (letters, totals.dead, totals.fallbacks) == ([], {}, 1)
 
 
 def hostile(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> None:
