@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-LIMITS: Final = {"triples": 500, "rows": 400, "probes": 20_000, "matches": 100, "literal": 1000, "nesting": 20, "record": 30_000}
+LIMITS: Final = {"triples": 500, "rows": 200, "probes": 300, "matches": 100, "literal": 1000, "nesting": 20, "record": 30_000}
 RULES: Final = """PREFIX : <http://e/>
 rule Good define Good = [ [] :x ?x ] from G = [ SELECT ?x WHERE { ?x a :Good } ] with Good.?x = G.?x
 rule Pair "It remembers the good element before, whatever came between."
@@ -28,7 +28,8 @@ define Wide = [ [] :x ?x ] from W
 and each W as V within [0, 10 s] from W and each W as U within [0, 10 s] from W with Wide.?x = W.?x
 rule Tried "Each anchor tries all others, and none is one."
 define Tried = [ [] :x ?x ] from T = [ SELECT ?x WHERE { ?x a :Tried } ]
-and each O = [ SELECT ?y WHERE { ?y a :Other FILTER(STR(?y) = STR(T.?x)) } ] within [0, 10 s] from T with Tried.?x = T.?x
+and each O = [ SELECT ?y WHERE { ?y a :Other FILTER(STRLEN(STR(?y)) > 1000 + STRLEN(STR(T.?x))) } ] within [0, 1 d] from T
+with Tried.?x = T.?x
 rule Long "The value is computed, and far longer than what it is computed of."
 define Long = [ [] :x ?l ] from L = [ SELECT ?l WHERE { ?x :long ?v BIND(REPLACE(?v, "a", ?v) AS ?l) FILTER(BOUND(?l)) } ]
 with Long.?l = L.?l
@@ -113,7 +114,7 @@ NOW: Final[Sequence[Hostile]] = (
     Hostile("too few cells", "csv", b"$T\n", "unreadable"),
     Hostile("no time in its cell", "csv", b"soon,a,Good\n", "unreadable"),
     Hostile("more triples than there may be", "ndjson", _line(_many("Some", 600)), "limit", "more than 500 triples"),
-    Hostile("more answers than there may be", "ndjson", _line(_many("Left", 25) + _many("Right", 25)), "limit", "more than 400 rows"),
+    Hostile("more answers than there may be", "ndjson", _line(_many("Left", 25) + _many("Right", 25)), "limit", "more than"),
     Hostile("what the closure fails at", "ndjson", _line("[] :v 13 ."), "failed", "RecursionError: too deep"),
     Hostile("what a query fails at", "trig", _block("[] :hurt 17"), "failed", "the query of rule Hurt fails: ArithmeticError: it hurts"),
 )
@@ -137,12 +138,11 @@ LATER: Final[Sequence[Hostile]] = (
     Hostile("a rejected row whose next line looks like a row", "csv", b'soon,"a\n1,evil,Good\n",Good\n', "unreadable"),
     Hostile("a row with too many cells, of several lines", "csv", b'$T,"a\nb",Good,"c\n1,evil,Good\n"\n', "unreadable"),
     Hostile("matches beyond all bounds", "ndjson", _line(_many("Wide", 15)), "limit", "rule Wide", "rule Wide", 15),
-    Hostile(
-        "candidates beyond all bounds",
-        "ndjson",
-        _line(_many("Tried", 1) + _many("Other", 400)),
-        None,
+    *(
+        Hostile(f"candidates, the {nth} hundred", "ndjson", _line(_many("Other", 100)), None)
+        for nth in ("first", "second", "third", "fourth")
     ),
+    Hostile("an anchor with four hundred candidates", "ndjson", _line(_many("Tried", 1)), "limit", "rule Tried", "rule Tried"),
     Hostile("a computed text beyond all bounds", "ndjson", _line(f':a :long "{"a" * 500}" .'), None),
 )
 """Those that need the limits of records, matches and computed texts."""
@@ -220,7 +220,7 @@ def lines_of(path: Path) -> Iterator[str]:
 def check(folder: Path, out: str, expected: Expected) -> None:
     """Compares what a run has left with what is expected."""
     events = [json.loads(line) for line in lines_of(folder / out / "out.ndjson")]
-    found = [(each["time"], each["rule"], each["attributes"]["x"]) for each in events]
+    found = [(each["time"], each["rule"], each["attributes"].get("x")) for each in events]
     assert sorted(found) == expected.events()
     assert [time for time, _, _ in found] == sorted(time for time, _, _ in found)
     letters = [json.loads(line) for line in lines_of(folder / out / "dead.ndjson")]
