@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-LIMITS: Final = {"triples": 500, "rows": 200, "probes": 300, "matches": 100, "literal": 1000, "nesting": 20, "record": 30_000}
+LIMITS: Final = {"triples": 500, "rows": 200, "probes": 300, "matches": 100, "literal": 1000, "nesting": 20, "record": 500_000}
 RULES: Final = """PREFIX : <http://e/>
 rule Good define Good = [ [] :x ?x ] from G = [ SELECT ?x WHERE { ?x a :Good } ] with Good.?x = G.?x
 rule Pair "It remembers the good element before, whatever came between."
@@ -129,12 +129,12 @@ LATER: Final[Sequence[Hostile]] = (
     Hostile("triple terms in TriG, 1,000 deep", "trig", _block(f":a :p {_deep(1000)}"), "limit", "nest"),
     Hostile("brackets in TriG, 1,000 deep", "trig", _block(":a :p " + "[ :p " * 1000 + "]" * 1000), "limit", "nest"),
     Hostile("triple terms in quads, 300 deep", "nquads", _quads(f"<http://e/a> <http://e/p> {_deep(300, '')}"), "limit", "nest"),
-    Hostile("a line of a megabyte", "ndjson", _line(f':a :p "{"x" * 1_000_000}" .'), "limit", "30,000"),
-    Hostile("a line of 17 MB", "ndjson", _line(f':a :p "{"x" * 17_000_000}" .'), "limit", "30,000"),
-    Hostile("a TriG statement of 100 kB", "trig", _block(f':a :p "{"x" * 100_000}"'), "limit", "30,000"),
-    Hostile("a quad of 17 MB", "nquads", _quads(f'<http://e/a> <http://e/p> "{"x" * 17_000_000}"'), "limit", "30,000"),
-    Hostile("a row of 100 kB", "csv", b"$T,%s,Good\n" % (b"x" * 100_000), "limit", "30,000"),
-    Hostile("a compressed line of 10 MB", "gzip", b"x" * 10_000_000 + b"\n", "limit", "30,000"),
+    Hostile("a line of a megabyte", "ndjson", _line(f':a :p "{"x" * 1_000_000}" .'), "limit", "500,000"),
+    Hostile("a line of 17 MB", "ndjson", _line(f':a :p "{"x" * 17_000_000}" .'), "limit", "500,000"),
+    Hostile("a TriG statement of 600 kB", "trig", _block(f':a :p "{"x" * 600_000}"'), "limit", "500,000"),
+    Hostile("a quad of 17 MB", "nquads", _quads(f'<http://e/a> <http://e/p> "{"x" * 17_000_000}"'), "limit", "500,000"),
+    Hostile("a row of 600 kB", "csv", b"$T,%s,Good\n" % (b"x" * 600_000), "limit", "500,000"),
+    Hostile("a compressed line of 10 MB", "gzip", b"x" * 10_000_000 + b"\n", "limit", "500,000"),
     Hostile("a rejected row whose next line looks like a row", "csv", b'soon,"a\n1,evil,Good\n",Good\n', "unreadable"),
     Hostile("a row with too many cells, of several lines", "csv", b'$T,"a\nb",Good,"c\n1,evil,Good\n"\n', "unreadable"),
     Hostile("matches beyond all bounds", "ndjson", _line(_many("Wide", 15)), "limit", "rule Wide", "rule Wide", 15),
