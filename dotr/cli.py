@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from dotr.diagnostics import Diagnostic, Refused, Severity
+from dotr.fallbacks import taken
 from dotr.terminal import say as _say
 from dotr.terminal import shown
 from dotr.terminal import tell as _tell
@@ -328,6 +329,8 @@ def _test(paths: Sequence[str]) -> int:
         else:
             passed += 1
             _tell(f"ok     {outcome.file}: {outcome.case}")
+    for found in taken():
+        _say(f"warning: {found}\n")
     _tell(f"{passed} passed, {failed} failed" + (f", {unread} could not be run" if unread else ""))
     return 2 if unread else 1 if failed else 0
 

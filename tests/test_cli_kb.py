@@ -97,6 +97,7 @@ def test_another_source_makes_another_store(known: Project) -> None:
     assert "4 loaded, 6 derived" in changed.out
 
 
+@pytest.mark.fallbacks("store", "answers")
 def test_damage_is_told_and_mended(known: Project) -> None:
     known.dotr("kb", "build", "c.yaml")
     for path in stored(known):
@@ -124,6 +125,7 @@ def test_a_wrong_configuration_and_wrong_sources_are_refused(known: Project) -> 
     assert known.dotr("kb").code == 2
 
 
+@pytest.mark.fallbacks("store", "answers")
 @pytest.mark.parametrize("damage", [False, True])
 def test_a_run_over_a_store_gives_the_same_output(known: Project, monkeypatch: pytest.MonkeyPatch, damage: bool) -> None:
     known.write("a.ndjson", "".join(f'{{"time": {t}, "graph": ":n{t} a :A . :s :p {t} ."}}\n' for t in range(1, 6)))
@@ -143,6 +145,7 @@ def test_a_run_over_a_store_gives_the_same_output(known: Project, monkeypatch: p
     assert len(stored(known)) == 2
 
 
+@pytest.mark.fallbacks("store", "answers")
 def test_static_answers_are_found_once(known: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     first = known.dotr("kb", "build", "c.yaml").out
     found: list[int] = []

@@ -54,6 +54,7 @@ def written(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.fallbacks("restart")
 def test_a_job_outlives_a_worker_of_a_standalone_cluster(tmp_path: Path) -> None:
     """The driver's cache is under /proc/self/cwd: at its path there is nothing, or something else, for a process in another folder, as
     for one on another machine. So what workers know of the background has come with Spark."""

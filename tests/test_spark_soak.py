@@ -14,6 +14,7 @@ from tests.victims import Found
 pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
 
 
+@pytest.mark.fallbacks("restart")
 def test_whatever_is_killed_the_output_is_that_of_an_undisturbed_run(tmp_path: Path) -> None:
     found = Found()
     Round(tmp_path, "live", 200, "local[2]", random.Random(4), found).go(iter(["stateful", "planner", "all"]))

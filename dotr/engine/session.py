@@ -13,6 +13,7 @@ from dotr.engine.program import Program
 from dotr.engine.routing import Facts
 from dotr.engine.stage_one import Asked
 from dotr.engine.stage_two import StageTwo
+from dotr.fallbacks import Kind, taken
 from dotr.knowledge.clashes import NO_CLASHES, Clash
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.stream import DeadLetter, Firing, Instant
@@ -158,6 +159,7 @@ class Session:
         self._prefixes = program.spec.prefixes
         self._last: int | None = None
         self._finished = False
+        self._told: set[tuple[Kind, str]] = set()
         self.clashes: Sequence[Clash] = NO_CLASHES
 
     def __enter__(self) -> Session:
@@ -212,6 +214,10 @@ class Session:
         for letter in self._engine.failed:
             _LOG.warning("%s:%d: %s", letter.file, letter.line, letter.why)
         self._engine.failed.clear()
+        for found in taken():
+            if (found.kind, found.place) not in self._told:
+                self._told.add((found.kind, found.place))
+                _LOG.warning("%s", found)
         return made
 
 

@@ -24,6 +24,8 @@ _DATE_TIME: Final = re.compile(
 )
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,30}")
 _QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+\.?)\s*")
+_LONGEST: Final = 200
+"""Characters of a length of time."""
 _LEAST: Final = (date(1, 1, 1).toordinal() - _EPOCH) * Unit.DAY.value
 _BEYOND: Final = (date(9999, 12, 31).toordinal() + 1 - _EPOCH) * Unit.DAY.value
 _BOUND: Final = 1 << 16
@@ -136,6 +138,8 @@ def parse_delay(value: str | int, unit: Unit = Unit.SECOND) -> Micros:
     Traceback (most recent call last):
     ValueError: unknown unit mim: units are us, ms, s, min, h and d. Did you mean min?
     """
+    if isinstance(value, str) and len(value) > _LONGEST:
+        raise ValueError(f"{value[:40]!r}… is no length of time: it has {len(value):,} characters")
     if isinstance(value, int) or value.strip().isdecimal():
         if isinstance(value, str) and len(value) > _LONGEST:
             raise ValueError(f"{len(value):,} digits are no length of time")

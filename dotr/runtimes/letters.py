@@ -11,6 +11,7 @@ from dotr.diagnostics import Diagnostic, Severity
 from dotr.engine.program import Program
 from dotr.engine.stage_one import Asked
 from dotr.expressions.times import written
+from dotr.fallbacks import Fallback
 from dotr.knowledge.clashes import Clash
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock, Micros
@@ -29,6 +30,7 @@ class Complaints:
         self._most = most
         self._seen: Counter[tuple[str, Reason]] = Counter()
         self._inconsistent = 0
+        self._fallbacks: set[tuple[object, str]] = set()
 
     def tell(self, letter: DeadLetter) -> None:
         """Take note of a dead letter."""
@@ -38,6 +40,15 @@ class Complaints:
             LOG.warning("%s:%d: dead letter (%s): %s", letter.file, letter.line, letter.reason.value, shown_line(letter.why))
         elif self._most and self._seen[kind] == self._most + 1:
             LOG.warning("%s: more dead letters (%s) follow and are only counted here", letter.input, letter.reason.value)
+
+    def fallback(self, found: Fallback) -> None:
+        """Take note of a fallback: of those of one kind and place a user is told once."""
+        kind = found.kind, found.place
+        if kind not in self._fallbacks and not found.kind.told:
+            self._fallbacks.add(kind)
+            hint = "The results are right and took longer; further ones are only counted (fallbacks)."
+            hint += " Please report it with this line." if found.kind.fault else ""
+            LOG.warning("%s", Diagnostic("C401", str(found), None, hint, Severity.WARNING))
 
     def inconsistent(self, time: Micros, clash: str, clock: Clock) -> None:
         """Take note of an instant that contradicts itself or the background, and that counts all the same."""

@@ -12,7 +12,8 @@ from dotr.model.stream import Reason
 @dataclass(frozen=True, slots=True)
 class Totals:
     """Elements read and not rejected, the instants they made, facts of interest, events written, dead letters by reason, the triples
-    that firings had to drop, and how many of the instants were inconsistent."""
+    that firings had to drop, how many of the instants were inconsistent, and how many fallbacks there were (`dotr.fallbacks`): the last
+    depends on how a run is divided, so that two runs are equal whatever it is."""
 
     elements: int = 0
     instants: int = 0
@@ -21,6 +22,7 @@ class Totals:
     dead: Mapping[Reason, int] = field(default_factory=dict)
     dropped: int = 0
     inconsistent: int = 0
+    fallbacks: int = field(default=0, compare=False)
 
     @property
     def all_rejected(self) -> bool:
@@ -30,7 +32,7 @@ class Totals:
     def __add__(self, other: Totals) -> Totals:
         """
         >>> Totals(elements=2, dead={Reason.LATE: 1}) + Totals(elements=3, dead={Reason.LATE: 2})
-        Totals(elements=5, instants=0, facts=0, events=0, dead={<Reason.LATE: 'late'>: 3}, dropped=0, inconsistent=0)
+        Totals(elements=5, instants=0, facts=0, events=0, dead={<Reason.LATE: 'late'>: 3}, dropped=0, inconsistent=0, fallbacks=0)
         """
         reasons = [reason for reason in Reason if reason in self.dead or reason in other.dead]
         return Totals(
@@ -41,6 +43,7 @@ class Totals:
             {reason: self.dead.get(reason, 0) + other.dead.get(reason, 0) for reason in reasons},
             self.dropped + other.dropped,
             self.inconsistent + other.inconsistent,
+            self.fallbacks + other.fallbacks,
         )
 
 

@@ -161,6 +161,7 @@ def json_report(reading: Reading, *, final: bool = False) -> str:
         "dead": {reason.value: count for reason, count in totals.dead.items() if count},
         "dropped": totals.dropped,
         "inconsistent": totals.inconsistent,
+        "fallbacks": totals.fallbacks,
         "closed": at(standing.closed),
         "inputs": inputs,
         "state": {

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from dotr.diagnostics import Refused
+from dotr.fallbacks import Kind, answered, caught
 from dotr.runtimes.letters import LOG
 from dotr.runtimes.spark.checkpoint import last_number
 from dotr.runtimes.spark.job import Job
@@ -61,6 +62,8 @@ def run_query(
             tries, before = (1 if written != before else tries + 1), written
             if tries > restarts or isinstance(found, Refused) or FULL in said:
                 raise found from None
+            caught(found, Kind.RESTART)
+            answered(found, Kind.RESTART)
             LOG.warning("%s. It goes on from its checkpoint (try %d of %d).", found, tries, restarts)
             sink.failure = None
             if interrupted.waited(_REST_SECONDS * tries):

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from dotr.fallbacks import taken
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
 from dotr.runtimes.letters import TOLD, Complaints
-from dotr.runtimes.spark.rows import BucketSize, Kind, counts_of, dead_of, firings_of, inconsistent_of, size_of
+from dotr.runtimes.spark.rows import BucketSize, Kind, counts_of, dead_of, fallbacks_of, firings_of, inconsistent_of, size_of
 from dotr.runtimes.spark.waiting import FIRINGS, LETTERS, blocks, clear, merged, run_of
 from dotr.runtimes.totals import Progress, Totals
 
@@ -69,6 +70,7 @@ class Sink:
         further: list[Path] = []
         sizes: list[BucketSize] = []
         counted = Totals()
+        fallbacks = taken()
         for kind, payload in rows:
             if kind == Kind.FIRINGS:
                 firings += firings_of(payload)
@@ -81,6 +83,8 @@ class Sink:
             elif kind == Kind.INCONSISTENT:
                 for time, clash in inconsistent_of(payload):
                     self._complaints.inconsistent(time, clash, self._clock)
+            elif kind == Kind.FALLBACKS:
+                fallbacks += fallbacks_of(payload)
             elif kind == Kind.ENDED:
                 self.ended = number
             elif kind == Kind.STATE:
@@ -91,7 +95,9 @@ class Sink:
         self._write(self._first + number, iter(written), self._told(merged(LETTERS, letters, further)))
         for folder in {path.parent for path in (*runs, *further)}:
             clear(folder)
-        counted += Totals(events=written.events, dropped=written.dropped)
+        for each in fallbacks:
+            self._complaints.fallback(each)
+        counted += Totals(events=written.events, dropped=written.dropped, fallbacks=sum(each.times for each in fallbacks))
         if self._last is None or self._last[0] != number:
             self._last = number, self.totals
         self.totals = self._last[1] + counted

@@ -94,7 +94,9 @@ CONFIGURATION: tuple[Explained, ...] = (
     Explained(
         "C208",
         "A rule test's graph or term cannot be read",
-        "Graphs of a rule test are Turtle with its `prefixes`; attributes are RDF terms as in Turtle.",
+        "Graphs of a rule test are Turtle with its `prefixes`; attributes are RDF terms as in Turtle, "
+        "plain numbers and true and false among them (`m: 3.0`). "
+        "What is expected may use the prefixes rdf, rdfs, owl, xsd and prov without declaring them.",
         "Mend it.",
         InFiles(
             (
@@ -185,5 +187,19 @@ CONFIGURATION: tuple[Explained, ...] = (
         "`dotr new` writes a project into a folder that is empty, or not there yet.",
         "Name another.",
         Told("C305 plant is there and not empty\nName a folder that is empty, or not there yet."),
+    ),
+    Explained(
+        "C401",
+        "Something else gave the answer",
+        "An error was caught that nobody foresaw, and a fallback that takes longer has answered: queries that are asked together are asked "
+        "one by one, say. The results are right. The first error of each place is a warning with that place; all are counted "
+        "(`dotr_fallbacks_total`, `fallbacks` in `--progress json`). With DOTR_FALLBACKS=raise in the environment such an error ends "
+        "the run.",
+        "Where it is called a fault of dotr's own, report it; else look at the file that it names.",
+        Told(
+            "C401 warning: a fault of dotr's own: queries that are asked together failed, and each was asked by itself "
+            "(KeyError: 'x', dotr/engine/stage_one.py:262 in _ask)\n"
+            "The results are right and took longer; further ones are only counted (fallbacks). Please report it with this line."
+        ),
     ),
 )
