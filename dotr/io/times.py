@@ -25,7 +25,7 @@ _DATE_TIME: Final = re.compile(
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,30}")
 _QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+\.?)\s*")
 _LONGEST: Final = 200
-"""Characters of a length of time."""
+"""Characters of an integer or a length of time."""
 _LEAST: Final = (date(1, 1, 1).toordinal() - _EPOCH) * Unit.DAY.value
 _BEYOND: Final = (date(9999, 12, 31).toordinal() + 1 - _EPOCH) * Unit.DAY.value
 _BOUND: Final = 1 << 16
@@ -102,10 +102,6 @@ def parse_integer(value: int, unit: Unit) -> Micros:
     return micros
 
 
-_LONGEST: Final = 100
-"""Characters of an integer; no time has so many."""
-
-
 def parse_time(value: str | int, unit: Unit) -> Micros:
     """The time of a text that holds an integer or a date-time, or of an integer.
 
@@ -121,8 +117,6 @@ def parse_time(value: str | int, unit: Unit) -> Micros:
         return _days[value[:11]] + _clocks[value[11:]]
     except KeyError:
         if _INTEGER.fullmatch(value):
-            if len(value) > _LONGEST:
-                raise ValueError(f"an integer of {len(value):,} digits is no time") from None
             return parse_integer(int(value), unit)
         if value[:1].isdigit():
             return _read(value)
@@ -141,8 +135,6 @@ def parse_delay(value: str | int, unit: Unit = Unit.SECOND) -> Micros:
     if isinstance(value, str) and len(value) > _LONGEST:
         raise ValueError(f"{value[:40]!r}… is no length of time: it has {len(value):,} characters")
     if isinstance(value, int) or value.strip().isdecimal():
-        if isinstance(value, str) and len(value) > _LONGEST:
-            raise ValueError(f"{len(value):,} digits are no length of time")
         delay = Fraction(int(value) * unit.value)
     else:
         text, delay, at = value.strip(), Fraction(0), 0
