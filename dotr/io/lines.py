@@ -19,6 +19,8 @@ STANDARD_INPUT: Final = "-"
 DAMAGED: Final = (OSError, EOFError)
 """What reading a file can raise once it is open."""
 
+LINE_END: Final = ord("\n")
+
 _BUFFER: Final = 1 << 16
 
 
@@ -67,9 +69,10 @@ def pass_line(lines: BinaryIO) -> tuple[int, bytes]:
     return passed, last
 
 
-def damage(lines: BinaryIO) -> Exception | None:
+def damage(lines: BinaryIO) -> OSError | EOFError | None:
     """Why a file that has come to its end did so too early; None where it did not."""
-    return getattr(getattr(lines, "raw", None), "error", None)
+    raw = getattr(lines, "raw", None)
+    return raw.error if isinstance(raw, Unpacked) else None
 
 
 def why_damaged(error: Exception) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from dotr.io.times import zoneless
 from dotr.knowledge.limits import LIMITS
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, Reason
@@ -68,7 +69,9 @@ class InputFile:
         """The inverse of `to_json`."""
         name, path, form, unit, delay, prefixes, csv, single, *limits = json.loads(text)
         mapped = CsvMap(csv[0], Document(csv[1], csv[2]), csv[3]) if csv else None
-        return InputFile(name, path, Format(form), Unit[unit], delay, tuple((prefix, iri) for prefix, iri in prefixes), mapped, single, *limits)
+        return InputFile(
+            name, path, Format(form), Unit[unit], delay, tuple((prefix, iri) for prefix, iri in prefixes), mapped, single, *limits
+        )
 
 
 class Position(NamedTuple):
@@ -82,6 +85,9 @@ START: Final = Position(0, 1)
 
 SHOWN: Final = 1 << 16
 """Bytes of a record beyond its limit that are kept as its text."""
+
+
+_LONGEST_WHY: Final = 1_000
 
 
 def beginning(raw: bytes) -> bytes:
@@ -105,8 +111,8 @@ class Record(NamedTuple):
     """A stretch of a file that is an element or should be one. Records of a file follow each other without overlap.
 
     `time` is None exactly if the record is unreadable; then `why` says what is wrong and `stamp` is the time that it gives nevertheless, if
-    any. `element` is None where it is unreadable, and where elements are not asked for. `reason` is UNREADABLE or, beyond a limit, LIMIT; of a
-    record with more bytes than its limit `raw` is the beginning alone.
+    any. `element` is None where it is unreadable, and where elements are not asked for. `reason` is UNREADABLE or, beyond a limit, LIMIT;
+    of a record with more bytes than its limit `raw` is the beginning alone.
     """
 
     offset: int
@@ -126,9 +132,13 @@ class Record(NamedTuple):
 
     def letter(self, file: InputFile, reason: Reason | None = None, why: str = "") -> DeadLetter:
         """The dead letter of this record; without a reason, of one that is unreadable or beyond a limit."""
-        return DeadLetter(
-            reason or self.reason, file.input, file.path, self.line, self.stamp if self.time is None else self.time, self.text, why or self.why
-        )
+        time = self.stamp if self.time is None else self.time
+        why = why or self.why
+        if len(why) > _LONGEST_WHY:  # a parser's message may hold a term of any length
+            why = f"{why[:_LONGEST_WHY]}…"
+        if reason is Reason.LATE and time is not None and zoneless(self.text, time):
+            why += "; its date-time has no zone, and was read as UTC"
+        return DeadLetter(reason or self.reason, file.input, file.path, self.line, time, self.text, why)
 
 
 class Traced(Element):

@@ -38,7 +38,7 @@ class Unpacked(io.RawIOBase):
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self.error: Exception | None = None
+        self.error: OSError | EOFError | None = None
         self._apart = _APART
         self._states = [_State(0, 0, None)]
         self._go_on(self._states[0])
@@ -102,7 +102,7 @@ class Unpacked(io.RawIOBase):
                     return data
             except zlib.error as error:
                 self._pieces = iter(list(self._rest()))
-                self.error = error
+                self.error = OSError(str(error))
 
     def _more(self) -> bool:
         """Take the next chunk in hand."""

@@ -100,7 +100,10 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     if problems:
         raise Refused(problems)
     prefixes = tuple(config.settings.prefixes.items())
-    like = InputFile(section.name, "", Format(section.format), unit, delay, prefixes, csv, section.one_per_instant)
+    limits = config.settings.limits
+    like = InputFile(
+        section.name, "", Format(section.format), unit, delay, prefixes, csv, section.one_per_instant, limits.nesting, limits.record
+    )
     files = [replace(like, path=path) for path in paths]
     for file in files or [like]:
         with collecting(problems):

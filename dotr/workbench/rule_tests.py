@@ -26,6 +26,7 @@ from dotr.engine.program import Program, compile_program
 from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
 from dotr.io.times import parse_time
+from dotr.knowledge.limits import LIMITS
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Span
 from dotr.model.stream import Firing
@@ -262,7 +263,7 @@ class _Reader:
 
     def graph(self, text: str, part: str, k: int) -> tuple[Triple, ...]:
         try:
-            return read_graph(text, self.file.prefixes)
+            return read_graph(text, self.file.prefixes, LIMITS.nesting)
         except ValueError as error:
             declared = ", ".join(f"{prefix}:" for prefix in self.file.prefixes) or "none"
             hint = f"Declared under `prefixes`: {declared}." if "prefix" in str(error) else "Write it as Turtle."
@@ -273,7 +274,7 @@ class _Reader:
         found: dict[Variable, Term] = {}
         for name, text in attributes.items():
             try:
-                ((_, _, found[name.removeprefix("?")]),) = read_graph(f"<x:s> <x:p> {text} .", self.file.prefixes)
+                ((_, _, found[name.removeprefix("?")]),) = read_graph(f"<x:s> <x:p> {text} .", self.file.prefixes, LIMITS.nesting)
             except ValueError as error:
                 reason = str(error) if "prefix" in str(error) else "write it as in Turtle"
                 self.problem(

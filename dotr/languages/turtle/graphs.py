@@ -100,7 +100,7 @@ def check_turtle(document: str, text: str) -> None:
 def _unreadable(error: Exception, skipped: int) -> ValueError:
     match error:
         case SyntaxError():
-            return ValueError(reason(error) + at(error, skipped))
+            return ValueError(reason(error) + place_of(error, skipped))
         case MemoryError():
             return too_long()
         case _:  # what is no UTF-8 is no text for the parser
@@ -112,11 +112,11 @@ def too_long() -> Beyond:
     return Beyond("it is longer than the parser can read at once (16 MiB)")
 
 
-def at(error: SyntaxError, skipped: int = 0, line: int = 1, column: int = 1) -> str:
+def place_of(error: SyntaxError, skipped: int = 0, line: int = 1, column: int = 1) -> str:
     """The place of a parser's error in a text that begins `skipped` characters behind the beginning of the document, on its first line, and
     whose first character is at a line and a column of a file.
 
-    >>> at(SyntaxError("no", (None, 1, 12, None)), skipped=10), at(SyntaxError("no", (None, 3, 12, None)), 10, line=7)
+    >>> place_of(SyntaxError("no", (None, 1, 12, None)), skipped=10), place_of(SyntaxError("no", (None, 3, 12, None)), 10, line=7)
     (' (line 1, column 2)', ' (line 9, column 12)')
     """
     if error.lineno is None or error.offset is None:
