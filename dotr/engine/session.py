@@ -15,7 +15,7 @@ from dotr.engine.stage_one import Asked
 from dotr.engine.stage_two import StageTwo
 from dotr.knowledge.clashes import NO_CLASHES, Clash
 from dotr.knowledge.limits import LIMITS
-from dotr.languages.turtle.graphs import read_graph
+from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.stream import DeadLetter, Firing, Instant
 from dotr.model.terms import Label, Triple, Variable
 from dotr.model.time import LAST_MICRO, Clock, Micros
@@ -237,7 +237,8 @@ def read_triples(triples: Iterable[Iterable[object]], nesting: int = LIMITS.nest
             try:
                 read_graph(line, {}, nesting)
             except ValueError as error:
-                raise ValueError(f"{line} is no triple in N-Triples: {error}") from None
+                why = error.why if isinstance(error, Misread) else error
+                raise ValueError(f"{line} is no triple in N-Triples: {why}") from None
         raise
 
 

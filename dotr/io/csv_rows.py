@@ -3,8 +3,8 @@
 Idea: a line without a quote is split; one with a quote goes to the csv module, with the lines that follow it if a field holds line ends.
 A record whose quotes are all closed is taken whole, good or bad. Where one is not, or something stands behind the quote that would close
 it, the first line alone is given up and reading goes on with the second: an odd quote costs one line. Quoting is strict, or an odd quote
-would end in the next quoted field and swallow the rows between. A record beyond the limit is passed in pieces, of which only the state of quoting
-is kept; what was passed is read again where the quote turns out to be odd (standard input cannot be: there all of it is lost).
+would end in the next quoted field and swallow the rows between. A record beyond the limit is passed in pieces, of which only the state of
+quoting is kept; what was passed is read again where the quote turns out to be odd (of standard input, which cannot be, it is lost).
 Invariant: a row is unreadable in a scan exactly if it is when read. Cost: about 3 µs a row with four triples.
 """
 
@@ -219,14 +219,14 @@ class _Rows:
                 second = end if second is None else second
                 if state is not _Quoting.INSIDE:
                     break
-        raw, why, reason = beginning(b"".join(taken)), beyond(self._limit), Reason.LIMIT
+        raw, why, reason = beginning(b"".join(taken), self._limit), beyond(self._limit), Reason.LIMIT
         if state in (_Quoting.ODD, _Quoting.INSIDE) and second is not None and second < end and self._lines.seekable():
             self._lines.seek(second)
             end, after = second, line + 1
             if len(taken[0]) <= self._limit + 1 and taken[0][-1] == LINE_END:
                 raw, why, reason = taken[0], _ODD, Reason.UNREADABLE
             else:
-                raw = beginning(taken[0])
+                raw = beginning(taken[0], self._limit)
         else:
             waiting.extend(pieces)
         return Record(offset, end, line, None, None, raw, why, reason=reason), after

@@ -36,7 +36,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
             if raw[-1] != LINE_END:
                 if len(raw) > limit:
                     end += pass_line(lines)[0]
-                    yield Record(offset, end, line, None, None, beginning(raw), beyond(limit), reason=Reason.LIMIT)
+                    yield Record(offset, end, line, None, None, beginning(raw, limit), beyond(limit), reason=Reason.LIMIT)
                     continue
                 if broken := damage(lines):
                     yield damaged(offset, line, broken, raw)

@@ -33,7 +33,7 @@ def _statements(lines: BinaryIO, spec: InputFile, position: Position) -> Iterato
                 if len(raw) > limit:
                     passed, last = pass_line(lines)
                     end += passed
-                    yield Statement(offset, end, line, beginning(raw), None, why=beyond(limit), reason=Reason.LIMIT, last=last)
+                    yield Statement(offset, end, line, beginning(raw, limit), None, why=beyond(limit), reason=Reason.LIMIT, last=last)
                     continue
                 if broken := damage(lines):
                     yield Statement(offset, end, line, raw, None, why=why_damaged(broken))

@@ -101,7 +101,7 @@ class _Run:
             self.times.update(dict.fromkeys(each.times))
         self.statements.append(each)
         if self.size > self._limit:
-            self.head = beginning(_text(self.statements, SHOWN))
+            self.head = beginning(_text(self.statements, SHOWN), self._limit)
             self.statements = [self.statements[0]._replace(raw=b"", triples=())]
             self.times = dict.fromkeys(list(self.times)[:2])
 

@@ -90,14 +90,15 @@ SHOWN: Final = 1 << 16
 _LONGEST_WHY: Final = 1_000
 
 
-def beginning(raw: bytes) -> bytes:
-    """The beginning of a record's bytes, without the part of a character at its end.
+def beginning(raw: bytes, limit: int) -> bytes:
+    """The beginning of the bytes of a record beyond its limit, without the part of a character at its end.
 
-    >>> len(beginning(b"a" + SHOWN * "é".encode())), len(beginning(b"ab"))
+    >>> len(beginning(b"a" + SHOWN * "é".encode(), 2 * SHOWN)), len(beginning(b"abc", 2))
     (65535, 2)
     """
-    end = min(SHOWN, len(raw))
-    while SHOWN - 4 < end < len(raw) and raw[end] & 0xC0 == 0x80:
+    most = min(SHOWN, limit)
+    end = min(most, len(raw))
+    while most - 4 < end < len(raw) and raw[end] & 0xC0 == 0x80:
         end -= 1
     return raw[:end]
 

@@ -121,7 +121,7 @@ def _remembered(path: str, *version: int) -> _Declared:
 class _Cut:
     """A statement as the scanner saw it. Of one with more bytes than the limit `raw` is the beginning."""
 
-    __slots__ = ("column", "directive", "end", "line", "offset", "raw", "reason", "why")
+    __slots__ = ("directive", "end", "line", "offset", "raw", "reason", "why")
 
     def __init__(
         self,
@@ -130,7 +130,6 @@ class _Cut:
         line: int,
         raw: bytes,
         *,
-        column: int = 1,
         directive: bool = False,
         why: str = "",
         reason: Reason = Reason.UNREADABLE,
@@ -138,7 +137,6 @@ class _Cut:
         self.offset = offset
         self.end = end
         self.line = line
-        self.column = column
         self.raw = raw
         self.directive = directive
         self.why = why
@@ -176,7 +174,7 @@ class _Reader:
                     self._declared.note(cut.end, parser.prefixes, parser.base_iri or "")
                 return statement(cut.offset, cut.end, cut.line, cut.raw, quads) if quads else None
             except SyntaxError as error:
-                why = reason(error) + place_of(error, skipped, cut.line, cut.column)
+                why = reason(error) + place_of(error, skipped, cut.line)
             except UnicodeDecodeError as error:
                 why = f"it is not UTF-8 (byte {error.start})"
             except MemoryError:
@@ -228,8 +226,8 @@ def _long_line(scanner: _Scanner, raw: bytes, lines: BinaryIO, limit: int) -> It
     more = True
     while raw:
         yield from scanner.line(raw, lengthy=True, more=more)
-        if scanner.over or (more and scanner.size + len(scanner.carry) > limit):
-            yield scanner.swallow(pass_line(lines)[0] if more else 0)
+        if scanner.over or scanner.size + len(scanner.carry) > limit:
+            yield scanner.swallow(pass_line(lines)[0] if more else 0, within=more or scanner.over)
             return
         if not more:
             return
@@ -252,13 +250,12 @@ class _Scanner:
         self.carry = b""
         self.over = False
         self._limit = limit
-        self._column = 1
         self._reset()
 
     def _reset(self) -> None:
         self._taken: list[bytes] = []
         self.size = 0
-        self._at = (0, 0, 1)
+        self._at = (0, 0)
         self._depth = 0
         self._kind = b""
         self._closed()
@@ -275,7 +272,7 @@ class _Scanner:
 
     def line(self, raw: bytes, *, lengthy: bool = False, more: bool = False) -> Iterator[_Cut]:
         """The statements that end in the next line. `lengthy`: it is a piece of a long one, and `more`: not the last."""
-        start, number, column = self.offset, self.number, self._column
+        start, number = self.offset, self.number
         self.carry = b""
         at = len(_BOM) if start == 0 and raw.startswith(_BOM) else 0
         begin = at  # of the statement in this line
@@ -305,7 +302,7 @@ class _Scanner:
                 continue
             if not self._kind:
                 self._kind, begin = token.lower(), place
-                self._at = (start + begin, number, column + begin)
+                self._at = (start + begin, number)
             over = False
             if kind == "long":
                 self._long = token
@@ -336,10 +333,8 @@ class _Scanner:
         if self._kind:
             self._take(raw[begin:end])
         self.offset = start + end
-        if more or self.over:
-            self._column = column + end
-        else:
-            self.number, self._column = number + 1, 1
+        if not more and not self.over:
+            self.number = number + 1
             if self._long and self._behind is None:
                 self._behind = self.offset, self.number, self.size, len(self._taken)
 
@@ -355,29 +350,30 @@ class _Scanner:
                 del self._taken[self._behind[3] :]
                 self.dropped = True
             else:
-                self._taken = [beginning(b"".join(self._taken))]
+                self._taken = [beginning(b"".join(self._taken), self._limit)]
 
     def _ended(self, end: int, why: str = "") -> _Cut:
-        offset, number, column = self._at
+        offset, number = self._at
         raw, directive = b"".join(self._taken), self._kind in (b"prefix", b"base", b"@prefix", b"@base")
         reason = Reason.UNREADABLE
         if self.size > self._limit:
-            raw, why, reason = beginning(raw), beyond(self._limit), Reason.LIMIT
+            raw, why, reason = beginning(raw, self._limit), beyond(self._limit), Reason.LIMIT
         self._reset()
-        return _Cut(offset, end, number, raw, column=column, directive=directive, why=why, reason=reason)
+        return _Cut(offset, end, number, raw, directive=directive, why=why, reason=reason)
 
     def rest(self) -> Iterator[_Cut]:
         """What is left at the end."""
         if self._kind:
             yield self._ended(self.offset, "it is not finished at the end of the file")
 
-    def swallow(self, passed: int) -> _Cut:
-        """Ends a statement beyond the limit with its line, of which so many bytes were passed behind `carry`."""
+    def swallow(self, passed: int, *, within: bool) -> _Cut:
+        """Ends a statement beyond the limit with its line, of which so many bytes were passed behind `carry`. `within`: the line was not
+        scanned to its end."""
         if not self._kind:
-            self._kind, self._at = b"...", (self.offset, self.number, self._column)
+            self._kind, self._at = b"...", (self.offset, self.number)
         self._take(self.carry)
         self.offset += len(self.carry) + passed
-        self.number, self._column, self.carry, self.over = self.number + 1, 1, b"", False
+        self.number, self.carry, self.over = self.number + within, b"", False
         return self._ended(self.offset)
 
     def again(self) -> list[bytes]:

@@ -27,7 +27,7 @@ from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
 from dotr.io.times import parse_time
 from dotr.knowledge.limits import LIMITS
-from dotr.languages.turtle.graphs import read_graph
+from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.places import Span
 from dotr.model.stream import Firing
 from dotr.model.terms import Term, Triple, Variable
@@ -276,7 +276,8 @@ class _Reader:
             try:
                 ((_, _, found[name.removeprefix("?")]),) = read_graph(f"<x:s> <x:p> {text} .", self.file.prefixes, LIMITS.nesting)
             except ValueError as error:
-                reason = str(error) if "prefix" in str(error) else "write it as in Turtle"
+                why = error.why if isinstance(error, Misread) else str(error)
+                reason = why if "prefix" in why else "write it as in Turtle"
                 self.problem(
                     "C208", f"{text} is no RDF term: {reason}", (part, k, "attributes", name), 'For example ":roomA", "5", "\'text\'".'
                 )

@@ -64,6 +64,14 @@ def _names(run: str) -> tuple[str, ...]:
     return run, run.lstrip("0123456789.+-"), run.partition(".")[2] or run, run.rpartition(".")[2]
 
 
+class Misread(ValueError):
+    """Text that is no Turtle: the reason in words, and the place in the text."""
+
+    def __init__(self, why: str, place: str) -> None:
+        super().__init__(why + place)
+        self.why = why
+
+
 def read_graph(text: str, prefixes: Mapping[str, str], nesting: int) -> Triples:
     """The triples of Turtle text, in the order it states them; raises ValueError with the reason in words, `Beyond` where its brackets are
     nested deeper than `nesting`.
@@ -72,7 +80,7 @@ def read_graph(text: str, prefixes: Mapping[str, str], nesting: int) -> Triples:
     (('_:0', '<http://e/p>', '"a"'), ('_:0', '<http://e/p>', '_:1'))
     >>> read_graph(":a :p\\n  x:y .", {"": "http://e/"}, 64)
     Traceback (most recent call last):
-    ValueError: the prefix x: has not been declared (line 2, column 3)
+    dotr.languages.turtle.graphs.Misread: the prefix x: has not been declared (line 2, column 3)
     """
     check_nesting(text, nesting)
     return read_turtle(Header(prefixes).before(text), text)
@@ -100,7 +108,7 @@ def check_turtle(document: str, text: str) -> None:
 def _unreadable(error: Exception, skipped: int) -> ValueError:
     match error:
         case SyntaxError():
-            return ValueError(reason(error) + place_of(error, skipped))
+            return Misread(reason(error), place_of(error, skipped))
         case MemoryError():
             return too_long()
         case _:  # what is no UTF-8 is no text for the parser
@@ -112,17 +120,17 @@ def too_long() -> Beyond:
     return Beyond("it is longer than the parser can read at once (16 MiB)")
 
 
-def place_of(error: SyntaxError, skipped: int = 0, line: int = 1, column: int = 1) -> str:
-    """The place of a parser's error in a text that begins `skipped` characters behind the beginning of the document, on its first line, and
-    whose first character is at a line and a column of a file.
+def place_of(error: SyntaxError, skipped: int = 0, line: int = 1) -> str:
+    """The place of a parser's error in a text that begins `skipped` characters behind the beginning of the document, on its first line;
+    `line` is the number of that line.
 
-    >>> place_of(SyntaxError("no", (None, 1, 12, None)), skipped=10), place_of(SyntaxError("no", (None, 3, 12, None)), 10, line=7)
+    >>> place_of(SyntaxError("no", (None, 1, 12, None)), 10), place_of(SyntaxError("no", (None, 3, 12, None)), 10, line=7)
     (' (line 1, column 2)', ' (line 9, column 12)')
     """
     if error.lineno is None or error.offset is None:
         return ""
-    found = error.offset if error.lineno > 1 else max(error.offset - skipped, 1) + column - 1
-    return f" (line {error.lineno + line - 1}, column {found})"
+    column = error.offset if error.lineno > 1 else max(error.offset - skipped, 1)
+    return f" (line {error.lineno + line - 1}, column {column})"
 
 
 def finished(triples: Sequence[Triple]) -> Triples:
