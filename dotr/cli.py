@@ -163,7 +163,7 @@ def _run(options: argparse.Namespace) -> int:
                 stack.enter_context(served(config.settings.metrics.prometheus, meter.read, place))
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark")
             meter.clock = pipeline.clock
-            _notices(pipeline.program.notices, say)
+            _notices([*pipeline.program.notices, *pipeline.notices], say)
             if pipeline.program.warnings and not options.quiet:
                 say(f"{_count(len(pipeline.program.warnings), 'warning')} of the rules: dotr check {options.config} shows them.")
             stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."

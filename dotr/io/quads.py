@@ -113,17 +113,17 @@ class _Broken:
 
     def __init__(self, statements: Iterable[Statement] = ()) -> None:
         self.statements = deque(statements)
-        self.size = sum([each.size for each in self.statements])
+        self.size = sum([len(each.raw) for each in self.statements])
 
     def add(self, each: Statement) -> None:
         self.statements.append(each)
-        self.size += each.size
+        self.size += len(each.raw)
 
     def beyond(self, limit: int) -> Iterator[Statement]:
         """Take out the first ones, until no more bytes are left than a record may have."""
         while self.size > limit:
             first = self.statements.popleft()
-            self.size -= first.size
+            self.size -= len(first.raw)
             yield first
 
 

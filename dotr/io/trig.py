@@ -54,6 +54,17 @@ _LONG_PIECE: Final = {
 
 _QUOTES: Final = (b'"', b"'", b"<")
 
+_RUN: Final = re.compile(rb"(?:<[^\x00-\x20<>\"{}|^`]*+|\"(?:[^\"\\\r\n]++|\\.)*+|'(?:[^'\\\r\n]++|\\.)*+)\\?", re.DOTALL)
+"""What an IRI or quotes that nothing closes might hold."""
+
+_PIECE: Final = {
+    b'"""': re.compile(rb'(?:[^"\\]++|\\.|"(?!""|"?\Z))*+', re.DOTALL),
+    b"'''": re.compile(rb"(?:[^'\\]++|\\.|'(?!''|'?\Z))*+", re.DOTALL),
+}
+"""The same in a piece of a line, up to what may be a part of those that close them."""
+
+_QUOTES: Final = (b'"', b"'", b"<")
+
 _UNFINISHED: Final = re.compile(rb"(?:<[^\x00-\x20<>\"{}|^`]*+|\"(?:[^\"\\\r\n]++|\\.)*+\\?|'(?:[^'\\\r\n]++|\\.)*+\\?)\Z", re.DOTALL)
 """What may be the beginning of a token, where the text is cut off."""
 
@@ -197,7 +208,7 @@ def _cut(lines: BinaryIO, position: Position, limit: int) -> Iterator[_Cut]:
             if not raw:
                 if broken := damage(lines):
                     raise broken
-                if not scanner.quoting or (scanner.dropped and not lines.seekable()):
+                if not scanner.quoting() or (scanner.dropped and not lines.seekable()):
                     yield from scanner.rest()
                     return
                 if scanner.dropped:
@@ -265,9 +276,10 @@ class _Scanner:
         self._behind: tuple[int, int, int, int] | None = None  # the line that opened: offset, number, size and lines taken
         self.dropped = False
 
-    @property
     def quoting(self) -> bool:
-        """Whether the next line is within long quotes."""
+        """Whether the text ends within long quotes."""
+        if self._long and self._behind is None:  # they were opened in a long line, which is the last
+            self._behind = self.offset, self.number, self.size, len(self._taken)
         return bool(self._long)
 
     def line(self, raw: bytes, *, lengthy: bool = False, more: bool = False) -> Iterator[_Cut]:
@@ -291,7 +303,13 @@ class _Scanner:
             found = _TOKEN.match(raw, at)
             assert found is not None
             kind, token, place = found.lastgroup, found[0], found.start()
-            if more and (found.end() == len(raw) or (token in _QUOTES and _UNFINISHED.match(raw, place))):
+            end = found.end()
+            if lengthy and token in _QUOTES:
+                run = _RUN.match(raw, place)
+                assert run is not None
+                end = run.end()
+                self.over = end - place > self._limit
+            if self.over or (more and end == len(raw)):
                 if kind != "skip":
                     self.carry = raw[place:]
                 elif token.startswith(b"#"):  # it goes on as a comment

@@ -49,7 +49,7 @@ class SparkSettings:
 @dataclass(frozen=True)
 class Pipeline:
     """What a runtime runs. `inputs` are the files that are there, `growing` the further inputs that files appear in, or standard input;
-    `rates` says how many records of a named input are read a second, at most."""
+    `rates` says how many records of a named input are read a second, at most; `notices` are what is to be told of the inputs."""
 
     name: str
     program: Program
@@ -61,6 +61,7 @@ class Pipeline:
     dead_letter_place: Span | None = None
     growing: tuple[Growing, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
+    notices: Sequence[Diagnostic] = ()
 
     @cached_property
     def output_paths(self) -> tuple[str, ...]:
@@ -99,7 +100,8 @@ def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True) 
         settle_all(inputs)
     unit = UNITS[settings.time.unit]
     clock = kept_clock(targets[-1].path) if on_spark else None
-    clock = clock or (clock_of_inputs(inputs, unit) if waiting else Clock(unit, dated=False))
+    notices: list[Diagnostic] = []
+    clock = clock or (clock_of_inputs(inputs, unit, notices) if waiting else Clock(unit, dated=False))
     outputs = tuple(
         Output(StreamFormat(section.format), target.path, target.place) for section, target in zip(settings.output, targets, strict=False)
     )
@@ -108,7 +110,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True) 
     said = settings.spark
     spark = SparkSettings(said.master, targets[-1].path, said.batch, conf, said.restarts, parse_delay(said.trigger))
     return Pipeline(
-        settings.name, program, inputs.files, outputs, dead.path or None, clock, spark, dead.place, inputs.growing, inputs.rates
+        settings.name, program, inputs.files, outputs, dead.path or None, clock, spark, dead.place, inputs.growing, inputs.rates, notices
     )
 
 
