@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -84,6 +85,10 @@ def quads(time: int, value: str = '"1"') -> bytes:
 
 def trig(time: int, value: str = '"1"') -> bytes:
     return f":g{time} {{ :s :p {value} }}\n:g{time} prov:generatedAtTime {time} .\n".encode()
+
+
+def row(time: int) -> bytes:
+    return f"{time},{time}\n".encode()
 
 
 # --- nesting ---
@@ -335,11 +340,12 @@ def test_all_that_can_be_unpacked_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", [Format.NQUADS, Format.TRIG, Format.CSV])
 def test_a_line_that_is_cut_off_by_a_damage_is_no_element(tmp_path: Path, form: Format) -> None:
-    head, one = {
+    writers: dict[Format, tuple[bytes, Callable[[int], bytes]]] = {
         Format.NQUADS: (b"", quads),
         Format.TRIG: (HEAD.encode(), trig),
-        Format.CSV: (b"t,a\n", lambda time: f"{time},{time}\n".encode()),
-    }[form]
+        Format.CSV: (b"t,a\n", row),
+    }
+    head, one = writers[form]
     content = head + b"".join(map(one, range(1, 100))) + one(100)[:-1]
     path = tmp_path / "in.gz"
     path.write_bytes(gzip.compress(content)[:-8])

@@ -57,17 +57,7 @@ _QUOTES: Final = (b'"', b"'", b"<")
 _RUN: Final = re.compile(rb"(?:<[^\x00-\x20<>\"{}|^`]*+|\"(?:[^\"\\\r\n]++|\\.)*+|'(?:[^'\\\r\n]++|\\.)*+)\\?", re.DOTALL)
 """What an IRI or quotes that nothing closes might hold."""
 
-_PIECE: Final = {
-    b'"""': re.compile(rb'(?:[^"\\]++|\\.|"(?!""|"?\Z))*+', re.DOTALL),
-    b"'''": re.compile(rb"(?:[^'\\]++|\\.|'(?!''|'?\Z))*+", re.DOTALL),
-}
-"""The same in a piece of a line, up to what may be a part of those that close them."""
-
-_QUOTES: Final = (b'"', b"'", b"<")
-
-_UNFINISHED: Final = re.compile(rb"(?:<[^\x00-\x20<>\"{}|^`]*+|\"(?:[^\"\\\r\n]++|\\.)*+\\?|'(?:[^'\\\r\n]++|\\.)*+\\?)\Z", re.DOTALL)
-"""What may be the beginning of a token, where the text is cut off."""
-
+_COMMENT: Final = re.compile(rb"[^\r\n]*+")
 _PIECE: Final = 1 << 16
 
 
@@ -260,6 +250,7 @@ class _Scanner:
         self.offset, self.number = position
         self.carry = b""
         self.over = False
+        self._commented = False  # the next piece of a line begins in a comment
         self._limit = limit
         self._reset()
 
@@ -288,6 +279,11 @@ class _Scanner:
         self.carry = b""
         at = len(_BOM) if start == 0 and raw.startswith(_BOM) else 0
         begin = at  # of the statement in this line
+        if self._commented:
+            passed = _COMMENT.match(raw)
+            assert passed is not None
+            at = passed.end()
+            self._commented = more and at == len(raw)
         while at < len(raw):
             if self._long:
                 inside = (_LONG_PIECE if more else _LONG)[self._long].match(raw, at)
@@ -310,10 +306,10 @@ class _Scanner:
                 end = run.end()
                 self.over = end - place > self._limit
             if self.over or (more and end == len(raw)):
-                if kind != "skip":
+                if kind == "skip":
+                    self._commented = token.startswith(b"#")
+                else:
                     self.carry = raw[place:]
-                elif token.startswith(b"#"):  # it goes on as a comment
-                    self.carry = b"#"
                 break
             at = found.end()
             if kind == "skip":
@@ -391,7 +387,7 @@ class _Scanner:
             self._kind, self._at = b"...", (self.offset, self.number)
         self._take(self.carry)
         self.offset += len(self.carry) + passed
-        self.number, self.carry, self.over = self.number + within, b"", False
+        self.number, self.carry, self.over, self._commented = self.number + within, b"", False, False
         return self._ended(self.offset)
 
     def again(self) -> list[bytes]:

@@ -198,8 +198,8 @@ def settle_all(inputs: Inputs) -> None:
 
 
 def clock_of_inputs(inputs: Inputs, unit: Unit, notices: list[Diagnostic]) -> Clock:
-    """How times are written: as the files that are there say; where there are none, as the first record says, which is waited for. `notices`
-    takes what is to be told of the times."""
+    """How times are written: as the files that are there say; where there are none, as the first record says, which is waited for.
+    `notices` takes what is to be told of the times."""
     if inputs.files or not inputs.growing:
         return clock_of(inputs.files, unit, notices)
     looks = [(each, None if each.standard else Folder(each.pattern, each.settle, ())) for each in inputs.growing]
