@@ -11,7 +11,7 @@ Invariant: records follow each other without overlap, and reading from the start
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from pyoxigraph import Quad
@@ -91,14 +91,14 @@ class _Run:
             self.add(each)
 
     def add(self, each: Statement) -> None:
-        self.end = each.end
-        self.size += each.size
-        if each.triples:
+        offset, self.end, _, _, _, triples, times, _, _, _ = each
+        self.size += self.end - offset
+        if triples:
             self.full = True
         if self.head is not None:
             return
-        if each.times:
-            self.times.update(dict.fromkeys(each.times))
+        if times:
+            self.times.update(dict.fromkeys(times))
         self.statements.append(each)
         if self.size > self._limit:
             self.head = beginning(_text(self.statements, SHOWN), self._limit)
@@ -134,44 +134,42 @@ def assemble(statements: Iterable[Statement], spec: InputFile, elements: bool) -
     after = _Broken()  # behind the run
     run: _Run | None = None
     for each in statements:
-        if run is None:
-            if each.graph is None:
-                before.add(each)
-                yield from map(_alone, before.beyond(limit))
-                continue
-        elif each.graph == run.graph or (each.graph is None and each.names(run.graph)):
-            for broken in after.statements:
-                run.add(broken)
+        graph = each.graph
+        if run is not None and (graph == run.graph or (graph is None and each.names(run.graph))):
+            if after.statements:
+                for broken in after.statements:
+                    run.add(broken)
+                after = _Broken()
             run.add(each)
-            after = _Broken()
-            continue
-        elif each.graph is None:
-            after.add(each)
-            if after.size > limit:
-                before, after = _Broken((yield from _closed(before, run, after, spec, elements))), _Broken()
-                run = None
-                yield from map(_alone, before.beyond(limit))
-            continue
+        elif graph is None:
+            (before if run is None else after).add(each)
+            if run is not None and after.size > limit:
+                before, after, run = _Broken((yield from _closed(before, run, after, spec, elements))), _Broken(), None
+            yield from map(_alone, before.beyond(limit))
         else:
-            before, after = _Broken((yield from _closed(before, run, after, spec, elements))), _Broken()
-        assert each.graph is not None
-        broken_ones = list(before.statements)
-        named = next((number for number, broken in enumerate(broken_ones) if broken.names(each.graph)), len(broken_ones))
-        before, run = _Broken(broken_ones[:named]), _Run(each.graph, [*broken_ones[named:], each], limit)
-    left: Iterable[Statement] = before.statements
-    if run is not None:
-        left = yield from _closed(before, run, after, spec, elements)
+            if run is not None:
+                left = yield from _closed(before, run, after, spec, elements)
+                if before.statements or after.statements:
+                    before, after = _Broken(left), _Broken()
+            if not before.statements:
+                run = _Run(graph, (each,), limit)
+                continue
+            waiting = list(before.statements)
+            named = next((number for number, broken in enumerate(waiting) if broken.names(graph)), len(waiting))
+            before, run = _Broken(waiting[:named]), _Run(graph, [*waiting[named:], each], limit)
+    left = before.statements if run is None else (yield from _closed(before, run, after, spec, elements))
     yield from map(_alone, left)
 
 
-def _closed(before: _Broken, run: _Run, after: _Broken, spec: InputFile, elements: bool) -> Generator[Record, None, Sequence[Statement]]:
+def _closed(before: _Broken, run: _Run, after: _Broken, spec: InputFile, elements: bool) -> Generator[Record, None, Collection[Statement]]:
     """The records of a finished run and of what is broken before it; returns what is broken behind it and does not belong to it."""
-    if not run.full and run.head is None:
+    if not run.full and run.head is None and (before.statements or after.statements):
         run = _Run(run.graph, [*before.statements, *run.statements, *after.statements], spec.record)
         before = after = _Broken()
-    yield from map(_alone, before.statements)
+    for broken in before.statements:
+        yield _alone(broken)
     yield _record(run, spec, elements)
-    return list(after.statements)
+    return after.statements
 
 
 def _alone(broken: Statement) -> Record:

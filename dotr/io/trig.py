@@ -164,7 +164,8 @@ class _Reader:
         if not why:
             skipped = 0
             try:
-                check_nesting(cut.raw, self._nesting)
+                if len(cut.raw) > self._nesting:
+                    check_nesting(cut.raw, self._nesting)
                 text = cut.raw.decode()
                 document = self._header.before(text)
                 skipped = len(document) - len(text)
@@ -298,20 +299,14 @@ class _Scanner:
                 continue
             found = _TOKEN.match(raw, at)
             assert found is not None
-            kind, token, place = found.lastgroup, found[0], found.start()
-            end = found.end()
-            if lengthy and token in _QUOTES:
-                run = _RUN.match(raw, place)
-                assert run is not None
-                end = run.end()
-                self.over = end - place > self._limit
-            if self.over or (more and end == len(raw)):
+            kind, token = found.lastgroup, found[0]
+            if lengthy and self._unfinished(raw, found, more):
                 if kind == "skip":
                     self._commented = token.startswith(b"#")
                 else:
-                    self.carry = raw[place:]
+                    self.carry = raw[at:]
                 break
-            at = found.end()
+            place, at = at, found.end()
             if kind == "skip":
                 continue
             if not self._kind:
@@ -351,6 +346,16 @@ class _Scanner:
             self.number = number + 1
             if self._long and self._behind is None:
                 self._behind = self.offset, self.number, self.size, len(self._taken)
+
+    def _unfinished(self, raw: bytes, found: re.Match[bytes], more: bool) -> bool:
+        """Whether a token of a piece of a long line may go on in the next piece, or is longer than a record may be."""
+        end = found.end()
+        if found[0] in _QUOTES:
+            run = _RUN.match(raw, found.start())
+            assert run is not None
+            end = run.end()
+            self.over = end - found.start() > self._limit
+        return self.over or (more and end == len(raw))
 
     def _take(self, piece: bytes) -> None:
         """Add a line, or its part, to the statement at hand."""
