@@ -23,6 +23,7 @@ from dotr.languages.turtle.nesting import Beyond, check_json_nesting, check_nest
 from dotr.model.places import Document
 from dotr.model.stream import Reason
 from dotr.model.terms import XSD
+from dotr.runtimes.spark.spool import _copied
 from tests.conftest import Project
 
 EX: Final = "http://e/"
@@ -315,6 +316,28 @@ def test_a_row_of_a_million_columns(tmp_path: Path) -> None:
     found = records(tmp_path, Format.CSV, b"t,a\n1,a\n2" + b"," * 1_000_000 + b"\n3,a\n")
     assert outcome(found) == [1, "unreadable", 3]
     assert found[1].why == "it has 1000001 columns where the header has 2"
+
+
+@pytest.mark.parametrize(
+    ("form", "content"),
+    [
+        (Format.NDJSON, ndjson(1, "") + b"x" * 99_000 + b"\n" + ndjson(3, "")),
+        (Format.NQUADS, quads(1) + quads(2, f'"{"x" * 99_000}"') + quads(3)),
+        (Format.NQUADS, quads(1) + quads(2) + quads(2).splitlines(keepends=True)[0] * 2000 + quads(3)),
+        (Format.CSV, b"t,a\n1,a\n2," + b"x" * 99_000 + b"\n3,a\n"),
+        (Format.CSV, b't,a\n1,a\n2,"' + b"7,x\n" * 30_000 + b'"\n3,a\n'),
+        (Format.CSV, b't,a\n1,a\n2,"' + b'""' * 50_000 + b'"\n3,a\n'),
+        (Format.CSV, b't,a\n1,a\n2,"y' + b'""' * 50_000 + b'"\n3,a\n'),
+    ],
+)
+def test_a_copy_of_standard_input_is_read_as_the_original(tmp_path: Path, form: Format, content: bytes) -> None:
+    found = records(tmp_path, form, content, record=70_000)
+    assert outcome(found) == [1, "limit", 3]
+    file = input_file(tmp_path / "in.txt", form, 70_000)
+    copy = b"".join([piece for each in found for piece in _copied(each, file)])
+    again = records(tmp_path, form, (b"t,a\n" if form is Format.CSV else b"") + copy, record=70_000)
+    assert outcome(again) == [1, "limit", 3]
+    assert (again[1].text, again[1].why) == (found[1].text, found[1].why)
 
 
 # --- damaged files ---

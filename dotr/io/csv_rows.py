@@ -207,7 +207,7 @@ class _Rows:
 
     def _long(self, taken: list[bytes], waiting: deque[bytes], offset: int, line: int) -> tuple[Record, int]:
         """The record beyond the limit that begins with the lines taken."""
-        state, end, after, delimiter = _Quoting.START, offset, line, self._delimiter.encode()
+        state, end, after, delimiter = Quoting.START, offset, line, self._delimiter.encode()
         second: int | None = None  # where the second line starts
         pieces = deque([*taken, *waiting])
         waiting.clear()
@@ -217,10 +217,10 @@ class _Rows:
             if piece[-1] == LINE_END:
                 after += 1
                 second = end if second is None else second
-                if state is not _Quoting.INSIDE:
+                if state is not Quoting.INSIDE:
                     break
         raw, why, reason = beginning(b"".join(taken), self._limit), beyond(self._limit), Reason.LIMIT
-        if state in (_Quoting.ODD, _Quoting.INSIDE) and second is not None and second < end and self._lines.seekable():
+        if state in (Quoting.ODD, Quoting.INSIDE) and second is not None and second < end and self._lines.seekable():
             self._lines.seek(second)
             end, after = second, line + 1
             if len(taken[0]) <= self._limit + 1 and taken[0][-1] == LINE_END:
@@ -237,7 +237,7 @@ _PIECE: Final = 1 << 16
 _INSIDE: Final = re.compile(rb'(?:[^"]++|"")*+')
 
 
-class _Quoting(Enum):
+class Quoting(Enum):
     """Where a piece of a record ends. QUOTE: behind a quote inside of quotes, which may close them or be the first of two. ODD: something
     stands behind quotes that are closed."""
 
@@ -248,37 +248,37 @@ class _Quoting(Enum):
     ODD = 4
 
 
-def quoting(piece: bytes, state: _Quoting, delimiter: bytes) -> _Quoting:
+def quoting(piece: bytes, state: Quoting, delimiter: bytes) -> Quoting:
     r'''The state of quoting behind a piece of a record, from the state before it.
 
-    >>> [quoting(b'1,"a', _Quoting.START, b",").name, quoting(b'b""",2', _Quoting.INSIDE, b",").name]
+    >>> [quoting(b'1,"a', Quoting.START, b",").name, quoting(b'b""",2', Quoting.INSIDE, b",").name]
     ['INSIDE', 'PLAIN']
-    >>> [quoting(b'x"y', _Quoting.INSIDE, b",").name, quoting(b'"\r\n', _Quoting.QUOTE, b",").name]
+    >>> [quoting(b'x"y', Quoting.INSIDE, b",").name, quoting(b'"\r\n', Quoting.QUOTE, b",").name]
     ['ODD', 'INSIDE']
     '''
     at = 0
     while at < len(piece):
         match state:
-            case _Quoting.INSIDE:
+            case Quoting.INSIDE:
                 found = _INSIDE.match(piece, at)
                 assert found is not None
                 at = found.end() + 1
-                state = _Quoting.QUOTE if at <= len(piece) else state
-            case _Quoting.QUOTE:
+                state = Quoting.QUOTE if at <= len(piece) else state
+            case Quoting.QUOTE:
                 if piece.startswith(b'"', at):
-                    state, at = _Quoting.INSIDE, at + 1
+                    state, at = Quoting.INSIDE, at + 1
                 elif piece.startswith(delimiter, at):
-                    state, at = _Quoting.START, at + len(delimiter)
+                    state, at = Quoting.START, at + len(delimiter)
                 else:
-                    return _Quoting.PLAIN if piece[at:].strip(b"\r\n") == b"" else _Quoting.ODD
-            case _Quoting.START if piece.startswith(b'"', at):
-                state, at = _Quoting.INSIDE, at + 1
-            case _Quoting.START | _Quoting.PLAIN:
+                    return Quoting.PLAIN if piece[at:].strip(b"\r\n") == b"" else Quoting.ODD
+            case Quoting.START if piece.startswith(b'"', at):
+                state, at = Quoting.INSIDE, at + 1
+            case Quoting.START | Quoting.PLAIN:
                 at = piece.find(delimiter + b'"', at)
                 if at < 0:
-                    return _Quoting.START if piece.endswith(delimiter) else _Quoting.PLAIN
-                state, at = _Quoting.INSIDE, at + len(delimiter) + 1
-            case _Quoting.ODD:
+                    return Quoting.START if piece.endswith(delimiter) else Quoting.PLAIN
+                state, at = Quoting.INSIDE, at + len(delimiter) + 1
+            case Quoting.ODD:
                 return state
             case _:
                 assert_never(state)

@@ -55,3 +55,15 @@ def _statements(lines: BinaryIO, spec: InputFile, position: Position) -> Iterato
             raise broken
     except DAMAGED as error:
         yield Statement(end, end, line + 1, b"", None, why=why_damaged(error))
+
+
+def graph_of(raw: bytes) -> str | None:
+    """The graph that the first statement of a text that can be read belongs to or speaks of; None where no whole line can be read."""
+    for line in raw.splitlines()[:-1]:
+        try:
+            quads = [quad_parts(quad) for quad in parse(line, RdfFormat.N_QUADS)]
+        except SyntaxError:
+            continue
+        if quads and (graph := statement(0, 0, 0, line, quads).graph) is not None:
+            return graph
+    return None
