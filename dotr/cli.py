@@ -168,7 +168,7 @@ def _run(options: argparse.Namespace) -> int:
                 stack.enter_context(served(config.settings.metrics.prometheus, meter.read, place))
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", held=stack.enter_context(Held()))
             meter.clock, dead_letters = pipeline.clock, pipeline.dead_letter_path
-            _notices(pipeline.program.notices, say)
+            _notices([*pipeline.program.notices, *pipeline.notices], say)
             warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
             if warnings and not options.quiet:
                 say(f"{_count(warnings, 'warning')} of the rules: dotr check {options.config} shows them.")

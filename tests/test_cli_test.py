@@ -104,9 +104,9 @@ TERMS = st.recursive(
 def test_a_term_is_shown_as_turtle_that_reads_back_as_the_same_term(term: str, declared: bool) -> None:
     prefixes = {**WELL_KNOWN, "": "http://e/"} if declared else {}
     shown = term_text(term, prefixes)
-    ((_, _, read),) = read_graph(f"<x:s> <x:p> {shown} .", prefixes)
+    ((_, _, read),) = read_graph(f"<x:s> <x:p> {shown} .", prefixes, 64)
     assert read == term
-    ((_, predicate, _),) = read_graph(f"<x:s> {predicate_text(RDF_TYPE, prefixes)} {shown} .", prefixes)
+    ((_, predicate, _),) = read_graph(f"<x:s> {predicate_text(RDF_TYPE, prefixes)} {shown} .", prefixes, 64)
     assert predicate == RDF_TYPE
 
 
@@ -166,8 +166,8 @@ def test_dates(project: Project) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        (":a a :A .", ":a a", "t.yaml:5:31: C208 this graph cannot be read: unexpected end\n"),
-        (":a a :A .", "p:a a :A .", "t.yaml:5:31: C208 this graph cannot be read: the prefix p: has not been declared\n"),
+        (":a a :A .", ":a a", "t.yaml:5:31: C208 this graph cannot be read: unexpected end (line 1, column 5)\n"),
+        (":a a :A .", "p:a a :A .", "C208 this graph cannot be read: the prefix p: has not been declared (line 1, column 1)\n"),
         ("at: 1, graph", "at: soon, graph", "t.yaml:5:21: C205 this is no time: 'soon'"),
         ("at: 1, graph", "at: 1.5, graph", "t.yaml:5:21: C203 cases.0.stream.0.at should be a whole number\n"),
         ("at: 1, graph", "at: 2024-02-30T00:00:00, graph", "t.yaml:5:21: C205 this is no time: there is no 2024-02-30\n"),

@@ -153,6 +153,7 @@ def test_inconsistent_instants_become_dead_letters_if_asked(project: Project) ->
     assert answer.code == 0
     dead = [json.loads(line) for line in project.read("dead.ndjson").splitlines()]
     places = [(2, 2), (3, 2), (4, 2), (6, 4)]
+    assert all(letter.pop("error").startswith("its instant is inconsistent (cax-dw: <http://e/A>") for letter in dead)
     assert dead == [
         {"reason": "inconsistent", "input": "a", "file": "a.ndjson", "line": line, "time": time, "text": text[line - 1].rstrip()}
         for line, time in places

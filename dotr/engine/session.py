@@ -15,7 +15,8 @@ from dotr.engine.stage_one import Asked
 from dotr.engine.stage_two import StageTwo
 from dotr.fallbacks import Kind, taken
 from dotr.knowledge.clashes import NO_CLASHES, Clash
-from dotr.languages.turtle.graphs import read_graph
+from dotr.knowledge.limits import LIMITS
+from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.stream import DeadLetter, Firing, Instant
 from dotr.model.terms import Label, Triple, Variable
 from dotr.model.time import LAST_MICRO, Clock, Micros
@@ -157,6 +158,7 @@ class Session:
         self._unit = program.spec.unit
         self._engine = Engine(program, Clock(self._unit))
         self._prefixes = program.spec.prefixes
+        self._nesting = program.spec.limits.nesting
         self._last: int | None = None
         self._finished = False
         self._told: set[tuple[Kind, str]] = set()
@@ -167,6 +169,9 @@ class Session:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._finished = True
+
+    def _read(self, graph: str | Iterable[Iterable[object]]) -> tuple[Triple, ...]:
+        return read_graph(graph, self._prefixes, self._nesting) if isinstance(graph, str) else read_triples(graph, self._nesting)
 
     def advance(self, time: int, *graphs: str | Iterable[Iterable[object]]) -> list[OutputEvent]:
         """The events of the instant at `time`, the merge of the graphs: Turtle text with the program's prefixes, or triples, whose terms
@@ -184,7 +189,7 @@ class Session:
         now = time * self._unit.value
         if not -LAST_MICRO < now < LAST_MICRO:
             raise ValueError(f"{time} is no time that can be: is the program's unit right?")
-        elements = [read_graph(graph, self._prefixes) if isinstance(graph, str) else read_triples(graph) for graph in graphs]
+        elements = [self._read(graph) for graph in graphs]
         self._last = time
         if not elements:
             return self._events(self._engine.advance(now))
@@ -221,7 +226,7 @@ class Session:
         return made
 
 
-def read_triples(triples: Iterable[Iterable[object]]) -> tuple[Triple, ...]:
+def read_triples(triples: Iterable[Iterable[object]], nesting: int = LIMITS.nesting) -> tuple[Triple, ...]:
     """Triples of terms, read as an element's graph is; raises ValueError with the reason in words.
 
     >>> read_triples([("_:x", "<http://e/p>", '"1"^^<http://www.w3.org/2001/XMLSchema#string>')])
@@ -232,13 +237,14 @@ def read_triples(triples: Iterable[Iterable[object]]) -> tuple[Triple, ...]:
     """
     lines = [" ".join(map(_written, triple)) + " ." for triple in triples]
     try:
-        return read_graph("\n".join(lines), {})
+        return read_graph("\n".join(lines), {}, nesting)
     except ValueError:
         for line in lines:
             try:
-                read_graph(line, {})
+                read_graph(line, {}, nesting)
             except ValueError as error:
-                raise ValueError(f"{line} is no triple in N-Triples: {error}") from None
+                why = error.why if isinstance(error, Misread) else error
+                raise ValueError(f"{line} is no triple in N-Triples: {why}") from None
         raise
 
 

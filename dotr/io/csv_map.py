@@ -27,6 +27,7 @@ MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _REMEMBERED: Final = 1 << 14
+_MOST_NAMED: Final = 50
 
 
 @lru_cache(_REMEMBERED)
@@ -99,11 +100,14 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
         if column in header:
             problems.append(Diagnostic("I104", f"{file.path} has two columns {column}", place, "Which of them is meant? Rename one."))
             continue
-        hint = did_you_mean(column, header) or f"Its columns are {', '.join(header)}."
+        columns = (
+            ", ".join(header) if len(header) <= _MOST_NAMED else f"{', '.join(header[:_MOST_NAMED])} and {len(header) - _MOST_NAMED:,} more"
+        )
+        hint = did_you_mean(column, header) or f"Its columns are {columns}."
         if len(header) == 1:
             hint = f"Its only column is {header[0]}: is the delimiter {file.csv.delimiter!r}?"
         elif hint.startswith("Did"):
-            hint += f" Its columns are {', '.join(header)}."
+            hint += f" Its columns are {columns}."
         problems.append(Diagnostic("I103", f"{file.path} has no column {column}, which {use} names", place, hint))
     if problems:
         raise Refused(problems)

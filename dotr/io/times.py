@@ -90,6 +90,21 @@ def _zone(text: str) -> int:
     return -minutes if text[0] == "-" else minutes
 
 
+def zoneless(text: str, time: Micros) -> bool:
+    """Whether a time stands in a text as a date-time without a zone.
+
+    >>> zoneless("7,2014-08-01 07:50", 1406879400_000_000), zoneless("7,2014-08-01 09:50+02:00", 1406879400_000_000)
+    (True, False)
+    """
+    for found in _DATE_TIME.finditer(text):
+        try:
+            if _read(found[0]) == time and found[8] is None:
+                return True
+        except ValueError:
+            pass
+    return False
+
+
 def parse_integer(value: int, unit: Unit) -> Micros:
     """The time that an integer counts.
 

@@ -52,7 +52,7 @@ class SparkSettings:
 class Pipeline:
     """What a runtime runs. `inputs` are the files that are there, `growing` the further inputs that files appear in, or standard input;
     `rates` says how many records of a named input are read a second, at most; `told` how many dead letters of a kind are told as they
-    come."""
+    come; `notices` are what is to be told of the inputs."""
 
     name: str
     program: Program
@@ -65,6 +65,7 @@ class Pipeline:
     growing: tuple[Growing, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
     told: int = TOLD
+    notices: Sequence[Diagnostic] = ()
 
     @cached_property
     def output_paths(self) -> tuple[str, ...]:
@@ -105,7 +106,8 @@ def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True, 
         settle_all(inputs)
     unit = UNITS[settings.time.unit]
     clock = kept_clock(targets[-1].path) if on_spark else None
-    clock = clock or (clock_of_inputs(inputs, unit) if waiting else Clock(unit, dated=False))
+    notices: list[Diagnostic] = []
+    clock = clock or (clock_of_inputs(inputs, unit, notices) if waiting else Clock(unit, dated=False))
     outputs = tuple(
         Output(StreamFormat(section.format), target.path, target.place) for section, target in zip(settings.output, targets, strict=False)
     )
@@ -125,6 +127,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True, 
         inputs.growing,
         inputs.rates,
         settings.report.dead_letters,
+        notices,
     )
 
 

@@ -30,7 +30,8 @@ from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
 from dotr.expressions.times import written
 from dotr.io.times import parse_time
-from dotr.languages.turtle.graphs import read_graph
+from dotr.knowledge.limits import LIMITS
+from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.places import Span
 from dotr.model.stream import Firing, Reason
 from dotr.model.terms import WELL_KNOWN, Triple
@@ -295,7 +296,7 @@ class _Reader:
     def graph(self, text: str, part: str, k: int) -> tuple[Triple, ...]:
         prefixes = self.file.prefixes if part == "stream" else self.file.expected
         try:
-            return read_graph(text, prefixes)
+            return read_graph(text, prefixes, LIMITS.nesting)
         except ValueError as error:
             declared = ", ".join(f"{prefix}:" for prefix in self.file.prefixes) or "none"
             hint = f"Declared under `prefixes`: {declared}." if "prefix" in str(error) else "Write it as Turtle."
@@ -309,14 +310,16 @@ class _Reader:
                 "C203", "an attribute is given twice", (part, k, "attributes"), "Write it once, with or without the question mark."
             )
         whole = [name for name, text in attributes.items() if self.is_term(text, name, part, k)]
-        graph = read_graph("".join(f"<x:s> <x:{n}> {attributes[name]} .\n" for n, name in enumerate(whole)), self.file.expected)
+        text = "".join(f"<x:s> <x:{n}> {attributes[name]} .\n" for n, name in enumerate(whole))
+        graph = read_graph(text, self.file.expected, LIMITS.nesting)
         return comparable_attributes({names[whole[int(predicate[3:-1])]]: term for _, predicate, term in graph})
 
     def is_term(self, text: str, name: str, part: str, k: int) -> bool:
         try:
-            ((_, predicate, _),) = read_graph(f"<x:s> <x:p> {text} .", self.file.expected)
+            ((_, predicate, _),) = read_graph(f"<x:s> <x:p> {text} .", self.file.expected, LIMITS.nesting)
         except ValueError as error:
-            reason = str(error) if "prefix" in str(error) else "write it as in Turtle"
+            why = error.why if isinstance(error, Misread) else str(error)
+            reason = why if "prefix" in why else "write it as in Turtle"
             self.problem("C208", f"{text} is no RDF term: {reason}", (part, k, "attributes", name), _instead(text))
             return False
         return predicate == "<x:p>"

@@ -11,15 +11,19 @@ import os
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from dotr.diagnostics import Refused, refuse
+from dotr.io.csv_rows import Quoting, quoting
 from dotr.io.feeds import StandardInput
 from dotr.io.lines import standard_bytes
-from dotr.io.records import Format, InputFile
+from dotr.io.nquads import graph_of
+from dotr.io.records import Format, InputFile, Record
+from dotr.model.stream import Reason
 from dotr.runtimes.spark.journal import SEGMENT, SPOOL, SPOOL_END
 from dotr.runtimes.totals import RunFailed
 
@@ -65,7 +69,7 @@ def _copying(like: InputFile, folder: Path, stop: threading.Event, copying: Copy
 
 
 def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
-    header = _header() if like.format is Format.CSV else b""
+    header = _header(like.record) if like.format is Format.CSV else b""
     feed = StandardInput(like, elements=False)
     number, line = _next(folder)
     while not stop.is_set():
@@ -75,16 +79,16 @@ def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
         taken = feed.take(_SEGMENT_RECORDS)
         if taken is None:
             if feed.ended:
-                _write(folder / SPOOL_END, b"")
+                _write(folder / SPOOL_END, ())
                 return
             time.sleep(_PAUSE_SECONDS)
             continue
-        records = [(record.line, _whole(record.raw)) for record in taken.records]
-        first, after = line + records[0][0] - 1, line + records[-1][0] - 1 + records[-1][1].count(b"\n")
+        last = taken.records[-1]
+        first, after = line + taken.records[0].line - 1, line + last.line - 1 + _whole(last.raw).count(b"\n")
         name = f"{number:012d}-{first:012d}-{after:012d}.{like.format.value}"
-        _write(folder / name, header + b"".join(raw for _, raw in records))
+        _write(folder / name, chain([header], *(_copied(record, like) for record in taken.records)))
         number += 1
-        _write(folder / NEXT, f"{number} {after}".encode())
+        _write(folder / NEXT, [f"{number} {after}".encode()])
 
 
 NEXT: Final = "next"
@@ -111,16 +115,39 @@ def _next(folder: Path) -> tuple[int, int]:
     return number, line
 
 
-def _header() -> bytes:
-    """The first line of standard input, which is left there."""
+def _copied(record: Record, like: InputFile) -> Iterator[bytes]:
+    """The text of a record. One beyond the limit, of which the beginning is left, is filled up so that it is beyond the limit again, and no
+    good record or the beginning of one."""
+    if record.reason is not Reason.LIMIT or record.end - record.offset <= len(record.raw) + 1:
+        yield _whole(record.raw)
+        return
+    yield record.raw
+    end = b"\n"
+    if like.csv is not None:
+        state = quoting(record.raw, Quoting.START, like.csv.delimiter.encode())
+        if state is Quoting.QUOTE:
+            yield b'"'
+        end = b'"\n' if state in (Quoting.QUOTE, Quoting.INSIDE) else end
+    elif like.format is Format.NQUADS and (graph := graph_of(record.raw)) is not None:
+        yield f"\n! {graph} ".encode()
+    for _ in range(like.record // len(_BLANKS) + 1):
+        yield _BLANKS
+    yield end
+
+
+_BLANKS: Final = b" " * (1 << 16)
+
+
+def _header(limit: int) -> bytes:
+    """The first line of standard input, which is left there; of one with more bytes than a record may have, the beginning."""
     waiting = standard_bytes()
-    while b"\n" not in (text := plain(waiting.held)) and waiting.more():
+    while b"\n" not in (text := plain(waiting.held, limit + 1)) and len(text) <= limit and waiting.more():
         pass
     return _whole(text.partition(b"\n")[0])
 
 
-def plain(begin: bytes) -> bytes:
-    """The text of what a stream begins with, as far as it can be told.
+def plain(begin: bytes, most: int = 0) -> bytes:
+    """The text of what a stream begins with, as far as it can be told; of a compressed one up to so many bytes, where it is not 0.
 
     >>> import gzip
     >>> packed = gzip.compress(b"time,room")
@@ -130,7 +157,7 @@ def plain(begin: bytes) -> bytes:
     if not _MAGIC.startswith(begin[:2]):
         return begin
     try:
-        return zlib.decompressobj(wbits=31).decompress(begin)
+        return zlib.decompressobj(wbits=31).decompress(begin, most)
     except zlib.error:  # reading it says so
         return b""
 
@@ -139,10 +166,10 @@ def _whole(raw: bytes) -> bytes:
     return raw if raw.endswith(b"\n") else raw + b"\n"
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, data: Iterable[bytes]) -> None:
     new = path.with_name(f".{path.name}.tmp")
     with new.open("wb") as file:
-        file.write(data)
+        file.writelines(data)
         file.flush()
         os.fsync(file.fileno())
     new.replace(path)

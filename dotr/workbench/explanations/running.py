@@ -40,6 +40,17 @@ INPUTS: tuple[Explained, ...] = (
         ),
     ),
     Explained(
+        "I106",
+        "Integer times beyond the year 3000",
+        "Integers count seconds unless `time` says otherwise, and the first time of the input lies beyond the year 3000 as seconds. "
+        "So its integers are probably milliseconds. The run goes on with them as they are.",
+        "Write `time: { unit: ms }`; `us` where they are microseconds.",
+        Told(
+            "I106 warning: an integer time of input a lies beyond the year 3000, as seconds: 1406879400000 (a.ndjson:1)\n"
+            "If they are milliseconds, write time: { unit: ms }"
+        ),
+    ),
+    Explained(
         "I201",
         "The output is there already",
         "A run never mixes its output with an older run's.",
