@@ -12,6 +12,7 @@ from functools import partial
 from operator import itemgetter
 from typing import NamedTuple, cast
 
+from dotr.diagnostics import DotrError
 from dotr.knowledge.clashes import NO_CLASHES, Clash, clashes
 from dotr.knowledge.closure import Closure
 from dotr.knowledge.knowledge import Knowledge
@@ -51,7 +52,7 @@ class _Over(Exception):
         self.number = number
 
 
-class OverBackground(Exception):
+class OverBackground(DotrError):
     """What a query has over the background alone goes over a limit."""
 
     def __init__(self, source: FactSource, error: LimitExceeded) -> None:

@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeAlias
 
+from dotr.diagnostics import DotrError
+
 Passed: TypeAlias = Callable[[int, Any], int]
 """Work done and rows found so far, to the work up to which neither need be looked at again. Raises `LimitExceeded`."""
 
 
-class LimitExceeded(Exception):
+class LimitExceeded(DotrError):
     """More than there may be."""
 
     def __init__(self, limit: int, what: str = "triples") -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from dotr.diagnostics import DotrError
 from dotr.model.stream import Reason
 
 
@@ -43,5 +44,5 @@ Progress: TypeAlias = Callable[[Totals], None]
 """Told the totals so far, now and then."""
 
 
-class RunFailed(Exception):
+class RunFailed(DotrError):
     """A run that could not go on for a reason that is not the user's text: one sentence, and where the log is."""
