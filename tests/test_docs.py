@@ -5,6 +5,7 @@ An example is what stands between two YAML blocks: files, each a block whose fir
 
 from __future__ import annotations
 
+import doctest
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,6 +149,20 @@ def test_the_rules_of_the_readme_do_what_it_says(tmp_path: Path, monkeypatch: py
     checked = check(["more.dotr"])
     assert checked.diagnostics == ()
     assert f"```\n{checked.states[0]}\n```" in page
+
+
+def test_the_python_of_the_readme_prints_what_it_says(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(DOCS.parent)
+    (script,) = re.findall(r"^```python\n(.*?)^```$", (DOCS.parent / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    exec(script, {})
+    (said,) = re.findall(r"  # (.*)$", script, re.MULTILINE)
+    assert capsys.readouterr().out == f"{said}\n"
+
+
+def test_the_examples_of_the_page_on_python_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(DOCS.parent)
+    failed, tried = doctest.testfile(str(DOCS / "python.md"), module_relative=False, encoding="utf-8", optionflags=doctest.FAIL_FAST)
+    assert (failed, tried > 10) == (0, True)
 
 
 MORE = """\

@@ -33,6 +33,9 @@ class Limits:
     ones included. `probes`: triples and solutions that a query looks at for them, and candidates that one anchor of a rule tries.
     `matches`: the product of the numbers of events that the clauses on a branch of a match have chosen. `literal`: characters of a literal
     that an expression computes. `nesting`: the depth of brackets in a record. `record`: bytes of a record, decompressed.
+
+    >>> Limits(rows=10_000).rows
+    10000
     """
 
     triples: int = 1_000_000
