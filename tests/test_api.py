@@ -20,6 +20,8 @@ from dotr.cli import main
 from dotr.diagnostics import Refused
 from dotr.model.terms import XSD
 
+pytestmark = pytest.mark.core
+
 ROOT = Path(__file__).parent.parent
 FIRE, TTL, DLOG = ROOT / "rules/fire.dotr", ROOT / "kb/building.ttl", ROOT / "kb/building.dlog"
 E = "http://e/"

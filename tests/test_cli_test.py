@@ -6,6 +6,8 @@ import pytest
 
 from tests.conftest import TEST, Project
 
+pytestmark = pytest.mark.core
+
 
 def test_a_test_passes(project: Project) -> None:
     assert project.dotr("test", "t.yaml") == (0, "ok     t.yaml: one\n1 passed, 0 failed\n", "")

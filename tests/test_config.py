@@ -10,6 +10,8 @@ import dotr.config
 from dotr.config import Config, read_config, schema
 from dotr.diagnostics import Refused
 
+pytestmark = pytest.mark.core
+
 MINIMAL = """\
 name: x
 rules: [r.dotr]

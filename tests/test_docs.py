@@ -18,6 +18,8 @@ from dotr.workbench.rule_tests import run_tests
 from tests.oracle.cases import difference, read_cases, read_world
 from tests.oracle.program import run
 
+pytestmark = pytest.mark.core
+
 DOCS = Path(__file__).parent.parent / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (\S+\.(?:dotr|dlog|ttl))\n")

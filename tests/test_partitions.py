@@ -31,6 +31,8 @@ from dotr.runtimes.pipeline import build
 from tests.oracle.cases import CaseFile, read_folder
 from tests.running import in_batches, outputs, run_engine
 
+pytestmark = pytest.mark.core
+
 ROOT = Path(__file__).parent.parent
 
 

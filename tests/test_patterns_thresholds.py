@@ -16,6 +16,8 @@ from dotr.model.terms import XSD, literal
 from tests.running import outputs, partitioned
 from tests.test_patterns_placement import HEADER, SECOND, element, rule
 
+pytestmark = pytest.mark.core
+
 COMPARE: dict[str, Callable[[int, int], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 Found = list[tuple[int, str, int]]

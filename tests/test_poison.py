@@ -33,6 +33,8 @@ from dotr.runtimes.spark.stepping import place_of, step_bucket
 from dotr.runtimes.spark.tasks import Task
 from dotr.runtimes.totals import Totals
 
+pytestmark = pytest.mark.core
+
 RULES_MAY_FAIL = True
 """Here they do; `conftest` says what that changes."""
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dotr.engine.instants import merge
 from dotr.engine.program import Program, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
+
+pytestmark = pytest.mark.core
 
 RULE = """
 rule R{n} define E{n} = [ [] a :E ; :v ?v ; :w ?w ]

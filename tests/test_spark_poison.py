@@ -12,10 +12,9 @@ import pytest
 from dotr.config import read_config
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.java import java_problem
 from tests.hostile import PATCHES
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+pytestmark = pytest.mark.spark
 
 RULES_MAY_FAIL = True
 """Here they do; `conftest` says what that changes."""

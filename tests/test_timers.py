@@ -14,6 +14,8 @@ from dotr.model.places import Document
 from dotr.model.time import Clock, Unit
 from dotr.patterns.state import StateError
 
+pytestmark = pytest.mark.core
+
 HEADER = "PREFIX : <http://e/>\n"
 OPEN = ":x a :Open ; :door :d ."
 LEFT = """
