@@ -2,7 +2,7 @@
 PYTHON = .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help fast verify format types test coverage errors wheel start clean
+.PHONY: help fast verify format types test coverage errors schema wheel start clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
@@ -29,6 +29,10 @@ coverage: ## lines and branches that the tests without Spark reach: ten minutes;
 errors: ## write the golden messages of tests/errors and docs/errors.md anew: look at the difference
 	$(PYTHON) -m tests.test_rule_language_errors
 	$(PYTHON) -m dotr.workbench.errors_page > docs/errors.md
+
+schema: ## write the JSON Schema of configurations anew
+	$(PYTHON) -c "from dotr.config import schema; print(schema(), end='')" > schema.json
+	mv schema.json dotr/config/config.schema.json
 
 wheel: ## build the wheel, install it in an empty environment, run it there
 	$(PYTHON) -m tests.wheel

@@ -167,6 +167,14 @@ def test_the_examples_of_the_page_on_python_run(monkeypatch: pytest.MonkeyPatch)
     assert (failed, tried > 10) == (0, True)
 
 
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "README.md", "docs/python.md"])
+def test_the_files_that_a_page_names_are_there(page: str) -> None:
+    text = (DOCS.parent / page).read_text(encoding="utf-8")
+    named = {name for name in re.findall(r"`((?:dotr|tests|docs|benchmarks)/[\w./]+)`", text) if "999" not in name}
+    assert named
+    assert [name for name in sorted(named) if not (DOCS.parent / name).exists()] == []
+
+
 MORE = """\
 rules: [more.dotr]
 prefixes: { "": "http://example.org/building#" }
