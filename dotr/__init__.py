@@ -1,8 +1,10 @@
-"""Reasoning over streams of RDF: the DOTR model (Margara, Cugola, Collavini, Dell'Aglio, ESWC 2018).
+"""Reasoning over streams of RDF: the DOTR model (Margara, Cugola, Collavini, Dell'Aglio, ESWC
+2018).
 
-A stream is a sequence of time-stamped RDF graphs. A `Program` is made from rule files and background knowledge; its `Session` takes the
-graphs of one instant after the other, and returns the `Event`s that the rules find. Pipelines over files, in process or on Spark, are run
-by the command `dotr` (`dotr --help`).
+A stream is a sequence of time-stamped RDF graphs. A `Program` is made from rule files and
+background knowledge; its `Session` takes the graphs of one instant after the other, and returns the
+`Event`s that the rules find. Pipelines over files, in process or on Spark, are run by the command
+`dotr` (`dotr --help`).
 
 >>> from dotr import Program
 >>> program = Program.load(

@@ -1,4 +1,5 @@
-"""The program as a caller in Python makes it: from files, or from the configuration of a pipeline (docs/python.md)."""
+"""The program as a caller in Python makes it: from files, or from the configuration of a pipeline
+(docs/python.md)."""
 
 from __future__ import annotations
 
@@ -25,17 +26,19 @@ _E = TypeVar("_E", bound=Enum)
 
 _ENTAILMENTS: Final = {each.value: each for each in Entailment}
 _INCONSISTENT: Final = {each.value: each for each in Inconsistent}
-_SHOWN: Final = 60
+_SHOWN: Final = 28
 """The characters that `repr` gives a list of names, about."""
 
 
 class Program(CompiledProgram):
-    """A compiled program: rules, their queries and background knowledge. Immutable; any number of sessions may run it.
+    """A compiled program: rules, their queries and background knowledge. Immutable; any number of
+    sessions may run it.
 
     Make one with `Program.load` or `Program.from_config`, and run it with `Program.session`.
 
     Attributes:
-        warnings: problems of the files that do not keep the program from running, as `dotr check` shows them.
+        warnings: problems of the files that do not keep the program from running, as `dotr check`
+            shows them.
 
     >>> import dotr
     >>> program = dotr.Program.load(
@@ -45,8 +48,8 @@ class Program(CompiledProgram):
     ...     prefixes={"": "http://example.org/building#"},
     ... )
     >>> program
-    <dotr.Program: rules R, which define Fire; times in s;
-     background of 1 RDF file and 1 Datalog file, entailment none>
+    <dotr.Program: rules R, which define Fire;
+     times in s; background of 1 RDF file and 1 Datalog file, entailment none>
     >>> with program.session() as session:
     ...     heat = session.advance(10, ":r1 a :Temp ; :has_val 70 ; :is_from_sensor :s1 . :s1 :is_at_location :locA .")
     ...     fire = session.advance(12, ":r2 a :Smoke ; :is_from_sensor :s2 . :s2 :is_at_location :locB .")
@@ -71,19 +74,26 @@ class Program(CompiledProgram):
         """Compile the program in some files.
 
         Args:
-            rules: paths of rule files (`.dotr`), or one path. Relative paths are relative to the working directory.
-            graphs: paths of RDF files of background knowledge, in any RDF format, `.gz` too; or one path.
+            rules: paths of rule files (`.dotr`), or one path. Relative paths are relative to the
+                working directory.
+            graphs: paths of RDF files of background knowledge, in any RDF format, `.gz` too; or one
+                path.
             datalog: paths of Datalog files (`.dlog`); or one path.
             entailment: `"none"`, `"rdfs"` or `"owl2rl"`, or the member of `Entailment`.
-            axiomatic: whether the axiomatic and reflexive triples of the entailment are derived, too.
-            prefixes: prefix without colon to namespace IRI, for graphs given as text, and for files that declare none.
-            unit: what an integer time counts: `"us"`, `"ms"`, `"s"`, `"min"`, `"h"` or `"d"`, or the member of `Unit`.
-            inconsistent: `"report"`, or `"reject"`: an instant that contradicts itself or the background makes no events.
+            axiomatic: whether the axiomatic and reflexive triples of the entailment are derived,
+                too.
+            prefixes: prefix without colon to namespace IRI, for graphs given as text, and for files
+                that declare none.
+            unit: what an integer time counts: `"us"`, `"ms"`, `"s"`, `"min"`, `"h"` or `"d"`, or
+                the member of `Unit`.
+            inconsistent: `"report"`, or `"reject"`: an instant that contradicts itself or the
+                background makes no events.
             limits: bounds on the work of one instant.
 
         Raises:
-            Refused: a file cannot be read or is wrong (all problems of all files together), or an argument is none of its words: then it
-                is a `ValueError` as well. It is a `DotrError`.
+            Refused: a file cannot be read or is wrong (all problems of all files together), or an
+                argument is none of its words: then it is a `ValueError` as well. It is a
+                `DotrError`.
 
         >>> import dotr
         >>> dotr.Program.load("rules/fire.dotr", unit="parsec")
@@ -112,18 +122,20 @@ class Program(CompiledProgram):
 
     @classmethod
     def from_config(cls, path: Path) -> Self:
-        """Compile the program that the configuration of a pipeline names (docs/operation.md), without its inputs and outputs.
+        """Compile the program that the configuration of a pipeline names (docs/operation.md),
+        without its inputs and outputs.
 
         Args:
             path: the configuration (YAML). Relative paths in it are relative to its folder.
 
         Raises:
-            Refused: the configuration, or a file that it names, cannot be read or is wrong. It is a `DotrError`.
+            Refused: the configuration, or a file that it names, cannot be read or is wrong. It is a
+                `DotrError`.
 
         >>> import dotr
         >>> dotr.Program.from_config("configs/fire.yaml")
-        <dotr.Program: rules R, which define Fire; times in s;
-         background of 1 RDF file and 1 Datalog file, entailment none>
+        <dotr.Program: rules R, which define Fire;
+         times in s; background of 1 RDF file and 1 Datalog file, entailment none>
         """
         config = read_config(os.fspath(path))
         return cls._of(compile_program(config.program(), config.keeping()))
@@ -138,8 +150,8 @@ class Program(CompiledProgram):
         spec = self.spec
         unit = next(word for word, unit in UNITS.items() if unit is spec.unit)
         return (
-            f"<dotr.Program: rules {rules}, which define {events}; times in {unit};\n"
-            f" background of {_counted(spec.graphs, 'RDF file')} and {_counted(spec.datalog, 'Datalog file')}, "
+            f"<dotr.Program: rules {rules}, which define {events};\n"
+            f" times in {unit}; background of {_counted(spec.graphs, 'RDF file')} and {_counted(spec.datalog, 'Datalog file')}, "
             f"entailment {spec.entailment.value}>"
         )
 
@@ -202,7 +214,7 @@ def _some(names: Sequence[str]) -> str:
     """The first of some names, and how many more there are.
 
     >>> _some(["R", "S"]), _some([f"Rule{n}" for n in range(100)]), _some([])
-    ('R, S', 'Rule0, Rule1, Rule2, Rule3, Rule4, Rule5, Rule6, Rule7 and 92 more', 'none')
+    ('R, S', 'Rule0, Rule1, Rule2, Rule3 and 96 more', 'none')
     """
     shown, length = 0, 0
     while shown < len(names) and (length := length + len(names[shown]) + 2) <= _SHOWN:

@@ -72,8 +72,9 @@ def _window(source: str, start: int) -> tuple[str, int]:
 class DotrError(Exception):
     """The base class of every error that dotr raises of itself.
 
-    `Refused` is a program, configuration or argument that cannot be used, and has a list of diagnostics; `SessionError` (also a
-    `ValueError`) is a call of a session that cannot be carried out.
+    `Refused` is a program, configuration or argument that cannot be used, and has a list of
+    diagnostics; `SessionError` (also a `ValueError`) is a call of a session that cannot be carried
+    out.
 
     >>> import dotr
     >>> try:
@@ -88,7 +89,8 @@ class DotrError(Exception):
 class Refused(DotrError):
     """A rule file, configuration, background file or argument that cannot be used.
 
-    `diagnostics` holds every problem found, in the order in which they were found; `str` of the error is their text.
+    `diagnostics` holds every problem found, in the order in which they were found; `str` of the
+    error is their text.
     """
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:

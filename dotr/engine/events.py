@@ -1,6 +1,7 @@
 """Output events as a caller in Python gets them, and terms as Python values.
 
-Invariant: `python_value` loses nothing. A term that no Python type of the list holds exactly stays N-Triples text.
+Invariant: `python_value` loses nothing. A term that no Python type of the list holds exactly stays
+N-Triples text.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ class Event:
     """An output event: one match of a rule, as `Session.advance` and `Session.finish` return it.
 
     Attributes:
-        time: the time of the match's anchor. An `int` that counts the program's unit, or a `datetime` in UTC where the session is
-            advanced by date-times, or where the unit cannot hold the time (half a second past an instant counted in minutes, say).
+        time: the time of the match's anchor. An `int` that counts the program's unit, or a
+            `datetime` in UTC where the session is advanced by date-times, or where the unit cannot
+            hold the time (half a second past an instant counted in minutes, say).
         rule: the name of the rule.
         type: the event type that the rule defines.
         attributes: name to N-Triples text of the term, for each attribute that is bound.
@@ -86,8 +88,9 @@ class Event:
         | xsd:dateTime | `datetime`; naive where the literal has no zone |
         | every other term | its N-Triples text, a `str` |
 
-        The last row holds for blank nodes, triple terms, texts with a language tag, other data types, literals that are not of their
-        type's form, and date-times that `datetime` cannot hold exactly (before the year 1, finer than a microsecond).
+        The last row holds for blank nodes, triple terms, texts with a language tag, other data
+        types, literals that are not of their type's form, and date-times that `datetime` cannot
+        hold exactly (before the year 1, finer than a microsecond).
         """
         return {name: python_value(term) for name, term in self.attributes.items()}
 

@@ -133,15 +133,18 @@ class SessionError(DotrError, ValueError):
 
 
 class Session:
-    """A program with state, run in this process and advanced by its caller, one instant after the other.
+    """A program with state, run in this process and advanced by its caller, one instant after the
+    other.
 
-    `Program.session` makes one. The first call of `advance` decides how times are written: integers that count the program's unit, or
-    date-times. As a context manager a session is finished at the end of the block; events that were still waiting are then lost, unless
-    `finish` is called before. A session is not thread-safe; sessions of one program are independent of each other.
+    `Program.session` makes one. The first call of `advance` decides how times are written: integers
+    that count the program's unit, or date-times. As a context manager a session is finished at the
+    end of the block; events that were still waiting are then lost, unless `finish` is called
+    before. A session is not thread-safe; sessions of one program are independent of each other.
 
     Attributes:
-        clashes: the contradictions found in the last instant, each with the name of the violated rule (`rule`) and the triples that
-            violate it (`premises`). A program that rejects inconsistent instants makes no events of such an instant.
+        clashes: the contradictions found in the last instant, each with the name of the violated
+            rule (`rule`) and the triples that violate it (`premises`). A program that rejects
+            inconsistent instants makes no events of such an instant.
 
     >>> from dotr.engine.program import compile_program
     >>> from dotr.engine.spec import ProgramSpec
@@ -177,20 +180,23 @@ class Session:
         """Process the instant at a time, and return its events.
 
         Args:
-            time: the time of the instant, later than that of every call before. An `int` counts the program's unit (seconds, where
-                `Program.load` names none); a `datetime` without a zone is UTC. The first call decides which of both a session takes.
-            graphs: the graphs of the instant, which is their merge. Each is Turtle text, in which the program's prefixes may be used, or
-                an iterable of triples, whose terms are N-Triples text or terms of pyoxigraph, rdflib or `dotr.IRI`. Blank nodes are
-                local to their graph. Without a graph time passes and there is no instant: rules that wait for a time fire. An empty
-                graph (`""`) is an instant.
+            time: the time of the instant, later than that of every call before. An `int` counts the
+                program's unit (seconds, where `Program.load` names none); a `datetime` without a
+                zone is UTC. The first call decides which of both a session takes.
+            graphs: the graphs of the instant, which is their merge. Each is Turtle text, in which
+                the program's prefixes may be used, or an iterable of triples, whose terms are
+                N-Triples text or terms of pyoxigraph, rdflib or `dotr.IRI`. Blank nodes are local
+                to their graph. Without a graph time passes and there is no instant: rules that wait
+                for a time fire. An empty graph (`""`) is an instant.
 
         Returns:
-            The events in order of time, then rule name, then attributes: those of timers and delayed anchors that became due since the
-            last call, and those of the instant.
+            The events in order of time, then rule name, then attributes: those of timers and
+            delayed anchors that became due since the last call, and those of the instant.
 
         Raises:
-            SessionError: the time is not later than the last one, of the other kind or out of range; a graph cannot be read; the session
-                is finished. The session is then as it was before the call. It is a `DotrError` and a `ValueError`.
+            SessionError: the time is not later than the last one, of the other kind or out of
+                range; a graph cannot be read; the session is finished. The session is then as it
+                was before the call. It is a `DotrError` and a `ValueError`.
         """
         if self._finished:
             raise SessionError("the session is finished")
@@ -198,9 +204,7 @@ class Session:
         if self._last is not None and now <= self._last:
             raise SessionError(f"time {time} is not after {self._shown(self._last)}, the last one")
         try:
-            elements = [
-                read_graph(graph, self._program.spec.prefixes) if isinstance(graph, str) else read_triples(graph) for graph in graphs
-            ]
+            elements = [self._read(graph) for graph in graphs]
         except ValueError as error:
             raise SessionError(str(error)) from None
         engine = self._started(dated)
@@ -218,19 +222,24 @@ class Session:
         return self._events(engine, engine.advance(now) if asked.rejected else [firings])
 
     def finish(self) -> list[Event]:
-        """End the stream at the last time advanced to, and return the events that were waiting for a later time.
+        """End the stream at the last time advanced to, and return the events that were waiting for
+        a later time.
 
         Returns:
-            The events of delayed anchors that were not due yet, in order of time; timers do not fire after the last time. A second call
-            returns an empty list.
+            The events of delayed anchors that were not due yet, in order of time; timers do not
+            fire after the last time. A second call returns an empty list.
         """
         if self._finished:
             return []
         self._finished = True
         return self._events(self._running, self._running.finish()) if self._running is not None else []
 
+    def _read(self, graph: str | Iterable[Iterable[object]]) -> tuple[Triple, ...]:
+        return read_graph(graph, self._program.spec.prefixes) if isinstance(graph, str) else read_triples(graph)
+
     def _micros(self, time: int | datetime) -> Micros:
-        """The time in microseconds since 1970; raises SessionError where it is none that this session takes."""
+        """The time in microseconds since 1970; raises SessionError where it is none that this
+        session takes."""
         dated = isinstance(time, datetime)
         if not dated and type(time) is not int:
             raise SessionError(f"{time!r} is no time: it is an integer that counts the program's unit, or a datetime")

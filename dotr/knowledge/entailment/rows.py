@@ -23,7 +23,8 @@ _ROW_NAME: Final = re.compile(r"^# ([a-z]+[0-9]*(?:-[a-z0-9]+)*)$", re.MULTILINE
 
 
 class Entailment(Enum):
-    """The entailment regime of the background and of every instant: none, RDFS or OWL 2 RL (docs/entailment.md).
+    """The entailment regime of the background and of every instant: none, RDFS or OWL 2 RL
+    (docs/entailment.md).
 
     The value is the word of `Program.load` and of the configuration (`knowledge.entailment`).
 
