@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
+from dotr import __version__
 from dotr.diagnostics import Diagnostic, Refused, Severity
 from dotr.fallbacks import taken
 from dotr.terminal import say as _say
@@ -37,6 +38,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="dotr", description="Reasoning over streams of RDF.")
+    parser.add_argument("--version", action="version", version=f"dotr {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", help="run a pipeline to the end of its input, or until stopped")

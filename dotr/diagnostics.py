@@ -69,12 +69,37 @@ def _window(source: str, start: int) -> tuple[str, int]:
     return blanked(source), start
 
 
-class Refused(Exception):
-    """Something of the user's cannot be used; holds every problem found, errors first met first."""
+class DotrError(Exception):
+    """The base class of every error that dotr raises of itself.
+
+    `Refused` is a program, configuration or argument that cannot be used, and has a list of
+    diagnostics; `SessionError` (also a `ValueError`) is a call of a session that cannot be carried
+    out.
+
+    >>> import dotr
+    >>> try:
+    ...     dotr.Program.load("no-such-file.dotr")
+    ... except dotr.DotrError as error:
+    ...     print(error)
+    C302 cannot read no-such-file.dotr: there is no such file
+    Is the path right? Relative paths are relative to the working directory.
+    """
+
+
+class Refused(DotrError):
+    """A rule file, configuration, background file or argument that cannot be used.
+
+    `diagnostics` holds every problem found, in the order in which they were found; `str` of the
+    error is their text.
+    """
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
         super().__init__("\n\n".join(map(str, self.diagnostics)))
+
+
+class ArgumentRefused(Refused, ValueError):
+    """A `Refused` for the argument of a Python function: also a `ValueError`."""
 
 
 def refuse(code: str, message: str, span: Span | None = None, hint: str = "") -> Refused:

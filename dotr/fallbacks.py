@@ -14,6 +14,8 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import Final, NamedTuple
 
+from dotr.diagnostics import DotrError
+
 RAISE: Final = "DOTR_FALLBACKS"
 """The variable of the environment that has errors raised again where it is `raise`."""
 EXPECTED: Final = "DOTR_FALLBACKS_EXPECTED"
@@ -22,7 +24,7 @@ EXPECTED: Final = "DOTR_FALLBACKS_EXPECTED"
 _PACKAGE: Final = Path(__file__).parent.parent
 
 
-class Foreseen(Exception):
+class Foreseen(DotrError):
     """An error that code raises on purpose, and that is no fault: a limit, say."""
 
 

@@ -13,6 +13,7 @@ from hypothesis import Phase, settings
 
 from dotr import fallbacks
 from dotr.cli import main
+from dotr.runtimes.spark.java import java_problem
 
 os.environ[fallbacks.RAISE] = "raise"  # here, and in every process that a test starts
 
@@ -181,7 +182,14 @@ LONG: Final = (
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The files that take longest come first. At the end stand short ones, so that of two processes that take file after file neither waits
-    long for the other."""
+    long for the other. Doctests are `core`: what `./verify --fast` runs."""
+    on_spark = [item for item in items if item.get_closest_marker("spark")]
+    if on_spark and java_problem() is not None:
+        for item in on_spark:
+            item.add_marker(pytest.mark.skip(reason="Spark needs Java"))
+    for item in items:
+        if isinstance(item, pytest.DoctestItem):
+            item.add_marker("core")
     place = {name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: place.get(item.path.stem, len(LONG)))
 

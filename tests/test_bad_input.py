@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import CONFIG, DATA, Project
 
+pytestmark = pytest.mark.core
+
 CSV = "{ name: a, format: csv, path: a.csv, time: t, map: ':{x} a :A .' }"
 NDJSON = "{ name: a, format: ndjson, path: a.ndjson }"
 

@@ -6,6 +6,8 @@ import pytest
 
 from tests.conftest import CONFIG, RULE, TEST, Project
 
+pytestmark = pytest.mark.core
+
 NO_PREFIX = RULE.replace("PREFIX : <http://e/>\n", "")
 
 

@@ -14,6 +14,8 @@ from dotr.knowledge.store import cache
 from dotr.queries.conjunction import Conjunction
 from tests.conftest import Project
 
+pytestmark = pytest.mark.core
+
 KNOWLEDGE = """\
 knowledge:
   graphs: [g.ttl]

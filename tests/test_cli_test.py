@@ -13,6 +13,8 @@ from dotr.workbench.difference import Item, comparable, comparable_attributes, d
 from dotr.workbench.written import predicate_text, term_text
 from tests.conftest import TEST, Project
 
+pytestmark = pytest.mark.core
+
 
 def test_a_test_passes(project: Project) -> None:
     assert project.dotr("test", "t.yaml") == (0, "ok     t.yaml: one\n1 passed, 0 failed\n", "")

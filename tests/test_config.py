@@ -11,6 +11,8 @@ from dotr.config import Config, read_config, read_tree, schema
 from dotr.diagnostics import Refused
 from dotr.model.places import Document
 
+pytestmark = pytest.mark.core
+
 MINIMAL = """\
 name: x
 rules: [r.dotr]

@@ -9,7 +9,6 @@ import pytest
 from dotr.config import read_config
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.java import java_problem
 from tests import faults, hostile
 
 pytestmark = pytest.mark.fallbacks("instant", "query")
@@ -25,7 +24,7 @@ def test_in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(totals.dead.values()) == len(expected.letters)
 
 
-@pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+@pytest.mark.spark
 @pytest.mark.usefixtures("spark", "no_spark")  # its workers are other ones; what a JVM is started with stays for all that follow
 def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dotr.runtimes.spark.run import run_spark

@@ -18,6 +18,8 @@ from dotr.io import BatchFile, FileSink, Format, InputFile, Lateness, Record, So
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Clock
 
+pytestmark = pytest.mark.core
+
 _TIMES = st.lists(st.none() | st.integers(0, 12), max_size=12)
 
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from dotr.io.times import format_time, parse_date_time, parse_delay, parse_time
 from dotr.model.time import Clock, Unit
 
+pytestmark = pytest.mark.core
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -28,6 +28,8 @@ from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
 from tests.test_poison import as_spark_would, both
 
+pytestmark = pytest.mark.core
+
 RULES = """
 PREFIX : <http://e/>
 rule Pairs define Pair = [ [] :n ?n ] from Both = [ SELECT ?x ?y WHERE { ?x :a ?v . ?y :b ?w } ] with Pair.?n = Both.?x

@@ -33,7 +33,7 @@ from dotr.runtimes.spark.stepping import place_of, step_bucket
 from dotr.runtimes.spark.tasks import Task
 from dotr.runtimes.totals import Totals
 
-pytestmark = pytest.mark.fallbacks("instant", "query", "rules")
+pytestmark = [pytest.mark.core, pytest.mark.fallbacks("instant", "query", "rules")]
 
 _RUNS = count()
 """Workers keep what is compiled for a job, so each run has its own."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dotr.engine.instants import merge
 from dotr.engine.program import Program, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
+
+pytestmark = pytest.mark.core
 
 RULE = """
 rule R{n} define E{n} = [ [] a :E ; :v ?v ; :w ?w ]
@@ -21,8 +25,8 @@ def program(*rules: tuple[str, int, int]) -> Program:
     return compile_program(ProgramSpec(rules=(Document("r.dotr", text),), prefixes={"": "http://e/"}))
 
 
-def run(compiled: Program) -> list[tuple[int, str, str, str]]:
-    found = []
+def run(compiled: Program) -> list[tuple[object, str, str, str]]:
+    found: list[tuple[object, str, str, str]] = []
     with compiled.session() as session:
         for time, graph in [
             (1, ":s :b 1 ."),
@@ -140,7 +144,7 @@ def test_conditions_that_no_search_finds_are_evaluated_once_for_each_constant() 
     """Many rules with few constants among them fire as each does alone, in the order of their names; in the anchor and behind `if`."""
     instants = [f':s{n} :v "{v}" ; :w {w} ; :w2 {w2} ; :z "{z}" .' for n, (v, w, w2, z) in enumerate(VALUES)]
 
-    def fired(rules: list[str]) -> list[tuple[int, str, dict[str, str]]]:
+    def fired(rules: list[str]) -> list[tuple[object, str, dict[str, str]]]:
         compiled = compile_program(ProgramSpec(rules=(Document("r.dotr", "PREFIX : <http://e/>\n" + "".join(rules)),), prefixes=PREFIXES))
         with compiled.session() as session:
             return [(e.time, e.rule, dict(e.attributes)) for n, graph in enumerate(instants) for e in session.advance(n, graph)]

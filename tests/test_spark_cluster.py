@@ -13,11 +13,10 @@ import pytest
 
 from dotr.cli import main
 from dotr.runtimes.spark.checkpoint import last_number
-from dotr.runtimes.spark.java import java_problem
 from dotr.workbench.bundle import bundle
 from tests.standalone import SPARK_HOME, clean_environment, cluster
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parent.parent
 CONFIG = str(ROOT / "configs/city.yaml")

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dotr.runtimes.spark.java import java_problem
 from tests.conftest import Project
 
-pytestmark = [pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java"), pytest.mark.usefixtures("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 SETTINGS = ("--engine", "spark", "--set", "spark.checkpoint=ck", "--set", "spark.master=local[2]")
 
 

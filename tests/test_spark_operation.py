@@ -26,11 +26,10 @@ from dotr.config import read_config
 from dotr.diagnostics import Refused
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.java import java_problem
 from dotr.runtimes.standing import Standing
 from dotr.runtimes.totals import Totals
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parent.parent
 RULES = """

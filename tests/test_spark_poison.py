@@ -12,10 +12,9 @@ import pytest
 from dotr.config import read_config
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.java import java_problem
 from tests.faults import PATCHES
 
-pytestmark = [pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java"), pytest.mark.fallbacks]
+pytestmark = [pytest.mark.spark, pytest.mark.fallbacks]
 
 RULES = """
 PREFIX : <http://e/>

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dotr.runtimes.spark.java import java_problem
 from tests.soak import Round, torn
 from tests.victims import Found
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+pytestmark = pytest.mark.spark
 
 
 @pytest.mark.fallbacks("restart")

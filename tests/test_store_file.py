@@ -25,6 +25,8 @@ from dotr.knowledge.store.file import MappedFile, Unusable, note_of, write_file
 from dotr.languages.datalog import parse_datalog
 from dotr.model.places import Document
 
+pytestmark = pytest.mark.core
+
 GRAPH = "".join(f"<http://e/s{n}> <http://e/p> <http://e/s{n + 1}> .\n" for n in range(40))
 TWICE = Document("twice.dlog", "PREFIX e: <http://e/>\n[?a, e:twice, ?c] :- [?a, e:p, ?b], [?b, e:p, ?c] .\n")
 

@@ -18,6 +18,8 @@ from dotr.model.time import Clock
 from dotr.outputs.writing import StreamFormat, writer
 from tests.test_io_formats import records
 
+pytestmark = pytest.mark.core
+
 EX = "http://e/"
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from operator import itemgetter
 from typing import NamedTuple, cast
 
+from dotr.diagnostics import DotrError
 from dotr.expressions.bounds import BOUNDS
 from dotr.fallbacks import Kind, answered, caught, described
 from dotr.knowledge.clashes import NO_CLASHES, Clash, clashes
@@ -52,7 +53,7 @@ class _Over(Exception):
         self.number = number
 
 
-class OverBackground(Exception):
+class OverBackground(DotrError):
     """What a query has over the background alone goes over a limit."""
 
     def __init__(self, source: FactSource, error: LimitExceeded) -> None:

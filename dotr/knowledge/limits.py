@@ -29,10 +29,15 @@ class LimitExceeded(Foreseen):
 class Limits:
     """Limits of one instant, one record and one match.
 
-    `triples`: triples of an instant beyond the background, given and derived. `rows`: solutions of a query at an instant, intermediate
-    ones included. `probes`: triples and solutions that a query looks at for them, and candidates that one anchor of a rule tries.
-    `matches`: the product of the numbers of events that the clauses on a branch of a match have chosen. `literal`: characters of a literal
-    that an expression computes. `nesting`: the depth of brackets in a record. `record`: bytes of a record, decompressed.
+    `triples`: triples of an instant beyond the background, given and derived. `rows`: solutions of
+    a query at an instant, intermediate ones included. `probes`: triples and solutions that a query
+    looks at for them, and candidates that one anchor of a rule tries. `matches`: the product of the
+    numbers of events that the clauses on a branch of a match have chosen. `literal`: characters of
+    a literal that an expression computes. `nesting`: the depth of brackets in a record. `record`:
+    bytes of a record, decompressed.
+
+    >>> Limits(rows=10_000).rows
+    10000
     """
 
     triples: int = 1_000_000
@@ -45,8 +50,8 @@ class Limits:
 
     @property
     def fingerprint(self) -> list[tuple[str, int]]:
-        """The limits that a program's fingerprint covers: the first three, and each later one where it differs from its default, since
-        checkpoints were made before there were any others.
+        """The limits that a program's fingerprint covers: the first three, and each later one where
+        it differs from its default, since checkpoints were made before there were any others.
 
         >>> Limits(matches=7).fingerprint
         [('matches', 7), ('probes', 20000000), ('rows', 1000000), ('triples', 1000000)]
@@ -85,8 +90,8 @@ class Limits:
 
     @property
     def beforehand(self) -> Limits:
-        """What a query may keep and look at on the way to its answers over the background alone, once. As many answers as at an instant,
-        each of which has them too, is all that it may have.
+        """What a query may keep and look at on the way to its answers over the background alone,
+        once. As many answers as at an instant, each of which has them too, is all that it may have.
 
         >>> Limits().beforehand
         Limits(triples=1000000, rows=10000000, probes=1000000000, matches=100000, literal=1048576, nesting=64, record=8388608)

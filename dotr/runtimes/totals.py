@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from dotr.diagnostics import DotrError
 from dotr.model.stream import Reason
 
 
@@ -59,5 +60,5 @@ def unsaid(doing: str) -> None:
     """Nobody asks what a run is doing."""
 
 
-class RunFailed(Exception):
+class RunFailed(DotrError):
     """A run that could not go on for a reason that is not the user's text: one sentence, and where the log is."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 
-from dotr.diagnostics import Diagnostic, Refused, Severity
+from dotr.diagnostics import Diagnostic, DotrError, Refused, Severity
 from dotr.model.places import Document, Span
 from dotr.runtimes.totals import RunFailed
 
@@ -32,7 +32,7 @@ NO_JVM: Final = "its JVM has gone: was it killed, or out of memory?"
 _NO_WORKER: Final = "a Python process that it had started has gone: was it killed, or out of memory?"
 
 
-class Carried(Exception):
+class Carried(DotrError):
     """Diagnostics on their way through Spark."""
 
 
