@@ -60,7 +60,7 @@ class Limits:
         return sorted((name, value) for name, value in self.to_json().items() if name in old or value != usual[name])
 
     def to_json(self) -> dict[str, int]:
-        """The limits by the names that they have in specifications and fingerprints, whatever those in the code.
+        """The limits under their written names, which specifications and fingerprints hold.
 
         >>> Limits.of_json(Limits(matches=7).to_json()) == Limits(matches=7)
         True

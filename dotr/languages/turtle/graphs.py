@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, cast
 
 from pyoxigraph import RdfFormat, parse
 
+from dotr.diagnostics import DotrError
 from dotr.languages.turtle.nesting import Beyond, check_nesting
 from dotr.model.terms import Triple, with_blanks
 
@@ -64,7 +65,7 @@ def _names(run: str) -> tuple[str, ...]:
     return run, run.lstrip("0123456789.+-"), run.partition(".")[2] or run, run.rpartition(".")[2]
 
 
-class Misread(ValueError):
+class Misread(DotrError, ValueError):
     """Text that is no Turtle: the reason in words, and the place in the text."""
 
     def __init__(self, why: str, place: str) -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import AnyStr, Final
 
+from dotr.diagnostics import DotrError
+
 _TURTLE: Final = (
     r"(?:[^#\"'\\<>()\[\]{}|]++"
     r"|#[^\r\n]*+"
@@ -31,7 +33,7 @@ OPENING: Final = b"([{<"
 """The characters that brackets open with."""
 
 
-class Beyond(ValueError):
+class Beyond(DotrError, ValueError):
     """Text that a limit keeps from the parser, or that is longer than it can read. `place` is the offset of the first bracket too deep."""
 
     def __init__(self, message: str, place: int = 0) -> None:
