@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from typing import Any, Final, TypeAlias, assert_never
 
+from dotr.codegen import define
 from dotr.expressions import operators
 from dotr.expressions.functions import FUNCTIONS, Form, Function
 from dotr.expressions.membership import Members
@@ -111,10 +112,7 @@ class _Code:
     def function(self) -> Callable[..., Any]:
         arguments = ", ".join(f"p{i}" for i in range(self._arguments))
         source = "\n".join((f"def compiled({arguments}):", *self._lines))
-        space: dict[str, Any] = {"__builtins__": {}, **self._globals}
-        exec(compile(source, "<expression>", "exec"), space)
-        result: Callable[..., Any] = space["compiled"]
-        return result
+        return define(source, "expression", "compiled", {"__builtins__": {}, **self._globals})
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
+from dotr.codegen import define
 from dotr.knowledge.limits import Passed
 from dotr.knowledge.triples import NO_EDGES, NO_ENDS, NO_TERMS, Edges, Ends, TripleIndex
 from dotr.model.terms import Term, Triple, Variable
@@ -223,7 +224,7 @@ class LoopWriter:
 
     def function(self) -> Callable[..., Any]:
         """The function; its type is for the caller to say, who chose its arguments and what it returns."""
-        return _factory(self.source)(*self.parameters.values())
+        return _factory(self.source, self.name)(*self.parameters.values())
 
     def _fetch(self, kind: str, expression: str, *, needed: bool = False) -> str:
         """A name for a table of the background or of the new triples, looked up once a call, before the first loop."""
@@ -256,7 +257,5 @@ class LoopWriter:
 
 
 @lru_cache(maxsize=4096)
-def _factory(source: str) -> Callable[..., Callable[..., Any]]:
-    scope: dict[str, Callable[..., Callable[..., Any]]] = {}
-    exec(compile(source, "<join>", "exec"), dict(_NAMES), scope)
-    return scope["make"]
+def _factory(source: str, kind: str) -> Callable[..., Callable[..., Any]]:
+    return define(source, kind, "make", _NAMES)

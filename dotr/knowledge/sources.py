@@ -18,7 +18,7 @@ from dotr.model.places import Document
 
 _ABSOLUTE: Final = (".nt", ".nq", ".nt.gz", ".nq.gz")
 """Syntaxes without relative IRIs: what they say does not depend on where they stand."""
-_CODE: Final = ("knowledge", "expressions", "languages", "model", "queries")
+_CODE: Final = ("codegen", "knowledge", "expressions", "languages", "model", "queries")
 _BLOCK: Final = 1 << 20
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from types import CodeType
 from typing import TypeAlias
+
+from dotr.codegen import define
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,4 @@ def body(triples: Sequence[PieceTriple], finish: str = "{}") -> list[str]:
 
 def function(signature: str, lines: Sequence[str], names: Mapping[str, object]) -> object:
     """The function `make` with this signature and body."""
-    scope = dict(names)
-    exec(_compiled(f"def make({signature}):\n" + "".join(f"    {line}\n" for line in lines)), scope)
-    return scope["make"]
-
-
-@lru_cache(maxsize=4096)
-def _compiled(source: str) -> CodeType:
-    return compile(source, "<template>", "exec")
+    return define(f"def make({signature}):\n" + "".join(f"    {line}\n" for line in lines), "template", "make", names)

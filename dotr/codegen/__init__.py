@@ -1,0 +1,5 @@
+"""Generated Python: a tree of loops and guards, passes over it, one printer, and the one place that compiles."""
+
+from dotr.codegen.compilation import compiled, define
+
+__all__ = ["compiled", "define"]

@@ -1,0 +1,73 @@
+"""Generated code: its compilation, its tree, and what it looks like."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+import pytest
+
+from dotr.codegen import compilation, compiled, define
+
+
+def test_a_traceback_shows_the_line_of_generated_code() -> None:
+    fails = define("def fails(x):\n    # a text of this test\n    return 1 / x\n", "trial", "fails", {})
+    with pytest.raises(ZeroDivisionError) as caught:
+        fails(0)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert 'File "<dotr trial ' in shown
+    assert "    return 1 / x\n" in shown
+
+
+def test_a_text_is_compiled_once_and_keeps_its_name() -> None:
+    first, again, other = (compiled(f"x = {number}\n", "small trial") for number in (1, 1, 2))
+    assert first is again
+    assert first.co_filename != other.co_filename
+    assert linecache.getline(other.co_filename, 1) == "x = 2\n"
+
+
+def test_linecache_holds_a_bounded_number_of_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation, "_REMEMBERED", len(compilation._listed) + 2)
+    names = [compiled(f"y = {number}\n", "bounded trial").co_filename for number in range(4)]
+    assert [name in linecache.cache for name in names][2:] == [True, True]
+    assert len(compilation._listed) <= compilation._REMEMBERED
+
+
+def test_code_is_written_where_the_environment_asks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "made" / "here"
+    monkeypatch.setenv("DOTR_CODE", str(folder))
+    code = compiled("z = 'written'\n", "written trial")
+    (file,) = folder.iterdir()
+    assert (file.name[:14], file.suffix) == ("written_trial_", ".py")
+    assert code.co_filename == str(file)
+    assert file.read_text() == "z = 'written'\n" == linecache.getline(str(file), 1)
+
+
+def test_a_folder_that_cannot_be_written_changes_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("DOTR_CODE", str(tmp_path / "file"))
+    assert define("def f():\n    return 7\n", "hindered trial", "f", {})() == 7
+
+
+def test_two_processes_call_a_file_alike(tmp_path: Path) -> None:
+    program = "from dotr.codegen import compiled; compiled('a = 1\\n', 'trial'); compiled('b = {}\\n', 'trial')"
+    for number in (1, 2):
+        environment = {**os.environ, "DOTR_CODE": str(tmp_path)}
+        subprocess.run([sys.executable, "-c", program.format(number)], env=environment, check=True)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_nothing_else_executes_text() -> None:
+    """Generators hand their text to `dotr.codegen.compilation`."""
+    files = Path(compilation.__file__).parent.parent.rglob("*.py")
+    nodes = [(path.name, node) for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    calls = [(name, node.func.id) for name, node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    assert sorted(call for call in calls if call[1] in ("exec", "eval", "compile")) == [
+        ("compilation.py", "compile"),
+        ("compilation.py", "exec"),
+    ]
