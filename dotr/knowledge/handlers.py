@@ -7,7 +7,7 @@ joins the triple with the background, which is fixed when the handler is compile
 `push`, known or not; a contradiction goes to `alarms` as (rule, triples). `active` is for wake-up calls (`dotr.knowledge.closure`).
 
 A handler for a key has the schema built in: one way to satisfy it becomes constants, several become a loop over rows.
-Cost: about 30 µs to write; compilation is shared by all handlers of one shape (`dotr.knowledge.loops`).
+Cost: about 30 µs to write; compilation is shared by all handlers of one shape.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from dotr.knowledge.derivations import Alarm, Push, RuleWriter
-from dotr.knowledge.joins import compile_join
-from dotr.knowledge.loops import Row
+from dotr.knowledge.joins import Row, compile_join
 from dotr.knowledge.ordering import JoinItem, Side, ordered, variables
 from dotr.knowledge.positions import Position, split
 from dotr.knowledge.triples import HIDDEN, TripleIndex
@@ -151,7 +150,7 @@ def _test_early(writer: RuleWriter, items: Sequence[JoinItem], index: TripleInde
 
 
 def _opened(position: Position, index: TripleIndex, many: bool) -> RuleWriter:
-    writer = RuleWriter("handler", position.rule, position.stratum, index=index)
+    writer = RuleWriter("delta_rule", position.rule, position.stratum, index=index)
     writer.begin(_MANY if many else _ARGUMENTS)
     if many:
         writer.loop("s, p, o", "triples")
