@@ -64,7 +64,8 @@ def _print_function(function: GeneratedFunction, pad: str, lines: list[str]) -> 
     _print(function.body, pad, function.leave, lines)
     if function.last:
         _print(function.last, pad, function.leave, lines)
-    if function.leave != "return":
+    end = function.last or function.body
+    if function.leave != "return" and not (end and isinstance(end[-1], Return)):
         lines.append(pad + function.leave)
 
 

@@ -14,6 +14,8 @@ from decimal import Decimal
 from typing import Any, Final, TypeAlias, assert_never
 
 from dotr.codegen import define
+from dotr.codegen.printer import printed
+from dotr.codegen.tree import Assign, GeneratedFunction, IfElse, Return, SkipIf, Statement
 from dotr.expressions import operators
 from dotr.expressions.functions import FUNCTIONS, Form, Function
 from dotr.expressions.membership import Members
@@ -63,8 +65,9 @@ def conjunction(expressions: Sequence[Expression], parameters: Sequence[Paramete
     for expression in expressions:
         conjuncts = _operands(expression) if isinstance(expression, Call) and expression.function == "&&" else [expression]
         for conjunct in conjuncts:
-            code.line(f"if {code.truth(conjunct)} is not True: return False")
-    code.line("return True")
+            truth = code.truth(conjunct)
+            code.add(SkipIf(f"{truth} is not True"))
+    code.add(Return("True"))
     return code.function()
 
 
@@ -76,7 +79,8 @@ def evaluator(expression: Expression, parameters: Sequence[Parameter]) -> Callab
     ('"3"^^<http://www.w3.org/2001/XMLSchema#decimal>', None)
     """
     code = _Code(parameters)
-    code.line(f"return {code.term(expression)}")
+    term = code.term(expression)
+    code.add(Return(term))
     return code.function()
 
 
@@ -99,29 +103,39 @@ class _Code:
             if not isinstance(parameter, Var | Attribute | TimeOf | Exists):
                 raise TypeError(f"{parameter!r} is no parameter: a variable is Var(name)")
         self._arguments = len(parameters)
-        self._lines: list[str] = []
-        self._depth = 1
+        self._body: list[Statement] = []
+        self._block = self._body  # where the next statement goes
         self._names = 0
         self._globals: dict[str, object] = {"V": VALUES, "W": write, "EBV": operators.truth, "SAME": SAME, "EXACT": EXACT_TYPES}
         self._globals |= {"int": int, "Decimal": Decimal, "float": float, "type": type, "NAN": _NAN, "TRUE": TRUE, "FALSE": FALSE}
         self._known: list[dict[str, str]] = [{}]  # values of parameters already looked up, by block
 
-    def line(self, text: str) -> None:
-        self._lines.append("    " * self._depth + text)
+    def add(self, statement: Statement) -> None:
+        self._block.append(statement)
+
+    def set(self, name: str, text: str) -> None:
+        self._block.append(Assign(name, text))
 
     def function(self) -> Callable[..., Any]:
         arguments = ", ".join(f"p{i}" for i in range(self._arguments))
-        source = "\n".join((f"def compiled({arguments}):", *self._lines))
-        return define(source, "expression", "compiled", {"__builtins__": {}, **self._globals})
+        text = printed(GeneratedFunction("expression", arguments, self._body, leave="return False"))
+        return define(text, "expression", "expression", {"__builtins__": {}, **self._globals})
 
     @contextmanager
-    def block(self, head: str) -> Iterator[None]:
-        self.line(head)
-        self._depth += 1
+    def block(self) -> Iterator[list[Statement]]:
+        """What is written inside is a block of its own: what it looks up is not known outside."""
+        outer, self._block = self._block, []
         self._known.append({})
-        yield
+        yield self._block
         self._known.pop()
-        self._depth -= 1
+        self._block = outer
+
+    @contextmanager
+    def guarded(self, condition: str) -> Iterator[None]:
+        """What is written inside is done where the condition holds."""
+        with self.block() as block:
+            yield
+        self.add(IfElse([(condition, block)]))
 
     def new(self) -> str:
         self._names += 1
@@ -135,7 +149,7 @@ class _Code:
 
     def assign(self, text: str) -> str:
         name = self.new()
-        self.line(f"{name} = {text}")
+        self.set(name, text)
         return name
 
     # --- the three forms ---
@@ -245,27 +259,29 @@ class _Code:
         result = self.assign(self.truth(first))
         other = "True" if decided == "False" else "False"
         for operand in others:
-            with self.block(f"if {result} is not {decided}:"):
+            with self.guarded(f"{result} is not {decided}"):
                 name = self.truth(operand)
-                self.line(f"if {result} is {other} or {name} is {decided}: {result} = {name}")
+                with self.guarded(f"{result} is {other} or {name} is {decided}"):
+                    self.set(result, name)
         return result
 
     def _if(self, call: Call, form: Callable[[Expression], str]) -> str:
         test, then, otherwise = call.arguments
         name = self.truth(test)
         result = self.assign("None")
-        with self.block(f"if {name} is True:"):
-            self.line(f"{result} = {form(then)}")
-        with self.block(f"elif {name} is False:"):
-            self.line(f"{result} = {form(otherwise)}")
+        with self.block() as first:
+            self.set(result, form(then))
+        with self.block() as second:
+            self.set(result, form(otherwise))
+        self.add(IfElse([(f"{name} is True", first), (f"{name} is False", second)]))
         return result
 
     def _coalesce(self, call: Call, form: Callable[[Expression], str]) -> str:
         result = self.assign("None")
         with ExitStack() as blocks:
             for argument in call.arguments:
-                blocks.enter_context(self.block(f"if {result} is None:"))
-                self.line(f"{result} = {form(argument)}")
+                blocks.enter_context(self.guarded(f"{result} is None"))
+                self.set(result, form(argument))
         return result
 
     def _in(self, tested: Expression, members: tuple[Expression, ...]) -> str:
@@ -275,12 +291,13 @@ class _Code:
         constants = [m.term for m in members if isinstance(m, Const)]
         result = self.assign("False")
         if constants:
-            self.line(f"{result} = {self.bind(Members(constants))}[{self.term(tested)}]")
+            self.set(result, f"{self.bind(Members(constants))}[{self.term(tested)}]")
         for member in members:
             if not isinstance(member, Const):
-                with self.block(f"if {result} is not True:"):
+                with self.guarded(f"{result} is not True"):
                     name = self._compare("=", tested, member)
-                    self.line(f"if {name} is not False: {result} = {name}")
+                    with self.guarded(f"{name} is not False"):
+                        self.set(result, name)
         return result
 
     def _compare(self, function: str, left: Expression, right: Expression) -> str:
@@ -297,15 +314,18 @@ class _Code:
             if "None" in (a, b):
                 return "None"
             same = f"{a} >= '<=' or ({a} not in NAN" if function == "=" else f"{a} < '<=' and ({a} in NAN"
-            self.line(f"if {a} is None or {b} is None: {result} = None")
-            self.line(f"elif {a} == {b}: {result} = {same} if {a}[0] == '\"' else {slow}(V[{a}], V[{b}]))")
-            self.line(f"elif {a} >= '<=' or {b} >= '<=': {result} = {function == '!='}")
-            self.line(f"else: {result} = {slow}(V[{a}], V[{b}])")
+            results = {
+                f"{a} is None or {b} is None": "None",
+                f"{a} == {b}": f"{same} if {a}[0] == '\"' else {slow}(V[{a}], V[{b}]))",
+                f"{a} >= '<=' or {b} >= '<='": repr(function == "!="),
+            }
+            cases = [(condition, [Assign(result, text)]) for condition, text in results.items()]
+            self.add(IfElse(cases, [Assign(result, f"{slow}(V[{a}], V[{b}])")]))
             return result
         a, b = self.value(left), self.value(right)
         ta, tb = self.assign(f"type({a})"), self.assign(f"type({b})")
         fast = f"({ta} is {tb} and {ta} in SAME) or ({ta} in EXACT and {tb} in EXACT)"
-        self.line(f"{result} = {a} {python} {b} if {fast} else {slow}({a}, {b})")
+        self.set(result, f"{a} {python} {b} if {fast} else {slow}({a}, {b})")
         return result
 
     def _compare_constant(self, function: str, left: Expression, term: Term) -> str:
