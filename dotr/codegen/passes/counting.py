@@ -50,14 +50,13 @@ def _counted(block: Block, names: Iterator[str], *, inner: bool) -> Block:
     made: list[Statement] = []
     for each in block:
         if isinstance(each, ForEach):
+            is_counted = inner and not _enters_another(each.body)
+            name = next(names) if is_counted and each.sized else ""
             body = _counted(each.body, names, inner=True)
-            if not inner or _enters_another(each.body):
-                made.append(replace(each, body=body))
-            elif each.sized:
-                name = next(names)
+            if name:
                 made += [Assign(name, each.items), AddWork(f"len({name}) + 1"), replace(each, items=name, body=body)]
             else:
-                made.append(replace(each, body=[AddWork("1"), *body]))
+                made.append(replace(each, body=[AddWork("1"), *body] if is_counted else body))
         elif isinstance(each, Fork):
             made.append(Fork([_counted(branch, names, inner=inner) for branch in each.branches]))
         else:
