@@ -2,7 +2,7 @@
 
 Idea: the outermost loops look at no more than there are triples, so that they count only in a function that is called for each solution
 of another (`again`). An inner loop counts when it is entered, by its length and one for the look-up; one without a length counts each
-turn. A loop that always enters another is counted there.
+turn. A loop each of whose turns comes to a loop that counts is counted there.
 
     for x in n0:                        for x in n0:
         for y in b1.get(x, ()):             w0 = b1.get(x, ())
@@ -14,7 +14,7 @@ turn. A loop that always enters another is counted there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import count
 
@@ -45,14 +45,15 @@ def count_work(function: GeneratedFunction) -> GeneratedFunction:
     return replace(function, body=[start, *body])
 
 
-def _counted(block: Block, names: Iterator[str], *, inner: bool) -> Block:
-    """The block after the pass; `inner`: the loops that it has are counted."""
+def _counted(block: Block, names: Iterator[str], *, inner: bool, outermost: Collection[str] = ()) -> Block:
+    """The block after the pass; `inner`: the loops that it has are counted, but for one over what the outermost loop has bound (the objects
+    of a subject): there are no more of those than triples, either."""
     made: list[Statement] = []
     for each in block:
         if isinstance(each, ForEach):
-            is_counted = inner and not _enters_another(each.body)
+            is_counted = inner and each.items not in outermost and not _counts(each.body)
             name = next(names) if is_counted and each.sized else ""
-            body = _counted(each.body, names, inner=True)
+            body = _counted(each.body, names, inner=True, outermost=() if inner else each.targets.split(", "))
             if name:
                 made += [Assign(name, each.items), AddWork(f"len({name}) + 1"), replace(each, items=name, body=body)]
             else:
@@ -64,11 +65,12 @@ def _counted(block: Block, names: Iterator[str], *, inner: bool) -> Block:
     return made
 
 
-def _enters_another(body: Block) -> bool:
-    """Whether each turn of a loop with this body comes to another loop, which counts it."""
+def _counts(body: Block) -> bool:
+    """Whether each turn of a loop with this body comes to a loop that counts, and so is counted there. Of three loops in one another the
+    innermost counts, and the outermost: the one between may have no turn, so that nothing is counted in it."""
     for each in body:
         if isinstance(each, SkipIf | Require | Fork):
             return False
         if isinstance(each, ForEach):
-            return True
+            return not _counts(each.body)
     return False
