@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from dotr.cli import main
 from dotr.codegen import compilation, compiled, define
 
 
@@ -52,6 +53,14 @@ def test_a_folder_that_cannot_be_written_changes_nothing_else(tmp_path: Path, mo
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("DOTR_CODE", str(tmp_path / "file"))
     assert define("def f():\n    return 7\n", "hindered trial", "f", {})() == 7
+
+
+def test_the_command_line_refuses_a_folder_that_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DOTR_CODE", "/dev/null")
+    assert main(["check", "rules"]) == 2
+    assert capsys.readouterr().err.startswith("C106 DOTR_CODE=/dev/null is no folder for generated code: file exists\n")
 
 
 def test_two_processes_call_a_file_alike(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dotr.codegen.tree import Block
 from dotr.config import read_config
 from dotr.diagnostics import Refused
 from dotr.engine.program import compile_program
@@ -141,7 +142,7 @@ def test_a_join_that_cannot_explode_counts_nothing() -> None:
     writers: list[str] = []
     end = JoinWriter.end
 
-    def ended(self: JoinWriter, last: str = "") -> None:
+    def ended(self: JoinWriter, last: Block = ()) -> None:
         end(self, last)
         writers.append(self.source)
 

@@ -22,6 +22,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, Final
 
+from dotr.diagnostics import Diagnostic, Refused
+
 FOLDER: Final = "DOTR_CODE"
 """The environment variable that names the folder of generated code."""
 
@@ -53,6 +55,21 @@ def compiled(text: str, kind: str) -> CodeType:
     """
     _numbers[kind] += 1
     return compile(text, _written(text, kind) or _known(text, kind), "exec")
+
+
+def check_folder() -> None:
+    """Raises `Refused` where `DOTR_CODE` names what is no folder that can be written. Compilation itself goes on without the file: a run
+    neither stops for it nor takes it for a fault of its input."""
+    folder = os.environ.get(FOLDER)
+    if folder:
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            reason = "" if os.access(folder, os.W_OK | os.X_OK) else "permission denied"
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+        if reason:
+            hint = "Name a folder that can be written, or unset the variable."
+            raise Refused([Diagnostic("C106", f"{FOLDER}={folder} is no folder for generated code: {reason}", None, hint)])
 
 
 def _known(text: str, kind: str) -> str:
