@@ -17,13 +17,13 @@ from dotr.codegen.printer import printed_factory
 from dotr.codegen.tree import (
     Assign,
     Block,
+    CodeNode,
     Emit,
     ForEach,
     Fork,
     GeneratedFunction,
     Require,
     SkipIf,
-    Statement,
     TableLookUp,
     WorkCounter,
 )
@@ -80,8 +80,8 @@ class LoopBuilder:
         self._count = count
         self._counter: WorkCounter | None = None
         self._signature = ""
-        self._before: list[Statement] = []  # up to the first loop: where look-ups of tables go
-        self._loops: list[Statement] = []
+        self._before: list[CodeNode] = []  # up to the first loop: where look-ups of tables go
+        self._loops: list[CodeNode] = []
         self._block = self._before  # where the next statement goes
         self._depth = 0
         self._deepest = 0
@@ -135,24 +135,29 @@ class LoopBuilder:
             passed, least = self.parameter("p", self._count.passed), self.parameter("c", self._count.least)
             self._counter = WorkCounter(self._count.start, least, passed, self._count.again)
 
-    def add(self, statement: Statement) -> None:
+    def add(self, statement: CodeNode) -> None:
+        """Appends a statement to the innermost block."""
         self._block.append(statement)
 
     def assign(self, target: str, value: str) -> None:
+        """Appends `target = value`."""
         self._block.append(Assign(target, value))
 
     def emit(self, sink: str, item: str) -> None:
+        """Appends `sink(item)`."""
         self._block.append(Emit(sink, item))
 
     def require(self, condition: str) -> None:
+        """Goes on only where the condition holds."""
         self._block.append(Require(condition))
 
     def skip_if(self, condition: str) -> None:
+        """Goes on only where the condition does not hold."""
         self._block.append(SkipIf(condition))
 
     def loop(self, targets: str, items: str, *, sized: bool = True, looked_up: bool = False) -> None:
         """A loop around all that follows, up to the end of the branch or function."""
-        body: list[Statement] = []
+        body: list[CodeNode] = []
         self._inside.append(ForEach(targets, items, body, sized, looked_up))
         self._block = body
         self._depth += 1
@@ -160,7 +165,7 @@ class LoopBuilder:
             self._deepest = self._depth
 
     @property
-    def _inside(self) -> list[Statement]:
+    def _inside(self) -> list[CodeNode]:
         """The block that takes a loop or fork."""
         if self._block is self._before:
             self._block = self._loops
@@ -199,7 +204,7 @@ class LoopBuilder:
 
     @property
     def is_forked(self) -> bool:
-        """Whether the next statement goes into a branch."""
+        """True inside a branch of a fork."""
         return self._forks > 0
 
     def given(self, key: str, value: object) -> str:

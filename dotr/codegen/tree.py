@@ -109,8 +109,8 @@ class Outlined:
     assigned: str = ""
 
 
-Statement: TypeAlias = Assign | TableLookUp | ForEach | Require | SkipIf | Emit | IfElse | Return | Fork | AddWork | Outlined
-Block: TypeAlias = Sequence[Statement]
+CodeNode: TypeAlias = Assign | TableLookUp | ForEach | Require | SkipIf | Emit | IfElse | Return | Fork | AddWork | Outlined
+Block: TypeAlias = Sequence[CodeNode]
 
 
 @node

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from dotr.codegen import define
 from dotr.codegen.printer import printed
-from dotr.codegen.tree import Assign, GeneratedFunction, IfElse, Return, SkipIf, Statement
+from dotr.codegen.tree import Assign, CodeNode, GeneratedFunction, IfElse, Return, SkipIf
 from dotr.expressions import operators
 from dotr.expressions.functions import FUNCTIONS, Form, Function
 from dotr.expressions.membership import Members
@@ -103,17 +103,19 @@ class _Code:
             if not isinstance(parameter, Var | Attribute | TimeOf | Exists):
                 raise TypeError(f"{parameter!r} is no parameter: a variable is Var(name)")
         self._arguments = len(parameters)
-        self._body: list[Statement] = []
+        self._body: list[CodeNode] = []
         self._block = self._body  # where the next statement goes
         self._names = 0
         self._globals: dict[str, object] = {"V": VALUES, "W": write, "EBV": operators.truth, "SAME": SAME, "EXACT": EXACT_TYPES}
         self._globals |= {"int": int, "Decimal": Decimal, "float": float, "type": type, "NAN": _NAN, "TRUE": TRUE, "FALSE": FALSE}
         self._known: list[dict[str, str]] = [{}]  # values of parameters already looked up, by block
 
-    def add(self, statement: Statement) -> None:
+    def add(self, statement: CodeNode) -> None:
+        """Appends a statement to the innermost block."""
         self._block.append(statement)
 
     def set(self, name: str, text: str) -> None:
+        """Appends an assignment to the innermost block."""
         self._block.append(Assign(name, text))
 
     def function(self) -> Callable[..., Any]:
@@ -122,8 +124,8 @@ class _Code:
         return define(text, "expression", "expression", {"__builtins__": {}, **self._globals})
 
     @contextmanager
-    def block(self) -> Iterator[list[Statement]]:
-        """What is written inside is a block of its own: what it looks up is not known outside."""
+    def block(self) -> Iterator[list[CodeNode]]:
+        """A block of its own: values that it looks up are not known outside."""
         outer, self._block = self._block, []
         self._known.append({})
         yield self._block
@@ -132,7 +134,7 @@ class _Code:
 
     @contextmanager
     def guarded(self, condition: str) -> Iterator[None]:
-        """What is written inside is done where the condition holds."""
+        """A block that is done where the condition holds."""
         with self.block() as block:
             yield
         self.add(IfElse([(condition, block)]))
@@ -254,7 +256,13 @@ class _Code:
         return self.assign(f"None if {missing} else {result}" if names else result)
 
     def _logical(self, call: Call, *, decided: str) -> str:
-        """`&&` is decided by False, `||` by True, on any side; else an error on any side is an error."""
+        """`&&` is decided by False, `||` by True, on any side; else an error on any side is an error. `?a || ?b`, with truths x1 and x2:
+
+        x3 = x1
+        if x3 is not True:
+            if x3 is False or x2 is True:
+                x3 = x2
+        """
         first, *others = _operands(call)
         result = self.assign(self.truth(first))
         other = "True" if decided == "False" else "False"
@@ -265,6 +273,11 @@ class _Code:
                     self.set(result, name)
         return result
 
+    # IF(?a, ?b, ?c):       x2 = None
+    #                       if x1 is True:
+    #                           x2 = p1
+    #                       elif x1 is False:
+    #                           x2 = p2
     def _if(self, call: Call, form: Callable[[Expression], str]) -> str:
         test, then, otherwise = call.arguments
         name = self.truth(test)
@@ -276,6 +289,11 @@ class _Code:
         self.add(IfElse([(f"{name} is True", first), (f"{name} is False", second)]))
         return result
 
+    # COALESCE(?a, ?b):     x1 = None
+    #                       if x1 is None:
+    #                           x1 = p0
+    #                           if x1 is None:
+    #                               x1 = p1
     def _coalesce(self, call: Call, form: Callable[[Expression], str]) -> str:
         result = self.assign("None")
         with ExitStack() as blocks:
@@ -285,7 +303,16 @@ class _Code:
         return result
 
     def _in(self, tested: Expression, members: tuple[Expression, ...]) -> str:
-        """`x IN (a, b)` is `x = a || x = b`; constants are looked up. What errs is in no list, and not outside an empty one either."""
+        """`x IN (a, b)` is `x = a || x = b`; constants are looked up. What errs is in no list, and not outside an empty one either.
+
+        `?x IN (1, 2, ?y)`, where the members 1 and 2 are K2 and x3 is `?x = ?y`:
+
+            x1 = False
+            x1 = K2[p0]
+            if x1 is not True:
+                if x3 is not False:
+                    x1 = x3
+        """
         if not members:
             return self.assign(f"None if {self.term(tested)} is None else False")
         constants = [m.term for m in members if isinstance(m, Const)]

@@ -45,6 +45,11 @@ class RuleWriter(JoinWriter):
         self._stratum = stratum
 
     def below(self, step: Not | Aggregate) -> None:
+        """A look-up in the model of the strata below. `NOT [?s, <broken>, ?w]` and `AGGREGATE … ON ?room BIND COUNT(?x) AS ?n`:
+
+        if a0(new.models[1], v_s): continue
+        for v_n, in g1(new.models[1], v_room):
+        """
         given = tuple(name for name in variables(step) if name in self.names)
         arguments = ", ".join([f"new.models[{self._stratum}]", *map(self.read, given)])
         match step:
@@ -72,7 +77,13 @@ class RuleWriter(JoinWriter):
             self.emit("alarms.append", f"({self.parameter('c', rule.name)}, ({premises}))")
 
     def _push(self, rule: DatalogRule, head: TriplePattern) -> None:
-        """Pushes a head; what would not be RDF (a literal or a triple term as its subject, a predicate that is no IRI) derives nothing."""
+        """Pushes a head; what would not be RDF (a literal or a triple term as its subject, a predicate that is no IRI) derives nothing.
+
+        `[?o, <of>, ?s]`, where `?o` has been an object only:
+
+            if v_o >= '<=':
+                push((v_o, k0, v_s))
+        """
         subjects, predicates = set[Variable](), set[Variable]()
         for item in rule.body:
             if isinstance(item, TriplePattern):

@@ -87,7 +87,14 @@ def settle(position: Position, key: Term, index: TripleIndex) -> Settled:
 
 
 def keyed_handler(position: Position, settled: Settled, index: TripleIndex, *, many: bool = False) -> Handler:
-    """A handler for triples whose predicate (or class) is this one, with the background's schema built in."""
+    """A handler for triples whose predicate (or class) is this one, with the background's schema built in.
+
+    `[?x, a, ?d] :- [?x, a, ?c], [?c, <sub>, ?d]` for the class `<A>`, of which the background knows two superclasses (the rows `r2`):
+
+        def delta_rule(s, p, o, new, push, active, alarms):
+            for v_d, in r2:
+                push((s, k1, v_d))
+    """
     writer = _opened(position, index, many)
     for name, term in settled.terms.items():
         writer.know(name, term)

@@ -172,7 +172,15 @@ class JoinWriter(LoopBuilder):
                     assert_never(step)
 
     def term_pattern(self, pattern: TermPattern) -> None:
-        """Takes a triple term apart, or makes one of parts that are bound: what is none then (a literal as its subject) is in no graph."""
+        """Takes a triple term apart, or makes one of parts that are bound: what is none then (a literal as its subject) is in no graph.
+
+        `?t` bound, `<<( ?s <p> ?o )>>` with `?o` bound:
+
+            if v_t[:2] != '<<': continue
+            w0, w1, w2 = v_t[4:-4].split(' ', 2)
+            if w1 != k0: continue
+            if w2 != v_o: continue
+        """
         slots = (pattern.subject, pattern.predicate, pattern.object)
         term, parts = self.slot(pattern.term), [self.slot(slot) for slot in slots]
         if term is None:
@@ -198,6 +206,12 @@ class JoinWriter(LoopBuilder):
         return ", ".join(self.read(variable) for variable in variables(expression))
 
     def pattern(self, pattern: TriplePattern, side: Side) -> None:
+        """The matches of a pattern on a side, found by those of its slots that are bound: `?x <p> ?y` of the new triples is
+
+        a membership test        if (v_x, k0, v_y) not in s0: continue
+        a look-up of ends        for v_y in n0.get(v_x, NO_TERMS):
+        a loop over pairs        for v_x, w0 in n0.items(): for v_y in w0:
+        """
         subject, predicate, object = (self.slot(slot) for slot in (pattern.subject, pattern.predicate, pattern.object))
         fixed = self.term(pattern.predicate)
         if side is Side.BOTH and fixed is not None and self.index is not None and fixed not in self.index.by_subject:
@@ -237,7 +251,11 @@ class JoinWriter(LoopBuilder):
         return side.value
 
     def _each(self, slots: Sequence[Slot], items: str, *, sized: bool = True, looked_up: bool = False) -> None:
-        """A loop that binds what the slots hold; a variable that is bound by then is compared."""
+        """A loop that binds what the slots hold; a variable that is bound by then is compared. `?p ?x` of the edges from `?x`:
+
+        for v_p, w0 in new.edges_from.get(v_x, NO_EDGES):
+            if w0 != v_x: continue
+        """
         targets, checks = [], []
         for slot in slots:
             name = self.slot(slot)
@@ -251,6 +269,7 @@ class JoinWriter(LoopBuilder):
             self.skip_if(check)
 
     def _member(self, triple: str, side: Side) -> None:
+        """A membership test of a triple all of whose slots are bound."""
         if side is Side.BOTH:
             background, new = self._triples(Side.BACKGROUND), self._triples(Side.NEW)
             name = self.temporary()
@@ -282,7 +301,10 @@ class JoinWriter(LoopBuilder):
         return self.given(f"{access} {predicate} {end}", tables.get(fixed, NO_ENDS).get(fixed_end, NO_TERMS))
 
     def _each_end(self, access: str, predicate: str, end: str, other: Slot, side: Side, fixed: Term | None, fixed_end: Term | None) -> None:
-        """The other ends of the triples that have this predicate and this end."""
+        """The other ends of the triples that have this predicate and this end. `?c <in> ?b` of both sides, with `?c` bound:
+
+        for v_b in (b1.get(v_c, NO_TERMS) if n2 is None else b1.get(v_c, NO_TERMS) + n2.get(v_c, NO_TERMS)):
+        """
         if fixed is None:
             self._each([other], self._either(side, f"{{}}.{access}.get({predicate}, NO_ENDS).get({end}, NO_TERMS)"), looked_up=True)
         elif side is Side.BACKGROUND:
@@ -296,7 +318,11 @@ class JoinWriter(LoopBuilder):
             self._each([other], f"({old} if {new} is None else {old} + {new}.get({end}, NO_TERMS))", looked_up=True)
 
     def _each_pair(self, predicate: str, pattern: TriplePattern, side: Side, fixed: Term | None) -> None:
-        """Both ends of the triples that have this predicate."""
+        """Both ends of the triples that have this predicate. `?a <at> ?c` of the new triples:
+
+        for v_a, w0 in n0.items():
+            for v_c in w0:
+        """
         others = self.temporary()
         if fixed is None:
             old = f"{self._source(Side.BACKGROUND)}.by_subject.get({predicate}, NO_ENDS).items()"

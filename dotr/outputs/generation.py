@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from dotr.codegen import define
 from dotr.codegen.printer import printed
-from dotr.codegen.tree import Assign, Block, Emit, GeneratedFunction, IfElse, Return, Statement
+from dotr.codegen.tree import Assign, Block, CodeNode, Emit, GeneratedFunction, IfElse, Return
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def may_coincide(triples: Sequence[PieceTriple]) -> bool:
     )
 
 
-def body(triples: Sequence[PieceTriple], finish: str = "{}") -> list[Statement]:
+def body(triples: Sequence[PieceTriple], finish: str = "{}") -> list[CodeNode]:
     """The statements that return the tuple of triples and the number of those that cannot be written.
 
     `finish` is applied to the tuple where triples had to be left out. A template of one triple, whose object may be missing:
@@ -72,7 +72,7 @@ def body(triples: Sequence[PieceTriple], finish: str = "{}") -> list[Statement]:
     complete = Return(f"{once.format(whole)}, 0")
     if not every:
         return [complete]
-    found: list[Statement] = [IfElse([(" and ".join(every), [complete])]), Assign("made", "[]"), Assign("dropped", "0")]
+    found: list[CodeNode] = [IfElse([(" and ".join(every), [complete])]), Assign("made", "[]"), Assign("dropped", "0")]
     for display, conditions in zip(displays, guards, strict=True):
         emit = Emit("made.append", display)
         found.append(IfElse([(" and ".join(conditions), [emit])], [Assign("dropped", "dropped + 1")]) if conditions else emit)

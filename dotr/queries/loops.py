@@ -108,7 +108,11 @@ def early_steps(branch: Branch, given: Sequence[Variable] = ()) -> list[Step]:
 
 
 def write_rest(writer: JoinWriter, branch: Branch, early: Collection[Step], background: TripleIndex | None, limits: Limits | None) -> None:
-    """What comes behind the patterns and the early conditions."""
+    """The steps behind the patterns and the early conditions. `BIND(?v + 1 AS ?w) FILTER(?w > ?u)`, where `?u` may be unbound:
+
+    v_w = e0(v_v)
+    if not t1(v_w, v_u): continue
+    """
     for table in branch.tables:
         _write_table(writer, table)
     for step in branch.steps:
@@ -143,7 +147,10 @@ def _arguments(writer: JoinWriter, step: Step) -> str:
 
 
 def _write_table(writer: JoinWriter, table: Table) -> None:
-    """Looks a table's rows up by the columns that are bound by then, and binds the others."""
+    """Looks a table's rows up by the columns that are bound by then, and binds the others. `VALUES (?x ?y) { … }` with `?x` bound:
+
+    for v_y, in m0((v_x, ), ()):
+    """
     keys = [i for i, name in enumerate(table.variables) if name in writer.names]
     others = [i for i, name in enumerate(table.variables) if name not in writer.names]
     if not keys:
@@ -157,6 +164,12 @@ def _write_table(writer: JoinWriter, table: Table) -> None:
 
 
 def _write_lookup(writer: JoinWriter, lookup: Lookup, background: TripleIndex | None, limits: Limits | None) -> None:
+    """A call of another join for each solution. `OPTIONAL { ?x :name ?n }`, `FILTER EXISTS { … }` and `MINUS { … }`:
+
+    for v_n, in (o0(background, new, spent, v_x) or r1):
+    if not (o2(background, new, spent, v_x)): continue
+    if (o3(background, new, spent, v_x)): continue
+    """
     calls = []
     for part in map(settled, lookup.parts):
         used: Variables = part.matched.union(*(_seen(step) for step in part.steps if isinstance(step, Step)))

@@ -243,6 +243,15 @@ def _put(number: int, member: Member) -> IfElse:
 
 
 def _write(writer: JoinWriter, node: _Node, members: Sequence[_Canonical], background: TripleIndex) -> None:
+    """The loops of a node's steps, and a branch for each way on. `?x :at ?c . ?c :in ?b` alone, and with `?b :of ?o`:
+
+    for v_s0, w0 in n0.items():
+        for v_s1 in w0:
+            for v_s2 in b1.get(v_s1, NO_TERMS):
+                rows0.append((v_s0, v_s1, v_s2))
+                for v_s3 in b2.get(v_s2, NO_TERMS):
+                    rows1.append((v_s0, v_s1, v_s2, v_s3))
+    """
     if len(node.children) + len(node.ends) == 1:
         for step, child in node.children.items():
             writer.steps([step])

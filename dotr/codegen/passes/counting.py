@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import count
 
-from dotr.codegen.tree import AddWork, Assign, Block, ForEach, Fork, GeneratedFunction, Require, SkipIf, Statement
+from dotr.codegen.tree import AddWork, Assign, Block, CodeNode, ForEach, Fork, GeneratedFunction, Require, SkipIf
 
 
 def count_work(function: GeneratedFunction) -> GeneratedFunction:
@@ -48,7 +48,7 @@ def count_work(function: GeneratedFunction) -> GeneratedFunction:
 def _counted(block: Block, names: Iterator[str], *, inner: bool, outermost: Collection[str] = ()) -> Block:
     """The block after the pass; `inner`: the loops that it has are counted, but for one over what the outermost loop has bound (the objects
     of a subject): there are no more of those than triples, either."""
-    made: list[Statement] = []
+    made: list[CodeNode] = []
     for each in block:
         if isinstance(each, ForEach):
             is_counted = inner and each.items not in outermost and not _counts(each.body)
@@ -66,7 +66,7 @@ def _counted(block: Block, names: Iterator[str], *, inner: bool, outermost: Coll
 
 
 def _counts(body: Block) -> bool:
-    """Whether each turn of a loop with this body comes to a loop that counts, and so is counted there. Of three loops in one another the
+    """True where each turn of a loop with this body comes to a loop that counts, and so is counted there. Of three loops in one another the
     innermost counts, and the outermost: the one between may have no turn, so that nothing is counted in it."""
     for each in body:
         if isinstance(each, SkipIf | Require | Fork):

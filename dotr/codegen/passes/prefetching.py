@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from dotr.codegen.tree import Assign, Block, ForEach, Fork, GeneratedFunction, Statement
+from dotr.codegen.tree import Assign, Block, CodeNode, ForEach, Fork, GeneratedFunction
 
 
 def prefetch(function: GeneratedFunction) -> GeneratedFunction:
@@ -44,7 +44,7 @@ def prefetch(function: GeneratedFunction) -> GeneratedFunction:
 
 def _prefetched(block: Block, names: Iterator[str], *, within: bool) -> Block:
     """The block after the pass; `within`: it is inside a loop."""
-    made: list[Statement] = []
+    made: list[CodeNode] = []
     for each in block:
         if isinstance(each, ForEach):
             made.append(replace(each, body=_prefetched(each.body, names, within=True)))

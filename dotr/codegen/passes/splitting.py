@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from dotr.codegen.tree import Block, ForEach, Fork, GeneratedFunction, Outlined, Statement
+from dotr.codegen.tree import Block, CodeNode, ForEach, Fork, GeneratedFunction, Outlined
 
 LOOPS_OF_A_FUNCTION: Final = 18
 
@@ -33,7 +33,7 @@ def split(function: GeneratedFunction, most: int = LOOPS_OF_A_FUNCTION) -> Gener
 
 def _split(block: Block, depth: int, most: int, assigned: str) -> Block:
     """The block after the pass; `depth` loops are around it in its function."""
-    made: list[Statement] = []
+    made: list[CodeNode] = []
     for each in block:
         if isinstance(each, ForEach):
             inside = 0 if depth == most else depth
