@@ -9,11 +9,12 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dotr.cli import main
-from dotr.codegen import compilation, compiled, define
+from dotr.codegen import Count, LoopBuilder, compilation, compiled, define
 
 
 def test_a_traceback_shows_the_line_of_generated_code() -> None:
@@ -80,3 +81,64 @@ def test_nothing_else_executes_text() -> None:
         ("compilation.py", "compile"),
         ("compilation.py", "exec"),
     ]
+
+
+# --- the tree ---
+
+
+def run(builder: LoopBuilder, *arguments: object) -> Any:
+    return define(builder.source, "trial of loops", "make", {})(*builder.parameters.values())(*arguments)
+
+
+def test_a_guard_of_a_branch_leaves_the_other_branches_alone() -> None:
+    builder = LoopBuilder("join", leave="return rows")
+    builder.begin(["numbers"])
+    builder.assign("rows", "[]")
+    builder.loop("x", "numbers")
+    with builder.forked() as fork:
+        for sign, odd in (("", "x % 2"), ("-", "x % 2 == 0")):
+            with builder.branch(fork):
+                builder.require(f"({odd})")
+                builder.skip_if("x == 3")
+                builder.emit("rows.append", f"{sign}x")
+    builder.end()
+    assert run(builder, range(6)) == [0, 1, -2, -4, 5]
+
+
+@pytest.mark.parametrize("depth", [3, 18, 19, 40])
+def test_deep_loops_in_a_fork_count_and_run(depth: int) -> None:
+    """Two branches, each so many loops over one item: every loop but the outermost is counted, or enters one that is."""
+    seen: list[int] = []
+
+    def passed(work: int, rows: object) -> int:
+        seen.append(work)
+        return work
+
+    builder = LoopBuilder("join", leave="return rows", count=Count(0, passed))
+    builder.begin(["one"])
+    builder.assign("rows", "[]")
+    builder.loop("x", "one")
+    with builder.forked() as fork:
+        for branch in range(2):
+            with builder.branch(fork):
+                for level in range(depth):
+                    builder.loop(f"x{level}", "one")
+                builder.emit("rows.append", str(branch))
+    builder.end()
+    assert run(builder, ["item"]) == [0, 1]
+    assert len(seen) == 2 * ((depth + 1) // 2)
+    assert seen == sorted(seen)
+
+
+def test_look_ups_of_branches_come_first_in_their_fork_and_not_outside_loops() -> None:
+    builder = LoopBuilder("join", leave="return")
+    builder.begin(["table"])
+    with builder.forked() as outer, builder.branch(outer):
+        builder.loop("x", "table.get(0)", looked_up=True)
+        with builder.forked() as inner:
+            for name in ("y", "z"):
+                with builder.branch(inner):
+                    builder.loop(name, "table.get(x)", looked_up=True)
+    builder.end()
+    lines = [line.strip() for line in builder.source.split("\n")]
+    assert lines[2:6] == ["for x in table.get(0):", "early0 = table.get(x)", "early1 = table.get(x)", "for y in early0:"]
