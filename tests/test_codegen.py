@@ -56,6 +56,19 @@ def test_a_folder_that_cannot_be_written_changes_nothing_else(tmp_path: Path, mo
     assert define("def f():\n    return 7\n", "hindered trial", "f", {})() == 7
 
 
+def test_a_link_in_the_folder_is_not_written_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, target = tmp_path / "code", tmp_path / "target"
+    monkeypatch.setenv("DOTR_CODE", str(folder))
+    compiled("linked = 1\n", "linked trial")
+    (file,) = folder.iterdir()
+    file.unlink()
+    target.write_text("precious")
+    file.with_suffix(f".{os.getpid()}.part").symlink_to(target)
+    compiled.cache_clear()
+    assert compiled("linked = 1\n", "linked trial").co_filename.startswith("<dotr linked trial ")
+    assert target.read_text() == "precious"
+
+
 def test_the_command_line_refuses_a_folder_that_cannot_be_written(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

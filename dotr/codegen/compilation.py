@@ -92,7 +92,8 @@ def _written(text: str, kind: str) -> str | None:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             part = path.with_suffix(f".{os.getpid()}.part")
-            part.write_text(text, encoding="utf-8")
+            with part.open("x", encoding="utf-8") as file:  # never through a link that somebody else has put there
+                file.write(text)
             part.replace(path)
         return str(path)
     return None
