@@ -99,6 +99,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as done:  # usage, or --help
         return done.code if isinstance(done.code, int) else 2
     try:
+        if os.environ.get("DOTR_CODE"):
+            from dotr.codegen import check_folder
+
+            check_folder()
         return _command(options)
     except Refused as refused:
         if getattr(options, "progress", "") == "json":

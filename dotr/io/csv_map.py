@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias, assert_never, cast
 from urllib.parse import quote
 
+from dotr.codegen.tree import Assign
 from dotr.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.io.records import InputFile
 from dotr.languages.turtle import parse_template
@@ -161,5 +162,5 @@ def _compiled(template: Template, header: tuple[str, ...]) -> MakeRow:
                 assert_never(slot)
 
     triples: list[PieceTriple] = [(piece(s), piece(p), piece(o)) for s, p, o in template.triples]
-    lines = [f"c{number} = row[{number}]" for number in used]
-    return cast(MakeRow, function("row", [*lines, *body(triples, "numbered({})" if blanks else "{}")], names))
+    cells_used = [Assign(f"c{number}", f"row[{number}]") for number in used]
+    return function("map", "row", [*cells_used, *body(triples, "numbered({})" if blanks else "{}")], names)

@@ -20,10 +20,9 @@ from dotr.knowledge.bulk import UNSEEN, BulkCloser
 from dotr.knowledge.closure import Closer, Closure, Contradiction, Plan, Rules, computes, contradictions
 from dotr.knowledge.copies import Grouped
 from dotr.knowledge.equality import EqualCloser, Equality, close_by_names
-from dotr.knowledge.joins import compile_join
+from dotr.knowledge.joins import Row, compile_join
 from dotr.knowledge.levels import Layered
 from dotr.knowledge.limits import LimitExceeded
-from dotr.knowledge.loops import Row
 from dotr.knowledge.ordering import variables
 from dotr.knowledge.safety import check_safety
 from dotr.knowledge.settling import Floors, Settled, settle, storeys_in_memory

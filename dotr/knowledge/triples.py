@@ -10,7 +10,7 @@ Entailment keeps auxiliary relations under *hidden* predicates, IRIs that start 
 `edges_from`, `edges_to`, `links`, `visible`, `predicates` and `match` with no predicate pass over them. The closure's own rules find
 them through variable predicates too: `all_from`, `all_to` and `all_links` hold them. Iteration, `len` and `in` count them.
 
-What the dictionaries hold is read directly by generated code (`dotr.knowledge.loops`); nobody but `add` changes it.
+What the dictionaries hold is read directly by generated code (`dotr.knowledge.joins`); nobody but `add` changes it.
 """
 
 from __future__ import annotations

@@ -43,6 +43,16 @@ CONFIGURATION: tuple[Explained, ...] = (
         Told("C105 --set output is not key.path=value\nFor example --set output.0.path=x"),
     ),
     Explained(
+        "C106",
+        "No folder for generated code",
+        "`DOTR_CODE` in the environment asks for the generated Python as files, and names what is no folder or cannot be written.",
+        "Name a folder that can be written, or unset the variable.",
+        Told(
+            "C106 DOTR_CODE=/dev/null is no folder for generated code: file exists\n"
+            "Name a folder that can be written, or unset the variable."
+        ),
+    ),
+    Explained(
         "C201",
         "An unknown key",
         "Keys that mean nothing are errors, so that none is misspelt.",
