@@ -252,10 +252,10 @@ def _write(writer: JoinWriter, node: _Node, members: Sequence[_Canonical], backg
                 for v_s3 in b2.get(v_s2, NO_TERMS):
                     rows1.append((v_s0, v_s1, v_s2, v_s3))
     """
+    while len(node.children) == 1 and not node.ends:  # a chain may be longer than Python's stack
+        ((step, node),) = node.children.items()
+        writer.steps([step])
     if len(node.children) + len(node.ends) == 1:
-        for step, child in node.children.items():
-            writer.steps([step])
-            _write(writer, child, members, background)
         for number in node.ends:
             _write_end(writer, number, members[number], background)
         return
