@@ -23,7 +23,7 @@ types: ## mypy, incremental
 test: ## the tests in T: make test T="tests/test_cases.py -k recursion"
 	$(PYTHON) -m pytest -q $(T)
 
-coverage: ## lines and branches that the tests without Spark reach: ten minutes; T as for test
+coverage: ## lines and branches that the tests without Spark reach: takes long; T as for test
 	$(PYTHON) -m pytest -q -n 2 --dist loadfile --cov --cov-report=term $(or $(T),-m "not spark")
 
 errors: ## write the golden messages of tests/errors and docs/errors.md anew: look at the difference
