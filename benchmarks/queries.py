@@ -75,7 +75,7 @@ def ours(texts: Sequence[str], triples: Sequence[Triple], stream: Sequence[str])
     rules = "".join(RULE.format(k=k, query=text) for k, text in enumerate(texts))
     program = compile_program(ProgramSpec(rules=(Document("queries.dotr", f"PREFIX : <{PREFIX}>\n{rules}"),), prefixes=PREFIXES))
     stage = StageOne(Knowledge.load(triples, ()), program.layout.streams)
-    made = [Instant(n, read_graph(text, PREFIXES)) for n, text in enumerate(stream)]
+    made = [Instant(n, read_graph(text, PREFIXES, 64)) for n, text in enumerate(stream)]
     for instant in made[:100]:
         stage.facts(instant)
     start = time.process_time()

@@ -1,19 +1,65 @@
-"""Reasoning over streams of RDF: the DOTR model (Margara, Cugola, Collavini, Dell'Aglio, ESWC 2018)."""
+"""Reasoning over streams of RDF: the DOTR model (Margara, Cugola, Collavini, Dell'Aglio, ESWC
+2018).
+
+A stream is a sequence of time-stamped RDF graphs. A `Program` is made from rule files and
+background knowledge; its `Session` takes the graphs of one instant after the other, and returns the
+`Event`s that the rules find. Pipelines over files, in process or on Spark, are run by the command
+`dotr` (`dotr --help`).
+
+>>> from dotr import Program
+>>> program = Program.load(
+...     rules="rules/fire.dotr",
+...     graphs="kb/building.ttl",
+...     datalog="kb/building.dlog",
+...     prefixes={"": "http://example.org/building#"},
+... )
+>>> with program.session() as session:
+...     heat = session.advance(10, ":r1 a :Temp ; :has_val 70 ; :is_from_sensor :s1 . :s1 :is_at_location :locA .")
+...     [fire] = session.advance(12, ":r2 a :Smoke ; :is_from_sensor :s2 . :s2 :is_at_location :locB .")
+>>> fire.time, fire.type, fire.values["room"]
+(12, 'Fire', IRI('http://example.org/building#roomA'))
+
+The names are imported when they are first asked for, so that `import dotr` costs next to nothing.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dotr.engine.program import Program as Program
+    from dotr.api import Program as Program
+    from dotr.diagnostics import DotrError as DotrError
+    from dotr.engine.events import IRI as IRI
+    from dotr.engine.events import Event as Event
+    from dotr.engine.session import Session as Session
+    from dotr.knowledge.entailment import Entailment as Entailment
+    from dotr.knowledge.limits import Limits as Limits
+    from dotr.model.time import Unit as Unit
 
-__all__ = ["Program"]
+__version__ = "0.1.0"
+
+__all__ = ["IRI", "DotrError", "Entailment", "Event", "Limits", "Program", "Session", "Unit", "__version__"]
+
+_HOMES = {
+    "DotrError": "dotr.diagnostics",
+    "Entailment": "dotr.knowledge.entailment",
+    "Event": "dotr.engine.events",
+    "IRI": "dotr.engine.events",
+    "Limits": "dotr.knowledge.limits",
+    "Program": "dotr.api",
+    "Session": "dotr.engine.session",
+    "Unit": "dotr.model.time",
+}
 
 
 def __getattr__(name: str) -> object:
-    """`dotr.Program`, imported when it is first asked for: most commands start faster without it."""
-    if name == "Program":
-        from dotr.engine.program import Program
-
-        return Program
+    """A public name, imported when it is first asked for: most commands start faster without it."""
+    if name in _HOMES:
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
     raise AttributeError(f"module 'dotr' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

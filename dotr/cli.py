@@ -11,9 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
+from dotr import __version__
 from dotr.diagnostics import Diagnostic, Refused, Severity
+from dotr.fallbacks import taken
+from dotr.terminal import say as _say
+from dotr.terminal import shown
+from dotr.terminal import tell as _tell
 
 if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
     from dotr.config import Config
     from dotr.runtimes.meter import Meter
     from dotr.runtimes.pipeline import Pipeline
@@ -22,8 +29,16 @@ if TYPE_CHECKING:
 Say: TypeAlias = Callable[[str], None]
 
 
+class _Parser(argparse.ArgumentParser):
+    """Repeats arguments that it does not know as a terminal may show them."""
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        super()._print_message(shown(message), file)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="dotr", description="Reasoning over streams of RDF.")
+    parser = _Parser(prog="dotr", description="Reasoning over streams of RDF.")
+    parser.add_argument("--version", action="version", version=f"dotr {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", help="run a pipeline to the end of its input, or until stopped")
@@ -84,6 +99,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as done:  # usage, or --help
         return done.code if isinstance(done.code, int) else 2
     try:
+        if os.environ.get("DOTR_CODE"):
+            from dotr.codegen import check_folder
+
+            check_folder()
         return _command(options)
     except Refused as refused:
         if getattr(options, "progress", "") == "json":
@@ -135,24 +154,16 @@ def _command(options: argparse.Namespace) -> int:
             return _bundle(options.folder)
 
 
-def _say(text: str) -> None:
-    if sys.stderr is not None:
-        print(text, file=sys.stderr, flush=True)  # noqa: T201
-
-
-def _tell(text: str) -> None:
-    print(text, flush=True)  # noqa: T201
-
-
 def _run(options: argparse.Namespace) -> int:
     from dotr.config import read_config
     from dotr.runtimes.endpoint import served
+    from dotr.runtimes.holding import Held
     from dotr.runtimes.meter import Meter
     from dotr.runtimes.pipeline import build
     from dotr.runtimes.totals import RunFailed
 
     say = _json_says if options.progress == "json" else _say
-    stopped = "Stopped before anything was read."
+    stopped, meter, dead_letters = "Stopped before anything was read.", Meter("", ""), None
     with _terminable(), ExitStack() as stack:
         try:
             config = read_config(options.config, options.options)
@@ -161,11 +172,12 @@ def _run(options: argparse.Namespace) -> int:
             if config.settings.metrics.prometheus is not None:
                 place = config.place("metrics", "prometheus")
                 stack.enter_context(served(config.settings.metrics.prometheus, meter.read, place))
-            pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark")
-            meter.clock = pipeline.clock
-            _notices(pipeline.program.notices, say)
-            if pipeline.program.warnings and not options.quiet:
-                say(f"{_count(len(pipeline.program.warnings), 'warning')} of the rules: dotr check {options.config} shows them.")
+            pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", held=stack.enter_context(Held()))
+            meter.clock, dead_letters = pipeline.clock, pipeline.dead_letter_path
+            _notices([*pipeline.program.notices, *pipeline.notices], say)
+            warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
+            if warnings and not options.quiet:
+                say(f"{_count(warnings, 'warning')} of the rules: dotr check {options.config} shows them.")
             stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
             totals = _go(pipeline, engine, meter, quiet=options.quiet, as_json=options.progress == "json")
         except RunFailed as failure:
@@ -177,10 +189,25 @@ def _run(options: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             if not options.quiet:
                 say(stopped)
-            return 0
+            return _code(meter.read().totals, dead_letters, say)
     if not options.quiet and options.progress == "text":
         _say(summary(totals, pipeline))
-    return 0
+    return _code(totals, pipeline.dead_letter_path, say)
+
+
+def _code(totals: Totals, dead_letters: str | None, say: Say) -> int:
+    """The exit code of a run that has come to its end, or was stopped."""
+    from dotr.workbench.progress import dead
+
+    if not totals.all_rejected:
+        return 0
+    kept = f"{dead_letters} holds them" if dead_letters else "name a file as dead_letter to keep them"
+    text = f"The run failed: it rejected every element that it read ({dead(totals)}); {kept}."
+    if say is _say:
+        say(text)
+    else:
+        _json_says(text, "error")
+    return 1
 
 
 def _json_says(text: str, level: str = "info") -> None:
@@ -221,14 +248,18 @@ def _engine(asked: str | None, config: Config, say: Say) -> str:
 
 
 def _go(pipeline: Pipeline, engine: str, meter: Meter, *, quiet: bool, as_json: bool) -> Totals:
+    from dotr.runtimes.totals import unsaid
     from dotr.workbench.progress import json_progress, progress
 
     with ExitStack() as stack:
         told: list[Progress] = [meter.count]
+        does: Say = unsaid
         if as_json and not quiet:
             stack.enter_context(json_progress(meter))
         else:
-            told.append(stack.enter_context(progress(pipeline.name, quiet=quiet)))
+            line = stack.enter_context(progress(pipeline.name, quiet=quiet))
+            told.append(line)
+            does = line.does
 
         def report(totals: Totals) -> None:
             for tell in told:
@@ -237,7 +268,7 @@ def _go(pipeline: Pipeline, engine: str, meter: Meter, *, quiet: bool, as_json: 
         if engine == "spark":
             from dotr.runtimes.spark.run import run_spark
 
-            return run_spark(pipeline, report, meter.stand)
+            return run_spark(pipeline, report, meter.stand, does)
         from dotr.runtimes.local import run_local
 
         return run_local(pipeline, report, meter.stand)
@@ -272,7 +303,8 @@ def _check(paths: Sequence[str], *, strict: bool) -> int:
     for state in () if errors else found.states:
         _tell(str(state))
     left_out = f" ({_count(found.left_out, 'YAML file')} neither configuration nor rule test, left out)" if found.left_out else ""
-    _say(f"{_count(found.checked, 'file')} checked{left_out}: {_count(errors, 'error')}, {_count(warnings, 'warning')}.")
+    accepted = f" ({found.accepted} accepted)" if found.accepted else ""
+    _say(f"{_count(found.checked, 'file')} checked{left_out}: {_count(errors, 'error')}, {_count(warnings, 'warning')}{accepted}.")
     return 2 if errors or (strict and warnings) else 0
 
 
@@ -303,6 +335,8 @@ def _test(paths: Sequence[str]) -> int:
         else:
             passed += 1
             _tell(f"ok     {outcome.file}: {outcome.case}")
+    for found in taken():
+        _say(f"warning: {found}\n")
     _tell(f"{passed} passed, {failed} failed" + (f", {unread} could not be run" if unread else ""))
     return 2 if unread else 1 if failed else 0
 

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Final
 
 from dotr.model.places import Span
+from dotr.terminal import blanked, shown_line
 
 
 class Severity(Enum):
@@ -42,10 +43,10 @@ class Diagnostic:
         The rule binds Smoke. Did you mean Smoke?
         """
         kind = "warning: " if self.severity is Severity.WARNING else ""
-        lines = [f"{self.code} {kind}{self.message.translate(_CONTROLS)}"]
+        lines = [f"{self.code} {kind}{shown_line(self.message)}"]
         if self.span is not None:
             line, column = self.span.line_column
-            lines[0] = f"{self.span.document.name}:{line}:{column}: {lines[0]}"
+            lines[0] = f"{shown_line(self.span.document.name)}:{line}:{column}: {lines[0]}"
             source, start = _window(self.span.document.text.split("\n")[line - 1].rstrip("\r"), column - 1)
             width = max(1, min(self.span.end - self.span.start, len(source) - start))
             pad = "".join("\t" if c == "\t" else " " for c in source[:start])
@@ -57,7 +58,6 @@ class Diagnostic:
 
 _LONG: Final = 240
 _SHOWN: Final = 160
-_CONTROLS: Final = dict.fromkeys((*range(9), *range(10, 32), *range(127, 160)), "�")
 
 
 def _window(source: str, start: int) -> tuple[str, int]:
@@ -66,15 +66,40 @@ def _window(source: str, start: int) -> tuple[str, int]:
         begin = max(0, start - _SHOWN // 2)
         before, after = "…" if begin else "", "…" if begin + _SHOWN < len(source) else ""
         source, start = before + source[begin : begin + _SHOWN] + after, start - begin + len(before)
-    return source.translate(_CONTROLS), start
+    return blanked(source), start
 
 
-class Refused(Exception):
-    """Something of the user's cannot be used; holds every problem found, errors first met first."""
+class DotrError(Exception):
+    """The base class of every error that dotr raises of itself.
+
+    `Refused` is a program, configuration or argument that cannot be used, and has a list of
+    diagnostics; `SessionError` (also a `ValueError`) is a call of a session that cannot be carried
+    out.
+
+    >>> import dotr
+    >>> try:
+    ...     dotr.Program.load("no-such-file.dotr")
+    ... except dotr.DotrError as error:
+    ...     print(error)
+    C302 cannot read no-such-file.dotr: there is no such file
+    Is the path right? Relative paths are relative to the working directory.
+    """
+
+
+class Refused(DotrError):
+    """A rule file, configuration, background file or argument that cannot be used.
+
+    `diagnostics` holds every problem found, in the order in which they were found; `str` of the
+    error is their text.
+    """
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
         super().__init__("\n\n".join(map(str, self.diagnostics)))
+
+
+class ArgumentRefused(Refused, ValueError):
+    """A `Refused` for the argument of a Python function: also a `ValueError`."""
 
 
 def refuse(code: str, message: str, span: Span | None = None, hint: str = "") -> Refused:

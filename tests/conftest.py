@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -10,8 +11,11 @@ import pytest
 from _pytest.capture import CaptureResult
 from hypothesis import Phase, settings
 
+from dotr import fallbacks
 from dotr.cli import main
-from dotr.patterns.operator import Operator
+from dotr.runtimes.spark.java import java_problem
+
+os.environ[fallbacks.RAISE] = "raise"  # here, and in every process that a test starts
 
 settings.register_profile("no-clock", deadline=None)
 settings.load_profile("no-clock")
@@ -133,7 +137,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory, _stopped_at_the_end: None) -
     from dotr.runtimes.spark.session import start
 
     if SparkContext._active_spark_context is None:
-        start("tests", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv(fallbacks.EXPECTED, raising=False)  # the JVM, and so its workers, keep the environment for all tests
+            start("tests", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
 
 
 @pytest.fixture
@@ -158,6 +164,8 @@ LONG: Final = (
     "test_store_spark",
     "test_spark_operation",
     "test_spark_poison",
+    "test_hostile",
+    "test_fuzz",
     "test_sharing_properties",
     "test_properties",
     "test_patterns_semantics",
@@ -174,19 +182,30 @@ LONG: Final = (
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The files that take longest come first. At the end stand short ones, so that of two processes that take file after file neither waits
-    long for the other."""
+    long for the other. Doctests are `core`: what `./verify --fast` runs."""
+    on_spark = [item for item in items if item.get_closest_marker("spark")]
+    if on_spark and java_problem() is not None:
+        for item in on_spark:
+            item.add_marker(pytest.mark.skip(reason="Spark needs Java"))
+    for item in items:
+        if isinstance(item, pytest.DoctestItem):
+            item.add_marker("core")
     place = {name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: place.get(item.path.stem, len(LONG)))
 
 
-def raised(*_: object) -> None:
-    """In place of a recovery, called while the error is handled."""
-    raise
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "fallbacks(*kinds): errors of these kinds (of all: without any) may be answered by a fallback")
 
 
 @pytest.fixture(autouse=True)
-def no_matcher_fails_unseen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a matcher of many rules fails, each rule is tried alone and may well give what was expected. So an error is raised in all tests
-    but those of modules that say `RULES_MAY_FAIL`."""
-    if not getattr(request.module, "RULES_MAY_FAIL", False):
-        monkeypatch.setattr(Operator, "_recover", raised)
+def no_fallback_unseen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A fallback may well give what a test expects, and so hide a fault. So errors that are answered by one are raised (`dotr.fallbacks`),
+    in processes that the test starts, too; but for the kinds that its mark `fallbacks` names."""
+    fallbacks.taken()
+    fallbacks.unexpected.clear()
+    marked = [kind for mark in request.node.iter_markers("fallbacks") for kind in mark.args or ("all",)]
+    if marked:
+        monkeypatch.setenv(fallbacks.EXPECTED, ",".join(marked))
+    yield
+    assert not fallbacks.unexpected

@@ -1,78 +1,246 @@
-"""Code at which some values make a stage fail: Spark's Python workers are forked from it where `spark.python.daemon.module` names it.
+"""Elements of a stream that may not stop a run, blow it up or blind it, and a pipeline that meets them among good ones.
 
-The closure fails at a triple with the value 13; queries that ask for `:hurt` at 17; the matchers of rules with a clause at an anchor with
-the value 19; and that of a rule with the constant 99 always does.
+Each stands alone at its own time, between two good elements of its file. What is expected: all that the good elements lead to, and for each
+hostile one a dead letter with its place, its reason and `error`; the same in process and on Spark. The stages' own failures are injected
+(`tests.faults`): the closure fails at the value 13, and queries of `:hurt` at 17.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator
-from typing import Any
+import gzip
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
 
-from dotr.engine import stage_one
-from dotr.knowledge.closure import Closure
-from dotr.knowledge.knowledge import Knowledge
-from dotr.knowledge.triples import TripleIndex
-from dotr.model.algebra import Select
-from dotr.model.terms import Term, Triple
-from dotr.patterns import operator
-from dotr.patterns.happened import Happened
-from dotr.patterns.matcher import Matcher, compile_matcher
-from dotr.queries import Plan, plan
-
-_CLOSE = Knowledge.close
-
-
-def holds(value: int, terms: Iterable[Term | None]) -> bool:
-    return any(term is not None and f'"{value}"' in term for term in terms)
-
-
-def closing(self: Knowledge, triples: Iterable[Triple]) -> Closure:
-    triples = list(triples)
-    if any(holds(13, triple) for triple in triples):
-        raise RecursionError("too deep")
-    return _CLOSE(self, triples)
-
-
-def planning(select: Select, *rest: Any) -> Plan:
-    made = plan(select, *rest)
-    if "http://e/hurt" not in repr(select):
-        return made
-
-    def answers(new: TripleIndex) -> Any:
-        if any(holds(17, triple) for triple in new.triples):
-            raise ArithmeticError("it hurts")
-        return made.answers(new)
-
-    return dataclasses.replace(made, answers=answers, deltas=None)
-
-
-def compiling(*arguments: Any) -> Matcher:
-    matcher = compile_matcher(*arguments)
-    alike = arguments[0]
-    always = '"99"' in repr(alike)
-    sometimes = bool(alike.shape.steps)
-
-    def find(anchors: Iterable[Happened], *rest: Any) -> None:
-        def watched() -> Iterator[Happened]:
-            for anchor in anchors:
-                if always:
-                    raise ZeroDivisionError("hostile")
-                yield anchor
-                if sometimes and holds(19, anchor.values):
-                    raise ZeroDivisionError("hostile")
-
-        matcher.find(watched(), *rest)
-
-    return dataclasses.replace(matcher, find=find)
+LIMITS: Final = {"triples": 500, "rows": 200, "probes": 300, "matches": 100, "literal": 1000, "nesting": 20, "record": 500_000}
+RULES: Final = """PREFIX : <http://e/>
+rule Good define Good = [ [] :x ?x ] from G = [ SELECT ?x WHERE { ?x a :Good } ] with Good.?x = G.?x
+rule Pair "It remembers the good element before, whatever came between."
+define Pair = [ [] :x ?x ; :after ?y ] from G = [ SELECT ?x WHERE { ?x a :Good } ] and last H = [ SELECT ?x WHERE { ?x a :Good } ]
+within 1 d from G with Pair.?x = G.?x, Pair.?y = H.?x
+rule Product define Product = [ [] :x ?a ; :y ?b ] from P = [ SELECT ?a ?b WHERE { ?a a :Left . ?b a :Right } ]
+with Product.?a = P.?a, Product.?b = P.?b
+query W = [ SELECT ?x WHERE { ?x a :Wide } ]
+rule Wide "Each anchor has as many matches as there are pairs of the others."
+define Wide = [ [] :x ?x ] from W
+and each W as V within [0, 10 s] from W and each W as U within [0, 10 s] from W with Wide.?x = W.?x
+rule Tried "Each anchor tries all others, and none is one."
+define Tried = [ [] :x ?x ] from T = [ SELECT ?x WHERE { ?x a :Tried } ]
+and each O = [ SELECT ?y WHERE { ?y a :Other FILTER(STRLEN(STR(?y)) > 1000 + STRLEN(STR(T.?x))) } ] within [0, 1 d] from T
+with Tried.?x = T.?x
+rule Long "The value is computed, and far longer than what it is computed of."
+define Long = [ [] :x ?l ] from L = [ SELECT ?l WHERE { ?x :long ?v BIND(REPLACE(?v, "a", ?v) AS ?l) FILTER(BOUND(?l)) } ]
+with Long.?l = L.?l
+rule Hurt define Hurt = [ [] :x ?x ] from H = [ SELECT ?x WHERE { ?s :hurt ?x } ] with Hurt.?x = H.?x
+"""
+CONFIG: Final = """name: hostile
+prefixes: {{ "": "http://e/" }}
+limits: {limits}
+rules: [r.dotr]
+input:
+  - {{ name: ndjson, format: ndjson, path: a.ndjson }}
+  - {{ name: trig, format: trig, path: a.trig }}
+  - {{ name: nquads, format: nquads, path: a.nq }}
+  - {{ name: csv, format: csv, path: a.csv, time: t, map: "x:{{id}} a :{{kind}}", delimiter: "," }}
+  - {{ name: gzip, format: ndjson, path: a.ndjson.gz }}
+output: [{{ path: {out}/out.ndjson }}]
+dead_letter: {out}/dead.ndjson
+spark: {{ master: "local[2]", checkpoint: {out}/checkpoint, batch: 40, conf: {{ spark.python.daemon.module: tests.faults }} }}
+"""
+FILES: Final = {"ndjson": "a.ndjson", "trig": "a.trig", "nquads": "a.nq", "csv": "a.csv", "gzip": "a.ndjson.gz"}
+_HEADS: Final = {
+    "trig": b"@prefix : <http://e/> .\n@prefix prov: <http://www.w3.org/ns/prov#> .\n",
+    "csv": b"t,id,kind\n",
+}
+_TIME: Final = "<http://www.w3.org/ns/prov#generatedAtTime>"
+_INTEGER: Final = "<http://www.w3.org/2001/XMLSchema#integer>"
 
 
-PATCHES = [(Knowledge, "close", closing), (stage_one, "plan", planning), (operator, "compile_matcher", compiling)]
+class Hostile(NamedTuple):
+    """A record as it stands in its file, with `$T` for its time, and the dead letter that it is: its reason, a part of its `error`, and the
+    input that it names where that is not the file's (None: there is no letter, and no output either). `letters` is how many there are."""
 
-if __name__ == "__main__":
-    from pyspark.daemon import manager
+    name: str
+    format: str
+    record: bytes
+    reason: str | None
+    error: str = ""
+    input: str = ""
+    letters: int = 1
 
-    for where, name, value in PATCHES:
-        setattr(where, name, value)
-    manager()
+
+def _line(graph: str) -> bytes:
+    return b'{"time": $T, "graph": %s}\n' % json.dumps(graph, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _block(graph: str) -> bytes:
+    return f":g$T {{ {graph} }}\n:g$T prov:generatedAtTime $T .\n".encode()
+
+
+def _quads(*triples: str) -> bytes:
+    lines = [f"{triple} <http://e/g$T> .\n" for triple in triples]
+    return "".join([*lines, f'<http://e/g$T> {_TIME} "$T"^^{_INTEGER} .\n']).encode()
+
+
+def _deep(depth: int, prefix: str = ":") -> str:
+    """A triple term in a triple term, and so on."""
+    a, p = (f"{prefix}a", f"{prefix}p") if prefix == ":" else ("<http://e/a>", "<http://e/p>")
+    return f"<<( {a} {p} " * depth + a + " )>>" * depth
+
+
+def _many(kind: str, count: int) -> str:
+    return " ".join(f":{kind}$Tn{n} a :{kind} ." for n in range(count))
+
+
+NOW: Final[Sequence[Hostile]] = (
+    Hostile("no JSON", "ndjson", b'{"time": $T, "graph": \n', "unreadable"),
+    Hostile("a JSON value that is no object", "ndjson", b"[1, 2]\n", "unreadable"),
+    Hostile("no time", "ndjson", b'{"graph": ":a a :Good ."}\n', "unreadable"),
+    Hostile("a time beyond all times", "ndjson", b'{"time": 1%s, "graph": ""}\n' % (b"0" * 30), "unreadable"),
+    Hostile("an integer of 5,000 digits for a time", "ndjson", b'{"time": %s, "graph": ""}\n' % (b"9" * 5000), "unreadable"),
+    Hostile("no UTF-8", "ndjson", b'{"time": $T, "graph": ":a :p \\"\xff\\" ."}\n', "unreadable"),
+    Hostile("half a character", "ndjson", b'{"time": $T, "graph": ":a :p \\"\\ud800\\" ."}\n', "unreadable"),
+    Hostile("zeros", "ndjson", b"\0" * 100 + b"\n", "unreadable"),
+    Hostile("a prefix that nobody declared", "ndjson", _line("q:a a :Good ."), "unreadable"),
+    Hostile("characters that a terminal obeys", "ndjson", b'{"time": $T, "graph": "\x1b[2J\xc2\x9b31m"}\n', "unreadable"),
+    Hostile("an escape that is no character", "ndjson", _line(r':a :p "\U00110000" .'), "unreadable"),
+    Hostile("a graph that is an object", "ndjson", b'{"time": $T, "graph": {"@id": "http://e/a"}}\n', "unreadable"),
+    Hostile("broken TriG", "trig", b":g$T { :a :p } :g$T prov:generatedAtTime $T .\n", "unreadable"),
+    Hostile("a graph without a time", "trig", b":g$T { :a a :Good }\n", "unreadable"),
+    Hostile("a broken quad", "nquads", b"<http://e/a> <http://e/p> .\n", "unreadable"),
+    Hostile("a literal as a subject", "nquads", b'"a" <http://e/p> <http://e/o> <http://e/g$T> .\n', "unreadable"),
+    Hostile("too few cells", "csv", b"$T\n", "unreadable"),
+    Hostile("no time in its cell", "csv", b"soon,a,Good\n", "unreadable"),
+    Hostile("more triples than there may be", "ndjson", _line(_many("Some", 600)), "limit", "more than 500 triples"),
+    Hostile("more answers than there may be", "ndjson", _line(_many("Left", 25) + _many("Right", 25)), "limit", "more than"),
+    Hostile("what the closure fails at", "ndjson", _line("[] :v 13 ."), "failed", "RecursionError: too deep"),
+    Hostile("what a query fails at", "trig", _block("[] :hurt 17"), "failed", "the query of rule Hurt fails: ArithmeticError: it hurts"),
+)
+"""Those that are dead letters already."""
+
+LATER: Final[Sequence[Hostile]] = (
+    Hostile("triple terms, 16,500 deep", "ndjson", _line(f":a :p {_deep(16_500)} ."), "limit", "nest"),
+    Hostile("triple terms, 30 deep", "ndjson", _line(f":a :p {_deep(30)} ."), "limit", "nest"),
+    Hostile("brackets, 5,000 deep", "ndjson", _line(":a :p " + "[ :p " * 5000 + "]" * 5000 + " ."), "limit", "nest"),
+    Hostile("lists, 3,000 deep", "ndjson", _line(":a :p " + "( " * 3000 + ")" * 3000 + " ."), "limit", "nest"),
+    Hostile("JSON, 10,000 deep", "ndjson", b'{"time": $T, "graph": "", "more": ' + b"[" * 10_000 + b"]" * 10_000 + b"}\n", "limit", "nest"),
+    Hostile("triple terms in TriG, 1,000 deep", "trig", _block(f":a :p {_deep(1000)}"), "limit", "nest"),
+    Hostile("brackets in TriG, 1,000 deep", "trig", _block(":a :p " + "[ :p " * 1000 + "]" * 1000), "limit", "nest"),
+    Hostile("triple terms in quads, 300 deep", "nquads", _quads(f"<http://e/a> <http://e/p> {_deep(300, '')}"), "limit", "nest"),
+    Hostile("a line of a megabyte", "ndjson", _line(f':a :p "{"x" * 1_000_000}" .'), "limit", "500,000"),
+    Hostile("a line of 17 MB", "ndjson", _line(f':a :p "{"x" * 17_000_000}" .'), "limit", "500,000"),
+    Hostile("a TriG statement of 600 kB", "trig", _block(f':a :p "{"x" * 600_000}"'), "limit", "500,000"),
+    Hostile("a quad of 17 MB", "nquads", _quads(f'<http://e/a> <http://e/p> "{"x" * 17_000_000}"'), "limit", "500,000"),
+    Hostile("a row of 600 kB", "csv", b"$T,%s,Good\n" % (b"x" * 600_000), "limit", "500,000"),
+    Hostile("a compressed line of 10 MB", "gzip", b"x" * 10_000_000 + b"\n", "limit", "500,000"),
+    Hostile("a rejected row whose next line looks like a row", "csv", b'soon,"a\n1,evil,Good\n",Good\n', "unreadable"),
+    Hostile("a row with too many cells, of several lines", "csv", b'$T,"a\nb",Good,"c\n1,evil,Good\n"\n', "unreadable"),
+    Hostile("matches beyond all bounds", "ndjson", _line(_many("Wide", 15)), "limit", "rule Wide", "rule Wide", 15),
+    *(
+        Hostile(f"candidates, the {nth} hundred", "ndjson", _line(_many("Other", 100)), None)
+        for nth in ("first", "second", "third", "fourth")
+    ),
+    Hostile("an anchor with four hundred candidates", "ndjson", _line(_many("Tried", 1)), "limit", "rule Tried", "rule Tried"),
+    Hostile("a computed text beyond all bounds", "ndjson", _line(f':a :long "{"a" * 500}" .'), None),
+)
+"""Those that need the limits of records, matches and computed texts."""
+
+ENABLED: Final = (*NOW, *LATER)
+
+
+@dataclass
+class Expected:
+    """What a folder of hostile elements leads to: the good elements in order of time, and the letters as (reason, input, file, line, a part
+    of the error, the text's beginning)."""
+
+    good: list[str] = field(default_factory=list)
+    letters: list[tuple[str, str, str, int, str, str]] = field(default_factory=list)
+
+    def events(self) -> list[tuple[int, str, str]]:
+        """The time, the rule and the element of each output."""
+        times = [(int(name), name) for name in self.good]
+        found = [(time, "Good", f"<x:g{name}>") for time, name in times] + [(time, "Pair", f"<x:g{name}>") for time, name in times[1:]]
+        return sorted(found)
+
+
+def write(folder: Path, hostile: Sequence[Hostile] = ENABLED) -> Expected:
+    """Writes the rules, the configurations `local.yaml` and `spark.yaml`, and the inputs."""
+    expected = Expected()
+    contents = {name: bytearray(_HEADS.get(name, b"")) for name in FILES}
+    time = 0
+
+    def good(form: str) -> None:
+        nonlocal time
+        time += 100
+        contents[form] += _good(form, time)
+        expected.good.append(str(time))
+
+    for form in FILES:
+        good(form)
+    for each in hostile:
+        time += 50
+        line = contents[each.format].count(b"\n") + 1
+        record = each.record.replace(b"$T", b"%d" % time)
+        contents[each.format] += record
+        if each.reason is not None:
+            name, text = each.input or each.format, record.decode(errors="replace")
+            place = ("r.dotr", 0) if each.input else (FILES[each.format], line)
+            expected.letters += [(each.reason, name, *place, each.error, "" if each.input else text)] * each.letters
+        time += 50
+        good(each.format)
+    for form, content in contents.items():
+        (folder / FILES[form]).write_bytes(gzip.compress(content) if form == "gzip" else content)
+    (folder / "r.dotr").write_text(RULES)
+    for out in ("local", "spark"):
+        text = CONFIG.format(out=out, limits=json.dumps(LIMITS)).replace('{ "": "http://e/" }', '{ "": "http://e/", "x": "x:g" }')
+        (folder / f"{out}.yaml").write_text(text)
+    return expected
+
+
+def _good(form: str, time: int) -> bytes:
+    match form:
+        case "ndjson" | "gzip":
+            return _line(f"<x:g{time}> a :Good .").replace(b"$T", b"%d" % time)
+        case "trig":
+            return _block(f"<x:g{time}> a :Good").replace(b"$T", b"%d" % time)
+        case "nquads":
+            return _quads(f"<x:g{time}> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e/Good>").replace(b"$T", b"%d" % time)
+        case _:
+            return f"{time},{time},Good\n".encode()
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The lines of an output, which is a file, or on Spark a folder of them."""
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        yield from file.read_text(encoding="utf-8").splitlines()
+
+
+def check(folder: Path, out: str, expected: Expected) -> None:
+    """Compares what a run has left with what is expected."""
+    events = [json.loads(line) for line in lines_of(folder / out / "out.ndjson")]
+    found = [(each["time"], each["rule"], each["attributes"].get("x")) for each in events]
+    assert sorted(found) == expected.events()
+    assert [time for time, _, _ in found] == sorted(time for time, _, _ in found)
+    letters = [json.loads(line) for line in lines_of(folder / out / "dead.ndjson")]
+    left = list(letters)
+    for reason, name, file, line, error, text in expected.letters:
+        like = [
+            each
+            for each in left
+            if (each["reason"], each["input"], Path(each["file"]).name) == (reason, name, file)
+            and (not line or each["line"] == line)
+            and error in each.get("error", "")
+            and _alike(text, each["text"])
+            and (error != "500,000" or len(each["text"].encode()) <= (64 << 10) + 4)
+        ]
+        assert like, (reason, name, file, line, error, text[:80], [{**each, "text": each["text"][:80]} for each in letters])
+        left.remove(like[0])
+    assert left == []
+    assert all(each.get("error") for each in letters)
+
+
+def _alike(record: str, text: str) -> bool:
+    """Whether a letter's text is a record's beginning: that of a statement of TriG may lack what stands between its parts."""
+    return not record or " ".join(record[:200].split())[:150] == " ".join(text[:200].split())[:150]

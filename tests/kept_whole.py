@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from dotr import Program
-from dotr.engine.program import compile_program
+from dotr.engine.program import Program, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 from dotr.model.stream import Element

@@ -14,8 +14,7 @@ from typing import Final
 
 from hypothesis import HealthCheck, assume, note, settings
 
-from dotr import Program
-from dotr.engine.program import compile_program
+from dotr.engine.program import Program, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.knowledge.entailment import Entailment
 from dotr.model.places import Document

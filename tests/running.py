@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from dotr import Program
 from dotr.engine.instants import merge
+from dotr.engine.program import Program
 from dotr.engine.session import Engine
 from dotr.model.stream import Element, Firing
 from dotr.model.terms import Triple

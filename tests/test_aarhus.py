@@ -16,7 +16,6 @@ from dotr.config import read_config
 from dotr.model.stream import Reason
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.spark.java import java_problem
 from dotr.runtimes.totals import Totals
 
 ROOT: Final = Path(__file__).parent.parent
@@ -79,7 +78,7 @@ def test_every_rule_finds_something(folder: Path, here: Totals) -> None:
     assert found.total() == here.events
 
 
-@pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+@pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_spark_gives_the_same(folder: Path, here: Totals) -> None:
     from dotr.runtimes.spark.run import run_spark

@@ -19,6 +19,8 @@ from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
 from dotr.model.terms import OWL, RDF_TYPE, RDFS, Triple, iri
 
+pytestmark = pytest.mark.core
+
 SCHEMA = [RDF_TYPE, *(iri(RDFS + name) for name in ("subClassOf", "subPropertyOf", "domain", "range"))]
 OWLS = [iri(OWL + name) for name in ("sameAs", "inverseOf", "equivalentClass", "disjointWith")]
 CLASSES = [iri(OWL + name) for name in ("TransitiveProperty", "SymmetricProperty", "FunctionalProperty")]

@@ -11,6 +11,8 @@ from dotr import Program
 from tests.oracle.cases import Case, CaseFile, difference, read_folder
 from tests.running import run_engine
 
+pytestmark = pytest.mark.core
+
 FOLDER = Path(__file__).parent / "cases"
 INDEX: dict[str, dict[str, list[str]]] = yaml.safe_load((Path(__file__).parent / "constructs.yaml").read_text())
 FILES = read_folder(FOLDER)

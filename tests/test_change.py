@@ -9,10 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dotr import Program
 from dotr.engine.change import Fate, Mover, change, joined
 from dotr.engine.holdings import Holdings, holdings
-from dotr.engine.program import compile_program
+from dotr.engine.program import Program, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 from dotr.model.stream import Element, Firing

@@ -6,6 +6,8 @@ import pytest
 
 from tests.conftest import CONFIG, RULE, TEST, Project
 
+pytestmark = pytest.mark.core
+
 NO_PREFIX = RULE.replace("PREFIX : <http://e/>\n", "")
 
 
@@ -232,3 +234,22 @@ def test_files_of_another_kind_are_told_apart(project: Project) -> None:
     assert "C102 r.dotr is no configuration\n" in project.refused("run", "r.dotr")
     assert "t.yaml:3:1: C102 t.yaml is a rule test, and no configuration\n" in project.refused("run", "t.yaml")
     assert "C202 r.dotr is no rule test\n" in project.refused("test", "r.dotr")
+
+
+def test_a_rule_on_one_core_is_told_of_without_a_configuration_too(project: Project) -> None:
+    project.change("r.dotr", "from A", "from B = [ SELECT ?y WHERE { ?y a :B } ]\nand each A")
+    project.change("r.dotr", "with", "within 5 s from B with")
+    assert "r.dotr:4:6: D502 warning: rule R cannot be partitioned" in project.dotr("check", "r.dotr").err
+    assert project.dotr("check", "r.dotr", "--strict").code == 2
+    assert project.dotr("check", "r.dotr", "c.yaml").err.count("D502") == 1
+
+
+def test_warnings_that_a_configuration_accepts(project: Project) -> None:
+    project.change("r.dotr", "from A", "from B = [ SELECT ?y WHERE { ?y a :B } ]\nand each A")
+    project.change("r.dotr", "with", "within 5 s from B with")
+    project.change("c.yaml", "engine: local", "engine: local\nreport: { accept: [D502] }")
+    answer = project.dotr("check", "c.yaml", "--strict")
+    assert (answer.code, answer.err) == (0, "1 file checked: no errors, no warnings (1 accepted).\n")
+    assert "warning" not in project.dotr("run", "c.yaml").err
+    project.change("c.yaml", "D502", "D50")
+    assert "C203 report.accept cannot be used: D50 is no code" in project.refused("check", "c.yaml")

@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import Project
 
+pytestmark = pytest.mark.core
+
 
 def checkpoint(project: Project, name: str = "small-checkpoint") -> Path:
     """A checkpoint as Spark's runtime leaves one."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
 import pytest
 
+from dotr.config import read_config
+from dotr.engine.program import compile_program
 from dotr.knowledge.store import cache
 from dotr.queries.conjunction import Conjunction
 from tests.conftest import Project
+
+pytestmark = pytest.mark.core
 
 KNOWLEDGE = """\
 knowledge:
@@ -94,6 +99,7 @@ def test_another_source_makes_another_store(known: Project) -> None:
     assert "4 loaded, 6 derived" in changed.out
 
 
+@pytest.mark.fallbacks("store", "answers")
 def test_damage_is_told_and_mended(known: Project) -> None:
     known.dotr("kb", "build", "c.yaml")
     for path in stored(known):
@@ -121,6 +127,7 @@ def test_a_wrong_configuration_and_wrong_sources_are_refused(known: Project) -> 
     assert known.dotr("kb").code == 2
 
 
+@pytest.mark.fallbacks("store", "answers")
 @pytest.mark.parametrize("damage", [False, True])
 def test_a_run_over_a_store_gives_the_same_output(known: Project, monkeypatch: pytest.MonkeyPatch, damage: bool) -> None:
     known.write("a.ndjson", "".join(f'{{"time": {t}, "graph": ":n{t} a :A . :s :p {t} ."}}\n' for t in range(1, 6)))
@@ -140,6 +147,7 @@ def test_a_run_over_a_store_gives_the_same_output(known: Project, monkeypatch: p
     assert len(stored(known)) == 2
 
 
+@pytest.mark.fallbacks("store", "answers")
 def test_static_answers_are_found_once(known: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     first = known.dotr("kb", "build", "c.yaml").out
     found: list[int] = []
@@ -159,3 +167,33 @@ def test_static_answers_are_found_once(known: Project, monkeypatch: pytest.Monke
     known.change("r.dotr", "?x a :C", "?x a :B")
     assert "answers    2 of 1 query" in known.dotr("kb", "info", "c.yaml").out
     assert len(found) == 2
+
+
+def test_triples_that_no_query_sees_are_not_counted(known: Project) -> None:
+    """OWL 2 RL keeps lists, chains and the reasons of reflexive triples in relations of its own."""
+    lists = (
+        "@prefix owl: <http://www.w3.org/2002/07/owl#> . :D owl:unionOf (:A :B) . :p owl:propertyChainAxiom (:q :r) . :A owl:sameAs :E ."
+    )
+    known.write("g.ttl", GRAPH + lists)
+    known.change("c.yaml", "entailment: rdfs", "entailment: owl2rl")
+    known.write("r.dotr", RULE.replace("?x a :C", "?s ?p ?x"))
+    rule_sets = re.compile(r"^triples +([\d,]+): ([\d,]+) loaded, ([\d,]+) derived$", re.MULTILINE)
+    info = known.dotr("kb", "info", "c.yaml").out
+    found = rule_sets.search(info)
+    assert found is not None
+    seen, loaded, derived = (int(each.replace(",", "")) for each in found.groups())
+    program = compile_program(read_config("c.yaml").program())
+    assert seen == loaded + derived == len(list(program.knowledge.background.visible())) < len(program.knowledge.background)
+    by_rule = re.findall(r"^  (\S+) +([\d,]+)$", info, re.MULTILINE)
+    assert sum(int(count.replace(",", "")) for _, count in by_rule) == derived
+    assert not {"reflexive", "list-cell", "list-ends", "list-member", "(unseen)"} & {rule for rule, _ in by_rule}
+    assert f"Background: {loaded} triples, and {derived} derived from them once" in known.dotr("explain", "c.yaml").out
+
+
+def test_a_byte_order_mark_is_no_content(known: Project) -> None:
+    known.write("g.ttl", b"\xef\xbb\xbf" + GRAPH.encode())
+    known.write("d.dlog", b"\xef\xbb\xbf" + known.read("d.dlog").encode())
+    assert "triples    9: 4 loaded, 5 derived" in known.dotr("kb", "info", "c.yaml").out
+    known.write("g.nt.gz", gzip.compress(b"\xef\xbb\xbf<http://e/s> <http://e/p> <http://e/o> .\n"))
+    known.change("c.yaml", "[g.ttl]", "[g.ttl, g.nt.gz]")
+    assert "triples    10: 5 loaded" in known.dotr("kb", "info", "c.yaml").out

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 import dotr.config
-from dotr.config import Config, read_config, schema
+from dotr.config import Config, read_config, read_tree, schema
 from dotr.diagnostics import Refused
+from dotr.model.places import Document
+
+pytestmark = pytest.mark.core
 
 MINIMAL = """\
 name: x
@@ -115,3 +118,30 @@ def test_missing_rule_files_are_all_named(tmp_path: Path) -> None:
         config.program()
     assert [d.code for d in caught.value.diagnostics] == ["C301", "C301"]
     assert "c.yaml:2:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ('"\\U00110000"', "C102 this is no character"),
+        ('"\\ud800"', "C102 half a surrogate pair is no character"),
+        ("!!timestamp abc", "C102 this is no timestamp"),
+        ("!!bool x", "C102 this is no bool"),
+        ('!!int ""', "C102 this is no int"),
+        ("9" * 5000, "as a number it is too long"),
+        ("!!float 1" + ":1" * 300 + ".5", "C102 this is no float"),
+    ],
+)
+def test_scalars_that_yaml_cannot_make_are_refused_at_their_place(written: str, said: str) -> None:
+    with pytest.raises(Refused) as refused:
+        read_tree(Document("c.yaml", f"a: {written}"))
+    assert said in str(refused.value)
+    assert str(refused.value).startswith("c.yaml:1:")
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("12:30", "12:30"), ("010", "010"), ("1_000", 1000), ("-5", -5), ("0x1F", 31), ("1.5", 1.5), (".5", 0.5), ("1:2.5", "1:2.5")],
+)
+def test_numbers_are_those_of_today(written: str, value: object) -> None:
+    assert read_tree(Document("c.yaml", f"a: {written}")).data == {"a": value}

@@ -16,6 +16,8 @@ from dotr.model.datalog import Bind, BodyItem, DatalogRule, Not, Test
 from dotr.model.places import Document
 from dotr.model.terms import RDF, RDF_TYPE, RDFS, TRUE, XSD, iri, literal
 
+pytestmark = pytest.mark.core
+
 PREFIXES = {"": "http://example.org/", "rdf": RDF, "rdfs": RDFS, "xsd": XSD}
 ERRORS = Path(__file__).parent / "errors"
 CASES = sorted(ERRORS.glob("K2*.dlog"))

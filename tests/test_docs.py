@@ -5,6 +5,7 @@ An example is what stands between two YAML blocks: files, each a block whose fir
 
 from __future__ import annotations
 
+import doctest
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from dotr.workbench.check import check
 from dotr.workbench.rule_tests import run_tests
 from tests.oracle.cases import difference, read_cases, read_world
 from tests.oracle.program import run
+
+pytestmark = pytest.mark.core
 
 DOCS = Path(__file__).parent.parent / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -146,8 +149,31 @@ def test_the_rules_of_the_readme_do_what_it_says(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     assert [outcome.difference for outcome in run_tests(["more.yaml"])] == [""]
     checked = check(["more.dotr"])
-    assert checked.diagnostics == ()
+    (one_core,) = checked.diagnostics
+    assert (one_core.code, one_core.message.split(":")[0]) == ("D502", "rule Silence cannot be partitioned and runs on one core")
     assert f"```\n{checked.states[0]}\n```" in page
+
+
+def test_the_python_of_the_readme_prints_what_it_says(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(DOCS.parent)
+    (script,) = re.findall(r"^```python\n(.*?)^```$", (DOCS.parent / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    exec(script, {})
+    (said,) = re.findall(r"  # (.*)$", script, re.MULTILINE)
+    assert capsys.readouterr().out == f"{said}\n"
+
+
+def test_the_examples_of_the_page_on_python_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(DOCS.parent)
+    failed, tried = doctest.testfile(str(DOCS / "python.md"), module_relative=False, encoding="utf-8", optionflags=doctest.FAIL_FAST)
+    assert (failed, tried > 10) == (0, True)
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "README.md", "docs/python.md"])
+def test_the_files_that_a_page_names_are_there(page: str) -> None:
+    text = (DOCS.parent / page).read_text(encoding="utf-8")
+    named = {name for name in re.findall(r"`((?:dotr|tests|docs|benchmarks)/[\w./]+)`", text) if "999" not in name}
+    assert named
+    assert [name for name in sorted(named) if not (DOCS.parent / name).exists()] == []
 
 
 MORE = """\

@@ -11,6 +11,8 @@ from dotr.workbench.errors_page import page, said
 from dotr.workbench.explanations import CHAPTERS
 from dotr.workbench.explanations.noun import Explained
 
+pytestmark = pytest.mark.core
+
 ROOT = Path(__file__).parent.parent
 GOLDENS = ROOT / "tests" / "errors"
 EXPLAINED = [explained for codes in CHAPTERS.values() for explained in codes]

@@ -14,6 +14,8 @@ from dotr.model.algebra import AggregateCall, Attribute, Bgp, Call, Const, Exist
 from dotr.model.places import Document, Span
 from dotr.model.terms import FALSE, TRUE, XSD, Term, literal, literal_parts
 
+pytestmark = pytest.mark.core
+
 PREFIXES: Final = {"": "http://e/", "xsd": XSD}
 
 

@@ -7,7 +7,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import LONG
+
+pytestmark = pytest.mark.core
 
 DOTR = Path(__file__).parent.parent / "dotr"
 ROOMS = re.findall(r"^\| `(\w+)` \|", (DOTR / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.MULTILINE)

@@ -20,6 +20,8 @@ from dotr.model.terms import XSD
 from dotr.model.time import Clock, Unit
 from dotr.outputs import StreamFormat, writer
 
+pytestmark = pytest.mark.core
+
 EX = "http://e/"
 TIME = "<http://www.w3.org/ns/prov#generatedAtTime>"
 

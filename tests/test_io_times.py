@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from dotr.io.times import format_time, parse_date_time, parse_delay, parse_time
 from dotr.model.time import Clock, Unit
 
+pytestmark = pytest.mark.core
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -100,3 +102,10 @@ def test_delays(text: str | int, micros: int) -> None:
 def test_what_is_no_delay_is_said_in_words(text: str | int) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_delay(text)
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "1" * 5000 + " s", "x" * 5000])
+def test_a_length_of_time_that_is_very_long_is_told_in_a_few_words(text: str) -> None:
+    with pytest.raises(ValueError, match="is no length of time: it has 5,00") as refused:
+        parse_delay(text)
+    assert len(str(refused.value)) < 120

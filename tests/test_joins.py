@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dotr.knowledge.joins import compile_join, write_join
 from dotr.knowledge.ordering import JoinItem, Side
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
 from dotr.model.datalog import Bind, Test
+
+pytestmark = pytest.mark.core
 
 
 def pattern(text: str) -> TriplePattern:

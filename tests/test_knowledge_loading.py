@@ -10,6 +10,8 @@ import pytest
 from dotr.diagnostics import Diagnostic, Refused
 from dotr.knowledge.loading import load_graphs, read_graph
 
+pytestmark = pytest.mark.core
+
 A, P, B = "<http://e/a>", "<http://e/p>", "<http://e/b>"
 
 SYNTAXES = {

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dotr.codegen.tree import Block
 from dotr.config import read_config
 from dotr.diagnostics import Refused
 from dotr.engine.program import compile_program
@@ -27,6 +28,8 @@ from dotr.queries import Plan, plan, units
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
 from tests.test_poison import as_spark_would, both
+
+pytestmark = pytest.mark.core
 
 RULES = """
 PREFIX : <http://e/>
@@ -141,7 +144,7 @@ def test_a_join_that_cannot_explode_counts_nothing() -> None:
     writers: list[str] = []
     end = JoinWriter.end
 
-    def ended(self: JoinWriter, last: str = "") -> None:
+    def ended(self: JoinWriter, last: Block = ()) -> None:
         end(self, last)
         writers.append(self.source)
 
@@ -167,6 +170,21 @@ def test_queries_together_may_cost_more_than_one_may() -> None:
     assert {stream: len(rows) for stream, rows in asked.facts.items()} == dict.fromkeys(range(4), 400)
     asked = stage.facts(Instant(0, tuple(crossed(60))))
     assert (asked.rejected, asked.exceeded, asked.over) == (True, "more than 1,000 rows", (0,))
+
+
+def test_look_ups_that_find_nothing_are_counted() -> None:
+    """Each new triple leads to a hub, and each of the hub's members is looked up in vain before the last two loops are come to."""
+    chain = "?x :new ?h . ?h :member ?m . ?m :b ?z . ?z :c ?w . ?w :d ?v"
+    text = f"PREFIX : <http://e/> SELECT ?x ?v {{ {chain} }}"
+    select = parse_select(Span(Document("q", text), 0, len(text)), {})
+    background = [(n("hub"), n("member"), n(f"m{i}")) for i in range(500)]
+    background += [(n(f"q{i}"), n(p), n(f"r{i}")) for p in "bcd" for i in range(1_000)]
+    stage = StageOne(
+        Knowledge.load(background, ()), [FactSource(select, ("v", "x"), ("v", "x"))], limits=Limits(rows=10_000, probes=10_000)
+    )
+    few, many = ([(n(f"x{i}"), n("new"), n("hub")) for i in range(count)] for count in (5, 200))
+    assert not stage.facts(Instant(0, tuple(few))).rejected
+    assert stage.facts(Instant(0, tuple(many))).exceeded == "more than 10,000 triples and rows looked at"
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from dotr.workbench.progress import counted
 from tests.conftest import Project
 
 ROOT = Path(__file__).parent.parent
@@ -48,6 +49,45 @@ def test_dead_letters_that_are_not_kept(project: Project) -> None:
     assert answer.code == 0
     assert answer.err.endswith(SUMMARY + "Dead letters: 1 unreadable -> not kept (no dead_letter in the configuration)\n")
     assert "dead.ndjson" not in project.files()
+
+
+def test_a_run_that_rejects_all_has_failed(project: Project) -> None:
+    project.write("a.ndjson", "broken\n" * 2)
+    answer = project.dotr("run", "c.yaml")
+    last = "The run failed: it rejected every element that it read (2 unreadable); dead.ndjson holds them."
+    assert (answer.code, answer.err.splitlines()[-1]) == (1, last)
+    assert project.dotr("run", "c.yaml", "--fresh", "--quiet") == (1, "", last + "\n")
+    answer = project.dotr("run", "c.yaml", "--fresh", "--progress", "json")
+    assert (answer.code, json.loads(answer.err.splitlines()[-1])) == (1, {"level": "error", "message": last})
+    project.change("c.yaml", "dead_letter: dead.ndjson\n", "")
+    assert project.dotr("run", "c.yaml", "--fresh").err.endswith("(2 unreadable); name a file as dead_letter to keep them.\n")
+    project.write("a.ndjson", "")
+    assert project.dotr("run", "c.yaml", "--fresh").code == 0, "nothing was read"
+
+
+def test_of_how_many_dead_letters_a_kind_is_told_as_they_come(project: Project) -> None:
+    project.write("a.ndjson", project.read("a.ndjson") + "broken\n" * 5)
+    assert project.dotr("run", "c.yaml").err.count("dead letter (unreadable)") == 3
+    project.change("c.yaml", "engine: local", "engine: local\nreport: { dead_letters: 1 }")
+    lines = project.dotr("run", "c.yaml", "--fresh").err.splitlines()
+    assert ["dead letter (unreadable)" in lines[0], lines[1]] == [
+        True,
+        "a: more dead letters (unreadable) follow and are only counted here",
+    ]
+    project.change("c.yaml", "dead_letters: 1", "dead_letters: 0")
+    assert project.dotr("run", "c.yaml", "--fresh").err == SUMMARY + "Dead letters: 5 unreadable -> dead.ndjson\n"
+
+
+def test_the_first_configuration_that_a_user_runs_has_no_warnings(project: Project) -> None:
+    city = str(ROOT / "configs" / "city.yaml")
+    assert project.dotr("check", city, "--strict").err == "1 file checked: no errors, no warnings (2 accepted).\n"
+    outputs = [f"--set=output.{n}.path=out/{n}" for n in range(2)]
+    answer = project.dotr("run", city, "--engine", "local", *outputs, "--set", "dead_letter=out/dead", "--set", "spark.checkpoint=out/ck")
+    assert answer.code == 0
+    assert answer.err.splitlines() == [
+        "7,416 elements, 432 instants, 22,959 facts, 168 events -> out/0, out/1",
+        "Dead letters: 3 late, 1 unreadable -> out/dead",
+    ]
 
 
 def test_dropped_triples_are_told(project: Project) -> None:
@@ -113,6 +153,7 @@ def test_inconsistent_instants_become_dead_letters_if_asked(project: Project) ->
     assert answer.code == 0
     dead = [json.loads(line) for line in project.read("dead.ndjson").splitlines()]
     places = [(2, 2), (3, 2), (4, 2), (6, 4)]
+    assert all(letter.pop("error").startswith("its instant is inconsistent (cax-dw: <http://e/A>") for letter in dead)
     assert dead == [
         {"reason": "inconsistent", "input": "a", "file": "a.ndjson", "line": line, "time": time, "text": text[line - 1].rstrip()}
         for line, time in places
@@ -250,7 +291,7 @@ def test_a_signal_ends_a_run_between_two_instants(long: Project, number: signal.
         assert said == ""
     else:
         assert "Stopped: the output holds all instants so far.\n" in said
-        assert f"{instants:,} elements, {instants:,} instants" in said
+        assert f"{counted(instants, 'element')}, {counted(instants, 'instant')}, " in said, "it may be one"
 
 
 def test_a_signal_before_anything_is_read(project: Project) -> None:

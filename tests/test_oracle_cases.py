@@ -9,6 +9,8 @@ import pytest
 from tests.oracle.cases import Case, CaseFile, difference, read_folder, read_world
 from tests.oracle.program import run
 
+pytestmark = pytest.mark.core
+
 FILES = read_folder(Path(__file__).parent / "cases")
 CASES = [pytest.param(file, case, id=f"{name}: {case.name}") for name, file in FILES.items() for case in file.cases]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import RdfFormat, parse
@@ -12,6 +13,8 @@ from dotr.languages.turtle import parse_template
 from dotr.model.places import Document, Span
 from dotr.model.terms import Term, Triple, literal
 from dotr.outputs import CompiledTemplate, compile_template, match_digest, ntriples
+
+pytestmark = pytest.mark.core
 
 P = "<http://e/p>"
 

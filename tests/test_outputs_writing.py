@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from pyoxigraph import RdfFormat, parse
 
 from dotr.model.stream import Firing
 from dotr.model.time import Clock, Unit
 from dotr.outputs import StreamFormat, output_order, writer
+
+pytestmark = pytest.mark.core
 
 FIRE = Firing(
     1_406_879_400_000_000,

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from dotr import Program
+import dotr
 from dotr.config import read_config
 from dotr.engine.instants import merge
-from dotr.engine.program import compile_program
+from dotr.engine.program import Program, compile_program
 from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
 from dotr.io import merged
@@ -30,6 +30,8 @@ from dotr.patterns.state import State
 from dotr.runtimes.pipeline import build
 from tests.oracle.cases import CaseFile, read_folder
 from tests.running import in_batches, outputs, run_engine
+
+pytestmark = pytest.mark.core
 
 ROOT = Path(__file__).parent.parent
 
@@ -101,7 +103,7 @@ FILES = read_folder(ROOT / "tests/cases")
 @cache
 def loaded(name: str) -> Program:
     file: CaseFile = FILES[name]
-    return Program.load(file.rules, file.graphs, file.datalog, entailment=file.entailment, prefixes=file.prefixes, unit=file.unit)
+    return dotr.Program.load(file.rules, file.graphs, file.datalog, entailment=file.entailment, prefixes=file.prefixes, unit=file.unit)
 
 
 @pytest.mark.parametrize("buckets", [2, 5, 64])

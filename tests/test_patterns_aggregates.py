@@ -19,6 +19,8 @@ from tests.running import outputs, partitioned
 from tests.test_patterns_placement import SECOND, rule
 from tests.test_patterns_thresholds import program_of
 
+pytestmark = pytest.mark.core
+
 equal = condition(Call("=", (Var("a"), Var("b"))), (Var("a"), Var("b")))
 EXAMPLE = "http://example.org/"
 GREAT = str(2**53)

@@ -18,6 +18,8 @@ from dotr.patterns.lanes import Lane, OrderLane, SkipLane
 from dotr.patterns.store import trim
 from dotr.patterns.sums import DistinctLane, SumLane, aggregate_terms, rounded_once
 
+pytestmark = pytest.mark.core
+
 
 def integer(text: str) -> Term:
     return literal(text, XSD + "integer")

@@ -23,6 +23,8 @@ from dotr.patterns.reach import chain, reaches
 from tests.oracle.temporal import Output
 from tests.running import outputs, partitioned
 
+pytestmark = pytest.mark.core
+
 SECOND = 1_000_000
 HEADER = """PREFIX : <http://example.org/>
 query A = [ SELECT ?r ?v WHERE { ?x a :A . OPTIONAL { ?x :r ?r } OPTIONAL { ?x :v ?v } } ]

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from dotr import Program
 from dotr.engine.instants import merge
+from dotr.engine.program import Program
 from dotr.engine.session import Engine
 from dotr.engine.sharing import share
 from dotr.engine.stage_one import Asked, StageOne, Ticks

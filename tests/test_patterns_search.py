@@ -16,6 +16,8 @@ from dotr.model.terms import XSD, Term, literal
 from dotr.patterns.search import Bound, Comparison, Finder, Range, Ranges, Row, Searched, comparison, folded, searched
 from dotr.patterns.ties import Values
 
+pytestmark = pytest.mark.core
+
 COMPARED = {sign: condition(Call(sign, (Var("a"), Var("b"))), (Var("a"), Var("b"))) for sign in ("<", "<=", ">", ">=", "=")}
 INTEGERS = [literal(str(n), XSD + "integer") for n in range(6)]
 NUMBERS = [*INTEGERS, *(literal(text, XSD + "decimal") for text in ("0.7", "2.5", "9007199254740993"))]

@@ -14,6 +14,8 @@ from dotr.patterns.state import STATE_VERSION, SWEEP, State, StateError
 from dotr.patterns.store import TRIM, IndexSpec, Key, Lanes, Measure, PortStore, compile_remember
 from dotr.patterns.sums import DistinctLane, SumLane
 
+pytestmark = pytest.mark.core
+
 
 def store(retention: Micros, *specs: IndexSpec) -> PortStore:
     return PortStore(retention, len(specs), compile_remember(specs, [None] * len(specs), [None] * len(specs)))

@@ -8,14 +8,15 @@ from random import Random
 
 import pytest
 
-from dotr import Program
-from dotr.engine.program import compile_program
+from dotr.engine.program import Program, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.terms import XSD, literal
 from tests.running import outputs, partitioned
 from tests.test_patterns_placement import HEADER, SECOND, element, rule
+
+pytestmark = pytest.mark.core
 
 COMPARE: dict[str, Callable[[int, int], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}

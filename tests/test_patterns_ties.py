@@ -9,6 +9,8 @@ import pytest
 from dotr.model.algebra import Attribute, Call, Const, Var
 from dotr.patterns.ties import Values, equalities, equality, in_tie_order, tie_key
 
+pytestmark = pytest.mark.core
+
 AB = ("a", "b")
 ORDERS: dict[str, list[Values]] = {
     "values by code point": [('"1"', '"2"'), ('"1"', "<z>"), ('"2"', '"1"')],

@@ -33,8 +33,7 @@ from dotr.runtimes.spark.stepping import place_of, step_bucket
 from dotr.runtimes.spark.tasks import Task
 from dotr.runtimes.totals import Totals
 
-RULES_MAY_FAIL = True
-"""Here they do; `conftest` says what that changes."""
+pytestmark = [pytest.mark.core, pytest.mark.fallbacks("instant", "query", "rules")]
 
 _RUNS = count()
 """Workers keep what is compiled for a job, so each run has its own."""
@@ -145,7 +144,12 @@ def test_once_is_no_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
         return close(self, triples)
 
     monkeypatch.setattr(Knowledge, "close", closing)
-    assert run_local(pipeline(), lambda totals: None).dead == {}
+    prepared = pipeline()
+    totals = run_local(prepared, lambda totals: None)
+    assert (totals.dead, totals.fallbacks) == ({}, 1)
+    failed.clear()
+    _, letters, totals = as_spark_would(prepared)
+    assert (letters, totals.dead, totals.fallbacks) == ([], {}, 1)
 
 
 def hostile(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> None:

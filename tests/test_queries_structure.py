@@ -18,6 +18,8 @@ from dotr.model.places import Document, Span
 from dotr.model.terms import RDF_TYPE, Term, Triple, iri, literal
 from dotr.queries import evaluate, plan, same_question
 
+pytestmark = pytest.mark.core
+
 EX = "http://e/"
 NODES = [iri(EX + name) for name in "abcde"]
 

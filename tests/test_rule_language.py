@@ -27,6 +27,8 @@ from dotr.model.templates import Fresh, Template
 from dotr.model.terms import RDF_TYPE, XSD, literal
 from dotr.model.time import Interval
 
+pytestmark = pytest.mark.core
+
 RULE_R = """\
 PREFIX :    <http://example.org/building#>
 PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>

@@ -11,6 +11,8 @@ from dotr.model.places import Document
 from dotr.model.rules import Choose, FactSource
 from dotr.model.terms import XSD
 
+pytestmark = pytest.mark.core
+
 UNITS = {
     1: ["us"],
     1_000: ["ms"],

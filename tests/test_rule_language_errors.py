@@ -12,6 +12,8 @@ import pytest
 from dotr.languages.dotr import Code, compile_rules
 from dotr.model.places import Document
 
+pytestmark = pytest.mark.core
+
 ERRORS = Path(__file__).parent / "errors"
 CASES = sorted(ERRORS.glob("*.dotr"))
 FOUND_BY_THE_ENGINE = {Code.BACKGROUND_ALONE, Code.ONE_PARTITION, Code.NEVER_TICKS, Code.TOO_MUCH_OF_THE_BACKGROUND}

@@ -7,6 +7,8 @@ import pytest
 from dotr.languages.dotr import compile_rules
 from dotr.model.places import Document
 
+pytestmark = pytest.mark.core
+
 
 def told(where: str) -> list[str]:
     text = f"PREFIX : <http://e/>\nrule R define E = [ [] a :E ] from A = [ SELECT * WHERE {{ {where} }} ]"

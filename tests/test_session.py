@@ -11,6 +11,8 @@ from pyoxigraph import Literal, NamedNode
 from dotr import Program
 from dotr.diagnostics import Refused
 
+pytestmark = pytest.mark.core
+
 ROOT = Path(__file__).parent.parent
 PREFIX = "@prefix : <http://example.org/building#> . "
 HEAT = PREFIX + ":r1 a :Temp ; :has_val 70 ; :is_from_sensor :s1 . :s1 :is_at_location :locA ."

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dotr.engine.instants import merge
 from dotr.engine.program import Program, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
+
+pytestmark = pytest.mark.core
 
 RULE = """
 rule R{n} define E{n} = [ [] a :E ; :v ?v ; :w ?w ]
@@ -21,8 +25,8 @@ def program(*rules: tuple[str, int, int]) -> Program:
     return compile_program(ProgramSpec(rules=(Document("r.dotr", text),), prefixes={"": "http://e/"}))
 
 
-def run(compiled: Program) -> list[tuple[int, str, str, str]]:
-    found = []
+def run(compiled: Program) -> list[tuple[object, str, str, str]]:
+    found: list[tuple[object, str, str, str]] = []
     with compiled.session() as session:
         for time, graph in [
             (1, ":s :b 1 ."),
@@ -66,7 +70,7 @@ def test_labels_of_one_rule_stay_two_types() -> None:
 
 def test_facts_of_interest_are_those_of_the_queries_as_written() -> None:
     compiled = program(("last", 3, 10), ("last", 5, 4))
-    facts = compiled.facts_of_interest(merge(1, [read_graph(":s :a 4 .", {"": "http://e/"})]))
+    facts = compiled.facts_of_interest(merge(1, [read_graph(":s :a 4 .", {"": "http://e/"}, 64)]))
     assert len(facts) == 1
 
 
@@ -95,7 +99,7 @@ def test_names_that_stand_in_another_order_are_another_tie_order() -> None:
     compiled = compile_program(ProgramSpec(rules=(Document("r.dotr", text),), prefixes={"": "http://e/"}))
     assert len(compiled.layout.streams) == 2
     assert len(compiled.stage_one.plans) == 1, "and one query, whose answers are sorted for each"
-    found = compiled.stage_one.facts(merge(1, [read_graph(":s1 :a :v2, :v1 . :s0 :a :v3 .", {"": "http://e/"})])).facts
+    found = compiled.stage_one.facts(merge(1, [read_graph(":s1 :a :v2, :v1 . :s0 :a :v3 .", {"": "http://e/"}, 64)])).facts
     rows = {stream: [[str(term)[-3:-1] for term in row] for row in rows] for stream, rows in found.items()}
     assert rows == {0: [["s0", "v3"], ["s1", "v1"], ["s1", "v2"]], 1: [["v1", "s1"], ["v2", "s1"], ["v3", "s0"]]}
 
@@ -104,7 +108,7 @@ def test_what_no_rule_wants_is_told_in_one_comparison() -> None:
     compiled = program(*(("last", low, 10 + low) for low in range(100)))
 
     def asked(graph: str) -> int:
-        found = compiled.stage_one.facts(merge(1, [read_graph(graph, {"": "http://e/"})]))
+        found = compiled.stage_one.facts(merge(1, [read_graph(graph, {"": "http://e/"}, 64)]))
         return sum(map(len, found.facts.values()))
 
     assert [asked(f":s {p} .") for p in (":a 0", ":a 1", ':a "x"', ":b 109", ":b 108.5")] == [0, 1, 0, 0, 1]
@@ -140,7 +144,7 @@ def test_conditions_that_no_search_finds_are_evaluated_once_for_each_constant() 
     """Many rules with few constants among them fire as each does alone, in the order of their names; in the anchor and behind `if`."""
     instants = [f':s{n} :v "{v}" ; :w {w} ; :w2 {w2} ; :z "{z}" .' for n, (v, w, w2, z) in enumerate(VALUES)]
 
-    def fired(rules: list[str]) -> list[tuple[int, str, dict[str, str]]]:
+    def fired(rules: list[str]) -> list[tuple[object, str, dict[str, str]]]:
         compiled = compile_program(ProgramSpec(rules=(Document("r.dotr", "PREFIX : <http://e/>\n" + "".join(rules)),), prefixes=PREFIXES))
         with compiled.session() as session:
             return [(e.time, e.rule, dict(e.attributes)) for n, graph in enumerate(instants) for e in session.advance(n, graph)]

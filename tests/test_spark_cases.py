@@ -16,11 +16,10 @@ from dotr.expressions.times import written
 from dotr.model.time import Clock, Micros
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.spark.java import java_problem
 from tests.oracle.cases import CaseFile
 from tests.test_cases import CONSTRUCTS, FILES, INDEX
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+pytestmark = pytest.mark.spark
 
 DAY: Micros = 86_400_000_000
 

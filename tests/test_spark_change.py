@@ -18,14 +18,13 @@ from dotr.engine.holdings import holdings
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark.checkpoint import Checkpoint, wanted_layout
-from dotr.runtimes.spark.java import java_problem
 from dotr.runtimes.standing import Standing
 from dotr.runtimes.totals import Totals
 from tests.kept_spark import project, unpack
 from tests.kept_whole import HOME
 from tests.test_spark_run import WHOLE, pipeline, results, write_inputs
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+pytestmark = pytest.mark.spark
 
 SECOND = 1_000_000
 RULE = "\nrule "

@@ -13,11 +13,10 @@ import pytest
 
 from dotr.cli import main
 from dotr.runtimes.spark.checkpoint import last_number
-from dotr.runtimes.spark.java import java_problem
 from dotr.workbench.bundle import bundle
 from tests.standalone import SPARK_HOME, clean_environment, cluster
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parent.parent
 CONFIG = str(ROOT / "configs/city.yaml")
@@ -54,6 +53,7 @@ def written(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.fallbacks("restart")
 def test_a_job_outlives_a_worker_of_a_standalone_cluster(tmp_path: Path) -> None:
     """The driver's cache is under /proc/self/cwd: at its path there is nothing, or something else, for a process in another folder, as
     for one on another machine. So what workers know of the background has come with Spark."""

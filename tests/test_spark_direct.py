@@ -16,12 +16,11 @@ from dotr.patterns.layout import Layout
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
 from dotr.runtimes.spark.checkpoint import Checkpoint
-from dotr.runtimes.spark.java import java_problem
 from dotr.runtimes.standing import Standing
 from dotr.runtimes.totals import Totals
 from tests.test_spark_run import pipeline, results, write_inputs
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+pytestmark = pytest.mark.spark
 
 SECOND = 1_000_000
 HEADER = """PREFIX : <http://e/>

@@ -16,11 +16,10 @@ from dotr.cli import main
 from dotr.config import read_config
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.spark.java import java_problem
 from dotr.runtimes.totals import Totals
 from tests.test_spark_watch import RULES, until
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+pytestmark = pytest.mark.spark
 
 CONFIG = """
 name: declared

@@ -12,13 +12,9 @@ import pytest
 from dotr.config import read_config
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.java import java_problem
-from tests.hostile import PATCHES
+from tests.faults import PATCHES
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
-
-RULES_MAY_FAIL = True
-"""Here they do; `conftest` says what that changes."""
+pytestmark = [pytest.mark.spark, pytest.mark.fallbacks]
 
 RULES = """
 PREFIX : <http://e/>
@@ -44,13 +40,13 @@ rule Above define Above = [ [] :x ?x ] from High as A and each Good [ FILTER(?x 
 rule Hurt define Hurt = [ [] :x ?x ] from H = [ SELECT ?x WHERE { ?s :hurt ?x } ] with Hurt.?x = H.?x
 """
 CONFIG = """
-name: hostile
+name: faults
 prefixes: {{ "": "http://e/" }}
 rules: [r.dotr]
 input: [{{ name: a, format: ndjson, path: a.ndjson }}, {{ name: b, format: ndjson, path: b.ndjson, lateness: 3 s }}]
 output: [{{ path: {out}/out.ndjson }}]
 dead_letter: {out}/dead.ndjson
-spark: {{ master: "local[2]", checkpoint: {out}/checkpoint, batch: 40, conf: {{ spark.python.daemon.module: tests.hostile }} }}
+spark: {{ master: "local[2]", checkpoint: {out}/checkpoint, batch: 40, conf: {{ spark.python.daemon.module: tests.faults }} }}
 """
 
 

@@ -24,14 +24,13 @@ from dotr.config import UNITS
 from dotr.expressions.times import written
 from dotr.model.stream import Element
 from dotr.runtimes.local import run_local
-from dotr.runtimes.spark.java import java_problem
 from tests.properties import MOST, compiled
 from tests.running import run_engine
 from tests.strategies import CORE, Features, ProgramText, programs
 from tests.strategies_streams import streams, turtle
 from tests.test_spark_cases import pipeline, text
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+pytestmark = pytest.mark.spark
 
 RUNS: Final = int(os.environ.get("DOTR_SPARK_EXAMPLES", "4"))
 TOGETHER: Final = 4

@@ -47,6 +47,7 @@ def test_a_batch_that_is_done_again_counts_once() -> None:
     assert made.totals == Totals(elements=9, dead={Reason.LATE: 3})
 
 
+@pytest.mark.fallbacks("restart")
 class TestAQueryThatSparkGivesUp:
     @pytest.fixture
     def tries(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., list[int]]:

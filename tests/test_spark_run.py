@@ -18,10 +18,9 @@ from dotr.diagnostics import Refused
 from dotr.model.stream import Reason
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.spark.java import java_problem
 from dotr.runtimes.totals import RunFailed, Totals
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+pytestmark = pytest.mark.spark
 
 RULES = """
 PREFIX : <http://e/>

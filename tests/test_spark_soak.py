@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dotr.runtimes.spark.java import java_problem
 from tests.soak import Round, torn
 from tests.victims import Found
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+pytestmark = pytest.mark.spark
 
 
+@pytest.mark.fallbacks("restart")
 def test_whatever_is_killed_the_output_is_that_of_an_undisturbed_run(tmp_path: Path) -> None:
     found = Found()
     Round(tmp_path, "live", 200, "local[2]", random.Random(4), found).go(iter(["stateful", "planner", "all"]))

@@ -11,10 +11,9 @@ import pytest
 from dotr.config import read_config
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.spark.java import java_problem
 from dotr.runtimes.totals import Totals
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+pytestmark = pytest.mark.spark
 
 AGAIN = """
 query Reading = [ SELECT ?key ?v WHERE { ?key :value ?v } ]

@@ -18,10 +18,9 @@ import pytest
 from dotr.config import read_config
 from dotr.diagnostics import Refused
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.java import java_problem
 from dotr.runtimes.totals import Totals
 
-pytestmark = pytest.mark.skipif(java_problem() is not None, reason="Spark needs Java")
+pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parent.parent
 RULES = """

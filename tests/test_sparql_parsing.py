@@ -49,6 +49,8 @@ from dotr.model.places import Document, Span
 from dotr.model.terms import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, TRUE, XSD, Term, literal
 from dotr.model.traverse import in_scope
 
+pytestmark = pytest.mark.core
+
 PREFIXES: Final = {"": "http://e/", "xsd": XSD}
 A, B, C, P, Q = (Const(f"<http://e/{name}>") for name in "abcpq")
 X, Y, Z = Var("x"), Var("y"), Var("z")

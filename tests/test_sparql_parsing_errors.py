@@ -11,6 +11,8 @@ from dotr.languages.sparql import parse_expression, parse_filters, parse_select
 from dotr.model.places import Document, Span
 from dotr.model.terms import XSD
 
+pytestmark = pytest.mark.core
+
 PREFIXES: Final = {"": "http://e/", "xsd": XSD, "city": "http://c/"}
 
 # Text with the place marked by «», code, words of the message.

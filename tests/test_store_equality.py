@@ -12,6 +12,8 @@ from dotr.knowledge.store.compiled import CompiledStore, write_store
 from dotr.model.terms import Triple
 from tests.test_entailment_rows import graph
 
+pytestmark = pytest.mark.core
+
 RULES = rule_set(Entailment.OWL2RL)
 NAMES = ":a owl:sameAs :b , :c . :d owl:sameAs :e . :a :p :x . :b :p :y . :d :q :a . :f a owl:FunctionalProperty . :z :f :d"
 INSTANTS = [

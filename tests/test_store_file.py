@@ -25,6 +25,8 @@ from dotr.knowledge.store.file import MappedFile, Unusable, note_of, write_file
 from dotr.languages.datalog import parse_datalog
 from dotr.model.places import Document
 
+pytestmark = pytest.mark.core
+
 GRAPH = "".join(f"<http://e/s{n}> <http://e/p> <http://e/s{n + 1}> .\n" for n in range(40))
 TWICE = Document("twice.dlog", "PREFIX e: <http://e/>\n[?a, e:twice, ?c] :- [?a, e:p, ?b], [?b, e:p, ?c] .\n")
 
@@ -127,6 +129,7 @@ def places(path: Path) -> Iterator[tuple[str, int]]:
             yield from ((name, place) for place in edges | {chosen.randrange(*sorted(edges)) if len(edges) > 1 else section.offset})
 
 
+@pytest.mark.fallbacks("store")
 def test_damage_anywhere_is_found_and_mended(tmp_path: Path, sources: Sources) -> None:
     found = opened(sources, tmp_path / "cache")
     path = path_of(found)
@@ -156,6 +159,7 @@ def test_damage_is_found_after_the_file_was_checked(tmp_path: Path, sources: Sou
         CompiledStore(path)
 
 
+@pytest.mark.fallbacks("store")
 @pytest.mark.parametrize("length", [0, 1, 7, 8, 100, 4095, 4096, 4097, 9000, -4096, -1])
 def test_a_file_that_is_cut_off_is_made_again(tmp_path: Path, sources: Sources, length: int) -> None:
     found = opened(sources, tmp_path / "cache")
@@ -186,6 +190,7 @@ def test_a_foreign_file_is_refused_with_the_reason(tmp_path: Path, sources: Sour
         MappedFile(path)
 
 
+@pytest.mark.fallbacks("store")
 def test_a_store_of_other_sources_is_not_believed(tmp_path: Path, sources: Sources) -> None:
     path = path_of(opened(sources, tmp_path / "cache"))
     with pytest.raises(Unusable, match="other sources"):
@@ -280,6 +285,7 @@ def test_sources_that_change_while_they_are_read_make_no_store(tmp_path: Path, s
     assert opened(sources, tmp_path / "cache").store is None
 
 
+@pytest.mark.fallbacks("store")
 def test_a_worker_without_the_store_goes_back_to_the_sources(tmp_path: Path, sources: Sources) -> None:
     rules = [rule for each in sources.datalog for rule in parse_datalog(each, {})]
     found = background(sources, rules, StoreFile(tmp_path / "gone", bytes(16)))

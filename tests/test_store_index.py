@@ -20,6 +20,8 @@ from dotr.knowledge.store.file import MappedFile, write_file
 from dotr.knowledge.triples import NO_EDGES, NO_TERMS, TripleIndex
 from dotr.model.terms import Term, Triple
 
+pytestmark = pytest.mark.core
+
 KEY = bytes(range(16))
 NODES = [f"<http://e/{n}>" for n in "abcdef"] + ["_:g0x1"]
 LITERALS = ['"x"', '"é\\n"@fr', '""', '"' + "long " * 400 + '"', '"\ud800"']

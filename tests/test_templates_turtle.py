@@ -14,6 +14,8 @@ from dotr.model.places import Document, Span
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot
 from dotr.model.terms import RDF_TYPE, XSD, literal
 
+pytestmark = pytest.mark.core
+
 EX = "http://example.org/"
 PREFIXES = {"": EX, "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "xsd": XSD, "sensor": EX + "s/"}
 HEADER = "".join(f"@prefix {prefix}: <{namespace}> . " for prefix, namespace in PREFIXES.items())

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from dotr import Program
 from dotr.engine.instants import merge
-from dotr.engine.program import compile_program
+from dotr.engine.program import Program, compile_program
 from dotr.engine.session import Session
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 from dotr.model.time import Clock, Unit
 from dotr.patterns.state import StateError
+
+pytestmark = pytest.mark.core
 
 HEADER = "PREFIX : <http://e/>\n"
 OPEN = ":x a :Open ; :door :d ."
@@ -47,7 +48,7 @@ def program(text: str, tmp_path: Path | None = None, background: str = "") -> Pr
     return compile_program(ProgramSpec((Document("t.dotr", HEADER + text),), (), graphs, prefixes={"": "http://e/"}, unit=Unit.MINUTE))
 
 
-def times(session: Session, *advances: tuple[int, ...] | tuple[int, str]) -> list[list[int]]:
+def times(session: Session, *advances: tuple[int, ...] | tuple[int, str]) -> list[list[object]]:
     return [[event.time for event in session.advance(*advance)] for advance in advances]
 
 

@@ -208,7 +208,7 @@ SHAPES = [
 def test_each_syntax_means_what_pyoxigraph_takes_it_to_mean(shape: str) -> None:
     text = f"SELECT * WHERE {{ {shape} }}"
     query = parse_select(Span(Document("q", text), 0, len(text)), PREFIXES)
-    graph = list(read_graph(DATA, PREFIXES))
+    graph = list(read_graph(DATA, PREFIXES, 64))
     prologue = "".join(f"PREFIX {name}: <{namespace}> " for name, namespace in PREFIXES.items())
     answers = store_of(graph).query(prologue + text)
     assert isinstance(answers, QuerySolutions)

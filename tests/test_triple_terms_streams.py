@@ -18,12 +18,14 @@ from dotr.model.time import Clock
 from dotr.outputs.writing import StreamFormat, writer
 from tests.test_io_formats import records
 
+pytestmark = pytest.mark.core
+
 EX = "http://e/"
 
 
 def test_blank_nodes_inside_are_those_of_their_element() -> None:
     """The same name outside and inside; another element's is another; a text is no name."""
-    graph = read_graph('_:x :says <<( _:x :p <<( _:y :p "_:x" )>> )>> . :a :says <<( _:z :p :o )>>, ":b", "<<(" .', {"": "http://e/"})
+    graph = read_graph('_:x :says <<( _:x :p <<( _:y :p "_:x" )>> )>> . :a :says <<( _:z :p :o )>>, ":b", "<<(" .', {"": "http://e/"}, 64)
     says, p = "<http://e/says>", "<http://e/p>"
     assert graph == (
         ("_:0", says, f'<<( _:0 {p} <<( _:1 {p} "_:x" )>> )>>'),
@@ -156,7 +158,7 @@ def test_state_keys_by_the_value_of_a_triple_term_and_templates_drop_what_is_non
             "thing": f"<{EX}lamp>",
             "value": '"1.0"^^<http://www.w3.org/2001/XMLSchema#decimal>',
         }
-        made = read_graph(event.graph, {})
+        made = read_graph(event.graph, {}, 64)
         assert [p for _, p, _ in made] == [f"<{EX}repeats>", f"<{EX}by>", RDF_REIFIES, f"<{EX}said>", f"<{EX}x>"]
         assert f"<<( <{EX}bob> <{EX}at> " in event.graph
         assert '<<( "1.0"' not in event.graph

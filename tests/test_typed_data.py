@@ -6,6 +6,8 @@ import pytest
 
 from tests.conftest import Project
 
+pytestmark = pytest.mark.core
+
 RULES = """\
 PREFIX : <http://e/>
 PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>

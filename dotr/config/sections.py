@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Final, Literal
 
@@ -62,7 +63,7 @@ class LimitsSection(Section):
         default=LIMITS.matches, gt=0, description="the product of the numbers of events that the clauses of a branch chose"
     )
     literal: int = Field(default=LIMITS.literal, gt=0, description="characters of a literal that an expression computes")
-    nesting: int = Field(default=LIMITS.nesting, gt=0, description="the depth of brackets in a record")
+    nesting: int = Field(default=LIMITS.nesting, gt=0, le=512, description="the depth of brackets in a record; beyond 512 parsers may die")
     record: int = Field(default=LIMITS.record, gt=0, description="bytes of a record, decompressed")
 
 
@@ -138,6 +139,22 @@ class MetricsSection(Section):
         return value
 
 
+class ReportSection(Section):
+    """What is said on the terminal of what is known already."""
+
+    accept: list[str] = Field(default=[], description="codes of warnings that are known, such as D502: neither check nor run shows them")
+    dead_letters: int = Field(
+        default=3, ge=0, description="how many of each input and reason are told as they come; with 0 the summary alone tells of them"
+    )
+
+    @field_validator("accept")
+    @classmethod
+    def _codes(cls, value: list[str]) -> list[str]:
+        if wrong := next((code for code in value if not re.fullmatch(r"[A-Z]\d{3}", code)), None):
+            raise ValueError(f"{wrong} is no code; one is a letter and three digits, such as D502")
+        return value
+
+
 class Settings(Section):
     """A pipeline."""
 
@@ -153,6 +170,7 @@ class Settings(Section):
     engine: Literal["spark", "local"] = "spark"
     spark: SparkSection = SparkSection()
     metrics: MetricsSection = MetricsSection()
+    report: ReportSection = ReportSection()
 
 
 _SAID: Final = {

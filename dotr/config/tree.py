@@ -9,7 +9,7 @@ import copy
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 import yaml
@@ -25,11 +25,12 @@ _MOST_NODES: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A YAML document as plain data, with the place of every value and key."""
+    """A YAML document as plain data, with the place of every value and key. `spelled` is how scalars that are no text are written."""
 
     document: Document
     data: object
     places: Mapping[Location, Span]
+    spelled: Mapping[Location, str] = field(default_factory=dict)
 
     def place(self, location: Location) -> Span:
         """The place of a value, or of the nearest thing around it."""
@@ -49,20 +50,30 @@ class Tree:
 
 
 _KEY: Final = "<key>"
+_INT: Final = "tag:yaml.org,2002:int"
+_FLOAT: Final = "tag:yaml.org,2002:float"
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without time stamps, whose spelling is ours to read, and where only true and false are booleans."""
+    """YAML without time stamps, whose spelling is ours to read, and where only true and false are booleans. 12:30 is no number, nor is
+    010 another one than 10, as they were before YAML 1.2."""
 
 
 _Loader.yaml_implicit_resolvers = {
     first: [
         (tag, pattern)
         for tag, pattern in resolvers
-        if tag != "tag:yaml.org,2002:timestamp" and not (tag == "tag:yaml.org,2002:bool" and first not in "tTfF")
+        if tag not in ("tag:yaml.org,2002:timestamp", _INT, _FLOAT) and not (tag == "tag:yaml.org,2002:bool" and first not in "tTfF")
     ]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+
+_Loader.add_implicit_resolver(_INT, re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F_]+|0b[01_]+)\Z"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    _FLOAT,
+    re.compile(r"(?:[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"),
+    list("-+0123456789."),
+)
 
 _ENVIRONMENT: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -88,7 +99,7 @@ def read_tree(document: Document) -> Tree:
         raise Refused([Diagnostic("C102", "this is no character", reading.reached, hint)]) from None
     if reading.problems:
         raise Refused(reading.problems)
-    return Tree(document, data, reading.places)
+    return Tree(document, data, reading.places, reading.spelled)
 
 
 class _Reading:
@@ -99,6 +110,7 @@ class _Reading:
         self.loader = _Loader("")
         self.problems: list[Diagnostic] = []
         self.places: dict[Location, Span] = {}
+        self.spelled: dict[Location, str] = {}
         self._inside: set[int] = set()
         self._nodes = 0
         try:
@@ -136,6 +148,8 @@ class _Reading:
                         self.problems.append(Diagnostic("C102", "a key is a word", self.span(key_node), "Write key: value."))
                         continue
                     key = str(key_node.value)
+                    if _SURROGATE.search(key):
+                        self.problems.append(Diagnostic("C102", "half a surrogate pair is no character", self.span(key_node)))
                     if key in found:
                         self.problems.append(Diagnostic("C103", f"{key} is given twice", self.span(key_node), "Keep one of the two."))
                     self.places[(*location, key, _KEY)] = self.span(key_node)
@@ -146,16 +160,21 @@ class _Reading:
             case _:
                 try:
                     plain = self.loader.construct_object(node)
-                except (ValueError, KeyError, AttributeError):
+                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # what the constructors of the tags raise
                     tag = str(node.tag).rpartition(":")[2]
-                    self.problems.append(Diagnostic("C102", f"this is no {tag}", span, "Leave the tag out."))
+                    hint = "Leave the tag out." if "!" in span.text else "Put it in quotes: as a number it is too long."
+                    self.problems.append(Diagnostic("C102", f"this is no {tag}", span, hint))
                     return None
                 if isinstance(plain, str) and _SURROGATE.search(plain):
                     self.problems.append(
                         Diagnostic("C102", "half a surrogate pair is no character", span, "Write \\U0001F525, for example.")
                     )
                     return None
-                return self._environment(plain, span) if isinstance(plain, str) else plain
+                if isinstance(plain, str):
+                    return self._environment(plain, span)
+                if plain is not None:
+                    self.spelled[location] = node.value
+                return plain
 
     def _environment(self, text: str, span: Span) -> str:
         def expand(found: re.Match[str]) -> str:
@@ -181,6 +200,8 @@ def _not_yaml(error: yaml.YAMLError, document: Document) -> Diagnostic:
                 if "'\\t'" in reason
                 else "Is it indented alike, with a space behind each colon, and every bracket and quote closed?"
             )
+            if reason.endswith("found ':'"):
+                hint = 'A text that begins with a colon needs quotes: ":roomA".'
             if "constructor" in reason:
                 hint = "Leave the tag (!…) out."
             if "another document" in reason:

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from dotr.engine.spec import ProgramSpec
+from dotr.fallbacks import Kind, answered, caught
 from dotr.knowledge.store.compiled import CompiledStore
 from dotr.knowledge.store.file import MappedFile, Unusable, write_file
 from dotr.model.algebra import Select
@@ -33,8 +34,13 @@ class StaticAnswers:
             digest.update(json.dumps(sorted(spec.prefixes.items())).encode())
             self._key = digest.digest()
             self._path = store.file.path.with_name(f"{store.file.path.stem}-{self._key.hex()}{store.file.path.suffix}")
-            with suppress(OSError, Unusable):
+            try:
                 self._found = _read(MappedFile(self._path, self._key))
+            except FileNotFoundError:
+                pass
+            except (OSError, Unusable) as error:
+                caught(error, Kind.ANSWERS)
+                answered(error, Kind.ANSWERS)
 
     def of(self, query: Select, find: Callable[[], Sequence[Row]]) -> Sequence[Row]:
         """The answers of a query; `find` is asked where they are not known yet."""

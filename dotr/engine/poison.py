@@ -14,9 +14,9 @@ from typing import NamedTuple
 from dotr.engine.instants import merge
 from dotr.engine.program import Program
 from dotr.engine.stage_one import Asked
+from dotr.fallbacks import Kind, answered, caught, described
 from dotr.model.terms import Triple
 from dotr.model.time import Micros
-from dotr.patterns.failing import described
 
 
 class Rescued(NamedTuple):
@@ -26,13 +26,17 @@ class Rescued(NamedTuple):
     rejected: dict[int, str]
 
 
-def rescue(program: Program, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> Rescued:
-    """An instant that has failed once, again."""
+def rescue(program: Program, time: Micros, graphs: Sequence[tuple[Triple, ...]], first: Exception) -> Rescued:
+    """An instant that has failed once with the error `first`, again."""
+    caught(first, Kind.INSTANT)
     ask = program.stage_one.facts
     try:
-        return Rescued(ask(merge(time, graphs)), {})
+        asked = ask(merge(time, graphs))
     except Exception as error:
         together = described(error)
+    else:
+        answered(first, Kind.INSTANT)
+        return Rescued(asked, {})
     rejected: dict[int, str] = {}
     for number, graph in enumerate(graphs):
         try:

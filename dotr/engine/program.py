@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dotr.diagnostics import Diagnostic, Refused, Severity
@@ -17,9 +16,9 @@ from dotr.engine.stage_one import OverBackground, StageOne, planned
 from dotr.engine.stage_two import StageTwo
 from dotr.expressions.bounds import BOUNDS, LONGEST_TEXT
 from dotr.knowledge.clashes import visible
-from dotr.knowledge.entailment import Entailment, rule_set
+from dotr.knowledge.entailment import rule_set
 from dotr.knowledge.knowledge import Knowledge, uncollected
-from dotr.knowledge.limits import LIMITS, LimitExceeded, Limits
+from dotr.knowledge.limits import LimitExceeded
 from dotr.knowledge.loading import load_graphs
 from dotr.knowledge.store.cache import Keeping, StoreFile, background
 from dotr.knowledge.store.compiled import CompiledStore
@@ -27,11 +26,11 @@ from dotr.languages.datalog import parse_datalog
 from dotr.languages.dotr import RuleSet, compile_rules
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
-from dotr.model.places import Document, Span
+from dotr.model.places import Span
 from dotr.model.rules import FactSource
-from dotr.model.stream import Event, Instant
+from dotr.model.stream import Fact, Instant
 from dotr.model.terms import Label, Variable
-from dotr.model.time import Clock, Unit
+from dotr.model.time import Clock
 from dotr.patterns.layout import Layout, lay_out
 from dotr.patterns.partition import Single
 from dotr.patterns.reach import roles
@@ -58,47 +57,6 @@ class Program:
     store: CompiledStore | None = None
     store_made: bool = False
     notices: tuple[Diagnostic, ...] = ()
-
-    @classmethod
-    def load(
-        cls,
-        rules: Sequence[str | Path],
-        graphs: Sequence[str | Path] = (),
-        datalog: Sequence[str | Path] = (),
-        *,
-        entailment: str | Entailment = Entailment.NONE,
-        axiomatic: bool = False,
-        prefixes: Mapping[str, str] | None = None,
-        unit: Unit = Unit.SECOND,
-        inconsistent: str | Inconsistent = Inconsistent.REPORT,
-        limits: Limits = LIMITS,
-    ) -> Program:
-        """Compile the program in these files; raises `Refused` with every problem found."""
-        problems: list[Diagnostic] = []
-
-        def read(paths: Iterable[str | Path]) -> tuple[Document, ...]:
-            documents = []
-            for path in paths:
-                try:
-                    documents.append(Document(str(path), Path(path).read_text(encoding="utf-8-sig")))
-                except (OSError, UnicodeDecodeError) as error:
-                    problems.append(Diagnostic("C302", f"cannot read {path}: {error}"))
-            return tuple(documents)
-
-        spec = ProgramSpec(
-            read(rules),
-            read(datalog),
-            tuple(map(str, graphs)),
-            Entailment(entailment),
-            axiomatic,
-            dict(prefixes or {}),
-            unit,
-            Inconsistent(inconsistent),
-            limits,
-        )
-        if problems:
-            raise Refused(problems)
-        return compile_program(spec)
 
     @cached_property
     def attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
@@ -141,7 +99,7 @@ class Program:
         return ""
 
     def session(self) -> Session:
-        """A run of the program in this process, advanced by its caller (interface.md, From Python)."""
+        """A new run of the program in this process, without any state; its caller advances it (see `Session`)."""
         from dotr.engine.session import Session
 
         return Session(self)
@@ -178,7 +136,7 @@ class Program:
             found.setdefault(label, set()).update(asked.select.projection)
         return {label: tuple(sorted(names)) for label, names in found.items()}
 
-    def facts_of_interest(self, instant: Instant) -> list[Event]:
+    def facts_of_interest(self, instant: Instant) -> list[Fact]:
         """All facts of all labels at an instant: projected attributes only, before temporal constraints. None where it is rejected."""
         BOUNDS.characters = self.spec.limits.literal
         try:
@@ -187,11 +145,11 @@ class Program:
             return []
         if closure.contradictions and self.stage_one.rejects:
             return []
-        events: list[Event] = []
+        events: list[Fact] = []
         for label, asked in self._reported:
             for row in asked.at(closure):
                 bound = {name: value for name, value in zip(asked.select.projection, row, strict=True) if value is not None}
-                events.append(Event(label, instant.time, bound))
+                events.append(Fact(label, instant.time, bound))
         return events
 
 
@@ -232,7 +190,7 @@ def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = Non
         *_contradictions(knowledge),
         *static_queries,
         *_idle_ticks(layout, stage_one),
-        *_single_partitions(layout),
+        *single_partitions(layout),
     ]
     static.keep()
     return Program(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.made, closed.notices)
@@ -301,7 +259,7 @@ def _idle_ticks(layout: Layout, stage_one: StageOne) -> list[Diagnostic]:
     ]
 
 
-def _single_partitions(layout: Layout) -> list[Diagnostic]:
+def single_partitions(layout: Layout) -> list[Diagnostic]:
     """A warning for each rule that runs on one core: none where nothing is remembered, so that instants are spread."""
     if not layout.operators:
         return []

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final
 
+from dotr.diagnostics import DotrError
+from dotr.engine.events import EPOCH, MICROSECOND, Event, utc
 from dotr.engine.instants import merge
 from dotr.engine.program import Program
 from dotr.engine.routing import Facts
 from dotr.engine.stage_one import Asked
 from dotr.engine.stage_two import StageTwo
+from dotr.fallbacks import Kind, taken
 from dotr.knowledge.clashes import NO_CLASHES, Clash
-from dotr.languages.turtle.graphs import read_graph
+from dotr.knowledge.limits import LIMITS
+from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.stream import DeadLetter, Firing, Instant
-from dotr.model.terms import Label, Triple, Variable
+from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs.writing import ntriples, output_order
 
@@ -126,20 +130,23 @@ class Engine:
         return sum(map(len, self._states))
 
 
-@dataclass(frozen=True, slots=True)
-class OutputEvent:
-    """A match: its time as the caller counts it, its rule and event type, its attributes and its graph as N-Triples text."""
-
-    time: int
-    rule: str
-    type: Label
-    attributes: dict[Variable, str]
-    graph: str
+class SessionError(DotrError, ValueError):
+    """A call of a session that cannot be carried out; the session is as it was before the call."""
 
 
 class Session:
-    """A program with state, advanced by its caller. Times are integers in the program's unit. `clashes` are the contradictions of the last
-    instant; where the program rejects inconsistent instants, such a one makes no events.
+    """A program with state, run in this process and advanced by its caller, one instant after the
+    other.
+
+    `Program.session` makes one. The first call of `advance` decides how times are written: integers
+    that count the program's unit, or date-times. As a context manager a session is finished at the
+    end of the block; events that were still waiting are then lost, unless `finish` is called
+    before. A session is not thread-safe; sessions of one program are independent of each other.
+
+    Attributes:
+        clashes: the contradictions found in the last instant, each with the name of the violated
+            rule (`rule`) and the triples that violate it (`premises`). A program that rejects
+            inconsistent instants makes no events of such an instant.
 
     >>> from dotr.engine.program import compile_program
     >>> from dotr.engine.spec import ProgramSpec
@@ -148,16 +155,23 @@ class Session:
     >>> program = compile_program(ProgramSpec((Document("b.dotr", rule),), prefixes={"": "http://e/"}))
     >>> with program.session() as session:
     ...     [event] = session.advance(12, ":x a :A .")
-    >>> event.time, event.rule, event.type, event.attributes
-    (12, 'B', 'B', {'x': '<http://e/x>'})
+    >>> event.time, event.rule, event.type, event.attributes, event.values
+    (12, 'B', 'B', {'x': '<http://e/x>'}, {'x': IRI('http://e/x')})
+    >>> with program.session() as session:
+    ...     [event] = session.advance(datetime(2024, 2, 29, 12, 30), ":x a :A .")
+    >>> print(event.time)
+    2024-02-29 12:30:00+00:00
     """
 
     def __init__(self, program: Program) -> None:
+        self._program = program
         self._unit = program.spec.unit
-        self._engine = Engine(program, Clock(self._unit))
-        self._prefixes = program.spec.prefixes
-        self._last: int | None = None
+        self._nesting = program.spec.limits.nesting
+        self._dated: bool | None = None
+        self._running: Engine | None = None
+        self._last: Micros | None = None
         self._finished = False
+        self._told: set[tuple[Kind, str]] = set()
         self.clashes: Sequence[Clash] = NO_CLASHES
 
     def __enter__(self) -> Session:
@@ -166,56 +180,116 @@ class Session:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._finished = True
 
-    def advance(self, time: int, *graphs: str | Iterable[Iterable[object]]) -> list[OutputEvent]:
-        """The events of the instant at `time`, the merge of the graphs: Turtle text with the program's prefixes, or triples, whose terms
-        are N-Triples text or terms of pyoxigraph or rdflib.
+    def advance(self, time: int | datetime, *graphs: str | Iterable[Iterable[object]]) -> list[Event]:
+        """Process the instant at a time, and return its events.
 
-        Without a graph time passes and nothing holds: what became due by then is told; an empty graph is an instant. Raises ValueError
-        for a time not after the last, an unreadable graph, or a finished session; then nothing has changed.
+        Args:
+            time: the time of the instant, later than that of every call before. An `int` counts the
+                program's unit (seconds, where `Program.load` names none); a `datetime` without a
+                zone is UTC. The first call decides which of both a session takes.
+            graphs: the graphs of the instant, which is their merge. Each is Turtle text, in which
+                the program's prefixes may be used, or an iterable of triples, whose terms are
+                N-Triples text or terms of pyoxigraph, rdflib or `dotr.IRI`. Blank nodes are local
+                to their graph. Without a graph time passes and there is no instant: rules that wait
+                for a time fire. An empty graph (`""`) is an instant.
+
+        Returns:
+            The events in order of time, then rule name, then attributes: those of timers and
+            delayed anchors that became due since the last call, and those of the instant.
+
+        Raises:
+            SessionError: the time is not later than the last one, of the other kind or out of
+                range; a graph cannot be read; the session is finished. The session is then as it
+                was before the call. It is a `DotrError` and a `ValueError`.
         """
         if self._finished:
-            raise ValueError("the session is finished")
-        if type(time) is not int:
-            raise ValueError(f"{time!r} is no time: it is an integer that counts the program's unit")
-        if self._last is not None and time <= self._last:
-            raise ValueError(f"time {time} is not after {self._last}, the last one")
-        now = time * self._unit.value
-        if not -LAST_MICRO < now < LAST_MICRO:
-            raise ValueError(f"{time} is no time that can be: is the program's unit right?")
-        elements = [read_graph(graph, self._prefixes) if isinstance(graph, str) else read_triples(graph) for graph in graphs]
-        self._last = time
+            raise SessionError("the session is finished")
+        now, dated = self._micros(time), isinstance(time, datetime)
+        if self._last is not None and now <= self._last:
+            raise SessionError(f"time {time} is not after {self._shown(self._last)}, the last one")
+        try:
+            elements = [self._read(graph) for graph in graphs]
+        except ValueError as error:
+            raise SessionError(str(error)) from None
+        engine = self._started(dated)
+        self._last = now
         if not elements:
-            return self._events(self._engine.advance(now))
-        firings, asked = self._engine.step(merge(now, elements))
+            return self._events(engine, engine.advance(now))
+        firings, asked = engine.step(merge(now, elements))
         self.clashes = asked.clashes
         if asked.exceeded:
-            label = self._engine.program.asked_as(asked.over)
+            label = self._program.asked_as(asked.over)
             where = f"the query {label}" if label else "the closure"
-            _LOG.warning("the instant %d is left out, it goes over a limit: %s in %s", time, asked.exceeded, where)
-        for streams, error in asked.failed:
-            _LOG.warning("the query of rule %s fails: %s", ", ".join(self._engine.program.readers(streams)), error)
-        return self._events(self._engine.advance(now) if asked.rejected else [firings])
+            _LOG.warning("the instant %s is left out, it goes over a limit: %s in %s", self._shown(now), asked.exceeded, where)
+        for streams, reason in asked.failed:
+            _LOG.warning("the query of rule %s fails: %s", ", ".join(self._program.readers(streams)), reason)
+        return self._events(engine, engine.advance(now) if asked.rejected else [firings])
 
-    def finish(self) -> list[OutputEvent]:
-        """The end of the stream, of which the last time advanced to is the last instant: the events that were waiting for it."""
+    def finish(self) -> list[Event]:
+        """End the stream at the last time advanced to, and return the events that were waiting for
+        a later time.
+
+        Returns:
+            The events of delayed anchors that were not due yet, in order of time; timers do not
+            fire after the last time. A second call returns an empty list.
+        """
         if self._finished:
             return []
         self._finished = True
-        return self._events(self._engine.finish())
+        return self._events(self._running, self._running.finish()) if self._running is not None else []
 
-    def _events(self, moments: Iterable[Sequence[Firing]]) -> list[OutputEvent]:
+    def _read(self, graph: str | Iterable[Iterable[object]]) -> tuple[Triple, ...]:
+        return (
+            read_graph(graph, self._program.spec.prefixes, self._nesting) if isinstance(graph, str) else read_triples(graph, self._nesting)
+        )
+
+    def _micros(self, time: int | datetime) -> Micros:
+        """The time in microseconds since 1970; raises SessionError where it is none that this
+        session takes."""
+        dated = isinstance(time, datetime)
+        if not dated and type(time) is not int:
+            raise SessionError(f"{time!r} is no time: it is an integer that counts the program's unit, or a datetime")
+        if self._dated is not None and dated != self._dated:
+            kinds = ("a datetime", "an integer") if self._dated else ("an integer", "a datetime")
+            raise SessionError(f"{time!r} is no time of this session: its first one was {kinds[0]}, and this one is {kinds[1]}")
+        if isinstance(time, datetime):
+            try:
+                return int(((time.replace(tzinfo=UTC) if time.utcoffset() is None else time.astimezone(UTC)) - EPOCH) // MICROSECOND)
+            except (OverflowError, ValueError):
+                raise SessionError(f"{time} is no time that can be: in UTC it lies outside the years 1 to 9999") from None
+        now = time * self._unit.value
+        if not -LAST_MICRO < now < LAST_MICRO:
+            raise SessionError(f"{time} is no time that can be: is the program's unit right?")
+        return now
+
+    def _started(self, dated: bool) -> Engine:
+        """The engine; the first time decides how it writes times."""
+        if self._running is None:
+            self._dated = dated
+            self._running = Engine(self._program, Clock(self._unit, dated))
+        return self._running
+
+    def _shown(self, micros: Micros) -> int | datetime:
+        """A time as the caller writes it; a date-time where the unit cannot hold it."""
+        return utc(micros) if self._dated or micros % self._unit.value else micros // self._unit.value
+
+    def _events(self, engine: Engine, moments: Iterable[Sequence[Firing]]) -> list[Event]:
         made = [
-            OutputEvent(each.time // self._unit.value, each.rule, each.event, dict(each.attributes), ntriples(each.graph))
+            Event(self._shown(each.time), each.rule, each.event, dict(each.attributes), ntriples(each.graph))
             for firings in moments
             for each in firings
         ]
-        for letter in self._engine.failed:
+        for letter in engine.failed:
             _LOG.warning("%s:%d: %s", letter.file, letter.line, letter.why)
-        self._engine.failed.clear()
+        engine.failed.clear()
+        for found in taken():
+            if (found.kind, found.place) not in self._told:
+                self._told.add((found.kind, found.place))
+                _LOG.warning("%s", found)
         return made
 
 
-def read_triples(triples: Iterable[Iterable[object]]) -> tuple[Triple, ...]:
+def read_triples(triples: Iterable[Iterable[object]], nesting: int = LIMITS.nesting) -> tuple[Triple, ...]:
     """Triples of terms, read as an element's graph is; raises ValueError with the reason in words.
 
     >>> read_triples([("_:x", "<http://e/p>", '"1"^^<http://www.w3.org/2001/XMLSchema#string>')])
@@ -226,13 +300,14 @@ def read_triples(triples: Iterable[Iterable[object]]) -> tuple[Triple, ...]:
     """
     lines = [" ".join(map(_written, triple)) + " ." for triple in triples]
     try:
-        return read_graph("\n".join(lines), {})
+        return read_graph("\n".join(lines), {}, nesting)
     except ValueError:
         for line in lines:
             try:
-                read_graph(line, {})
+                read_graph(line, {}, nesting)
             except ValueError as error:
-                raise ValueError(f"{line} is no triple in N-Triples: {error}") from None
+                why = error.why if isinstance(error, Misread) else error
+                raise ValueError(f"{line} is no triple in N-Triples: {why}") from None
         raise
 
 

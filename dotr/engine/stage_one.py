@@ -12,7 +12,9 @@ from functools import partial
 from operator import itemgetter
 from typing import NamedTuple, cast
 
+from dotr.diagnostics import DotrError
 from dotr.expressions.bounds import BOUNDS
+from dotr.fallbacks import Kind, answered, caught, described
 from dotr.knowledge.clashes import NO_CLASHES, Clash, clashes
 from dotr.knowledge.closure import Closure
 from dotr.knowledge.knowledge import Knowledge
@@ -23,7 +25,6 @@ from dotr.model.rules import FactSource
 from dotr.model.stream import Instant
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Micros
-from dotr.patterns.failing import described
 from dotr.patterns.ties import Values, in_tie_order
 from dotr.queries import Plan, Unit, columns, plan, units
 from dotr.queries.loops import Row
@@ -52,7 +53,7 @@ class _Over(Exception):
         self.number = number
 
 
-class OverBackground(Exception):
+class OverBackground(DotrError):
     """What a query has over the background alone goes over a limit."""
 
     def __init__(self, source: FactSource, error: LimitExceeded) -> None:
@@ -190,8 +191,8 @@ class StageOne:
         for number in [*self._due(new), *sorted(apart)] if apart else self._due(new):
             try:
                 answers = self.plans[number].answers(new)
-            except Exception:
-                answers = self._again(number, partial(self.plans[number].answers, new), failed)
+            except Exception as error:
+                answers = self._again(number, error, partial(self.plans[number].answers, new), failed)
             if answers:
                 self._check(number, answers)
                 for fed in self._streams[number]:
@@ -231,22 +232,27 @@ class StageOne:
             if each.static or each.triggers is None or not changed.isdisjoint(each.triggers):
                 try:
                     rows = each.at(closure)
-                except Exception:
-                    rows = self._again(number, partial(each.at, closure), failed)
+                except Exception as error:
+                    rows = self._again(number, error, partial(each.at, closure), failed)
                 self._check(number, rows)
                 for fed in streams if rows else ():
                     facts[fed.stream] = fed.facts(rows)
         return facts
 
-    def _again(self, number: int, ask: Callable[[], list[Row]], failed: list[tuple[tuple[int, ...], str]]) -> list[Row]:
+    def _again(self, number: int, first: Exception, ask: Callable[[], list[Row]], failed: list[tuple[tuple[int, ...], str]]) -> list[Row]:
         """A plan that has failed once is asked again. Raises `_Over` where it goes over a limit."""
+        if isinstance(first, LimitExceeded):
+            raise _Over(number, first) from None
+        caught(first, Kind.QUERY)
         try:
-            return ask()
+            rows = ask()
         except LimitExceeded as error:
             raise _Over(number, error) from None
         except Exception as error:
             failed.append((tuple(fed.stream for fed in self._streams[number]), described(error)))
             return []
+        answered(first, Kind.QUERY)
+        return rows
 
     def _ask(self, due: Sequence[Unit], new: TripleIndex, found: Found, apart: set[int]) -> None:
         """Add what the units find; the plans of a unit that fails are to be asked apart from each other."""
@@ -257,7 +263,11 @@ class StageOne:
                     unit.few(background, new, found)
                 else:
                     unit.answers(background, new, found)
-            except Exception:
+            except LimitExceeded:  # a plan by itself says which of them goes over it
+                apart.update(unit.plans)
+            except Exception as error:
+                caught(error, Kind.TOGETHER)
+                answered(error, Kind.TOGETHER)
                 apart.update(unit.plans)
 
     def next_tick(self, after: Micros) -> Micros | None:

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple, TypeAlias
 
 from dotr.expressions.bounds import BOUNDS, LONGEST_TEXT
+from dotr.fallbacks import Kind, answered, caught, described
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.outputs import compile_template, digest_of, match_text
 from dotr.outputs.templates import Make
-from dotr.patterns.failing import Failure, described
+from dotr.patterns.failing import Failure
 from dotr.patterns.happened import Happened, Matched
 from dotr.patterns.layout import Layer
 from dotr.patterns.operator import Arrival, Arrivals, Operator
@@ -105,11 +106,12 @@ class StageTwo:
             return _NOTHING
         try:
             return self._written(time, matched)
-        except Exception:
-            return self._apart(time, matched)
+        except Exception as error:
+            return self._apart(time, matched, error)
 
-    def _apart(self, time: Micros, matched: Sequence[Matched]) -> Step:
-        """The firings of those matches whose graphs can be made."""
+    def _apart(self, time: Micros, matched: Sequence[Matched], first: Exception) -> Step:
+        """The firings of those matches whose graphs can be made, after an error has come first."""
+        caught(first, Kind.GRAPHS)
         left: list[Matched] = []
         failed: list[DeadLetter] = []
         for each in matched:
@@ -119,6 +121,8 @@ class StageTwo:
                 failed.append(self._letter(time, Failure(each.rule, each.bound[0], described(error))))
             else:
                 left.append(each)
+        if not failed:
+            answered(first, Kind.GRAPHS)
         return self._written(time, left)._replace(failed=failed)
 
     def _letter(self, time: Micros, failure: Failure) -> DeadLetter:

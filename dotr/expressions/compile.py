@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, Final, TypeAlias, assert_never
 
+from dotr.codegen import define
+from dotr.codegen.printer import printed
+from dotr.codegen.tree import Assign, CodeNode, GeneratedFunction, IfElse, Return, SkipIf
 from dotr.expressions import operators
 from dotr.expressions.functions import FUNCTIONS, Form, Function
 from dotr.expressions.membership import Members
@@ -64,8 +67,9 @@ def conjunction(expressions: Sequence[Expression], parameters: Sequence[Paramete
     code = _Code(parameters)
     for expression in expressions:
         for conjunct in conjuncts(expression):
-            code.line(f"if {code.truth(conjunct)} is not True: return False")
-    code.line("return True")
+            truth = code.truth(conjunct)
+            code.add(SkipIf(f"{truth} is not True"))
+    code.add(Return("True"))
     return code.function()
 
 
@@ -77,7 +81,8 @@ def evaluator(expression: Expression, parameters: Sequence[Parameter]) -> Callab
     ('"3"^^<http://www.w3.org/2001/XMLSchema#decimal>', None)
     """
     code = _Code(parameters)
-    code.line(f"return {code.term(expression)}")
+    term = code.term(expression)
+    code.add(Return(term))
     return code.function()
 
 
@@ -90,32 +95,44 @@ class _Code:
             if not isinstance(parameter, Var | Attribute | TimeOf | Exists):
                 raise TypeError(f"{parameter!r} is no parameter: a variable is Var(name)")
         self._arguments = len(parameters)
-        self._lines: list[str] = []
-        self._depth = 1
+        self._body: list[CodeNode] = []
+        self._block = self._body  # where the next statement goes
+        self._depth = 1  # of blocks in each other
         self._names = 0
         self._globals: dict[str, object] = {"V": VALUES, "W": write, "EBV": operators.truth, "SAME": SAME, "EXACT": EXACT_TYPES}
         self._globals |= {"int": int, "Decimal": Decimal, "float": float, "type": type, "NAN": _NAN, "TRUE": TRUE, "FALSE": FALSE}
         self._known: list[dict[str, str]] = [{}]  # values of parameters already looked up, by block
 
-    def line(self, text: str) -> None:
-        self._lines.append("    " * self._depth + text)
+    def add(self, statement: CodeNode) -> None:
+        """Appends a statement to the innermost block."""
+        self._block.append(statement)
+
+    def set(self, name: str, text: str) -> None:
+        """Appends an assignment to the innermost block."""
+        self._block.append(Assign(name, text))
 
     def function(self) -> Callable[..., Any]:
         arguments = ", ".join(f"p{i}" for i in range(self._arguments))
-        source = "\n".join((f"def compiled({arguments}):", *self._lines))
-        space: dict[str, Any] = {"__builtins__": {}, **self._globals}
-        exec(compile(source, "<expression>", "exec"), space)
-        result: Callable[..., Any] = space["compiled"]
-        return result
+        text = printed(GeneratedFunction("expression", arguments, self._body, leave="return False"))
+        return define(text, "expression", "expression", {"__builtins__": {}, **self._globals})
 
     @contextmanager
-    def block(self, head: str) -> Iterator[None]:
-        self.line(head)
-        self._depth += 1
+    def block(self) -> Iterator[list[CodeNode]]:
+        """A block of its own: values that it looks up are not known outside."""
+        outer, self._block = self._block, []
         self._known.append({})
-        yield
-        self._known.pop()
+        self._depth += 1
+        yield self._block
         self._depth -= 1
+        self._known.pop()
+        self._block = outer
+
+    @contextmanager
+    def guarded(self, condition: str) -> Iterator[None]:
+        """A block that is done where the condition holds."""
+        with self.block() as block:
+            yield
+        self.add(IfElse([(condition, block)]))
 
     def new(self) -> str:
         self._names += 1
@@ -129,7 +146,7 @@ class _Code:
 
     def assign(self, text: str) -> str:
         name = self.new()
-        self.line(f"{name} = {text}")
+        self.set(name, text)
         return name
 
     def _apart(self, expression: Expression, form: str) -> str:
@@ -137,7 +154,8 @@ class _Code:
         if self._depth < _DEEPEST or not isinstance(expression, Call):
             return ""
         code = _Code(tuple(self._parameters))
-        code.line(f"return {getattr(code, form)(expression)}")
+        name = getattr(code, form)(expression)
+        code.add(Return(name))
         return self.assign(f"{self.bind(code.function())}({', '.join(self._parameters.values())})")
 
     # --- the three forms ---
@@ -254,50 +272,77 @@ class _Code:
         first, *others = arguments
         result = self.assign(self.value(first))
         for operator, operand in zip(operators, others, strict=True):
-            self.line(f"{result} = {self.bind(_ARITHMETIC[operator])}({result}, {self.value(operand)})")
+            value = self.value(operand)
+            self.set(result, f"{self.bind(_ARITHMETIC[operator])}({result}, {value})")
         return result
 
     def _logical(self, call: Call, *, decided: str) -> str:
-        """`&&` is decided by False, `||` by True, on any side; else an error on any side is an error."""
+        """`&&` is decided by False, `||` by True, on any side; else an error on any side is an error. `?a || ?b`, with truths x1 and x2:
+
+        x3 = x1
+        if x3 is not True:
+            if x3 is False or x2 is True:
+                x3 = x2
+        """
         first, *others = operands(call, call.function)
         result = self.assign(self.truth(first))
         other = "True" if decided == "False" else "False"
         for operand in others:
-            with self.block(f"if {result} is not {decided}:"):
+            with self.guarded(f"{result} is not {decided}"):
                 name = self.truth(operand)
-                self.line(f"if {result} is {other} or {name} is {decided}: {result} = {name}")
+                with self.guarded(f"{result} is {other} or {name} is {decided}"):
+                    self.set(result, name)
         return result
 
+    # IF(?a, ?b, ?c):       x2 = None
+    #                       if x1 is True:
+    #                           x2 = p1
+    #                       elif x1 is False:
+    #                           x2 = p2
     def _if(self, call: Call, form: Callable[[Expression], str]) -> str:
         test, then, otherwise = call.arguments
         name = self.truth(test)
         result = self.assign("None")
-        with self.block(f"if {name} is True:"):
-            self.line(f"{result} = {form(then)}")
-        with self.block(f"elif {name} is False:"):
-            self.line(f"{result} = {form(otherwise)}")
+        with self.block() as first:
+            self.set(result, form(then))
+        with self.block() as second:
+            self.set(result, form(otherwise))
+        self.add(IfElse([(f"{name} is True", first), (f"{name} is False", second)]))
         return result
 
+    # COALESCE(?a, ?b):     x1 = p0
+    #                       if x1 is None:
+    #                           x1 = p1
     def _coalesce(self, call: Call, form: Callable[[Expression], str]) -> str:
         result = self.assign(form(call.arguments[0]) if call.arguments else "None")
         for argument in call.arguments[1:]:
-            with self.block(f"if {result} is None:"):
-                self.line(f"{result} = {form(argument)}")
+            with self.guarded(f"{result} is None"):
+                self.set(result, form(argument))
         return result
 
     def _in(self, tested: Expression, members: tuple[Expression, ...]) -> str:
-        """`x IN (a, b)` is `x = a || x = b`; constants are looked up. What errs is in no list, and not outside an empty one either."""
+        """`x IN (a, b)` is `x = a || x = b`; constants are looked up. What errs is in no list, and not outside an empty one either.
+
+        `?x IN (1, 2, ?y)`, where the members 1 and 2 are K2 and x3 is `?x = ?y`:
+
+            x1 = False
+            x1 = K2[p0]
+            if x1 is not True:
+                if x3 is not False:
+                    x1 = x3
+        """
         if not members:
             return self.assign(f"None if {self.term(tested)} is None else False")
         constants = [m.term for m in members if isinstance(m, Const)]
         result = self.assign("False")
         if constants:
-            self.line(f"{result} = {self.bind(Members(constants))}[{self.term(tested)}]")
+            self.set(result, f"{self.bind(Members(constants))}[{self.term(tested)}]")
         for member in members:
             if not isinstance(member, Const):
-                with self.block(f"if {result} is not True:"):
+                with self.guarded(f"{result} is not True"):
                     name = self._compare("=", tested, member)
-                    self.line(f"if {name} is not False: {result} = {name}")
+                    with self.guarded(f"{name} is not False"):
+                        self.set(result, name)
         return result
 
     def _compare(self, function: str, left: Expression, right: Expression) -> str:
@@ -314,15 +359,18 @@ class _Code:
             if "None" in (a, b):
                 return "None"
             same = f"{a} >= '<=' or ({a} not in NAN" if function == "=" else f"{a} < '<=' and ({a} in NAN"
-            self.line(f"if {a} is None or {b} is None: {result} = None")
-            self.line(f"elif {a} == {b}: {result} = {same} if {a}[0] == '\"' else {slow}(V[{a}], V[{b}]))")
-            self.line(f"elif {a} >= '<=' or {b} >= '<=': {result} = {function == '!='}")
-            self.line(f"else: {result} = {slow}(V[{a}], V[{b}])")
+            results = {
+                f"{a} is None or {b} is None": "None",
+                f"{a} == {b}": f"{same} if {a}[0] == '\"' else {slow}(V[{a}], V[{b}]))",
+                f"{a} >= '<=' or {b} >= '<='": repr(function == "!="),
+            }
+            cases = [(condition, [Assign(result, text)]) for condition, text in results.items()]
+            self.add(IfElse(cases, [Assign(result, f"{slow}(V[{a}], V[{b}])")]))
             return result
         a, b = self.value(left), self.value(right)
         ta, tb = self.assign(f"type({a})"), self.assign(f"type({b})")
         fast = f"({ta} is {tb} and {ta} in SAME) or ({ta} in EXACT and {tb} in EXACT)"
-        self.line(f"{result} = {a} {python} {b} if {fast} else {slow}({a}, {b})")
+        self.set(result, f"{a} {python} {b} if {fast} else {slow}({a}, {b})")
         return result
 
     def _compare_constant(self, function: str, left: Expression, term: Term) -> str:

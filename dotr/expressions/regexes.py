@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import re2
 
+from dotr.diagnostics import DotrError
 from dotr.expressions.bounds import BOUNDS
 from dotr.expressions.strings import Text, like, text_of
 from dotr.expressions.values import Value
@@ -27,7 +28,7 @@ _CLASSES: Final = {"d": r"\p{Nd}", "D": r"\P{Nd}", "w": _WORD, "W": _NOT_WORD, "
 _COMPLEMENTS: Final = {"S": r" \t\n\r", "I": _NAME_START, "C": _NAME}
 
 
-class Unsupported(ValueError):
+class Unsupported(DotrError, ValueError):
     """A pattern that is wrong, or that RE2 cannot match in linear time."""
 
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias, assert_never, cast
 from urllib.parse import quote
 
+from dotr.codegen.tree import Assign
 from dotr.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.io.records import InputFile
 from dotr.languages.turtle import parse_template
@@ -27,6 +28,7 @@ MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _REMEMBERED: Final = 1 << 14
+_MOST_NAMED: Final = 50
 
 
 @lru_cache(_REMEMBERED)
@@ -99,11 +101,14 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
         if column in header:
             problems.append(Diagnostic("I104", f"{file.path} has two columns {column}", place, "Which of them is meant? Rename one."))
             continue
-        hint = did_you_mean(column, header) or f"Its columns are {', '.join(header)}."
+        columns = (
+            ", ".join(header) if len(header) <= _MOST_NAMED else f"{', '.join(header[:_MOST_NAMED])} and {len(header) - _MOST_NAMED:,} more"
+        )
+        hint = did_you_mean(column, header) or f"Its columns are {columns}."
         if len(header) == 1:
             hint = f"Its only column is {header[0]}: is the delimiter {file.csv.delimiter!r}?"
         elif hint.startswith("Did"):
-            hint += f" Its columns are {', '.join(header)}."
+            hint += f" Its columns are {columns}."
         problems.append(Diagnostic("I103", f"{file.path} has no column {column}, which {use} names", place, hint))
     if problems:
         raise Refused(problems)
@@ -157,5 +162,5 @@ def _compiled(template: Template, header: tuple[str, ...]) -> MakeRow:
                 assert_never(slot)
 
     triples: list[PieceTriple] = [(piece(s), piece(p), piece(o)) for s, p, o in template.triples]
-    lines = [f"c{number} = row[{number}]" for number in used]
-    return cast(MakeRow, function("row", [*lines, *body(triples, "numbered({})" if blanks else "{}")], names))
+    cells_used = [Assign(f"c{number}", f"row[{number}]") for number in used]
+    return function("map", "row", [*cells_used, *body(triples, "numbered({})" if blanks else "{}")], names)

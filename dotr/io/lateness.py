@@ -55,7 +55,8 @@ class Lateness:
         """Why an element of this time cannot be used, in words."""
         if time == self.greatest:
             return "an element of the same time came before it, where every element is an instant (one_per_instant)"
-        return f"an element {(self.greatest - time) / 1_000_000:g} s later came before it"
+        allowed = f", more than its input's lateness of {self.delay / 1_000_000:g} s" if self.delay else ""
+        return f"an element {(self.greatest - time) / 1_000_000:g} s later came before it{allowed}"
 
     @property
     def passed(self) -> Micros:

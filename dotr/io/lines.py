@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
-import zlib
-from functools import lru_cache
+from collections.abc import Iterator
+from functools import lru_cache, partial
 from typing import BinaryIO, Final
 
 from dotr.diagnostics import refuse
-from dotr.io.records import Position, Record
+from dotr.io.records import SHOWN, Position, Record
+from dotr.io.unpacked import MAGIC, Unpacked
 from dotr.model.places import Span
 
 STANDARD_INPUT: Final = "-"
 """The path of standard input: it can be read once, from its beginning on."""
 
-DAMAGED: Final = (OSError, EOFError, zlib.error)
+DAMAGED: Final = (OSError, EOFError)
 """What reading a file can raise once it is open."""
 
+LINE_END: Final = ord("\n")
+
 _BUFFER: Final = 1 << 16
-_MAGIC: Final = b"\x1f\x8b"
 
 
 def open_lines(path: str, position: Position, place: Span | None = None) -> BinaryIO:
@@ -30,13 +31,13 @@ def open_lines(path: str, position: Position, place: Span | None = None) -> Bina
     """
     if path == STANDARD_INPUT:
         waiting = io.BufferedReader(standard_bytes(), _BUFFER)
-        return io.BufferedReader(gzip.GzipFile(fileobj=waiting), _BUFFER) if waiting.peek(2)[:2] == _MAGIC else waiting
+        return io.BufferedReader(Unpacked(waiting), _BUFFER) if waiting.peek(2)[:2] == MAGIC else waiting
     try:
         file: BinaryIO = open(path, "rb", _BUFFER)  # noqa: SIM115 (the reader closes it)
         try:
-            if file.read(2) == _MAGIC:
-                file.close()
-                file = io.BufferedReader(gzip.GzipFile(path, "rb"), _BUFFER)
+            if file.read(2) == MAGIC:
+                file.seek(0)
+                file = io.BufferedReader(Unpacked(file), _BUFFER)
                 left = position.offset
                 while left and (skipped := len(file.read(min(left, 1 << 20)))):
                     left -= skipped
@@ -51,9 +52,37 @@ def open_lines(path: str, position: Position, place: Span | None = None) -> Bina
     return file
 
 
-def damaged(offset: int, line: int, error: Exception) -> Record:
-    """The record of a file that cannot be read any further."""
-    return Record(offset, offset, line, None, None, b"", f"the file cannot be read from here on: {error}")
+def bounded(lines: BinaryIO, limit: int) -> Iterator[bytes]:
+    """The lines of a file, each with its line end. One without is the last, or the beginning of one with more bytes than the limit beside
+    its line end: `pass_line` passes its rest."""
+    return iter(partial(lines.readline, limit + 1), b"")
+
+
+def pass_line(lines: BinaryIO) -> tuple[int, bytes]:
+    """Read on behind a line's end: how many bytes were passed, and the last of them, as many as are shown of a record."""
+    passed, last = 0, b""
+    while piece := lines.readline(SHOWN):
+        passed += len(piece)
+        last = (last + piece)[-SHOWN:]
+        if piece.endswith(b"\n"):
+            break
+    return passed, last
+
+
+def damage(lines: BinaryIO) -> OSError | EOFError | None:
+    """Why a file that has come to its end did so too early; None where it did not."""
+    raw = getattr(lines, "raw", None)
+    return raw.error if isinstance(raw, Unpacked) else None
+
+
+def why_damaged(error: Exception) -> str:
+    """The reason of what stands behind a damage."""
+    return f"the file cannot be read from here on: {error}"
+
+
+def damaged(offset: int, line: int, error: Exception, raw: bytes = b"") -> Record:
+    """The record of a file that cannot be read any further; `raw` is what could be read of its last line."""
+    return Record(offset, offset + len(raw), line, None, None, raw, why_damaged(error))
 
 
 class StandardBytes(io.RawIOBase):

@@ -101,7 +101,7 @@ def live(
             for record in taken.records:
                 moment = record.time
                 if moment is None:
-                    dead(record.letter(file, Reason.UNREADABLE))
+                    dead(record.letter(file))
                     continue
                 reason = lateness.verdict(moment)
                 if reason is not None:

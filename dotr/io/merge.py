@@ -108,7 +108,7 @@ def _as_they_come(file: InputFile, records: Iterator[Record], lateness: Lateness
     for record in records:
         time = record[3]
         if time is None:
-            dead(record.letter(file, Reason.UNREADABLE))
+            dead(record.letter(file))
         elif time < greatest:
             dead(record.letter(file, Reason.LATE, lateness.why(time)))
         elif time == greatest and lateness.single:
@@ -127,7 +127,7 @@ def _held_back(file: InputFile, records: Iterator[Record], lateness: Lateness, d
     for number, record in enumerate(records):
         time = record.time
         if time is None:
-            dead(record.letter(file, Reason.UNREADABLE))
+            dead(record.letter(file))
         elif lateness.late(time):
             dead(record.letter(file, Reason.LATE, lateness.why(time)))
         else:

@@ -6,14 +6,16 @@ Invariant: a line is unreadable in a scan exactly if it is when read. Cost: abou
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
-from dotr.io.lines import DAMAGED, damaged
-from dotr.io.records import InputFile, Position, Record
+from dotr.io.lines import DAMAGED, LINE_END, bounded, damage, damaged, pass_line
+from dotr.io.records import InputFile, Position, Record, beginning, beyond
 from dotr.io.times import parse_date_time, parse_integer
 from dotr.languages.turtle.graphs import Header, check_turtle, read_turtle
-from dotr.model.stream import Element
+from dotr.languages.turtle.nesting import OPENING, Beyond, check_json_nesting, check_nesting
+from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros, Unit
 
 _BOM: Final = "\ufeff"
@@ -22,31 +24,49 @@ _BOM: Final = "\ufeff"
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
     """The records from a position on; their elements too, if asked for."""
     offset, line = position
-    before, unit = Header(dict(spec.prefixes)).before, spec.unit
+    before, unit, nesting, limit = Header(dict(spec.prefixes)).before, spec.unit, spec.nesting, spec.record
     decode = json.JSONDecoder().decode
     line -= 1
     end = offset
     try:
-        for raw in lines:
+        for raw in bounded(lines, limit):
             offset, end = end, end + len(raw)
             line += 1
             time: Micros | None = None
+            if raw[-1] != LINE_END:
+                if len(raw) > limit:
+                    end += pass_line(lines)[0]
+                    yield Record(offset, end, line, None, None, beginning(raw, limit), beyond(limit), reason=Reason.LIMIT)
+                    continue
+                if broken := damage(lines):
+                    yield damaged(offset, line, broken, raw)
+                    return
             try:
                 text = raw.decode()
+                # escaped brackets are none of the line's characters
+                deep = len(raw) - len(raw.translate(None, OPENING)) > nesting or b"\\u00" in raw
+                if deep:
+                    check_json_nesting(text, nesting)
                 data = decode(text if offset else text.removeprefix(_BOM))
                 time = _time(data, unit)
                 graph = data.get("graph")
                 if type(graph) is not str:
                     raise ValueError("it has no graph" if graph is None else "its graph is no text")
+                if deep:
+                    check_nesting(graph, nesting)
                 if elements:
-                    yield Record(offset, end, line, time, Element(time, read_turtle(before(graph))), raw)
+                    yield Record(offset, end, line, time, Element(time, read_turtle(before(graph), graph)), raw)
                     continue
-                check_turtle(before(graph))
+                check_turtle(before(graph), graph)
+            except Beyond as error:
+                yield Record(offset, end, line, None, None, raw, str(error), time, Reason.LIMIT)
             except (ValueError, RecursionError) as error:
                 if raw.strip():
                     yield Record(offset, end, line, None, None, raw, _why(error), time)
             else:
                 yield Record(offset, end, line, time, None, raw)
+        if broken := damage(lines):
+            raise broken
     except DAMAGED as error:
         yield damaged(end, line + 1, error)
 
@@ -73,5 +93,7 @@ def _why(error: Exception) -> str:
             return f"it is not UTF-8 (byte {error.start})"
         case RecursionError():
             return "it is nested too deeply"
+        case ValueError() if str(error).startswith("Exceeds the limit"):
+            return f"it has an integer of more than {sys.get_int_max_str_digits():,} digits"
         case _:
             return str(error)

@@ -7,31 +7,63 @@ from typing import BinaryIO, Final
 
 from pyoxigraph import RdfFormat, parse
 
-from dotr.io.lines import DAMAGED
+from dotr.io.lines import DAMAGED, LINE_END, bounded, damage, pass_line, why_damaged
 from dotr.io.quads import Statement, assemble, quad_parts, statement
-from dotr.io.records import InputFile, Position, Record
-from dotr.languages.turtle.graphs import reason
+from dotr.io.records import InputFile, Position, Record, beginning, beyond
+from dotr.languages.turtle.graphs import place_of, reason, too_long
+from dotr.languages.turtle.nesting import Beyond, check_nesting
+from dotr.model.stream import Reason
 
 _BOM: Final = b"\xef\xbb\xbf"
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
     """The records from a position on; their elements too, if asked for."""
-    return assemble(_statements(lines, position), spec.unit, elements)
+    return assemble(_statements(lines, spec, position), spec, elements)
 
 
-def _statements(lines: BinaryIO, position: Position) -> Iterator[Statement]:
+def _statements(lines: BinaryIO, spec: InputFile, position: Position) -> Iterator[Statement]:
     end, line = position.offset, position.line - 1
+    limit, nesting = spec.record, spec.nesting
     try:
-        for raw in lines:
+        for raw in bounded(lines, limit):
             offset, end = end, end + len(raw)
             line += 1
+            if raw[-1] != LINE_END:
+                if len(raw) > limit:
+                    passed, last = pass_line(lines)
+                    end += passed
+                    yield Statement(offset, end, line, beginning(raw, limit), None, why=beyond(limit), reason=Reason.LIMIT, last=last)
+                    continue
+                if broken := damage(lines):
+                    yield Statement(offset, end, line, raw, None, why=why_damaged(broken))
+                    return
             try:
+                if raw.count(b"<<") > nesting:
+                    check_nesting(raw, nesting)
                 quads = [quad_parts(quad) for quad in parse(raw if offset else raw.removeprefix(_BOM), RdfFormat.N_QUADS)]
             except SyntaxError as error:
-                yield Statement(offset, end, line, raw, None, why=reason(error))
+                yield Statement(offset, end, line, raw, None, why=reason(error) + place_of(error, line=line))
+            except MemoryError:
+                yield Statement(offset, end, line, raw, None, why=str(too_long()), reason=Reason.LIMIT)
+            except Beyond as error:
+                yield Statement(offset, end, line, raw, None, why=str(error), reason=Reason.LIMIT)
             else:
                 if quads:
                     yield statement(offset, end, line, raw, quads)
+        if broken := damage(lines):
+            raise broken
     except DAMAGED as error:
-        yield Statement(end, end, line + 1, b"", None, why=f"the file cannot be read from here on: {error}")
+        yield Statement(end, end, line + 1, b"", None, why=why_damaged(error))
+
+
+def graph_of(raw: bytes) -> str | None:
+    """The graph that the first statement of a text that can be read belongs to or speaks of; None where no whole line can be read."""
+    for line in raw.splitlines()[:-1]:
+        try:
+            quads = [quad_parts(quad) for quad in parse(line, RdfFormat.N_QUADS)]
+        except SyntaxError:
+            continue
+        if quads and (graph := statement(0, 0, 0, line, quads).graph) is not None:
+            return graph
+    return None

@@ -4,20 +4,22 @@ Idea: a stretch of statements about one graph, its own and those of the default 
 readable if the default graph's statements give it one `prov:generatedAtTime`; what else they say of it is no part of the element. A time
 alone is an empty graph. A broken statement makes a graph unreadable if it stands between the graph's statements, names the graph, or
 stands beside a time alone; otherwise it is a record of its own.
+What could still belong to a graph is kept up to the limit of a record; a graph with more bytes is passed in memory of that size.
 Invariant: records follow each other without overlap, and reading from the start of any of them gives it and what follows again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from pyoxigraph import Quad
 
-from dotr.io.records import Record
-from dotr.io.times import parse_date_time, parse_integer
+from dotr.io.records import SHOWN, InputFile, Record, beginning, beyond
+from dotr.io.times import parse_date_time, parse_time
 from dotr.languages.turtle.graphs import finished
-from dotr.model.stream import Element
+from dotr.model.stream import Element, Reason
 from dotr.model.terms import PROV, XSD, Triple, literal_parts
 from dotr.model.time import Micros, Unit
 
@@ -27,8 +29,9 @@ _DATE_TIMES: Final = frozenset((XSD + "dateTime", XSD + "dateTimeStamp"))
 
 
 class Statement(NamedTuple):
-    """A statement of the file. `graph` is the graph that it belongs to or speaks of, None where it is broken, and then `why` says how.
-    `times` are the times that it gives the graph, as terms."""
+    """A statement of the file. `graph` is the graph that it belongs to or speaks of, None where it is broken, and then `why` says how, and
+    `reason` whether it is so only beyond a limit. `times` are the times that it gives the graph, as terms. `last` are the last bytes of one
+    of which `raw` is the beginning alone."""
 
     offset: int
     end: int
@@ -38,6 +41,17 @@ class Statement(NamedTuple):
     triples: Sequence[Triple] = ()
     times: Sequence[str] = ()
     why: str = ""
+    reason: Reason = Reason.UNREADABLE
+    last: bytes = b""
+
+    @property
+    def size(self) -> int:
+        return self.end - self.offset
+
+    def names(self, graph: str) -> bool:
+        """Whether a broken statement has the name of a graph in it."""
+        name = graph.encode()
+        return name in self.raw or name in self.last
 
 
 def quad_parts(quad: Quad) -> tuple[str, Triple]:
@@ -60,72 +74,143 @@ def statement(offset: int, end: int, line: int, raw: bytes, quads: Sequence[tupl
     return Statement(offset, end, line, raw, subject, times=[value for _, _, value in times])
 
 
-def assemble(statements: Iterable[Statement], unit: Unit, elements: bool) -> Iterator[Record]:
+class _Run:
+    """A stretch of statements about one graph. Of one with more bytes than the limit the beginning is kept alone, and two of its times."""
+
+    __slots__ = ("_limit", "end", "full", "graph", "head", "size", "statements", "times")
+
+    def __init__(self, graph: str, statements: Iterable[Statement], limit: int) -> None:
+        self.graph = graph
+        self.statements: list[Statement] = []
+        self.times: dict[str, None] = {}
+        self.full = False  # some statement has triples
+        self.head: bytes | None = None
+        self.size = 0
+        self._limit = limit
+        for each in statements:
+            self.add(each)
+
+    def add(self, each: Statement) -> None:
+        offset, self.end, _, _, _, triples, times, _, _, _ = each
+        self.size += self.end - offset
+        if triples:
+            self.full = True
+        if self.head is not None:
+            return
+        if times:
+            self.times.update(dict.fromkeys(times))
+        self.statements.append(each)
+        if self.size > self._limit:
+            self.head = beginning(_text(self.statements, SHOWN), self._limit)
+            self.statements = [self.statements[0]._replace(raw=b"", triples=())]
+            self.times = dict.fromkeys(list(self.times)[:2])
+
+
+class _Broken:
+    """Broken statements that may still turn out to belong to a graph: the last ones, up to the limit of a record."""
+
+    __slots__ = ("size", "statements")
+
+    def __init__(self, statements: Iterable[Statement] = ()) -> None:
+        self.statements = deque(statements)
+        self.size = sum([len(each.raw) for each in self.statements])
+
+    def add(self, each: Statement) -> None:
+        self.statements.append(each)
+        self.size += len(each.raw)
+
+    def beyond(self, limit: int) -> Iterator[Statement]:
+        """Take out the first ones, until no more bytes are left than a record may have."""
+        while self.size > limit:
+            first = self.statements.popleft()
+            self.size -= len(first.raw)
+            yield first
+
+
+def assemble(statements: Iterable[Statement], spec: InputFile, elements: bool) -> Iterator[Record]:
     """The records that statements make."""
-    before: list[Statement] = []  # broken, and not known yet to belong to the graph that follows
-    run: list[Statement] = []
-    after: list[Statement] = []  # broken, and behind the run
-    graph: str | None = None
+    limit = spec.record
+    before = _Broken()  # not known yet to belong to the graph that follows
+    after = _Broken()  # behind the run
+    run: _Run | None = None
     for each in statements:
-        if each.graph is None:
-            if graph is not None and graph.encode() in each.raw:
-                run += [*after, each]
-                after = []
-            elif graph is None:
-                before.append(each)
-            else:
-                after.append(each)
-        elif each.graph == graph:
-            run += [*after, each]
-            after = []
+        graph = each.graph
+        if run is not None and (graph == run.graph or (graph is None and each.names(run.graph))):
+            if after.statements:
+                for broken in after.statements:
+                    run.add(broken)
+                after = _Broken()
+            run.add(each)
+        elif graph is None:
+            (before if run is None else after).add(each)
+            if run is not None and after.size > limit:
+                before, after, run = _Broken((yield from _closed(before, run, after, spec, elements))), _Broken(), None
+            yield from map(_alone, before.beyond(limit))
         else:
-            if graph is not None:
-                before = yield from _closed(before, run, after, unit, elements)
-            graph, after = each.graph, []
-            named = next((number for number, broken in enumerate(before) if graph.encode() in broken.raw), len(before))
-            before, run = before[:named], [*before[named:], each]
-    if graph is not None:
-        before = yield from _closed(before, run, after, unit, elements)
-    for broken in before:
-        yield _alone(broken)
+            if run is not None:
+                left = yield from _closed(before, run, after, spec, elements)
+                if before.statements or after.statements:
+                    before, after = _Broken(left), _Broken()
+            if not before.statements:
+                run = _Run(graph, (each,), limit)
+                continue
+            waiting = list(before.statements)
+            named = next((number for number, broken in enumerate(waiting) if broken.names(graph)), len(waiting))
+            before, run = _Broken(waiting[:named]), _Run(graph, [*waiting[named:], each], limit)
+    left = before.statements if run is None else (yield from _closed(before, run, after, spec, elements))
+    yield from map(_alone, left)
 
 
-def _closed(
-    before: list[Statement], run: list[Statement], after: list[Statement], unit: Unit, elements: bool
-) -> Generator[Record, None, list[Statement]]:
+def _closed(before: _Broken, run: _Run, after: _Broken, spec: InputFile, elements: bool) -> Generator[Record, None, Collection[Statement]]:
     """The records of a finished run and of what is broken before it; returns what is broken behind it and does not belong to it."""
-    if not any(each.triples for each in run):
-        run, before, after = [*before, *run, *after], [], []
-    for broken in before:
+    if not run.full and run.head is None and (before.statements or after.statements):
+        run = _Run(run.graph, [*before.statements, *run.statements, *after.statements], spec.record)
+        before = after = _Broken()
+    for broken in before.statements:
         yield _alone(broken)
-    yield _record(run, unit, elements)
-    return after
+    yield _record(run, spec, elements)
+    return after.statements
 
 
 def _alone(broken: Statement) -> Record:
-    return Record(broken.offset, broken.end, broken.line, None, None, broken.raw, broken.why)
+    return Record(broken.offset, broken.end, broken.line, None, None, broken.raw, broken.why, reason=broken.reason)
 
 
-def _record(run: Sequence[Statement], unit: Unit, elements: bool) -> Record:
-    raw = b"".join([each.raw if each.raw.endswith(b"\n") else each.raw + b"\n" for each in run])
-    offset, end, line = run[0].offset, run[-1].end, run[0].line
+def _text(run: Iterable[Statement], most: int | None = None) -> bytes:
+    """The text of statements, or what it begins with."""
+    parts: list[bytes] = []
+    size = 0
+    for each in run:
+        parts.append(each.raw if each.raw.endswith(b"\n") else each.raw + b"\n")
+        size += len(parts[-1])
+        if most is not None and size > most:
+            break
+    return b"".join(parts)
+
+
+def _record(run: _Run, spec: InputFile, elements: bool) -> Record:
+    offset, line = run.statements[0].offset, run.statements[0].line
+    raw = _text(run.statements) if run.head is None else run.head
+    reason = Reason.UNREADABLE if run.head is None else Reason.LIMIT
     stamp: Micros | None = None
     try:
-        times = dict.fromkeys(value for each in run for value in each.times)
-        stamps = {_time(value, unit) for value in times}
+        stamps = {_time(value, spec.unit) for value in run.times}
         if len(stamps) == 1:
             (stamp,) = stamps
-        for each in run:
+        if run.head is not None:
+            raise ValueError(beyond(spec.record))
+        for each in run.statements:
             if each.graph is None:
+                reason = each.reason
                 raise ValueError(f"line {each.line} of it cannot be read: {each.why}")
         if len(stamps) > 1:
             raise ValueError("it has more than one prov:generatedAtTime")
         if stamp is None:
             raise ValueError("no prov:generatedAtTime stands beside it in the default graph")
-        triples = finished([triple for each in run for triple in each.triples])
+        triples = finished([triple for each in run.statements for triple in each.triples])
     except ValueError as error:
-        return Record(offset, end, line, None, None, raw, str(error), stamp)
-    return Record(offset, end, line, stamp, Element(stamp, triples) if elements else None, raw)
+        return Record(offset, run.end, line, None, None, raw, str(error), stamp, reason)
+    return Record(offset, run.end, line, stamp, Element(stamp, triples) if elements else None, raw)
 
 
 def _time(term: str, unit: Unit) -> Micros:
@@ -135,7 +220,7 @@ def _time(term: str, unit: Unit) -> Micros:
             if datatype in _DATE_TIMES:
                 return parse_date_time(text)
             if datatype in _INTEGERS:
-                return parse_integer(int(text), unit)
+                return parse_time(text, unit)
         except ValueError as error:
             raise ValueError(f"its prov:generatedAtTime cannot be read: {error}") from None
     raise ValueError(f"its prov:generatedAtTime is neither an xsd:dateTime nor an xsd:integer: {term}")

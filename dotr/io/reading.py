@@ -11,7 +11,7 @@ from typing import BinaryIO, Final, TypeAlias
 
 from pyoxigraph import NamedNode, RdfFormat, parse
 
-from dotr.diagnostics import Diagnostic, Refused
+from dotr.diagnostics import Diagnostic, Refused, Severity
 from dotr.io import csv_rows, ndjson, nquads, trig
 from dotr.io.csv_map import template_of
 from dotr.io.lines import open_lines
@@ -117,16 +117,18 @@ def check_input(file: InputFile, place: Span | None = None) -> None:
         raise Refused(problems)
 
 
-def clock_of(files: Sequence[InputFile], unit: Unit) -> Clock:
+def clock_of(files: Sequence[InputFile], unit: Unit, notices: list[Diagnostic] | None = None) -> Clock:
     """How a pipeline over these files writes time: as date-times if any input has them, else as integers of the unit.
 
-    The first record of a file that can be read and is not at time 0 speaks for the file.
+    The first record of a file that can be read and is not at time 0 speaks for the file. `notices` takes a warning of each input whose
+    integers are no seconds, by their size.
     """
-    return Clock(unit, any(map(dated, files)))
+    found = [dated(file, notices) for file in files]
+    return Clock(unit, any(found))
 
 
-def dated(file: InputFile) -> bool | None:
-    """Whether a file has date-times; None where it has no record that can be read."""
+def dated(file: InputFile, notices: list[Diagnostic] | None = None) -> bool | None:
+    """Whether a file has date-times; None where it has no record that can be read. `notices` as in `clock_of`."""
     said: bool | None = None
     # The unit of integers decides what an integer says, and nothing about a date-time: so two units tell them apart.
     with (
@@ -135,8 +137,21 @@ def dated(file: InputFile) -> bool | None:
     ):
         for one, other in zip(fine.records(), coarse.records(), strict=True):
             if one.time != other.time:
+                if notices is not None and one.time is not None and file.unit is Unit.SECOND and one.time >= _YEAR_3000:
+                    _notice(file, one, notices)
                 return False
             if one.time:  # not midnight of 1970-01-01, which may be an integer too
                 return True
             said = said if one.time is None else False
     return said
+
+
+_YEAR_3000: Final = 32_503_680_000
+"""In seconds since 1970."""
+
+
+def _notice(file: InputFile, record: Record, notices: list[Diagnostic]) -> None:
+    begin = f"an integer time of input {file.input} lies beyond the year 3000, as seconds: "
+    if not any(each.message.startswith(begin) for each in notices):
+        message = f"{begin}{record.time} ({file.path}:{record.line})"
+        notices.append(Diagnostic("I106", message, None, "If they are milliseconds, write time: { unit: ms }", Severity.WARNING))

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from dotr.io.times import zoneless
+from dotr.knowledge.limits import LIMITS
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Micros, Unit
@@ -35,7 +37,8 @@ class CsvMap:
 @dataclass(frozen=True, slots=True)
 class InputFile:
     """A file as an input of its own, in its own order. `input` is the configured input's name, `delay` its declared lateness, `csv`
-    what a CSV file needs beside; `prefixes` apply to inline graphs and to the map. `single`: every element is an instant of its own."""
+    what a CSV file needs beside; `prefixes` apply to inline graphs and to the map. `single`: every element is an instant of its own.
+    `nesting` and `record` are limits (`dotr.knowledge.limits`): the depth of brackets in a record, and its bytes."""
 
     input: str
     path: str
@@ -45,24 +48,38 @@ class InputFile:
     prefixes: tuple[tuple[str, str], ...] = ()
     csv: CsvMap | None = None
     single: bool = False
+    nesting: int = LIMITS.nesting
+    record: int = LIMITS.record
 
     def to_json(self) -> str:
-        """The specification as JSON, to be sent to another process.
+        """The specification as JSON, to be sent to another process. Limits at their defaults are left out, as before there were any.
 
         >>> file = InputFile("in", "a.csv", Format.CSV, csv=CsvMap("t", Document("map", "[] a {x}")))
         >>> InputFile.from_json(file.to_json()) == file
         True
+        >>> InputFile.from_json(InputFile("in", "a", Format.TRIG, record=7).to_json()).record
+        7
         """
         csv = self.csv and [self.csv.time, self.csv.template.name, self.csv.template.text, self.csv.delimiter]
-        return json.dumps([self.input, self.path, self.format.value, self.unit.written, self.delay, self.prefixes, csv, self.single])
+        limits = [] if (self.nesting, self.record) == (LIMITS.nesting, LIMITS.record) else [self.nesting, self.record]
+        unit = self.unit.written
+        return json.dumps([self.input, self.path, self.format.value, unit, self.delay, self.prefixes, csv, self.single, *limits])
 
     @staticmethod
     def from_json(text: str) -> InputFile:
         """The inverse of `to_json`."""
-        name, path, form, unit, delay, prefixes, csv, single = json.loads(text)
+        name, path, form, unit, delay, prefixes, csv, single, *limits = json.loads(text)
         mapped = CsvMap(csv[0], Document(csv[1], csv[2]), csv[3]) if csv else None
         return InputFile(
-            name, path, Format(form), Unit.of_written(unit), delay, tuple((prefix, iri) for prefix, iri in prefixes), mapped, single
+            name,
+            path,
+            Format(form),
+            Unit.of_written(unit),
+            delay,
+            tuple((prefix, iri) for prefix, iri in prefixes),
+            mapped,
+            single,
+            *limits,
         )
 
 
@@ -75,12 +92,37 @@ class Position(NamedTuple):
 
 START: Final = Position(0, 1)
 
+SHOWN: Final = 1 << 16
+"""Bytes of a record beyond its limit that are kept as its text."""
+
+
+_LONGEST_WHY: Final = 1_000
+
+
+def beginning(raw: bytes, limit: int) -> bytes:
+    """The beginning of the bytes of a record beyond its limit, without the part of a character at its end.
+
+    >>> len(beginning(b"a" + SHOWN * "é".encode(), 2 * SHOWN)), len(beginning(b"abc", 2))
+    (65535, 2)
+    """
+    most = min(SHOWN, limit)
+    end = min(most, len(raw))
+    while most - 4 < end < len(raw) and raw[end] & 0xC0 == 0x80:
+        end -= 1
+    return raw[:end]
+
+
+def beyond(limit: int, what: str = "it") -> str:
+    """The reason of a record with more bytes than the limit."""
+    return f"{what} has more than {limit:,} bytes (limits.record)"
+
 
 class Record(NamedTuple):
     """A stretch of a file that is an element or should be one. Records of a file follow each other without overlap.
 
     `time` is None exactly if the record is unreadable; then `why` says what is wrong and `stamp` is the time that it gives nevertheless, if
-    any. `element` is None where it is unreadable, and where elements are not asked for.
+    any. `element` is None where it is unreadable, and where elements are not asked for. `reason` is UNREADABLE or, beyond a limit, LIMIT;
+    of a record with more bytes than its limit `raw` is the beginning alone.
     """
 
     offset: int
@@ -91,17 +133,22 @@ class Record(NamedTuple):
     raw: bytes
     why: str = ""
     stamp: Micros | None = None
+    reason: Reason = Reason.UNREADABLE
 
     @property
     def text(self) -> str:
         """The record's own text, without the line end behind it."""
         return self.raw.decode(errors="replace").removesuffix("\n").removesuffix("\r")
 
-    def letter(self, file: InputFile, reason: Reason, why: str = "") -> DeadLetter:
-        """The dead letter of this record."""
-        return DeadLetter(
-            reason, file.input, file.path, self.line, self.stamp if self.time is None else self.time, self.text, why or self.why
-        )
+    def letter(self, file: InputFile, reason: Reason | None = None, why: str = "") -> DeadLetter:
+        """The dead letter of this record; without a reason, of one that is unreadable or beyond a limit."""
+        time = self.stamp if self.time is None else self.time
+        why = why or self.why
+        if len(why) > _LONGEST_WHY:  # a parser's message may hold a term of any length
+            why = f"{why[:_LONGEST_WHY]}…"
+        if reason is Reason.LATE and time is not None and zoneless(self.text, time):
+            why += "; its date-time has no zone, and was read as UTC"
+        return DeadLetter(reason or self.reason, file.input, file.path, self.line, time, self.text, why)
 
 
 class Traced(Element):

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from dotr.diagnostics import refuse
+from dotr.diagnostics import DotrError, refuse
 from dotr.model.places import Span
 
 _DIGITS: Final = 12
@@ -54,7 +54,7 @@ def may_pass(error: OSError) -> bool:
     return error.errno in _PASSING
 
 
-class Unwritten(Exception):
+class Unwritten(DotrError):
     """Text that could not be written though the path is right: the disk is full, the reader of a pipe has gone."""
 
 

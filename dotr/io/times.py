@@ -24,6 +24,8 @@ _DATE_TIME: Final = re.compile(
 )
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,30}")
 _QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+\.?)\s*")
+_LONGEST: Final = 200
+"""Characters of an integer or a length of time."""
 _LEAST: Final = (date(1, 1, 1).toordinal() - _EPOCH) * Unit.DAY.value
 _BEYOND: Final = (date(9999, 12, 31).toordinal() + 1 - _EPOCH) * Unit.DAY.value
 _BOUND: Final = 1 << 16
@@ -88,6 +90,21 @@ def _zone(text: str) -> int:
     return -minutes if text[0] == "-" else minutes
 
 
+def zoneless(text: str, time: Micros) -> bool:
+    """Whether a time stands in a text as a date-time without a zone.
+
+    >>> zoneless("7,2014-08-01 07:50", 1406879400_000_000), zoneless("7,2014-08-01 09:50+02:00", 1406879400_000_000)
+    (True, False)
+    """
+    for found in _DATE_TIME.finditer(text):
+        try:
+            if _read(found[0]) == time and found[8] is None:
+                return True
+        except ValueError:
+            pass
+    return False
+
+
 def parse_integer(value: int, unit: Unit) -> Micros:
     """The time that an integer counts.
 
@@ -98,10 +115,6 @@ def parse_integer(value: int, unit: Unit) -> Micros:
     if not -LAST_MICRO < micros < LAST_MICRO:
         raise ValueError(f"{value} is no time that can be: is time.unit right?")
     return micros
-
-
-_LONGEST: Final = 100
-"""Characters of an integer; no time has so many."""
 
 
 def parse_time(value: str | int, unit: Unit) -> Micros:
@@ -119,8 +132,6 @@ def parse_time(value: str | int, unit: Unit) -> Micros:
         return _days[value[:11]] + _clocks[value[11:]]
     except KeyError:
         if _INTEGER.fullmatch(value):
-            if len(value) > _LONGEST:
-                raise ValueError(f"an integer of {len(value):,} digits is no time") from None
             return parse_integer(int(value), unit)
         if value[:1].isdigit():
             return _read(value)
@@ -136,9 +147,9 @@ def parse_delay(value: str | int, unit: Unit = Unit.SECOND) -> Micros:
     Traceback (most recent call last):
     ValueError: unknown unit mim: units are us, ms, s, min, h and d. Did you mean min?
     """
+    if isinstance(value, str) and len(value) > _LONGEST:
+        raise ValueError(f"{value[:40]!r}… is no length of time: it has {len(value):,} characters")
     if isinstance(value, int) or value.strip().isdecimal():
-        if isinstance(value, str) and len(value) > _LONGEST:
-            raise ValueError(f"{len(value):,} digits are no length of time")
         delay = Fraction(int(value) * unit.value)
     else:
         text, delay, at = value.strip(), Fraction(0), 0

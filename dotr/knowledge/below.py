@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
+from dotr.codegen.tree import Return
 from dotr.expressions import aggregate, evaluator
-from dotr.knowledge.joins import JoinWriter, compile_join
-from dotr.knowledge.loops import Row
+from dotr.knowledge.joins import JoinWriter, Row, compile_join
 from dotr.knowledge.ordering import Side, ordered, variables
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import AggregateCall, TriplePattern, Var
@@ -46,11 +46,10 @@ def presence(item: Not, given: tuple[Variable, ...]) -> Lookup:
     """
     writer = JoinWriter("join", leave="return rows")
     writer.begin(["background", "new", *map(writer.bind, given)])
-    writer.line("rows = []")
-    writer.line("append = rows.append")
+    writer.collect_rows()
     writer.steps(ordered(item.body, given, [Side.BOTH] * len(item.body), None))
-    writer.line("append(())")
-    writer.line("return rows")
+    writer.emit("append", "()")
+    writer.add(Return("rows"))
     writer.end()
     join: Callable[..., list[Row]] = writer.function()
     return lambda model, *terms: join(*model, *terms)

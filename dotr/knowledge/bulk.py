@@ -27,7 +27,7 @@ from dotr.knowledge.derivations import Alarm, Push
 from dotr.knowledge.handlers import NOTHING, Says, general_handler, keyed_handler, routed_handler, said, settle
 from dotr.knowledge.limits import LimitExceeded
 from dotr.knowledge.positions import Position
-from dotr.knowledge.triples import Ends, TripleIndex, fill
+from dotr.knowledge.triples import Ends, TripleIndex, fill, is_hidden
 from dotr.model.terms import Term, Triple
 
 ManyHandler: TypeAlias = "Callable[[Sequence[Triple], TripleIndex, Push, list[object], list[Alarm]], None]"
@@ -36,6 +36,10 @@ _CHUNK: Final = 5_000
 """How many triples a handler is given at a time: what it concludes again and again is forgotten in between."""
 _YOUNG: Final = 5_000
 """After how many new triples the garbage collector is shown what is new."""
+
+
+UNSEEN: Final = "(unseen)"
+"""Among the counts by rule: triples of hidden predicates, whatever the rule."""
 
 
 class Asked(NamedTuple):
@@ -138,7 +142,7 @@ class _Tables(dict[Term, Ends]):
 
 class BulkCloser:
     """Rules over a background that is closed under them; closes one set of triples over it. `derived`: how many triples each rule was the
-    first to conclude. Raises `LimitExceeded` where there are more triples than that."""
+    first to conclude, and under `UNSEEN` those that no query sees. Raises `LimitExceeded` where there are more triples than that."""
 
     def __init__(self, rules: Rules, background: TripleIndex, limit: int = sys.maxsize, models: Sequence[Model] = ()) -> None:
         self._limit = limit + len(background)
@@ -150,6 +154,7 @@ class BulkCloser:
         self._fresh: dict[Term, list[Run]] = {}
         self._young = 0
         self._narrow = rules.narrow
+        self._hiding = rules.hiding
         self._plan = Plan(rules.wide, background)
         self._written: dict[Work, Asked] = {}
         self._general: dict[Position, Asked] = {}
@@ -163,8 +168,15 @@ class BulkCloser:
         new = self._unknown(given)
         self._add(new, NOTHING)
         if rule:
-            self.derived[rule] += len(new)
+            self._count(rule, new)
         return len(new) + len(restated)
+
+    def _count(self, rule: str, new: Sequence[Triple]) -> None:
+        """Only where a rule may conclude hidden triples are those looked for."""
+        unseen = sum(is_hidden(triple[1]) for triple in new) if rule in self._hiding else 0
+        self.derived[rule] += len(new) - unseen
+        if unseen:
+            self.derived[UNSEEN] += unseen
 
     def close(self) -> None:
         """Closes the background and what was put: `index` then holds what is beyond the background."""
@@ -217,7 +229,7 @@ class BulkCloser:
             new = self._unknown(concluded)
             del concluded
             if new:
-                self.derived[asked.rule] += len(new)
+                self._count(asked.rule, new)
                 self._add(new, asked.says)
                 if len(self.index.triples) > self._limit:
                     raise LimitExceeded(self._limit)

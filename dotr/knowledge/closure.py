@@ -27,7 +27,7 @@ from dotr.knowledge.limits import LIMITS, LimitExceeded
 from dotr.knowledge.ordering import JoinItem
 from dotr.knowledge.positions import Position, Split, positions, split
 from dotr.knowledge.transitive import Transitive, is_first, transitive_predicate
-from dotr.knowledge.triples import NO_ENDS, TripleIndex
+from dotr.knowledge.triples import NO_ENDS, TripleIndex, is_hidden
 from dotr.model.algebra import Const, Slot, TriplePattern, Var
 from dotr.model.datalog import Bind, DatalogRule
 from dotr.model.terms import RDF_TYPE, Term, Triple
@@ -81,18 +81,31 @@ def computes(rule: DatalogRule) -> bool:
 
 
 class Rules:
-    """Rules as a closure needs them, whatever the background: where the narrow positions are found, and the wide ones."""
+    """Rules as a closure needs them, whatever the background: where the narrow positions are found, and the wide ones. `hiding` are the
+    names of those that may conclude hidden triples."""
 
     def __init__(self, rules: Iterable[DatalogRule], strata: Iterable[int] = repeat(0)) -> None:
         self.narrow: Places = {}
         self.wide: list[Position] = []
+        self.hiding: set[str] = set()
         for rule, stratum in zip(rules, strata, strict=False):
+            if rule.of_rule_set and any(_may_hide(head, rule) for head in rule.head):
+                self.hiding.add(rule.name)
             for position in positions(rule, stratum):
                 predicate = position.pattern.predicate
                 if position.key is None and isinstance(predicate, Const):
                     _place(self.narrow, predicate.term, _constant(position.pattern.object), Work(position))
                 else:
                     self.wide.append(position)
+
+
+def _may_hide(head: TriplePattern, rule: DatalogRule) -> bool:
+    """Whether a conclusion may be of a hidden predicate: it names one, or has that of a premise (eq-rep-s), named by no other premise."""
+    if isinstance(head.predicate, Const):
+        return is_hidden(head.predicate.term)
+    patterns = [item for item in rule.body if isinstance(item, TriplePattern)]
+    named = any(head.predicate in (item.subject, item.object) for item in patterns)
+    return not named and any(head.predicate == item.predicate for item in patterns)
 
 
 def _place(places: Places, predicate: Term, object: Term | None, work: Work) -> None:

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
+from dotr.codegen.tree import Emit, IfElse, Return
 from dotr.knowledge.below import Model, groups, presence
 from dotr.knowledge.joins import JoinWriter
 from dotr.knowledge.ordering import Side, ordered, variables
 from dotr.knowledge.triples import TripleIndex
-from dotr.model.algebra import Const, Slot, TriplePattern
+from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.datalog import Aggregate, DatalogRule, Not
 from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_iri
 
@@ -44,6 +45,11 @@ class RuleWriter(JoinWriter):
         self._stratum = stratum
 
     def below(self, step: Not | Aggregate) -> None:
+        """A look-up in the model of the strata below. `NOT [?s, <broken>, ?w]` and `AGGREGATE … ON ?room BIND COUNT(?x) AS ?n`:
+
+        if a0(new.models[1], v_s): continue
+        for v_n, in g1(new.models[1], v_room):
+        """
         given = tuple(name for name in variables(step) if name in self.names)
         arguments = ", ".join([f"new.models[{self._stratum}]", *map(self.read, given)])
         match step:
@@ -68,29 +74,36 @@ class RuleWriter(JoinWriter):
             self._push(rule, head)
         if not rule.head:
             premises = "".join(f"{self._triple(item)}, " for item in rule.body if isinstance(item, TriplePattern))
-            self.line(f"alarms.append(({self.parameter('c', rule.name)}, ({premises})))")
+            self.emit("alarms.append", f"({self.parameter('c', rule.name)}, ({premises}))")
 
     def _push(self, rule: DatalogRule, head: TriplePattern) -> None:
-        """Pushes a head; what would not be RDF (a literal or a triple term as its subject, a predicate that is no IRI) derives nothing."""
-        subjects, predicates = set[Slot](), set[Slot]()
+        """Pushes a head; what would not be RDF (a literal or a triple term as its subject, a predicate that is no IRI) derives nothing.
+
+        `[?o, <of>, ?s]`, where `?o` has been an object only:
+
+            if v_o >= '<=':
+                push((v_o, k0, v_s))
+        """
+        subjects, predicates = set[Variable](), set[Variable]()
         for item in rule.body:
             if isinstance(item, TriplePattern):
-                subjects |= {item.subject, item.predicate}
-                predicates.add(item.predicate)
+                if isinstance(item.subject, Var):
+                    subjects.add(item.subject.name)
+                if isinstance(item.predicate, Var):
+                    predicates.add(item.predicate.name)
         checks = []
         for slot, valid, fits, check in (
-            (head.subject, subjects, can_be_subject, "{0} >= '<='"),
+            (head.subject, subjects | predicates, can_be_subject, "{0} >= '<='"),
             (head.predicate, predicates, is_iri, "{0}[0] == '<' != {0}[1]"),
         ):
             term = self.term(slot)
             if term is not None:
                 if not fits(term):
-                    self.line("pass")
                     return
-            elif slot not in valid:
+            elif isinstance(slot, Var) and slot.name not in valid:
                 checks.append(check.format(self.slot(slot)))
-        guard = f"if {' and '.join(checks)}: " if checks else ""
-        self.line(f"{guard}push({self._triple(head)})")
+        push = Emit("push", self._triple(head))
+        self.add(IfElse([(" and ".join(checks), [push])]) if checks else push)
 
     def _triple(self, pattern: TriplePattern) -> str:
         return f"({self.slot(pattern.subject)}, {self.slot(pattern.predicate)}, {self.slot(pattern.object)})"
@@ -121,8 +134,8 @@ def support(rule: DatalogRule, stratum: int, given: tuple[Variable, ...]) -> Der
     writer = RuleWriter("derive", rule, stratum)
     writer.begin(["background", "new", "push", *map(writer.bind, given)])
     writer.steps(ordered(rule.body, given, [Side.BOTH for item in rule.body if isinstance(item, TriplePattern)], None))
-    writer.line("push(True)")
-    writer.line("return")
+    writer.emit("push", "True")
+    writer.add(Return())
     writer.end()
     return writer.function()
 

@@ -7,7 +7,7 @@ joins the triple with the background, which is fixed when the handler is compile
 `push`, known or not; a contradiction goes to `alarms` as (rule, triples). `active` is for wake-up calls (`dotr.knowledge.closure`).
 
 A handler for a key has the schema built in: one way to satisfy it becomes constants, several become a loop over rows.
-Cost: about 30 µs to write; compilation is shared by all handlers of one shape (`dotr.knowledge.loops`).
+Cost: about 30 µs to write; compilation is shared by all handlers of one shape.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from dotr.knowledge.derivations import Alarm, Push, RuleWriter
-from dotr.knowledge.joins import compile_join
-from dotr.knowledge.loops import Row
+from dotr.knowledge.joins import Row, compile_join
 from dotr.knowledge.ordering import JoinItem, Side, ordered, variables
 from dotr.knowledge.positions import Position, split
 from dotr.knowledge.triples import HIDDEN, TripleIndex
@@ -88,7 +87,14 @@ def settle(position: Position, key: Term, index: TripleIndex) -> Settled:
 
 
 def keyed_handler(position: Position, settled: Settled, index: TripleIndex, *, many: bool = False) -> Handler:
-    """A handler for triples whose predicate (or class) is this one, with the background's schema built in."""
+    """A handler for triples whose predicate (or class) is this one, with the background's schema built in.
+
+    `[?x, a, ?d] :- [?x, a, ?c], [?c, <sub>, ?d]` for the class `<A>`, of which the background knows two superclasses (the rows `r2`):
+
+        def delta_rule(s, p, o, new, push, active, alarms):
+            for v_d, in r2:
+                push((s, k1, v_d))
+    """
     writer = _opened(position, index, many)
     for name, term in settled.terms.items():
         writer.know(name, term)
@@ -151,7 +157,7 @@ def _test_early(writer: RuleWriter, items: Sequence[JoinItem], index: TripleInde
 
 
 def _opened(position: Position, index: TripleIndex, many: bool) -> RuleWriter:
-    writer = RuleWriter("handler", position.rule, position.stratum, index=index)
+    writer = RuleWriter("delta_rule", position.rule, position.stratum, index=index)
     writer.begin(_MANY if many else _ARGUMENTS)
     if many:
         writer.loop("s, p, o", "triples")

@@ -16,26 +16,30 @@ variable that is bound already compares terms. A variable that nothing binds is 
 To seed a query by each of its patterns: the seed NEW, those
 before it BACKGROUND, those after it BOTH; each answer that needs the new triples is then found exactly once.
 
-Idea: nested loops, ordered by `dotr.knowledge.ordering` and written by `dotr.knowledge.loops`. Cost: a call costs its matches.
+Idea: nested loops, ordered by `dotr.knowledge.ordering` and built with `dotr.codegen`. Cost: a call costs its matches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TypeAlias, assert_never
+from itertools import chain
+from typing import Any, Final, TypeAlias, assert_never
 
+from dotr.codegen import Count, LoopBuilder, define
 from dotr.expressions import condition, evaluator
-from dotr.knowledge.loops import Count, LoopWriter, Row
 from dotr.knowledge.ordering import JoinItem, Side, Step, ordered, variables
-from dotr.knowledge.triples import NO_ENDS, NO_TERMS, TripleIndex
+from dotr.knowledge.triples import NO_EDGES, NO_ENDS, NO_TERMS, TripleIndex
 from dotr.model.algebra import Const, Expression, Slot, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Aggregate, Bind, Not, Test
 from dotr.model.terms import Term, Variable
 
-__all__ = ["Join", "JoinWriter", "Side", "compile_join", "variables", "write_join"]
+__all__ = ["Join", "JoinWriter", "Row", "Side", "compile_join", "variables", "write_join"]
 
+Row: TypeAlias = tuple[Term | None, ...]
 Join: TypeAlias = Callable[..., list[Row]]
+
+_NAMES: Final = {"chain": chain, "NO_EDGES": NO_EDGES, "NO_ENDS": NO_ENDS, "NO_TERMS": NO_TERMS}
 
 
 def compile_join(
@@ -77,35 +81,34 @@ def write_join(
     >>> writer = write_join([room, sensor], [], [Side.BOTH, Side.NEW], ["read", "room"])
     >>> print(writer.source)
     def make(k0, k1):
-     def join(background, new):
-      rows = []
-      append = rows.append
-      n0 = new.by_subject.get(k0)
-      if n0 is None: return rows
-      b1 = background.by_subject.get(k1, NO_ENDS)
-      n2 = new.by_subject.get(k1)
-      for v_read, w0 in n0.items():
-       for v_sensor in w0:
-        for v_room in (b1.get(v_sensor, NO_TERMS) if n2 is None else b1.get(v_sensor, NO_TERMS) + n2.get(v_sensor, NO_TERMS)):
-         append((v_read, v_room))
-      return rows
-     return join
+        def join(background, new):
+            rows = []
+            append = rows.append
+            n0 = new.by_subject.get(k0)
+            if n0 is None: return rows
+            b1 = background.by_subject.get(k1, NO_ENDS)
+            n2 = new.by_subject.get(k1)
+            for v_read, w0 in n0.items():
+                for v_sensor in w0:
+                    for v_room in (b1.get(v_sensor, NO_TERMS) if n2 is None else b1.get(v_sensor, NO_TERMS) + n2.get(v_sensor, NO_TERMS)):
+                        append((v_read, v_room))
+            return rows
+        return join
+    <BLANKLINE>
     >>> writer.parameters
     {'k0': '<from>', 'k1': '<in>'}
     """
     writer = JoinWriter("join", leave="return rows", index=index, hidden=hidden)
     writer.begin(["background", "new", *(writer.bind(variable) for variable in given)])
-    writer.line("rows = []")
-    writer.line("append = rows.append")
+    writer.collect_rows()
     writer.steps(ordered(body, given, sides, index))
-    row = "".join(f"{writer.read(variable)}, " for variable in wanted)
-    writer.line(f"append(({row[:-1] if len(wanted) == 1 else row[:-2]}))")
+    writer.emit("append", writer.row(wanted))
     writer.end()
     return writer
 
 
-class JoinWriter(LoopWriter):
-    """Writes the nested loops of a join, step by step. `hidden`: whether variable predicates see hidden ones."""
+class JoinWriter(LoopBuilder):
+    """Builds the nested loops of a join, step by step. `hidden`: whether variable predicates see hidden ones."""
 
     def __init__(
         self, name: str, *, leave: str, index: TripleIndex | None = None, hidden: bool = False, count: Count | None = None
@@ -113,6 +116,28 @@ class JoinWriter(LoopWriter):
         super().__init__(name, leave=leave, count=count)
         self.index = index
         self.hidden = hidden
+
+    def function(self) -> Callable[..., Any]:
+        """The function; its type is for the caller to say, who chose its arguments and what it returns."""
+        return _factory(self.source, self.name)(*self.parameters.values())
+
+    def collect_rows(self) -> None:
+        """Makes the list of rows, and `append`, which takes one more."""
+        self.assign("rows", "[]")
+        self.assign("append", "rows.append")
+
+    def row(self, wanted: Sequence[Variable]) -> str:
+        """A row of these variables, as a tuple."""
+        names = [self.read(variable) for variable in wanted]
+        return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"
+
+    def rows(self, names: Sequence[Variable], rows: tuple[Row, ...]) -> None:
+        """A loop over rows that were found beforehand."""
+        self.loop(self.targets(names), self.parameter("r", rows))
+
+    def targets(self, names: Sequence[Variable]) -> str:
+        """What takes a row that binds these variables."""
+        return "".join([f"{self.bind(name)}, " for name in names]).rstrip() or "_"
 
     def term(self, slot: Slot) -> Term | None:
         """The term of a slot, if it is settled when the function is compiled."""
@@ -135,7 +160,7 @@ class JoinWriter(LoopWriter):
                         self.skip_if(f"{value} != {self.names[variable]}")
                     else:
                         name = self.bind(variable)
-                        self.line(f"{name} = {value}")
+                        self.assign(name, value)
                         self.skip_if(f"{name} is None")
                 case (TriplePattern() as pattern, Side() as side):
                     self.pattern(pattern, side)
@@ -147,17 +172,25 @@ class JoinWriter(LoopWriter):
                     assert_never(step)
 
     def term_pattern(self, pattern: TermPattern) -> None:
-        """Takes a triple term apart, or makes one of parts that are bound: what is none then (a literal as its subject) is in no graph."""
+        """Takes a triple term apart, or makes one of parts that are bound: what is none then (a literal as its subject) is in no graph.
+
+        `?t` bound, `<<( ?s <p> ?o )>>` with `?o` bound:
+
+            if v_t[:2] != '<<': continue
+            w0, w1, w2 = v_t[4:-4].split(' ', 2)
+            if w1 != k0: continue
+            if w2 != v_o: continue
+        """
         slots = (pattern.subject, pattern.predicate, pattern.object)
         term, parts = self.slot(pattern.term), [self.slot(slot) for slot in slots]
         if term is None:
-            self.line(f"{self.bind(pattern.term.name)} = f'<<( {{{parts[0]}}} {{{parts[1]}}} {{{parts[2]}}} )>>'")
+            self.assign(self.bind(pattern.term.name), f"f'<<( {{{parts[0]}}} {{{parts[1]}}} {{{parts[2]}}} )>>'")
         elif None not in parts:
             self.skip_if(f"{term} != f'<<( {{{parts[0]}}} {{{parts[1]}}} {{{parts[2]}}} )>>'")
         else:
             self.skip_if(f"{term}[:2] != '<<'")
             targets = [self.temporary() for _ in slots]
-            self.line(f"{', '.join(targets)} = {term}[4:-4].split(' ', 2)")
+            self.assign(", ".join(targets), f"{term}[4:-4].split(' ', 2)")
             for target, slot in zip(targets, slots, strict=True):
                 held = self.slot(slot)
                 if held is not None:
@@ -173,6 +206,12 @@ class JoinWriter(LoopWriter):
         return ", ".join(self.read(variable) for variable in variables(expression))
 
     def pattern(self, pattern: TriplePattern, side: Side) -> None:
+        """The matches of a pattern on a side, found by those of its slots that are bound: `?x <p> ?y` of the new triples is
+
+        a membership test        if (v_x, k0, v_y) not in s0: continue
+        a look-up of ends        for v_y in n0.get(v_x, NO_TERMS):
+        a loop over pairs        for v_x, w0 in n0.items(): for v_y in w0:
+        """
         subject, predicate, object = (self.slot(slot) for slot in (pattern.subject, pattern.predicate, pattern.object))
         fixed = self.term(pattern.predicate)
         if side is Side.BOTH and fixed is not None and self.index is not None and fixed not in self.index.by_subject:
@@ -190,14 +229,14 @@ class JoinWriter(LoopWriter):
             self._each([pattern.predicate], self._either(side, links))
         elif subject:
             edges = f"{{}}.all_from({subject})" if self.hidden else f"{{}}.edges_from.get({subject}, NO_EDGES)"
-            self._each([pattern.predicate, pattern.object], self._either(side, edges))
+            self._each([pattern.predicate, pattern.object], self._either(side, edges), looked_up=not self.hidden)
         elif object:
             edges = f"{{}}.all_to({object})" if self.hidden else f"{{}}.edges_to.get({object}, NO_EDGES)"
-            self._each([pattern.subject, pattern.predicate], self._either(side, edges))
+            self._each([pattern.subject, pattern.predicate], self._either(side, edges), looked_up=not self.hidden)
         else:
             sides = [Side.BACKGROUND, Side.NEW] if side is Side.BOTH else [side]
             triples = ", ".join(self._source(each) + ("" if self.hidden else ".visible()") for each in sides)
-            self._each([pattern.subject, pattern.predicate, pattern.object], f"chain({triples})")
+            self._each([pattern.subject, pattern.predicate, pattern.object], f"chain({triples})", sized=False)
 
     def _either(self, side: Side, lookup: str) -> str:
         """A list that is looked up in one index, or in both and put together."""
@@ -208,11 +247,15 @@ class JoinWriter(LoopWriter):
     def _source(self, side: Side) -> str:
         """What holds the index of a side."""
         if side is Side.BACKGROUND and self.index is not None:
-            return self._given("background", self.index)
+            return self.given("background", self.index)
         return side.value
 
-    def _each(self, slots: Sequence[Slot], iterable: str) -> None:
-        """A loop that binds what the slots hold; a variable that is bound by then is compared."""
+    def _each(self, slots: Sequence[Slot], items: str, *, sized: bool = True, looked_up: bool = False) -> None:
+        """A loop that binds what the slots hold; a variable that is bound by then is compared. `?p ?x` of the edges from `?x`:
+
+        for v_p, w0 in new.edges_from.get(v_x, NO_EDGES):
+            if w0 != v_x: continue
+        """
         targets, checks = [], []
         for slot in slots:
             name = self.slot(slot)
@@ -221,56 +264,65 @@ class JoinWriter(LoopWriter):
             else:
                 targets.append(self.temporary())
                 checks.append(f"{targets[-1]} != {name}")
-        self.loop(", ".join(targets), iterable)
+        self.loop(", ".join(targets), items, sized=sized, looked_up=looked_up)
         for check in checks:
             self.skip_if(check)
 
     def _member(self, triple: str, side: Side) -> None:
+        """A membership test of a triple all of whose slots are bound."""
         if side is Side.BOTH:
             background, new = self._triples(Side.BACKGROUND), self._triples(Side.NEW)
             name = self.temporary()
-            self.line(f"{name} = {triple}")
+            self.assign(name, triple)
             self.skip_if(f"{name} not in {background} and {name} not in {new}")
         else:
             self.skip_if(f"{triple} not in {self._triples(side)}")
 
     def _triples(self, side: Side) -> str:
         if side is Side.BACKGROUND and self.index is not None:
-            return self._given("triples", self.index.triples)
-        return self._fetch("s", f"{side.value}.triples")
+            return self.given("triples", self.index.triples)
+        return self.table("s", f"{side.value}.triples")
 
     def _new_table(self, access: str, predicate: str, *, needed: bool) -> str:
-        if needed and self._beside:
-            return self._fetch("n", f"new.{access}.get({predicate}, NO_ENDS)")
-        return self._fetch("n", f"new.{access}.get({predicate})", needed=needed)
+        if needed and self.is_forked:  # another branch may find something without it
+            return self.table("n", f"new.{access}.get({predicate}, NO_ENDS)")
+        return self.table("n", f"new.{access}.get({predicate})", required=needed)
 
     def _background_table(self, access: str, predicate: str, fixed: Term) -> str:
         if self.index is None:
-            return self._fetch("b", f"background.{access}.get({predicate}, NO_ENDS)")
+            return self.table("b", f"background.{access}.get({predicate}, NO_ENDS)")
         tables = self.index.by_subject if access == "by_subject" else self.index.by_object
-        return self._given(f"{access} {predicate}", tables.get(fixed, NO_ENDS))
+        return self.given(f"{access} {predicate}", tables.get(fixed, NO_ENDS))
 
     def _background_list(self, access: str, predicate: str, end: str, fixed: Term, fixed_end: Term | None) -> str:
         if self.index is None or fixed_end is None:
             return f"{self._background_table(access, predicate, fixed)}.get({end}, NO_TERMS)"
         tables = self.index.by_subject if access == "by_subject" else self.index.by_object
-        return self._given(f"{access} {predicate} {end}", tables.get(fixed, NO_ENDS).get(fixed_end, NO_TERMS))
+        return self.given(f"{access} {predicate} {end}", tables.get(fixed, NO_ENDS).get(fixed_end, NO_TERMS))
 
     def _each_end(self, access: str, predicate: str, end: str, other: Slot, side: Side, fixed: Term | None, fixed_end: Term | None) -> None:
-        """The other ends of the triples that have this predicate and this end."""
+        """The other ends of the triples that have this predicate and this end. `?c <in> ?b` of both sides, with `?c` bound:
+
+        for v_b in (b1.get(v_c, NO_TERMS) if n2 is None else b1.get(v_c, NO_TERMS) + n2.get(v_c, NO_TERMS)):
+        """
         if fixed is None:
-            self._each([other], self._either(side, f"{{}}.{access}.get({predicate}, NO_ENDS).get({end}, NO_TERMS)"))
+            self._each([other], self._either(side, f"{{}}.{access}.get({predicate}, NO_ENDS).get({end}, NO_TERMS)"), looked_up=True)
         elif side is Side.BACKGROUND:
-            self._each([other], self._background_list(access, predicate, end, fixed, fixed_end))
+            old = self._background_list(access, predicate, end, fixed, fixed_end)
+            self._each([other], old, looked_up=self.index is None or fixed_end is None)
         elif side is Side.NEW:
-            self._each([other], f"{self._new_table(access, predicate, needed=True)}.get({end}, NO_TERMS)")
+            self._each([other], f"{self._new_table(access, predicate, needed=True)}.get({end}, NO_TERMS)", looked_up=True)
         else:
             old = self._background_list(access, predicate, end, fixed, fixed_end)
             new = self._new_table(access, predicate, needed=False)
-            self._each([other], f"({old} if {new} is None else {old} + {new}.get({end}, NO_TERMS))")
+            self._each([other], f"({old} if {new} is None else {old} + {new}.get({end}, NO_TERMS))", looked_up=True)
 
     def _each_pair(self, predicate: str, pattern: TriplePattern, side: Side, fixed: Term | None) -> None:
-        """Both ends of the triples that have this predicate."""
+        """Both ends of the triples that have this predicate. `?a <at> ?c` of the new triples:
+
+        for v_a, w0 in n0.items():
+            for v_c in w0:
+        """
         others = self.temporary()
         if fixed is None:
             old = f"{self._source(Side.BACKGROUND)}.by_subject.get({predicate}, NO_ENDS).items()"
@@ -287,8 +339,13 @@ class JoinWriter(LoopWriter):
         subject = self.slot(pattern.subject)
         assert subject is None
         assert not isinstance(pattern.subject, Const)
-        self.loop(f"{self.bind(pattern.subject.name)}, {others}", pairs)
+        self.loop(f"{self.bind(pattern.subject.name)}, {others}", pairs, sized=False)
         self._each([pattern.object], others)
+
+
+@lru_cache(maxsize=4096)
+def _factory(source: str, kind: str) -> Callable[..., Callable[..., Any]]:
+    return define(source, kind.replace("_", " "), "make", _NAMES)
 
 
 @lru_cache(maxsize=4096)

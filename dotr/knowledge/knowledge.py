@@ -16,14 +16,13 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from dotr.diagnostics import Diagnostic, Refused, refuse
-from dotr.knowledge.bulk import BulkCloser
+from dotr.knowledge.bulk import UNSEEN, BulkCloser
 from dotr.knowledge.closure import Closer, Closure, Contradiction, Plan, Rules, computes, contradictions
 from dotr.knowledge.copies import Grouped
 from dotr.knowledge.equality import EqualCloser, Equality, close_by_names
-from dotr.knowledge.joins import compile_join
+from dotr.knowledge.joins import Row, compile_join
 from dotr.knowledge.levels import Layered
 from dotr.knowledge.limits import LimitExceeded
-from dotr.knowledge.loops import Row
 from dotr.knowledge.ordering import variables
 from dotr.knowledge.safety import check_safety
 from dotr.knowledge.settling import Floors, Settled, settle, storeys_in_memory
@@ -188,8 +187,10 @@ def _close_equal(given: list[Triple], rules: Sequence[DatalogRule], limit: int) 
         return replace(_close(given, rules, limit), by_names=False)
     if named.copies is None:
         return named.closed
-    loaded, own = len(set(given)), named.closed.by_rule
-    by_rule = {**own, "eq-rep": len(named.copies) - loaded - sum(own.values())}
+    loaded, own = len(set(given)), Counter(named.closed.by_rule)
+    seen = named.copies.seen()
+    own[UNSEEN] = 0
+    by_rule = {**own, "eq-rep": seen - loaded - sum(own.values()), UNSEEN: len(named.copies) - seen}
     found = tuple(sorted(named.contradictions))
     return ClosedTriples(Grouped(named.copies), named.copies.triples, found, loaded, by_rule, copies=named.copies)
 

@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
+from dotr.fallbacks import Foreseen
+
 Passed: TypeAlias = Callable[[int, Any], int]
 """Work done and rows found so far, to the work up to which neither need be looked at again. Raises `LimitExceeded`."""
 
 
-class LimitExceeded(Exception):
+class LimitExceeded(Foreseen):
     """More than there may be."""
 
     def __init__(self, limit: int, what: str = "triples") -> None:
@@ -27,10 +29,15 @@ class LimitExceeded(Exception):
 class Limits:
     """Limits of one instant, one record and one match.
 
-    `triples`: triples of an instant beyond the background, given and derived. `rows`: solutions of a query at an instant, intermediate
-    ones included. `probes`: triples and solutions that a query looks at for them, and candidates that one anchor of a rule tries.
-    `matches`: the product of the numbers of events that the clauses on a branch of a match have chosen. `literal`: characters of a literal
-    that an expression computes. `nesting`: the depth of brackets in a record. `record`: bytes of a record, decompressed.
+    `triples`: triples of an instant beyond the background, given and derived. `rows`: solutions of
+    a query at an instant, intermediate ones included. `probes`: triples and solutions that a query
+    looks at for them, and candidates that one anchor of a rule tries. `matches`: the product of the
+    numbers of events that the clauses on a branch of a match have chosen. `literal`: characters of
+    a literal that an expression computes. `nesting`: the depth of brackets in a record. `record`:
+    bytes of a record, decompressed.
+
+    >>> Limits(rows=10_000).rows
+    10000
     """
 
     triples: int = 1_000_000
@@ -43,8 +50,8 @@ class Limits:
 
     @property
     def fingerprint(self) -> list[tuple[str, int]]:
-        """The limits that a program's fingerprint covers: the first three, and each later one where it differs from its default, since
-        checkpoints were made before there were any others.
+        """The limits that a program's fingerprint covers: the first three, and each later one where
+        it differs from its default, since checkpoints were made before there were any others.
 
         >>> Limits(matches=7).fingerprint
         [('matches', 7), ('probes', 20000000), ('rows', 1000000), ('triples', 1000000)]
@@ -53,7 +60,7 @@ class Limits:
         return sorted((name, value) for name, value in self.to_json().items() if name in old or value != usual[name])
 
     def to_json(self) -> dict[str, int]:
-        """The limits by the names that they have in specifications and fingerprints, whatever those in the code.
+        """The limits under their written names, which specifications and fingerprints hold.
 
         >>> Limits.of_json(Limits(matches=7).to_json()) == Limits(matches=7)
         True
@@ -83,8 +90,8 @@ class Limits:
 
     @property
     def beforehand(self) -> Limits:
-        """What a query may keep and look at on the way to its answers over the background alone, once. As many answers as at an instant,
-        each of which has them too, is all that it may have.
+        """What a query may keep and look at on the way to its answers over the background alone,
+        once. As many answers as at an instant, each of which has them too, is all that it may have.
 
         >>> Limits().beforehand
         Limits(triples=1000000, rows=10000000, probes=1000000000, matches=100000, literal=1048576, nesting=64, record=8388608)

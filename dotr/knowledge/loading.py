@@ -2,7 +2,8 @@
 
 Named graphs are united with the default graph. Blank nodes are local to their file: the n-th that appears in the i-th file is `_:g<i>x<n>`,
 whatever the file calls it, so that loading the same files gives the same terms. Relative IRIs are resolved against the file's own.
-Cost: about 2 µs a triple; the memory of each term once, and 72 bytes a triple.
+Cost: about 2 µs a triple; the memory of each term once, and 72 bytes a triple. Nesting beyond `limits.nesting` is
+refused before the parser sees it, which would recurse.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, RdfFormat, p
 from pyoxigraph import Triple as TripleTerm
 
 from dotr.diagnostics import Diagnostic, Refused, refuse
+from dotr.knowledge.limits import LIMITS
+from dotr.languages.turtle.nesting import Beyond, check_json_nesting, check_nesting
 from dotr.model.places import Document, Span
 from dotr.model.terms import Term, Triple
 
@@ -33,6 +36,9 @@ _FORMATS: Final = {
     ".jsonld": RdfFormat.JSON_LD,
 }
 _PLACE: Final = re.compile(r"^Parser error at line [^:]*: ")
+_BOM: Final = b"\xef\xbb\xbf"
+"""A byte order mark, as editors of Windows write it before UTF-8."""
+_MEND: Final = "Mend the file; nothing of it was loaded."
 _NAMES: Final = ", ".join(_FORMATS)
 
 
@@ -61,6 +67,10 @@ def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None
     blanks: dict[BlankNode, Term] = {}
     same = ({} if terms is None else terms).setdefault
     try:
+        if syntax == RdfFormat.JSON_LD:
+            check_json_nesting(content, LIMITS.nesting)
+        elif syntax != RdfFormat.RDF_XML:
+            check_nesting(content, LIMITS.nesting)
         for quad in parse(content, syntax, base_iri=path.absolute().as_uri()):
             subject, predicate, value = quad.subject, quad.predicate, quad.object
             if syntax == RdfFormat.N3 and not isinstance(quad.graph_name, DefaultGraph):
@@ -70,6 +80,13 @@ def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None
             triples.append((same(s, s), same(p, p), same(o, o)))
     except SyntaxError as error:
         raise _unreadable(path, content, error) from None
+    except MemoryError:
+        raise refuse("K104", f"{path}: a statement or a term longer than the parser can read at once (16 MiB)", hint=_MEND) from None
+    except Beyond as error:
+        text = content.decode("utf-8", errors="replace")
+        start = len(content[: error.place].decode("utf-8", errors="replace"))
+        problem = f"more than {LIMITS.nesting} brackets in each other"
+        raise refuse("K104", problem, Span(Document(str(path), text), start, start + 1), _MEND) from None
     return triples
 
 
@@ -101,7 +118,7 @@ def _syntax(path: Path) -> RdfFormat:
 def _content(path: Path) -> bytes:
     try:
         content = path.read_bytes()
-        return gzip.decompress(content) if path.suffix.lower() == ".gz" else content
+        return (gzip.decompress(content) if path.suffix.lower() == ".gz" else content).removeprefix(_BOM)
     except FileNotFoundError:
         folder = path.parent
         near = sorted(each.name for each in folder.iterdir() if each.is_file())[:8] if folder.is_dir() else []
@@ -121,11 +138,11 @@ def _unreadable(path: Path, content: bytes, error: SyntaxError) -> Refused:
             "K107", f"{path}: a JSON-LD context elsewhere, which is not fetched", hint="Write the context into the file, or convert it."
         )
     if error.lineno is None:
-        return refuse("K104", f"{path}: {reason}", hint="Mend the file; nothing of it was loaded.")
+        return refuse("K104", f"{path}: {reason}", hint=_MEND)
     reason = _PLACE.sub("", reason)
     text = content.decode("utf-8", errors="replace")
     lines = text.split("\n")
     line = min(max(error.lineno, 1), len(lines))
     start = min(sum(len(each) + 1 for each in lines[: line - 1]) + max((error.offset or 1) - 1, 0), len(text))
     span = Span(Document(str(path), text), start, min(start + 1, len(text)))
-    return refuse("K104", reason, span, "Mend the file; nothing of it was loaded.")
+    return refuse("K104", reason, span, _MEND)

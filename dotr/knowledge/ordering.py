@@ -77,6 +77,8 @@ def _collect(item: JoinItem | Expression, found: dict[Variable, None]) -> None:
 
 def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequence[Side], background: TripleIndex | None) -> list[Step]:
     """The body's items in the order in which to join them; `sides` has one entry for each triple pattern."""
+    if len(body) == 1 and isinstance(body[0], TriplePattern):  # as in most rules: an atom beside the one that is new
+        return [(body[0], sides[0])]
     bound = set(given)
     patterns = list(zip((item for item in body if isinstance(item, TriplePattern)), sides, strict=True))
     conditions = [item for item in body if not isinstance(item, TriplePattern)]

@@ -18,7 +18,7 @@ from dotr.model.places import Document
 
 _ABSOLUTE: Final = (".nt", ".nq", ".nt.gz", ".nq.gz")
 """Syntaxes without relative IRIs: what they say does not depend on where they stand."""
-CODE: Final = ("diagnostics.py", "expressions", "knowledge", "languages", "model", "queries")
+CODE: Final = ("codegen", "diagnostics.py", "expressions", "fallbacks.py", "knowledge", "languages", "model", "queries", "terminal.py")
 """The folders and modules of `dotr` whose code decides what a compiled background holds, and the answers of queries over it. Whatever they
 import stands in one of them (tests/test_sources.py): else what was made by other code would be taken for up to date."""
 _BLOCK: Final = 1 << 20

@@ -25,9 +25,9 @@ from typing import NamedTuple
 from dotr.knowledge.below import Model
 from dotr.knowledge.closure import Closer, Closure, Contradiction, contradictions
 from dotr.knowledge.derivations import Alarm, Layer
+from dotr.knowledge.joins import Row
 from dotr.knowledge.levels import NOTHING, Layered, Level, models, rules_of
 from dotr.knowledge.limits import LIMITS, LimitExceeded
-from dotr.knowledge.loops import Row
 from dotr.knowledge.triples import TripleIndex
 from dotr.knowledge.views import View
 from dotr.knowledge.watching import Asking, reading

@@ -10,7 +10,7 @@ Entailment keeps auxiliary relations under *hidden* predicates, IRIs that start 
 `edges_from`, `edges_to`, `links`, `visible`, `predicates` and `match` with no predicate pass over them. The closure's own rules find
 them through variable predicates too: `all_from`, `all_to` and `all_links` hold them. Iteration, `len` and `in` count them.
 
-What the dictionaries hold is read directly by generated code (`dotr.knowledge.loops`); nobody but `add` changes it.
+What the dictionaries hold is read directly by generated code (`dotr.knowledge.joins`); nobody but `add` changes it.
 """
 
 from __future__ import annotations
@@ -153,6 +153,15 @@ class TripleIndex:
     def predicates(self) -> Iterator[Term]:
         """The predicates in use, hidden ones left out."""
         return (predicate for predicate in self.by_subject if not predicate.startswith(HIDDEN))
+
+    def seen(self) -> int:
+        """The number of triples that queries see: all but those of hidden predicates.
+
+        >>> TripleIndex([("<s>", "<p>", "<o>"), ("<s>", "<urn:dotr:hidden:p>", "<o>")]).seen()
+        1
+        """
+        hidden = [ends for predicate, ends in self.by_subject.items() if is_hidden(predicate)]
+        return len(self) - sum(len(objects) for ends in hidden for _, objects in ends.items())
 
     def visible(self) -> Iterator[Triple]:
         """All triples but those of hidden predicates."""

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from dotr.knowledge.below import Lookup, Model, groups, matches
 from dotr.knowledge.derivations import Derivation, derivation, matched
-from dotr.knowledge.loops import Row
+from dotr.knowledge.joins import Row
 from dotr.knowledge.ordering import variables
 from dotr.knowledge.safety import bound_by
 from dotr.knowledge.triples import TripleIndex

@@ -26,8 +26,8 @@ class Instant(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """Something that held at one instant: a fact of interest, or the result of a rule."""
+class Fact:
+    """A fact of interest: a solution of a query at one instant, before any temporal constraint."""
 
     type: Label
     time: Micros

@@ -12,7 +12,13 @@ Micros: TypeAlias = int
 
 
 class Unit(Enum):
-    """What an integer time stamp counts: its length in microseconds."""
+    """What an integer time counts; the value is its length in microseconds.
+
+    `Program.load` and the configuration also take the words us, ms, s, min, h and d.
+
+    >>> Unit.MINUTE.value
+    60000000
+    """
 
     MICROSECOND = 1
     MILLISECOND = 1_000

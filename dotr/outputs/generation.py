@@ -6,11 +6,13 @@ template's, and a triple stands once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from types import CodeType
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+from dotr.codegen import define
+from dotr.codegen.printer import printed
+from dotr.codegen.tree import Assign, Block, CodeNode, Emit, GeneratedFunction, IfElse, Return
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,34 +49,36 @@ def may_coincide(triples: Sequence[PieceTriple]) -> bool:
     )
 
 
-def body(triples: Sequence[PieceTriple], finish: str = "{}") -> list[str]:
-    """The lines of a function body that returns the tuple of triples and the number of those that cannot be written.
+def body(triples: Sequence[PieceTriple], finish: str = "{}") -> list[CodeNode]:
+    """The statements that return the tuple of triples and the number of those that cannot be written.
 
-    `finish` is applied to the tuple where triples had to be left out.
+    `finish` is applied to the tuple where triples had to be left out. A template of one triple, whose object may be missing:
+
+        if v0 is not None:
+            return ((n0, '<http://e/at>', v0), ), 0
+        made = []
+        dropped = 0
+        if v0 is not None:
+            made.append((n0, '<http://e/at>', v0))
+        else:
+            dropped = dropped + 1
+        return tuple(dict.fromkeys(made)), dropped
     """
     displays = [f"({', '.join(piece.code for piece in triple)})" for triple in triples]
     guards = [list(dict.fromkeys(guard for piece in triple for guard in piece.guards)) for triple in triples]
     every = list(dict.fromkeys(guard for of_triple in guards for guard in of_triple))
     whole = f"({''.join(display + ', ' for display in displays)})"
     once = "tuple(dict.fromkeys({}))" if may_coincide(triples) else "{}"
+    complete = Return(f"{once.format(whole)}, 0")
     if not every:
-        return [f"return {once.format(whole)}, 0"]
-    lines = [f"if {' and '.join(every)}:", f"    return {once.format(whole)}, 0", "made = []", "dropped = 0"]
+        return [complete]
+    found: list[CodeNode] = [IfElse([(" and ".join(every), [complete])]), Assign("made", "[]"), Assign("dropped", "0")]
     for display, conditions in zip(displays, guards, strict=True):
-        if conditions:
-            lines += [f"if {' and '.join(conditions)}:", f"    made.append({display})", "else:", "    dropped += 1"]
-        else:
-            lines.append(f"made.append({display})")
-    return [*lines, f"return {finish.format('tuple(dict.fromkeys(made))')}, dropped"]
+        emit = Emit("made.append", display)
+        found.append(IfElse([(" and ".join(conditions), [emit])], [Assign("dropped", "dropped + 1")]) if conditions else emit)
+    return [*found, Return(f"{finish.format('tuple(dict.fromkeys(made))')}, dropped")]
 
 
-def function(signature: str, lines: Sequence[str], names: Mapping[str, object]) -> object:
-    """The function `make` with this signature and body."""
-    scope = dict(names)
-    exec(_compiled(f"def make({signature}):\n" + "".join(f"    {line}\n" for line in lines)), scope)
-    return scope["make"]
-
-
-@lru_cache(maxsize=4096)
-def _compiled(source: str) -> CodeType:
-    return compile(source, "<template>", "exec")
+def function(kind: str, arguments: str, block: Block, names: Mapping[str, object]) -> Callable[..., Any]:
+    """The function with these arguments and this body; `kind` says what it is of."""
+    return define(printed(GeneratedFunction("make", arguments, block)), kind, "make", names)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TypeAlias, assert_never, cast
+from typing import TypeAlias, assert_never
 
+from dotr.codegen.tree import Assign
 from dotr.model.algebra import Const, Var
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot, TemplateTerm, leaves
 from dotr.model.terms import Term, Triple, Variable
@@ -42,12 +43,13 @@ def compile_template(template: Template, variables: Sequence[Variable]) -> Compi
     slots = list(leaves(template))
     positions = {name: variables.index(name) for slot in slots if isinstance(slot, Var) and (name := slot.name) in variables}
     fresh = list(dict.fromkeys(slot for slot in slots if isinstance(slot, Fresh | Blank)))
-    lines = [f"v{position} = values[{position}]" for position in sorted(set(positions.values()))]
+    names = [Assign(f"v{position}", f"values[{position}]") for position in sorted(set(positions.values()))]
     # A fresh IRI and a blank node of one template may have the same text for a name: the kind is hashed too.
     for number, slot in enumerate(fresh):
         kind = "" if isinstance(slot, Fresh) else "_:"
         start, end = ("<urn:dotr:", ">") if isinstance(slot, Fresh) else ("_:b", "")
-        lines.append(f"n{number} = {start!r} + blake2b({(kind + slot.name).encode()!r} + seed, digest_size=16).hexdigest() + {end!r}")
+        digest = f"blake2b({(kind + slot.name).encode()!r} + seed, digest_size=16).hexdigest()"
+        names.append(Assign(f"n{number}", f"{start!r} + {digest} + {end!r}"))
 
     def piece(slot: TemplateSlot, place: int) -> Piece:
         match slot:
@@ -71,5 +73,4 @@ def compile_template(template: Template, variables: Sequence[Variable]) -> Compi
                 assert_never(slot)
 
     triples: list[PieceTriple] = [(piece(s, 0), piece(p, 1), piece(o, 2)) for s, p, o in template.triples]
-    make = function("values, seed", [*lines, *body(triples)], {"blake2b": blake2b})
-    return CompiledTemplate(cast(Make, make), bool(fresh))
+    return CompiledTemplate(function("template", "values, seed", [*names, *body(triples)], {"blake2b": blake2b}), bool(fresh))

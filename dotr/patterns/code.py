@@ -14,6 +14,7 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeGuard
 
+from dotr.codegen import define
 from dotr.expressions import VALUES, Parameter, conjunction, evaluator
 from dotr.expressions.operators import to_double, to_single
 from dotr.expressions.scales import scale_of
@@ -211,8 +212,7 @@ def event_test(own: Sequence[Expression], attributes: Sequence[Variable], clock:
     used = parameters_of(own)
     arguments = ", ".join(f"values[{attributes.index(p.name)}]" if isinstance(p, Var) else "time_of(time)" for p in used)
     space = {"holds": conjunction(own, used), "time_of": lambda micros: time_term(micros, clock)}
-    test: Test = eval(f"lambda time, values: holds({arguments})", space)  # noqa: S307 - of our own making
-    return test
+    return define(f"def test(time, values):\n    return holds({arguments})\n", "event test", "test", space)
 
 
 def by_row(condition: Expression) -> Comparison | None:
@@ -242,7 +242,7 @@ def row_finder(conditions: Sequence[Expression], rows: Sequence[Row], attributes
     bounds = [Bound(attributes.index(c.attribute), c.operator, cell_of(c)) for c in filter(None, map(by_row, conditions))]
     used = parameters_of(conditions)
     arguments = ", ".join(f"values[{attributes.index(p.name)}]" if isinstance(p, Var) else f"row[{2 + 3 * int(_column(p))}]" for p in used)
-    test = eval(f"lambda values, row: holds({arguments})", {"holds": conjunction(conditions, used)})  # noqa: S307 - of our own making
+    test = define(f"def test(values, row):\n    return holds({arguments})\n", "row test", "test", {"holds": conjunction(conditions, used)})
     return Finder(rows, bounds, test, order)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from dotr.fallbacks import Kind, answered, described
 from dotr.patterns.happened import Happened, Matched
 from dotr.patterns.matcher import Matcher
 from dotr.patterns.state import State
@@ -34,17 +35,8 @@ class Alone(NamedTuple):
     stores: Callable[[], list[PortStore]]
 
 
-def described(error: Exception) -> str:
-    """An error in a line.
-
-    >>> described(RecursionError("maximum recursion depth exceeded"))
-    'RecursionError: maximum recursion depth exceeded'
-    """
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return text if len(text) <= 300 else text[:299] + "…"
-
-
 def recover(
+    first: Exception,
     anchors: Sequence[Happened],
     remaining: Iterator[Happened],
     before: int,
@@ -55,9 +47,11 @@ def recover(
     state: State,
     base: int,
 ) -> list[Failure]:
-    """After a matcher has failed at an anchor: that one again, then those that remain; `before` is how many matches there were."""
+    """After a matcher has failed at an anchor with the error `first`: that one again, then those that remain; `before` is how many matches
+    there were."""
     failures: list[Failure] = []
     while True:
+        failed = len(failures)
         left = list(remaining)
         anchor = anchors[len(anchors) - len(left) - 1]
         matched[before:] = [each for each in matched[before:] if each.bound[0] is not anchor]
@@ -70,10 +64,13 @@ def recover(
                 failures.append(Failure(rules[0], anchor, described(error)))
             else:
                 failures += _each(apart(), anchor, matched, state, base)
+        if len(failures) == failed:
+            answered(first, Kind.RULES)
         anchors, remaining, before = left, iter(left), len(matched)
         try:
             attempt(remaining)
-        except Exception:
+        except Exception as error:
+            first = error
             continue
         return failures
 

@@ -21,6 +21,7 @@ from itertools import count, repeat
 from operator import itemgetter
 from typing import Final, TypeAlias
 
+from dotr.codegen import define
 from dotr.expressions import condition, equality_key, write
 from dotr.model.algebra import Call, Expression, Var
 from dotr.model.rules import Mode
@@ -103,10 +104,7 @@ class _Writer(Candidates):
             if shape.consuming:
                 self.line("for used, events in eaten: used.update(events)")
         source = "def find(anchors, lanes, consumed, found, base):\n" + "\n".join(self.lines) + "\n"
-        namespace = dict(self.globals)
-        exec(compile(source, "<matcher>", "exec"), namespace)
-        find: Find = namespace["find"]  # type: ignore[assignment]
-        return Matcher(find, tuple(self.looks), source)
+        return Matcher(define(source, "matcher", "find", self.globals), tuple(self.looks), source)
 
     def used(self) -> None:
         for number, place in enumerate(self.shape.consuming):

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from dotr.fallbacks import Kind, caught
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
 from dotr.patterns.code import event_test, picks_finder
@@ -146,8 +147,8 @@ class Operator:
                     remaining, before = iter(happened), len(matched)
                     try:
                         self._shapes[number].matcher.find(remaining, state.lanes[number], state.consumed, matched, base)
-                    except Exception:
-                        self._recover(number, happened, remaining, before, state, matched, base)
+                    except Exception as error:
+                        self._recover(error, number, happened, remaining, before, state, matched, base)
         else:
             self._rise(state, time, arrivals, present, matched, base)
         if self._delays and not ended:
@@ -186,8 +187,8 @@ class Operator:
                 remaining, mark = iter(happened), len(matched)
                 try:
                     shape.matcher.find(remaining, state.lanes[number], state.consumed, matched, base)
-                except Exception:
-                    self._recover(number, happened, remaining, mark, state, matched, base)
+                except Exception as error:
+                    self._recover(error, number, happened, remaining, mark, state, matched, base)
             for rule, ordinal, _, values in matched[before:]:
                 event = self._made[rule]
                 if event is not None:
@@ -195,6 +196,7 @@ class Operator:
 
     def _recover(
         self,
+        error: Exception,
         number: int,
         happened: Sequence[Happened],
         remaining: Iterator[Happened],
@@ -204,12 +206,15 @@ class Operator:
         base: int,
     ) -> None:
         """A shape has failed: try again, and take note of the rules that fail again."""
+        caught(error, Kind.RULES)
         shape = self._shapes[number]
 
         def attempt(anchors: Iterator[Happened]) -> None:
             shape.matcher.find(anchors, state.lanes[number], state.consumed, matched, base)
 
-        self.failures += recover(happened, remaining, before, matched, attempt, lambda: self._alone(number), shape.rules, state, base)
+        self.failures += recover(
+            error, happened, remaining, before, matched, attempt, lambda: self._alone(number), shape.rules, state, base
+        )
 
     def _alone(self, number: int) -> list[Alone]:
         """The rules of a shape, each compiled for itself."""

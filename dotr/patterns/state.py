@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from dotr.diagnostics import DotrError
 from dotr.model.time import Micros
 from dotr.patterns.happened import Happened
 from dotr.patterns.matcher import Consumed
@@ -21,7 +22,7 @@ SWEEP: Final = 1024
 """Instants from one sweep to the next."""
 
 
-class StateError(ValueError):
+class StateError(DotrError, ValueError):
     """A written state that this release cannot read; says why."""
 
 

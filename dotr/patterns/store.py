@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
+from dotr.codegen import define
 from dotr.expressions import equality_key
 from dotr.model.algebra import Expression
 from dotr.model.time import Micros
@@ -131,9 +132,7 @@ def compile_remember(specs: Sequence[IndexSpec], tests: Sequence[Test | None], f
         ]
         if spec.measure is not None and not skips:
             lines.append(f"{indent}c.keys[{terms}] = None")
-    exec(compile("\n".join(lines), "<remember>", "exec"), space)
-    remember: Remember = space["remember"]  # type: ignore[assignment]
-    return remember
+    return define("\n".join(lines), "event store", "remember", space)
 
 
 class PortStore:

@@ -14,6 +14,7 @@ from enum import Enum
 from itertools import count
 from typing import Final, assert_never
 
+from dotr.diagnostics import DotrError
 from dotr.model.algebra import (
     Attribute,
     Bgp,
@@ -47,7 +48,7 @@ MANY: Final = 64
 """More branches than this are not worth their code."""
 
 
-class Unplannable(Exception):
+class Unplannable(DotrError):
     """The part of the algebra that is no union of conjunctions."""
 
 

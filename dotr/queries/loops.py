@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, TypeAlias, assert_never
 
+from dotr.codegen import Count
+from dotr.codegen.tree import Assign, Block
 from dotr.expressions import condition, evaluator
 from dotr.knowledge.joins import JoinWriter
 from dotr.knowledge.limits import Limits
-from dotr.knowledge.loops import Count
 from dotr.knowledge.ordering import JoinItem, Side, ordered
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern, Var
@@ -56,7 +57,7 @@ def loops(
     writer = JoinWriter("join", leave="return rows", index=background, count=count(limits))
     writer.begin(["background", "new"])
     if limits and any(isinstance(step, Lookup) for step in branch.steps):
-        writer.line(f"{SPENT} = [0]")
+        writer.assign(SPENT, "[0]")
     _write_branch(writer, branch, sides, wanted, (), background, limits)
     try:
         return writer.function()
@@ -76,9 +77,8 @@ def _looked_up(
     together = None if limits is None else Count(limits.least, limits.passed, f"{SPENT}[0]", again=True)
     writer = JoinWriter("join", leave="return rows", index=background, count=together)
     writer.begin(["background", "new", *([SPENT] if limits else []), *map(writer.bind, given)])
-    _write_branch(
-        writer, branch, [Side.BOTH] * len(branch.patterns), wanted, given, background, limits, f"{SPENT}[0] = work" if limits else ""
-    )
+    last = [Assign(f"{SPENT}[0]", "work")] if limits else []
+    _write_branch(writer, branch, [Side.BOTH] * len(branch.patterns), wanted, given, background, limits, last)
     return writer.function()
 
 
@@ -90,14 +90,13 @@ def _write_branch(
     given: Sequence[Variable],
     background: TripleIndex | None,
     limits: Limits | None,
-    last: str = "",
+    last: Block = (),
 ) -> None:
     early = early_steps(branch, given)
-    writer.line("rows = []")
-    writer.line("append = rows.append")
+    writer.collect_rows()
     writer.steps(ordered(joined(branch, early), given, sides, background))
     write_rest(writer, branch, early, background, limits)
-    writer.line(f"append(({''.join(f'{writer.read(variable)}, ' for variable in wanted)}))")
+    writer.emit("append", writer.row(wanted))
     writer.end(last)
 
 
@@ -113,7 +112,11 @@ def early_steps(branch: Branch, given: Sequence[Variable] = ()) -> list[Step]:
 
 
 def write_rest(writer: JoinWriter, branch: Branch, early: Collection[Step], background: TripleIndex | None, limits: Limits | None) -> None:
-    """What comes behind the patterns and the early conditions."""
+    """The steps behind the patterns and the early conditions. `BIND(?v + 1 AS ?w) FILTER(?w > ?u)`, where `?u` may be unbound:
+
+    v_w = e0(v_v)
+    if not t1(v_w, v_u): continue
+    """
     for table in branch.tables:
         _write_table(writer, table)
     for step in branch.steps:
@@ -129,7 +132,7 @@ def write_rest(writer: JoinWriter, branch: Branch, early: Collection[Step], back
                 assert variable is not None
                 value = writer.parameter("e", evaluator(expression, parameters_of(expression)))
                 arguments = _arguments(writer, step)
-                writer.line(f"{writer.bind(variable)} = {value}({arguments})")
+                writer.assign(writer.bind(variable), f"{value}({arguments})")
             case _:
                 assert_never(step)
 
@@ -147,25 +150,30 @@ def _arguments(writer: JoinWriter, step: Step) -> str:
     return ", ".join(map(writer.read, _seen(step)))
 
 
-def _targets(writer: JoinWriter, variables: Sequence[Variable]) -> str:
-    return "".join(f"{writer.bind(variable)}, " for variable in variables).rstrip() or "_"
-
-
 def _write_table(writer: JoinWriter, table: Table) -> None:
-    """Looks a table's rows up by the columns that are bound by then, and binds the others."""
+    """Looks a table's rows up by the columns that are bound by then, and binds the others. `VALUES (?x ?y) { … }` with `?x` bound:
+
+    for v_y, in m0((v_x, ), ()):
+    """
     keys = [i for i, name in enumerate(table.variables) if name in writer.names]
     others = [i for i, name in enumerate(table.variables) if name not in writer.names]
     if not keys:
-        writer.loop(_targets(writer, table.variables), writer.parameter("r", table.rows))
+        writer.rows(table.variables, table.rows)
         return
     found: dict[Row, list[Row]] = {}
     for row in table.rows:
         found.setdefault(tuple([row[i] for i in keys]), []).append(tuple([row[i] for i in others]))
     key = "".join(f"{writer.read(table.variables[i])}, " for i in keys)
-    writer.loop(_targets(writer, [table.variables[i] for i in others]), f"{writer.parameter('m', found.get)}(({key}), ())")
+    writer.loop(writer.targets([table.variables[i] for i in others]), f"{writer.parameter('m', found.get)}(({key}), ())")
 
 
 def _write_lookup(writer: JoinWriter, lookup: Lookup, background: TripleIndex | None, limits: Limits | None) -> None:
+    """A call of another join for each solution. `OPTIONAL { ?x :name ?n }`, `FILTER EXISTS { … }` and `MINUS { … }`:
+
+    for v_n, in (o0(background, new, spent, v_x) or r1):
+    if not (o2(background, new, spent, v_x)): continue
+    if (o3(background, new, spent, v_x)): continue
+    """
     calls = []
     for part in map(settled, lookup.parts):
         used: Variables = part.matched.union(*(_seen(step) for step in part.steps if isinstance(step, Step)))
@@ -176,7 +184,7 @@ def _write_lookup(writer: JoinWriter, lookup: Lookup, background: TripleIndex | 
     match lookup.kind:
         case Kind.OPTIONAL:
             none = writer.parameter("r", ((None,) * len(lookup.binds),))
-            writer.loop(_targets(writer, lookup.binds), f"({' + '.join(calls) or '()'} or {none})")
+            writer.loop(writer.targets(lookup.binds), f"({' + '.join(calls) or '()'} or {none})")
         case Kind.PRESENT:
             writer.require(f"({' or '.join(calls) or '()'})")
         case Kind.ABSENT:

@@ -15,9 +15,10 @@ from functools import cache
 from math import prod
 from typing import Final, TypeAlias
 
+from dotr.codegen import Count
+from dotr.codegen.tree import Assign, IfElse, Return
 from dotr.knowledge.joins import JoinWriter
 from dotr.knowledge.limits import Limits
-from dotr.knowledge.loops import Count
 from dotr.knowledge.ordering import Side, ordered, variables
 from dotr.knowledge.ordering import Step as JoinStep
 from dotr.knowledge.triples import TripleIndex
@@ -216,13 +217,14 @@ class _Trie:
         writer.begin(["background", "new", "found"])
         if otherwise is not None:
             watched = writer.parameter("u", self.watched)
-            writer.line(f"if not {watched}.isdisjoint(new.by_subject): return {writer.parameter('o', otherwise)}(background, new, found)")
+            other = Return(f"{writer.parameter('o', otherwise)}(background, new, found)")
+            writer.add(IfElse([(f"not {watched}.isdisjoint(new.by_subject)", [other])]))
         for number in range(len(self._members)):
-            writer.line(f"rows{number} = []")
+            writer.assign(f"rows{number}", "[]")
         if count is not None:
-            writer.line(f"rows = ({''.join(f'rows{number}, ' for number in range(len(self._members)))})")
+            writer.assign("rows", f"({''.join(f'rows{number}, ' for number in range(len(self._members)))})")
         _write(writer, root, self._canonical, self._background)
-        writer.end("\n  ".join([_put(number, member) for number, member in enumerate(self._members)]))
+        writer.end([_put(number, member) for number, member in enumerate(self._members)])
         function: Answers = writer.function()
         return function
 
@@ -233,32 +235,40 @@ def _of_background(step: JoinStep) -> JoinStep:
     return step
 
 
-def _put(number: int, member: Member) -> str:
-    """The line that puts a member's rows where they are wanted."""
+def _put(number: int, member: Member) -> IfElse:
+    """Puts a member's rows where they are wanted."""
     place = f"found[{member.key}]"
-    if member.shares:
-        return f"if rows{number}: {place} = {place} + rows{number} if {member.key} in found else rows{number}"
-    return f"if rows{number}: {place} = rows{number}"
+    rows = f"{place} + rows{number} if {member.key} in found else rows{number}" if member.shares else f"rows{number}"
+    return IfElse([(f"rows{number}", [Assign(place, rows)])])
 
 
 def _write(writer: JoinWriter, node: _Node, members: Sequence[_Canonical], background: TripleIndex) -> None:
+    """The loops of a node's steps, and a branch for each way on. `?x :at ?c . ?c :in ?b` alone, and with `?b :of ?o`:
+
+    for v_s0, w0 in n0.items():
+        for v_s1 in w0:
+            for v_s2 in b1.get(v_s1, NO_TERMS):
+                rows0.append((v_s0, v_s1, v_s2))
+                for v_s3 in b2.get(v_s2, NO_TERMS):
+                    rows1.append((v_s0, v_s1, v_s2, v_s3))
+    """
+    while len(node.children) == 1 and not node.ends:  # a chain may be longer than Python's stack
+        ((step, node),) = node.children.items()
+        writer.steps([step])
     if len(node.children) + len(node.ends) == 1:
-        for step, child in node.children.items():
-            writer.steps([step])
-            _write(writer, child, members, background)
         for number in node.ends:
             _write_end(writer, number, members[number], background)
         return
-    with writer.branches():
+    with writer.forked() as fork:
         for number in node.ends:
-            with writer.branch():
+            with writer.branch(fork):
                 _write_end(writer, number, members[number], background)
         for step, child in node.children.items():
-            with writer.branch():
+            with writer.branch(fork):
                 writer.steps([step])
                 _write(writer, child, members, background)
 
 
 def _write_end(writer: JoinWriter, number: int, member: _Canonical, background: TripleIndex) -> None:
     write_rest(writer, member.branch, early_steps(member.branch), background, None)
-    writer.line(f"rows{number}.append(({''.join(f'{writer.read(variable)}, ' for variable in member.wanted)}))")
+    writer.emit(f"rows{number}.append", writer.row(member.wanted))

@@ -100,7 +100,10 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     if problems:
         raise Refused(problems)
     prefixes = tuple(config.settings.prefixes.items())
-    like = InputFile(section.name, "", Format(section.format), unit, delay, prefixes, csv, section.one_per_instant)
+    limits = config.settings.limits
+    like = InputFile(
+        section.name, "", Format(section.format), unit, delay, prefixes, csv, section.one_per_instant, limits.nesting, limits.record
+    )
     files = [replace(like, path=path) for path in paths]
     for file in files or [like]:
         with collecting(problems):
@@ -194,17 +197,20 @@ def settle_all(inputs: Inputs) -> None:
         settled([file.path for file in inputs.files if growing.pattern and file.input == growing.like.input], growing.settle)
 
 
-def clock_of_inputs(inputs: Inputs, unit: Unit) -> Clock:
-    """How times are written: as the files that are there say; where there are none, as the first record says, which is waited for."""
+def clock_of_inputs(inputs: Inputs, unit: Unit, notices: list[Diagnostic]) -> Clock:
+    """How times are written: as the files that are there say; where there are none, as the first record says, which is waited for.
+    `notices` takes what is to be told of the times."""
     if inputs.files or not inputs.growing:
-        return clock_of(inputs.files, unit)
+        return clock_of(inputs.files, unit, notices)
     looks = [(each, None if each.standard else Folder(each.pattern, each.settle, ())) for each in inputs.growing]
     while True:
         for growing, folder in looks:
             if folder is None:
-                said = _standard_dated(growing.like)
+                said = _standard_dated(growing.like, notices)
             else:
-                said = next((said for path in folder.look() if (said := dated(replace(growing.like, path=path))) is not None), None)
+                said = next(
+                    (said for path in folder.look() if (said := dated(replace(growing.like, path=path), notices)) is not None), None
+                )
             if said is not None:
                 return Clock(unit, said)
         if all(folder is None for _, folder in looks):  # standard input has ended, and said nothing
@@ -212,7 +218,7 @@ def clock_of_inputs(inputs: Inputs, unit: Unit) -> Clock:
         time.sleep(0.05)
 
 
-def _standard_dated(like: InputFile) -> bool | None:
+def _standard_dated(like: InputFile, notices: list[Diagnostic]) -> bool | None:
     """What the first record of standard input says; None where it ends without one."""
     waiting = standard_bytes()
     while True:
@@ -222,7 +228,7 @@ def _standard_dated(like: InputFile) -> bool | None:
             file.write(whole)
             file.flush()
             try:
-                said = dated(replace(like, path=file.name))
+                said = dated(replace(like, path=file.name), notices)
             except Refused:  # a CSV file without its header, so far
                 said = None
         if said is not None or not more:

@@ -16,6 +16,7 @@ from dotr.engine.instants import merge
 from dotr.engine.poison import blamed, rescue
 from dotr.engine.session import Engine
 from dotr.engine.stage_one import Asked
+from dotr.fallbacks import taken
 from dotr.io import FileSink, Traced, Unwritten, letter_line, merged
 from dotr.io.live import Channel, live
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
@@ -87,7 +88,7 @@ class _Run:
 
     def __init__(self, pipeline: Pipeline, sinks: list[FileSink], rejected: FileSink | None, stop: Stop, stand: Stand) -> None:
         self.engine = Engine(pipeline.program, pipeline.clock)
-        self.elements = self.instants = self.facts = self.events = self.dropped = self.contradictory = 0
+        self.elements = self.instants = self.facts = self.events = self.dropped = self.contradictory = self.fallbacks = 0
         self._timed = pipeline.program.timed
         self._traces = pipeline.program.stage_one.may_reject
         self._pipeline = pipeline
@@ -104,7 +105,7 @@ class _Run:
         self._rejected = rejected
         self._stop = stop
         self._dead: Counter[Reason] = Counter()
-        self._complaints = Complaints()
+        self._complaints = Complaints(pipeline.told)
 
     def go(self, report: Progress) -> None:
         """Run to the end of the inputs, or until stopped."""
@@ -114,8 +115,8 @@ class _Run:
             for number, (now, elements) in enumerate(self.instants_of(self._pipeline, report)):
                 try:
                     asked = engine.ask(merge(now, [triples for _, triples in elements]))
-                except Exception:
-                    rescued = self.rescued(now, elements)
+                except Exception as error:
+                    rescued = self.rescued(now, elements, error)
                     if rescued is None:
                         continue
                     asked, elements = rescued
@@ -156,9 +157,9 @@ class _Run:
             LOG.warning("Stopped: the output holds all instants so far.")
         stop.busy = True  # so that files are closed before a signal is heard
 
-    def rescued(self, now: Micros, elements: Sequence[Element]) -> tuple[Asked, list[Element]] | None:
+    def rescued(self, now: Micros, elements: Sequence[Element], error: Exception) -> tuple[Asked, list[Element]] | None:
         """What stage one says of the elements that it can take, and those; the others are dead letters. None: it can take none."""
-        found = rescue(self.engine.program, now, [triples for _, triples in elements])
+        found = rescue(self.engine.program, now, [triples for _, triples in elements], error)
         if not found.rejected:
             return None if found.asked is None else (found.asked, list(elements))
         traced = self.traced(now, elements)
@@ -280,4 +281,8 @@ class _Run:
 
     def totals(self) -> Totals:
         """What the run has done so far."""
-        return Totals(self.elements, self.instants, self.facts, self.events, dict(self._dead), self.dropped, self.contradictory)
+        for found in taken():
+            self.fallbacks += found.times
+            self._complaints.fallback(found)
+        dead = dict(self._dead)
+        return Totals(self.elements, self.instants, self.facts, self.events, dead, self.dropped, self.contradictory, self.fallbacks)

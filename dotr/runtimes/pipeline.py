@@ -19,7 +19,9 @@ from dotr.io.times import parse_delay
 from dotr.model.places import Span
 from dotr.model.time import Clock, Micros
 from dotr.outputs.writing import StreamFormat
+from dotr.runtimes.holding import Held
 from dotr.runtimes.inputs import clock_of_inputs, files_of, kept_clock, not_spooled, read_inputs, settle_all
+from dotr.runtimes.letters import TOLD
 from dotr.runtimes.removal import Target, remove
 
 
@@ -49,7 +51,8 @@ class SparkSettings:
 @dataclass(frozen=True)
 class Pipeline:
     """What a runtime runs. `inputs` are the files that are there, `growing` the further inputs that files appear in, or standard input;
-    `rates` says how many records of a named input are read a second, at most."""
+    `rates` says how many records of a named input are read a second, at most; `told` how many dead letters of a kind are told as they
+    come; `notices` are what is to be told of the inputs."""
 
     name: str
     program: Program
@@ -61,6 +64,8 @@ class Pipeline:
     dead_letter_place: Span | None = None
     growing: tuple[Growing, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
+    told: int = TOLD
+    notices: Sequence[Diagnostic] = ()
 
     @cached_property
     def output_paths(self) -> tuple[str, ...]:
@@ -70,12 +75,12 @@ class Pipeline:
 DEAD_LETTERS: Final = "dead letters"
 
 
-def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True) -> Pipeline:
+def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True, held: Held | None = None) -> Pipeline:
     """Compile a configuration's program and find its files; raises `Refused` with every problem found.
 
     `fresh` removes what older runs left, once all else is well. In process an output that exists already is refused; on Spark the
     checkpoint decides. `waiting`: files that are being written are waited for, and, where nothing else says how times are written, the
-    first record.
+    first record. `held` is made to hold what the pipeline writes to, before anything of it is looked at.
     """
     settings = config.settings
     problems: list[Diagnostic] = []
@@ -84,6 +89,8 @@ def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True) 
         problems += [problem for each in inputs.growing if each.standard for problem in not_spooled(config, each)]
     targets = _targets(config)
     problems += _clashes(config, targets)
+    if held is not None and not problems:
+        problems += held.take(targets, settings.name)
     if not fresh and not on_spark and not problems:
         problems += _there_already(targets)
     try:
@@ -99,7 +106,8 @@ def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True) 
         settle_all(inputs)
     unit = UNITS[settings.time.unit]
     clock = kept_clock(targets[-1].path) if on_spark else None
-    clock = clock or (clock_of_inputs(inputs, unit) if waiting else Clock(unit, dated=False))
+    notices: list[Diagnostic] = []
+    clock = clock or (clock_of_inputs(inputs, unit, notices) if waiting else Clock(unit, dated=False))
     outputs = tuple(
         Output(StreamFormat(section.format), target.path, target.place) for section, target in zip(settings.output, targets, strict=False)
     )
@@ -108,7 +116,18 @@ def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True) 
     said = settings.spark
     spark = SparkSettings(said.master, targets[-1].path, said.batch, conf, said.restarts, parse_delay(said.trigger))
     return Pipeline(
-        settings.name, program, inputs.files, outputs, dead.path or None, clock, spark, dead.place, inputs.growing, inputs.rates
+        settings.name,
+        program,
+        inputs.files,
+        outputs,
+        dead.path or None,
+        clock,
+        spark,
+        dead.place,
+        inputs.growing,
+        inputs.rates,
+        settings.report.dead_letters,
+        notices,
     )
 
 

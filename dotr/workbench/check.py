@@ -15,13 +15,15 @@ from typing import Final, TypeAlias
 
 from dotr.config import Settings, existing, read_config, read_document, read_tree
 from dotr.diagnostics import Diagnostic, Refused, Severity, refuse
-from dotr.engine.program import compile_program
+from dotr.engine.program import compile_program, single_partitions
+from dotr.engine.sharing import share
 from dotr.engine.spec import ProgramSpec
 from dotr.knowledge.knowledge import problems_of
 from dotr.knowledge.store.cache import Keeping
 from dotr.languages.datalog import parse_datalog
 from dotr.languages.dotr import Code, RuleSet, compile_rules
 from dotr.model.places import Document, Span
+from dotr.patterns.layout import lay_out
 from dotr.runtimes.pipeline import check_files
 from dotr.workbench.bounds import State, state
 from dotr.workbench.expectations import unknown_names
@@ -35,12 +37,14 @@ _OF_OTHER_FILES: Final = (Code.UNBOUND_LABEL, Code.UNKNOWN_EVENT)
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Every problem once, how many files were checked, how many YAML files were none of ours, and what each program remembers."""
+    """Every problem once, how many files were checked, how many YAML files were none of ours, what each program remembers, and how many
+    warnings were left out since a configuration accepts them (`report.accept`)."""
 
     diagnostics: tuple[Diagnostic, ...]
     checked: int
     left_out: int
     states: tuple[State, ...]
+    accepted: int = 0
 
 
 def check(paths: Sequence[str]) -> Checked:
@@ -59,16 +63,17 @@ def check(paths: Sequence[str]) -> Checked:
             found += refused.diagnostics
     covered: set[str] = set()
     programs: _Programs = {}
+    accepted: list[Diagnostic] = []
     for file in files:
         if Path(file).suffix in _YAML:
-            found += _check_yaml(file, covered, programs)
+            found += _check_yaml(file, covered, programs, accepted)
     rest = [file for file in files if os.path.realpath(file) not in covered]
     found += _check_rules([file for file in rest if file.endswith(".dotr")], programs)
     for file in rest:
         if file.endswith(".dlog"):
             found += _check_datalog(file)
     unique = {str(diagnostic): diagnostic for diagnostic in found}
-    return Checked(tuple(unique.values()), len(files), left_out, tuple(programs.values()))
+    return Checked(tuple(unique.values()), len(files), left_out, tuple(programs.values()), len({str(each) for each in accepted}))
 
 
 def _below(folder: str) -> list[str]:
@@ -105,8 +110,9 @@ _Programs: TypeAlias = dict[frozenset[str], State]
 """What the programs without errors remember, each once, by the names of their rule files."""
 
 
-def _check_yaml(path: str, covered: set[str], programs: _Programs) -> list[Diagnostic]:
-    """The problems of a configuration or a rule test and of its program, whose texts it adds to `covered`."""
+def _check_yaml(path: str, covered: set[str], programs: _Programs, accepted: list[Diagnostic]) -> list[Diagnostic]:
+    """The problems of a configuration or a rule test and of its program, whose texts it adds to `covered`; warnings that the configuration
+    accepts go to `accepted`."""
     try:
         tree = read_tree(read_document(path))
         if is_test(tree.data):
@@ -118,7 +124,10 @@ def _check_yaml(path: str, covered: set[str], programs: _Programs) -> list[Diagn
         spec, problems = config.spec()
         _cover(spec, covered)
         found = _check_program(path, spec, problems, programs, of_inputs(config), keeping=config.keeping())
-        return [*problems, *found, *check_files(config)]
+        every = [*problems, *found, *check_files(config)]
+        known = [d for d in every if d.severity is Severity.WARNING and d.code in config.settings.report.accept]
+        accepted += known
+        return [d for d in every if d not in known]
     except Refused as refused:
         return list(refused.diagnostics)
 
@@ -185,14 +194,20 @@ def _check_rules(paths: Sequence[str], programs: _Programs) -> list[Diagnostic]:
         alone = list(own_rules.diagnostics)
         if not own_rules.errors:
             _remember(document.name, [document], own_rules, programs)
+            alone += _single_partitions(own_rules)
         elif any(d.code in _OF_OTHER_FILES for d in alone):
             with_others = [d for d in all_rules.diagnostics if d.span is not None and d.span.document is document]
             if len(documents) > 1 and _errors(with_others) < _errors(alone):
                 alone = with_others
                 if not all_rules.errors:
+                    alone += [d for d in _single_partitions(all_rules) if d.span is not None and d.span.document is document]
                     _remember(", ".join(d.name for d in documents), documents, all_rules, programs)
         found += _prefixes_once(alone, "prefix" in document.text.lower())
     return found
+
+
+def _single_partitions(rules: RuleSet) -> list[Diagnostic]:
+    return single_partitions(lay_out(share(rules.rules)))
 
 
 def _errors(diagnostics: Iterable[Diagnostic]) -> int:

@@ -7,9 +7,9 @@ difference.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import ndiff
 
 from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, NamedNode, RdfFormat, parse
 from pyoxigraph import Triple as TripleTerm
@@ -17,7 +17,7 @@ from pyoxigraph import Triple as TripleTerm
 from dotr.expressions.times import written
 from dotr.model.terms import Term, Triple, Variable, is_triple, nameless, triple_parts
 from dotr.model.time import Clock, Micros
-from dotr.workbench.written import line_text
+from dotr.workbench.written import predicate_text, term_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +79,10 @@ def _unnamed(term: Term) -> Term:
 
 def difference(wanted: Sequence[Item], seen: Sequence[Item], clock: Clock, prefixes: Mapping[str, str]) -> str:
     """A diff of what no pairing of expected and actual can bring together; empty where all is as expected."""
-    partner: dict[int, int] = {}
-
-    def pair(w: int, tried: set[int]) -> bool:
-        for s, actual in enumerate(seen):
-            if s not in tried and actual.answers(wanted[w]):
-                tried.add(s)
-                if s not in partner or pair(partner[s], tried):
-                    partner[s] = w
-                    return True
-        return False
-
-    missing = [wanted[w] for w in range(len(wanted)) if not pair(w, set())]
-    extra = [actual for s, actual in enumerate(seen) if s not in partner]
+    pairs = _paired(wanted, seen)
+    met = set(pairs.values())
+    missing = [item for w, item in enumerate(wanted) if w not in pairs]
+    extra = [actual for s, actual in enumerate(seen) if s not in met]
     shown: list[tuple[Micros, list[str]]] = []
     for item in missing:
         like = next((e for e in extra if e.time == item.time and item.kind in (None, e.kind) and item.rule in (None, e.rule)), None)
@@ -99,15 +90,47 @@ def difference(wanted: Sequence[Item], seen: Sequence[Item], clock: Clock, prefi
             extra.remove(like)
             shown.append((item.time, _unlike(item, like, clock, prefixes)))
         else:
-            shown.append((item.time, [f"- expected {_head(item, clock)}", *(f"-     {line}" for line in _lines(item, item, prefixes))]))
-    shown += [(e.time, [f"+ got      {_head(e, clock)}", *(f"+     {line}" for line in _lines(e, e, prefixes))]) for e in extra]
+            lines = [f"-     {text}" for _, text in _lines(item, item, prefixes)]
+            shown.append((item.time, [f"- expected {_head(item, clock)}", *lines]))
+    shown += [(e.time, [f"+ got      {_head(e, clock)}", *(f"+     {text}" for _, text in _lines(e, e, prefixes))]) for e in extra]
     return "\n".join(line for _, lines in sorted(shown, key=lambda entry: entry[0]) for line in lines)
+
+
+def _paired(wanted: Sequence[Item], seen: Sequence[Item]) -> dict[int, int]:
+    """As many pairs as there can be: for each expectation that is in one, the actual output that answers it. An expectation that finds no
+    free output takes that of another one that finds a further one, and so on, along a shortest way."""
+    at: dict[Micros, list[int]] = {}
+    for s, actual in enumerate(seen):
+        at.setdefault(actual.time, []).append(s)
+    answers = [[s for s in at.get(item.time, ()) if seen[s].answers(item)] for item in wanted]
+    pairs: dict[int, int] = {}
+    taken: dict[int, int] = {}  # the same, by output
+    for w in range(len(wanted)):
+        came: dict[int, int] = {}  # by output, the expectation from which the search met it
+        looking = deque([w])
+        while looking:
+            following = looking.popleft()
+            found = next((s for s in answers[following] if s not in taken), None)
+            if found is not None:
+                while found is not None:
+                    before = pairs.get(following)
+                    pairs[following], taken[found] = found, following
+                    found, following = before, came.get(before, w) if before is not None else w
+                break
+            for s in answers[following]:
+                if s not in came:
+                    came[s] = following
+                    looking.append(taken[s])
+    return pairs
 
 
 def _unlike(wanted: Item, actual: Item, clock: Clock, prefixes: Mapping[str, str]) -> list[str]:
     """The diff of an expectation and the output that comes next to it, in what the expectation says."""
-    lines = ndiff(_lines(wanted, wanted, prefixes), _lines(actual, wanted, prefixes))
-    return [f"  {_head(actual, clock)}", *(f"{line[0]}     {line[2:]}" for line in lines if line[0] != "?")]
+    expected, got = _lines(wanted, wanted, prefixes), _lines(actual, wanted, prefixes)
+    both = set(expected) & set(got)
+    marked = [*(("-", line) for line in expected if line not in both), *(("+", line) for line in got)]
+    marked.sort(key=lambda each: each[1][0])
+    return [f"  {_head(actual, clock)}", *(f"{' ' if line in both else mark}     {line[1]}" for mark, line in marked)]
 
 
 def _head(item: Item, clock: Clock) -> str:
@@ -115,8 +138,14 @@ def _head(item: Item, clock: Clock) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _lines(item: Item, wanted: Item, prefixes: Mapping[str, str]) -> list[str]:
-    """An item's attributes and triples, of which only those that `wanted` speaks of."""
-    lines = [] if item.attributes is None or wanted.attributes is None else sorted(item.attributes)
-    lines += [] if item.graph is None or wanted.graph is None else sorted(item.graph)
-    return [line_text(line, prefixes) for line in lines]
+def _lines(item: Item, wanted: Item, prefixes: Mapping[str, str]) -> list[tuple[str, str]]:
+    """An item's attributes and triples, of which only those that `wanted` speaks of, each behind what it is about."""
+    lines: list[tuple[str, str]] = []
+    if item.attributes is not None and wanted.attributes is not None:
+        for name, _, value in (line.partition(": ") for line in sorted(item.attributes)):
+            lines.append((name, f"{name}: {term_text(value, prefixes)}"))
+    if item.graph is not None and wanted.graph is not None:
+        for subject, predicate, value in (line.split(" ", 2) for line in sorted(item.graph)):
+            about = f"{term_text(subject, prefixes)} {predicate_text(predicate, prefixes)}"
+            lines.append((f"{subject} {predicate}", f"{about} {term_text(value, prefixes)}"))
+    return lines

@@ -21,7 +21,7 @@ from dotr.queries import Plan, plan, question
 from dotr.workbench.bounds import link_text
 from dotr.workbench.reasons import Reasons, answered
 from dotr.workbench.touching import touched
-from dotr.workbench.written import bound_text, constraint_text, duration_text, expression_text, scope_text, term_text
+from dotr.workbench.written import bound_text, constraint_text, duration_text, expression_text, predicate_text, scope_text, term_text
 
 _PREFIX: Final = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>", re.IGNORECASE | re.MULTILINE)
 
@@ -112,7 +112,7 @@ class _Explainer:
     def explanation(self, title: str) -> Explanation:
         knowledge = self.program.knowledge
         text = (
-            f"{knowledge.loaded:,} triples, and {knowledge.derived:,} derived from them once; "
+            f"{knowledge.loaded:,} triples, and {knowledge.background.seen() - knowledge.loaded:,} derived from them once; "
             f"entailment {self.program.spec.entailment.value}; {len(self.datalog)} Datalog rule{'' if len(self.datalog) == 1 else 's'}"
         )
         rules = [self.rule(layer, placed) for layer in self.program.layout.layers for placed in layer.rules]
@@ -151,7 +151,7 @@ class _Explainer:
 
     def kind(self, kind: tuple[Term, Term | None]) -> str:
         predicate, value = kind
-        return " ".join(term_text(term, self.prefixes) for term in (predicate, value) if term is not None)
+        return predicate_text(predicate, self.prefixes) + (f" {term_text(value, self.prefixes)}" if value is not None else "")
 
     def rule(self, layer: Layer, placed: Placed) -> Explained:
         rule = placed.rule

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dotr.config import read_config
 from dotr.diagnostics import Diagnostic
 from dotr.engine.program import Program, compile_program
+from dotr.knowledge.bulk import UNSEEN
 from dotr.knowledge.store.compiled import CompiledStore
 
 _TEXT = "text"
@@ -44,11 +45,13 @@ def told(found: Compiled, store: CompiledStore) -> Iterator[str]:
     knowledge = found.program.knowledge
     sizes = {name: section.length for name, section in file.sections.items()}
     terms = sum(sizes[name] for name in _OF_TERMS)
-    yield f"triples    {len(store.index):,}: {about.loaded:,} loaded, {about.derived:,} derived"
+    seen = store.index.seen()
+    yield f"triples    {seen:,}: {about.loaded:,} loaded, {seen - about.loaded:,} derived"
     yield f"terms      {about.terms:,}"
-    yield f"derived    {'by rule' if about.by_rule else 'nothing'}"
-    width = max(map(len, about.by_rule), default=0)
-    for rule, count in sorted(about.by_rule.items(), key=lambda item: (-item[1], item[0])):
+    by_rule = {rule: count for rule, count in about.by_rule.items() if count and rule != UNSEEN}
+    yield f"derived    {'by rule' if by_rule else 'nothing'}"
+    width = max(map(len, by_rule), default=0)
+    for rule, count in sorted(by_rule.items(), key=lambda item: (-item[1], item[0])):
         yield f"  {rule:<{width}}  {count:>12,}"
     if knowledge.contradictions:
         yield f"contradictions  {len(knowledge.contradictions):,}"

@@ -7,6 +7,7 @@ from dotr.expressions.times import written
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, wanted_layout
+from dotr.runtimes.spark.planning import BEGINNING
 
 
 def plan(pipeline: Pipeline) -> list[str]:
@@ -14,11 +15,12 @@ def plan(pipeline: Pipeline) -> list[str]:
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
     if checkpoint.layout is None:
         return [f"There is no checkpoint {checkpoint.folder} yet: all rules start empty."]
+    checkpoint.check()
     wanted, kept = wanted_layout(pipeline), checkpoint.layout.layers
     found = checkpoint.examine(wanted, pipeline.program)
     position = checkpoint.position()
-    if position is None:
-        return [f"Nothing has been processed yet in the checkpoint {checkpoint.folder}: all rules start empty."]
+    if position is None or position.time == BEGINNING:
+        return [f"No instant has closed yet in the checkpoint {checkpoint.folder}: all rules start empty."]
     where = "the end of the stream" if position.time == LAST_MICRO else written(position.time, pipeline.clock)
     learns = [] if found.learns is None else [found.learns]
     lines = [f"The checkpoint {checkpoint.folder} has come to {where}.", *learns, *map(str, found.verdicts)]

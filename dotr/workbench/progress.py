@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -26,41 +25,57 @@ from dotr.runtimes.meter import Meter, Reading
 from dotr.runtimes.standing import Held as Held
 from dotr.runtimes.standing import InputStanding as InputStanding
 from dotr.runtimes.standing import Standing as Standing
-from dotr.runtimes.totals import Progress, Totals
+from dotr.runtimes.totals import Totals
+from dotr.terminal import say, shown
 
 _EVERY_SECONDS = 10.0
 
 
 @contextmanager
-def progress(name: str, *, quiet: bool) -> Iterator[Progress]:
-    """A function to be told the totals, now and then; what a run logs goes above its line. Quiet: nothing but errors is said."""
+def progress(name: str, *, quiet: bool) -> Iterator[Told]:
+    """What to tell the totals, now and then; what a run logs goes above its line. Quiet: nothing but errors is said."""
     console = Console(stderr=True, highlight=False)
     with _logging(console, logging.ERROR if quiet else logging.WARNING):
         if quiet:
-            yield lambda totals: None
+            yield Told(name, lambda text: None)
         elif console.is_terminal:
-            yield from _live(name, console)
+            with Live(Text(shown(f"{name}: starting")), console=console, refresh_per_second=4, transient=True) as live:
+                yield Told(name, lambda text: live.update(Text(shown(text))))
         else:
-            yield _lines(name, console)
+            yield Told(name, lambda text: _print(console, text), _EVERY_SECONDS)
 
 
-def _live(name: str, console: Console) -> Iterator[Progress]:
-    started = time.monotonic()
-    with Live(Text(f"{name}: starting"), console=console, refresh_per_second=4, transient=True) as live:
-        yield lambda totals: live.update(Text(line(name, totals, time.monotonic() - started)))
+class Told:
+    """The line of a run's progress, handed to `show` so many seconds apart at least. Called with the totals; `does` says what the run is
+    doing before there are any."""
 
+    def __init__(self, name: str, show: Callable[[str], None], apart: float = 0.0) -> None:
+        self._name = name
+        self._show = show
+        self._apart = apart
+        self._doing = ""
+        self._totals = Totals()
+        self._started = self._last = time.monotonic()
 
-def _lines(name: str, console: Console) -> Progress:
-    started = last = time.monotonic()
+    def __call__(self, totals: Totals) -> None:
+        self._totals = totals
+        self._tell()
 
-    def report(totals: Totals) -> None:
-        nonlocal last
+    def does(self, doing: str) -> None:
+        """Until it says otherwise, the run is doing this; nothing: what it does shows in the totals."""
+        self._doing = doing
+        self._tell()
+
+    def _tell(self) -> None:
         now = time.monotonic()
-        if now - last >= _EVERY_SECONDS:
-            last = now
-            console.print(line(name, totals, now - started), markup=False, soft_wrap=True)
+        if now - self._last >= self._apart:
+            self._last = now
+            self._show(line(self._name, self._totals, now - self._started, self._doing))
 
-    return report
+
+def _print(console: Console, text: str) -> None:
+    """Content is no markup, and `:fire:` in it is no emoji."""
+    console.print(shown(text), markup=False, emoji=False, soft_wrap=True)
 
 
 class _Handler(logging.Handler):
@@ -71,7 +86,7 @@ class _Handler(logging.Handler):
         self._console = console
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._console.print(record.getMessage(), markup=False, soft_wrap=True)
+        _print(self._console, record.getMessage())
 
 
 @contextmanager
@@ -87,7 +102,7 @@ def json_progress(meter: Meter) -> Iterator[None]:
             if now - last < _EVERY_SECONDS:
                 return
             last = now
-            _put(json_report(meter.read()))
+            say(json_report(meter.read()))
 
     handler = _JsonHandler(logging.WARNING)
     with _handled(handler, logging.WARNING):
@@ -97,12 +112,7 @@ def json_progress(meter: Meter) -> Iterator[None]:
         finally:
             meter.heard = lambda: None
             with writing:
-                _put(json_report(meter.read(), final=True))
-
-
-def _put(line: str) -> None:
-    if sys.stderr is not None:
-        print(line, file=sys.stderr, flush=True)  # noqa: T201
+                say(json_report(meter.read(), final=True))
 
 
 def json_message(level: str, message: str) -> str:
@@ -116,7 +126,7 @@ def json_message(level: str, message: str) -> str:
 
 class _JsonHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        _put(json_message(record.levelname.lower(), record.getMessage()))
+        say(json_message(record.levelname.lower(), record.getMessage()))
 
 
 def json_report(reading: Reading, *, final: bool = False) -> str:
@@ -151,6 +161,7 @@ def json_report(reading: Reading, *, final: bool = False) -> str:
         "dead": {reason.value: count for reason, count in totals.dead.items() if count},
         "dropped": totals.dropped,
         "inconsistent": totals.inconsistent,
+        "fallbacks": totals.fallbacks,
         "closed": at(standing.closed),
         "inputs": inputs,
         "state": {
@@ -189,12 +200,16 @@ def _handled(handler: logging.Handler, level: int) -> Iterator[None]:
         LOG.propagate = propagated
 
 
-def line(name: str, totals: Totals, seconds: float) -> str:
-    """What a run has done, in a line.
+def line(name: str, totals: Totals, seconds: float, doing: str = "") -> str:
+    """What a run has done, in a line; or, before there is anything, what it is doing.
 
     >>> line("city", Totals(7416, 432, 22959, 168, {Reason.LATE: 3}), 2.0)
     'city: 7,416 elements (3,708/s), 432 instants, 168 events, 3 late, 2 s'
+    >>> line("city", Totals(), 4.0, "starting Spark")
+    'city: starting Spark, 4 s'
     """
+    if doing:
+        return f"{name}: {doing}, {seconds:,.0f} s"
     rate = totals.elements / seconds if seconds >= 0.1 else 0.0
     parts = [
         f"{counted(totals.elements, 'element')} ({rate:,.0f}/s)" if rate >= 1 else counted(totals.elements, "element"),

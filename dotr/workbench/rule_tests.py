@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from pydantic import Field, ValidationError
 
 from dotr.config import (
     Files,
     KnowledgeSection,
+    Location,
     Section,
     TimeSection,
     Tree,
@@ -25,11 +28,13 @@ from dotr.engine.instants import merge
 from dotr.engine.program import Program, compile_program
 from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
+from dotr.expressions.times import written
 from dotr.io.times import parse_time
-from dotr.languages.turtle.graphs import read_graph
+from dotr.knowledge.limits import LIMITS
+from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.places import Span
-from dotr.model.stream import Firing
-from dotr.model.terms import Term, Triple, Variable
+from dotr.model.stream import Firing, Reason
+from dotr.model.terms import WELL_KNOWN, Triple
 from dotr.model.time import Clock, Micros, Unit
 from dotr.workbench.difference import Item, comparable, comparable_attributes, difference
 
@@ -133,6 +138,11 @@ class TestFile:
     spec: ProgramSpec
     prefixes: Mapping[str, str]
 
+    @property
+    def expected(self) -> Mapping[str, str]:
+        """The prefixes of what is expected, and of what is shown: xsd: and the like need no declaration there."""
+        return {**WELL_KNOWN, **self.prefixes}
+
 
 def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:
     """A file of cases, with the problems of the files that it names; raises `Refused` with every problem of its form."""
@@ -144,7 +154,7 @@ def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:
     if not is_test(tree.data):
         raise refuse("C202", f"{path} is no rule test: it has no cases", tree.place(()) if tree.data is not None else None, hint)
     try:
-        section = TestSection.model_validate(tree.data)
+        section = TestSection.model_validate(_with_terms(tree.data, tree))
     except ValidationError as error:
         raise Refused(schema_problems(error, tree, TestSection)) from None
     if section.config is None:
@@ -161,6 +171,17 @@ def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:
     return TestFile(section, tree, spec, {**spec.prefixes, **section.prefixes}), problems
 
 
+def _with_terms(data: object, tree: Tree, location: Location = ()) -> object:
+    """The document with the attributes' values as they are spelled: `m: 3.0` is the term 3.0."""
+    match data:
+        case dict():
+            return {key: _with_terms(value, tree, (*location, key)) for key, value in data.items()}
+        case list():
+            return [_with_terms(value, tree, (*location, number)) for number, value in enumerate(data)]
+        case _:
+            return tree.spelled.get(location, data) if location[-2:-1] == ("attributes",) else data
+
+
 def run_file(path: str) -> Iterator[Outcome]:
     """The outcomes of one file's cases; raises `Refused` where the file, or the program that it tests, cannot be used."""
     file, problems = read_file(path)
@@ -174,7 +195,7 @@ def run_file(path: str) -> Iterator[Outcome]:
     if problems or program is None:
         raise Refused(dict.fromkeys(problems))
     for case in cases:
-        yield Outcome(path, case.name, case.run(program, file.prefixes))
+        yield Outcome(path, case.name, case.run(program, file.expected))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +209,11 @@ class Case:
     facts: Sequence[Item] | None
 
     def run(self, program: Program, prefixes: Mapping[str, str]) -> str:
-        """What the case's output and facts differ in from what it expects; empty where they do not."""
+        """What the case's output and facts differ in from what it expects, with what was left out and why; empty where they do not. A case
+        in which a query or a rule fails differs in any event: what it expects may be nothing."""
         engine = Engine(program, self.clock)
+        broken: list[str] = []
+        refused: list[str] = []
         outputs: list[Item] = []
         facts: list[Item] = []
 
@@ -198,16 +222,25 @@ class Case:
 
         for time in sorted(self.elements):
             instant = merge(time, self.elements[time])
-            firings, _ = engine.step(instant)
+            firings, asked = engine.step(instant)
             outputs += output(firings)
+            at = f"! at {written(time, self.clock)}"
+            broken += [f"{at} the query of rule {', '.join(program.readers(streams))} fails: {error}" for streams, error in asked.failed]
+            if asked.exceeded:
+                refused.append(f"{at} the instant is left out, it goes over a limit: {asked.exceeded}")
+            elif asked.rejected:
+                refused.append(f"{at} the instant is left out, it is inconsistent: {asked.clashes[0]}")
             if self.facts is not None:
                 found = program.facts_of_interest(instant)
                 facts += [Item(time, event.type, None, comparable_attributes(event.attributes), None) for event in found]
         for firings in engine.finish():
             outputs += output(firings)
+        for letter in engine.failed:
+            (broken if letter.reason is Reason.FAILED else refused).append(f"! at {written(letter.time or 0, self.clock)} {letter.why}")
         parts = [] if self.outputs is None else [difference(self.outputs, outputs, self.clock, prefixes)]
         parts += [] if self.facts is None else [difference(self.facts, facts, self.clock, prefixes)]
-        return "\n".join(part for part in parts if part)
+        differs = broken or any(parts)
+        return "\n".join([*broken, *refused, *filter(None, parts)]) if differs else ""
 
 
 def read_cases(file: TestFile, problems: list[Diagnostic]) -> list[Case]:
@@ -261,8 +294,9 @@ class _Reader:
             return 0
 
     def graph(self, text: str, part: str, k: int) -> tuple[Triple, ...]:
+        prefixes = self.file.prefixes if part == "stream" else self.file.expected
         try:
-            return read_graph(text, self.file.prefixes)
+            return read_graph(text, prefixes, LIMITS.nesting)
         except ValueError as error:
             declared = ", ".join(f"{prefix}:" for prefix in self.file.prefixes) or "none"
             hint = f"Declared under `prefixes`: {declared}." if "prefix" in str(error) else "Write it as Turtle."
@@ -270,13 +304,46 @@ class _Reader:
             return ()
 
     def attributes(self, attributes: Mapping[str, str], part: str, k: int) -> frozenset[str]:
-        found: dict[Variable, Term] = {}
-        for name, text in attributes.items():
-            try:
-                ((_, _, found[name.removeprefix("?")]),) = read_graph(f"<x:s> <x:p> {text} .", self.file.prefixes)
-            except ValueError as error:
-                reason = str(error) if "prefix" in str(error) else "write it as in Turtle"
-                self.problem(
-                    "C208", f"{text} is no RDF term: {reason}", (part, k, "attributes", name), 'For example ":roomA", "5", "\'text\'".'
-                )
-        return comparable_attributes(found)
+        names = {name: name.removeprefix("?") for name in attributes}
+        if len(set(names.values())) < len(names):
+            self.problem(
+                "C203", "an attribute is given twice", (part, k, "attributes"), "Write it once, with or without the question mark."
+            )
+        whole = [name for name, text in attributes.items() if self.is_term(text, name, part, k)]
+        text = "".join(f"<x:s> <x:{n}> {attributes[name]} .\n" for n, name in enumerate(whole))
+        graph = read_graph(text, self.file.expected, LIMITS.nesting)
+        return comparable_attributes({names[whole[int(predicate[3:-1])]]: term for _, predicate, term in graph})
+
+    def is_term(self, text: str, name: str, part: str, k: int) -> bool:
+        try:
+            ((_, predicate, _),) = read_graph(f"<x:s> <x:p> {text} .", self.file.expected, LIMITS.nesting)
+        except ValueError as error:
+            why = error.why if isinstance(error, Misread) else str(error)
+            reason = why if "prefix" in why else "write it as in Turtle"
+            self.problem("C208", f"{text} is no RDF term: {reason}", (part, k, "attributes", name), _instead(text))
+            return False
+        return predicate == "<x:p>"
+
+
+_DATES: Final = (
+    ("date", "date", re.compile(r"-?\d{4,}-\d\d-\d\d")),
+    ("date-time", "dateTime", re.compile(r"-?\d{4,}-\d\d-\d\dT\S*")),
+    ("time", "time", re.compile(r"\d\d:\d\d:\d\d\S*")),
+)
+
+
+def _instead(text: str) -> str:
+    """What an author may have meant by a text that is no term.
+
+    >>> print(_instead("roomA"), _instead("2024-05-14"))
+    For the text: "'roomA'". For a name: ":roomA". For a date: '"2024-05-14"^^xsd:date'.
+    """
+    for what, datatype, form in _DATES:
+        if form.fullmatch(text):
+            return f"For a {what}: '\"{text}\"^^xsd:{datatype}'."
+    if text in ("True", "TRUE", "False", "FALSE"):
+        return f"Write {text.lower()}."
+    if re.fullmatch(r"[\w.+-]+", text):
+        name = f' For a name: ":{text}".' if text[0].isalpha() else ""
+        return f"For the text: \"'{text}'\".{name}"
+    return 'For example ":roomA", 5, "\'text\'".'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Final, assert_never
 
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var, is_chain
@@ -12,7 +12,21 @@ from dotr.model.terms import RDF_TYPE, XSD, Label, Prefixes, Term, is_triple, tr
 from dotr.model.time import Micros, Unit
 from dotr.model.traverse import transform
 
-_NUMBER: Final = re.compile(rf'"(-?\d+(?:\.\d+)?|true|false)"\^\^<{re.escape(XSD)}(?:integer|decimal|boolean)>')
+_PLAIN: Final = {
+    f'"^^<{XSD}integer>': re.compile(r"[+-]?[0-9]+"),
+    f'"^^<{XSD}decimal>': re.compile(r"[+-]?[0-9]*\.[0-9]+"),
+    f'"^^<{XSD}double>': re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][+-]?[0-9]+"),
+    f'"^^<{XSD}boolean>': re.compile("true|false"),
+}
+"""The literals that Turtle has without quotes, by the end of their text (Turtle 1.2, section 2.5): as text they are the same terms."""
+_LETTER: Final = (
+    "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
+    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_LOCAL: Final = re.compile(f"[{_LETTER}_0-9][{_LETTER}_0-9\u00b7\u0300-\u036f\u203f-\u2040-]*")
+"""A local name that needs no escapes (a part of PN_LOCAL)."""
+_UNSEEN: Final = re.compile("[\u0080-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+"""Characters that a terminal does not show, or obeys."""
 _UNITS: Final = {"d": Unit.DAY, "h": Unit.HOUR, "min": Unit.MINUTE, "s": Unit.SECOND, "ms": Unit.MILLISECOND, "us": Unit.MICROSECOND}
 _STRICT: Final = 20
 """More open intervals than this in one chain are written to the microsecond."""
@@ -20,22 +34,47 @@ _INFIX: Final = frozenset(["=", "!=", "<", "<=", ">", ">=", "&&", "||", "+", "-"
 
 
 def term_text(term: Term, prefixes: Prefixes) -> str:
-    """A term with the prefix that it can be written with, or as a plain number.
+    """A term in Turtle that reads back as the same term: with a prefix, or without quotes, where it can be written so.
 
     >>> term_text("<http://e/p>", {"": "http://e/"}), term_text("<http://e/x/y>", {"": "http://e/"}), term_text(f'"5"^^<{XSD}integer>', {})
     (':p', '<http://e/x/y>', '5')
+    >>> term_text(f'"5"^^<{XSD}decimal>', {"xsd": XSD}), term_text(f'"5.0"^^<{XSD}decimal>', {}), term_text('"say <http://e/p>"@en', {})
+    ('"5"^^xsd:decimal', '5.0', '"say <http://e/p>"@en')
     """
-    if term == RDF_TYPE:
-        return "a"
     if is_triple(term):
-        return f"<<( {' '.join(term_text(part, prefixes) for part in triple_parts(term))} )>>"
-    if not term.startswith("<"):
-        return _NUMBER.sub(r"\1", term)
+        subject, predicate, value = triple_parts(term)
+        return f"<<( {term_text(subject, prefixes)} {predicate_text(predicate, prefixes)} {term_text(value, prefixes)} )>>"
+    if term.startswith('"'):
+        end = term.rindex('"')
+        plain, datatype = _PLAIN.get(term[end:]), term[end + 3 :]
+        if plain is not None and plain.fullmatch(term, 1, end):
+            return term[1:end]
+        return _seen(term[: end + 1]) + (f"^^{_iri_text(datatype, prefixes)}" if datatype.startswith("<") else term[end + 1 :])
+    return _iri_text(term, prefixes) if term.startswith("<") else term
+
+
+def predicate_text(term: Term, prefixes: Prefixes) -> str:
+    """A term as the predicate of a triple.
+
+    >>> predicate_text(RDF_TYPE, {}), term_text(RDF_TYPE, {})
+    ('a', '<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>')
+    """
+    return "a" if term == RDF_TYPE else term_text(term, prefixes)
+
+
+def _iri_text(term: Term, prefixes: Prefixes) -> str:
     for prefix, namespace in sorted(prefixes.items(), key=lambda item: -len(item[1])):
-        local = term[1:-1].removeprefix(namespace)
-        if term[1:-1].startswith(namespace) and re.fullmatch(r"\w[\w-]*", local):
-            return f"{prefix}:{local}"
-    return term
+        if term.startswith(namespace, 1) and _LOCAL.fullmatch(term, 1 + len(namespace), len(term) - 1):
+            return f"{prefix}:{term[1 + len(namespace) : -1]}"
+    return _seen(term)
+
+
+def _seen(text: str) -> str:
+    r"""
+    >>> _seen("a\u0085b\u202ec")
+    'a\\u0085b\\u202Ec'
+    """
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04X}", text)
 
 
 def duration_text(length: Micros) -> str:
@@ -132,14 +171,3 @@ def _call(function: str, arguments: list[str], prefixes: Prefixes) -> str:
     if function in ("IN", "NOT IN"):
         return f"{arguments[0]} {function} ({', '.join(arguments[1:])})"
     return f"{term_text(function, prefixes)}({', '.join(arguments)})"
-
-
-def line_text(line: str, prefixes: Mapping[str, str]) -> str:
-    """A line of terms with spaces between them, shortened term by term.
-
-    >>> line_text("_:a <http://e/p> <<( <http://e/x> <http://e/p> _:b )>>", {"": "http://e/"})
-    '_:a :p <<( :x :p _:b )>>'
-    """
-    return " ".join(
-        term_text(word, prefixes) if word.startswith("<") and word != "<<(" else word for word in _NUMBER.sub(r"\1", line).split(" ")
-    )

@@ -23,7 +23,14 @@ _ROW_NAME: Final = re.compile(r"^# ([a-z]+[0-9]*(?:-[a-z0-9]+)*)$", re.MULTILINE
 
 
 class Entailment(Enum):
-    """The configuration's `knowledge.entailment`."""
+    """The entailment regime of the background and of every instant: none, RDFS or OWL 2 RL
+    (docs/entailment.md).
+
+    The value is the word of `Program.load` and of the configuration (`knowledge.entailment`).
+
+    >>> Entailment("rdfs")
+    <Entailment.RDFS: 'rdfs'>
+    """
 
     NONE = "none"
     RDFS = "rdfs"

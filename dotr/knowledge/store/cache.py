@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from dotr.diagnostics import Diagnostic, Severity, refuse
+from dotr.fallbacks import Kind, answered, caught
 from dotr.knowledge.knowledge import ClosedTriples, Knowledge, close_background, uncollected
 from dotr.knowledge.loading import load_graphs
 from dotr.knowledge.sources import Sources
@@ -80,6 +81,8 @@ def background(sources: Sources, rules: Sequence[DatalogRule], keeping: Keeping 
         try:
             store = CompiledStore(keeping.path, keeping.key)
         except (Unusable, OSError) as error:
+            caught(error, Kind.STORE)
+            answered(error, Kind.STORE)
             return Background(_in_memory(_closed(sources, rules), rules), None, (_damaged(keeping.path, error),))
         return Background(store.knowledge(rules), store)
     return _kept(sources, rules, keeping)
@@ -105,6 +108,7 @@ def _kept(sources: Sources, rules: Sequence[DatalogRule], keeping: Keeping) -> B
         except (FileNotFoundError, NotADirectoryError):
             pass
         except (Unusable, OSError) as error:
+            caught(error, Kind.STORE)
             notices.append(_damaged(path, error))
     start = time.perf_counter()
     closed = _closed(sources, rules)

@@ -22,6 +22,7 @@ from itertools import accumulate
 from typing import Final
 from zlib import crc32
 
+from dotr.diagnostics import DotrError
 from dotr.knowledge.store.file import Buffer, MappedFile, Unusable
 from dotr.model.terms import Term
 
@@ -35,7 +36,7 @@ _STRANGERS: Final = 4_000
 """How many unknown terms are remembered."""
 
 
-class TooMany(Exception):
+class TooMany(DotrError):
     """More terms, or triples of one predicate, than a store can number."""
 
 

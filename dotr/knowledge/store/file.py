@@ -27,6 +27,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, TypeAlias
 
+from dotr.diagnostics import DotrError
+
 Buffer: TypeAlias = "bytes | bytearray | memoryview | array[int]"
 
 FORMAT: Final = 3
@@ -38,7 +40,7 @@ _ORDER: Final = 0x01020304
 _BLOCK: Final = 1 << 20
 
 
-class Unusable(Exception):
+class Unusable(DotrError):
     """Why a file cannot be used; a few words that follow its name."""
 
 

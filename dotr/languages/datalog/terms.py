@@ -9,7 +9,7 @@ import re
 from typing import Final, NoReturn
 from urllib.parse import urljoin
 
-from dotr.diagnostics import Diagnostic, did_you_mean
+from dotr.diagnostics import Diagnostic, DotrError, did_you_mean
 from dotr.languages.datalog.tokens import Kind, Token
 from dotr.model.algebra import Const, Slot, Var
 from dotr.model.places import Document, Span
@@ -41,7 +41,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _ESCAPED: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
 
 
-class Unreadable(Exception):
+class Unreadable(DotrError):
     """The rest of a statement cannot be read; the problem has been noted."""
 
 

@@ -14,6 +14,8 @@ from typing import Any, Final, TypeAlias
 from pyparsing import Keyword, Literal, ParseBaseException, ParserElement
 from rdflib.plugins.sparql import parser as rdflib_parser
 
+from dotr.diagnostics import DotrError
+
 Node: TypeAlias = Any
 """A node of rdflib's tree: a CompValue, a rdflib term, a keyword, or a list of them."""
 
@@ -36,7 +38,7 @@ rdflib_parser.PrimaryExpression.exprs = [  # type: ignore[attr-defined]
 _DEPTH: Final = 60_000
 
 
-class Unparsed(Exception):
+class Unparsed(DotrError):
     """Where in the text, and the words or marks that could have stood there; `offset` is None if it is nested too deeply."""
 
     def __init__(self, offset: int | None, expected: tuple[str, ...] = ()) -> None:

@@ -7,66 +7,131 @@ one-triple graph with a prefix; only the prefixes that a text may use are put be
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from pyoxigraph import RdfFormat, parse
 
+from dotr.diagnostics import DotrError
+from dotr.languages.turtle.nesting import Beyond, check_nesting
 from dotr.model.terms import Triple, with_blanks
 
 Triples: TypeAlias = tuple[Triple, ...]
 
 
 class Header:
-    """Prefix declarations, to be put before a text."""
+    """Prefix declarations, to be put before a text.
+
+    Beyond some hundred prefixes, the names in the text that a colon follows are looked up, so that a text costs its own length.
+    """
 
     __slots__ = ("_base", "_declarations", "_whole")
 
     def __init__(self, prefixes: Mapping[str, str], base: str = "") -> None:
         self._base = f"@base <{base}> . " if base else ""
-        self._declarations = [(f"{prefix}:", f"@prefix {prefix}: <{iri}> . ") for prefix, iri in prefixes.items()]
-        self._whole = self._base + "".join([declaration for _, declaration in self._declarations])
+        self._declarations = {f"{prefix}:": f"@prefix {prefix}: <{iri}> . " for prefix, iri in prefixes.items()}
+        self._whole = self._base + "".join(self._declarations.values()) if len(self._declarations) < 2 else None
+
+    def declare(self, prefixes: Mapping[str, str], base: str) -> None:
+        """Add declarations, or put them in the place of others; an empty base leaves the base as it is."""
+        self._base = f"@base <{base}> . " if base else self._base
+        self._declarations.update((f"{prefix}:", f"@prefix {prefix}: <{iri}> . ") for prefix, iri in prefixes.items())
+        self._whole = self._base + "".join(self._declarations.values()) if len(self._declarations) < 2 else None
 
     def before(self, text: str) -> str:
         """The text with every declaration before it that it may need, on its first line.
 
         >>> Header({"": "http://e/", "rdf": "http://r/"}).before(":a :b :c")
         '@prefix : <http://e/> . :a :b :c'
+        >>> Header({f"p{n}": "http://e/" for n in range(1000)}).before("p1:a p2:b 5.p3:c")
+        '@prefix p1: <http://e/> . @prefix p2: <http://e/> . @prefix p3: <http://e/> . p1:a p2:b 5.p3:c'
         """
-        if len(self._declarations) < 2:
+        if self._whole is not None:
             return self._whole + text
-        return self._base + "".join([declaration for prefix, declaration in self._declarations if prefix in text]) + text
+        declarations = self._declarations
+        if len(declarations) > _MANY:
+            names = dict.fromkeys(name for run in _NAME.findall(text) for name in _names(run))
+            return self._base + "".join([declarations[name] for name in names if name in declarations]) + text
+        return self._base + "".join([declaration for prefix, declaration in declarations.items() if prefix in text]) + text
 
 
-def read_graph(text: str, prefixes: Mapping[str, str]) -> Triples:
-    """The triples of Turtle text, in the order it states them; raises ValueError with the reason in words.
+_MANY: Final = 256
+_NAME: Final = re.compile(r"""[^\s<>"'{}()\[\];,#\\|^@:]*+:""")
 
-    >>> read_graph('[] :p "a", _:x .', {"": "http://e/"})
+
+def _names(run: str) -> tuple[str, ...]:
+    """The prefixes that may end a run of characters of names: a number and a dot, or a language and a dot, may stand before one."""
+    return run, run.lstrip("0123456789.+-"), run.partition(".")[2] or run, run.rpartition(".")[2]
+
+
+class Misread(DotrError, ValueError):
+    """Text that is no Turtle: the reason in words, and the place in the text."""
+
+    def __init__(self, why: str, place: str) -> None:
+        super().__init__(why + place)
+        self.why = why
+
+
+def read_graph(text: str, prefixes: Mapping[str, str], nesting: int) -> Triples:
+    """The triples of Turtle text, in the order it states them; raises ValueError with the reason in words, `Beyond` where its brackets are
+    nested deeper than `nesting`.
+
+    >>> read_graph('[] :p "a", _:x .', {"": "http://e/"}, 64)
     (('_:0', '<http://e/p>', '"a"'), ('_:0', '<http://e/p>', '_:1'))
+    >>> read_graph(":a :p\\n  x:y .", {"": "http://e/"}, 64)
+    Traceback (most recent call last):
+    dotr.languages.turtle.graphs.Misread: the prefix x: has not been declared (line 2, column 3)
     """
-    return read_turtle(Header(prefixes).before(text))
+    check_nesting(text, nesting)
+    return read_turtle(Header(prefixes).before(text), text)
 
 
-def read_turtle(text: str) -> Triples:
-    """The triples of a Turtle document; raises ValueError with the reason in words."""
+def read_turtle(document: str, text: str) -> Triples:
+    """The triples of a Turtle document that ends with a graph's own text; raises ValueError with the reason in words, and its place in that
+    text."""
     try:
-        triples = [tuple(str(quad).split(" ", 2)) for quad in parse(text, RdfFormat.TURTLE)]
-    except SyntaxError as error:
-        raise ValueError(reason(error)) from None
-    except AttributeError:
-        raise ValueError("it holds half a character (an unpaired surrogate)") from None  # what is no UTF-8 is no text for the parser
+        triples = [tuple(str(quad).split(" ", 2)) for quad in parse(document, RdfFormat.TURTLE)]
+    except (SyntaxError, AttributeError, MemoryError) as error:
+        raise _unreadable(error, len(document) - len(text)) from None
     return finished(cast(list[Triple], triples))
 
 
-def check_turtle(text: str) -> None:
+def check_turtle(document: str, text: str) -> None:
     """Raises what `read_turtle` raises, with less work."""
     try:
-        for _ in parse(text, RdfFormat.TURTLE):
+        for _ in parse(document, RdfFormat.TURTLE):
             pass
-    except SyntaxError as error:
-        raise ValueError(reason(error)) from None
-    except AttributeError:
-        raise ValueError("it holds half a character (an unpaired surrogate)") from None
+    except (SyntaxError, AttributeError, MemoryError) as error:
+        raise _unreadable(error, len(document) - len(text)) from None
+
+
+def _unreadable(error: Exception, skipped: int) -> ValueError:
+    match error:
+        case SyntaxError():
+            return Misread(reason(error), place_of(error, skipped))
+        case MemoryError():
+            return too_long()
+        case _:  # what is no UTF-8 is no text for the parser
+            return ValueError("it holds half a character (an unpaired surrogate)")
+
+
+def too_long() -> Beyond:
+    """The error where pyoxigraph raises MemoryError, which it does for a statement or a token beyond its buffer."""
+    return Beyond("it is longer than the parser can read at once (16 MiB)")
+
+
+def place_of(error: SyntaxError, skipped: int = 0, line: int = 1) -> str:
+    """The place of a parser's error in a text that begins `skipped` characters behind the beginning of the document, on its first line;
+    `line` is the number of that line.
+
+    >>> place_of(SyntaxError("no", (None, 1, 12, None)), 10), place_of(SyntaxError("no", (None, 3, 12, None)), 10, line=7)
+    (' (line 1, column 2)', ' (line 9, column 12)')
+    """
+    if error.lineno is None or error.offset is None:
+        return ""
+    column = error.offset if error.lineno > 1 else max(error.offset - skipped, 1)
+    return f" (line {error.lineno + line - 1}, column {column})"
 
 
 def finished(triples: Sequence[Triple]) -> Triples:

@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 from pyoxigraph import NamedNode, RdfFormat, parse
 
-from dotr.diagnostics import Diagnostic, did_you_mean
+from dotr.diagnostics import Diagnostic, DotrError, did_you_mean
 from dotr.languages.turtle import tokens
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Span
@@ -24,7 +24,7 @@ _FOUND: Final = re.compile(r"[^\s.;,\[\](){}\"']+|\S")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
-class Unreadable(Exception):
+class Unreadable(DotrError):
     """Reading cannot go on; the problem is noted."""
 
 

@@ -22,6 +22,7 @@ from dotr.engine.program import Program
 from dotr.io.sinks import may_pass
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.planning import BEGINNING, Offset
+from dotr.runtimes.spark.whole import check_logs
 from dotr.runtimes.totals import RunFailed
 
 FORMAT: Final = 2
@@ -73,19 +74,22 @@ class Layout:
         inputs, growing = (
             tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing")
         )
+        start = data.get("start")
+        if start is not None:
+            Offset.of_json(start)  # raises where it is no offset
         return Layout(
-            pipeline=data["pipeline"],
-            program=data["program"],
+            pipeline=str(data["pipeline"]),
+            program=str(data["program"]),
             inputs=inputs,
-            layers=data["layers"],
-            buckets=data["buckets"],
-            partitions=data["partitions"],
+            layers=int(data["layers"]),
+            buckets=int(data["buckets"]),
+            partitions=int(data["partitions"]),
             growing=growing,
             clock=(str(data["clock"][0]), bool(data["clock"][1])) if data.get("clock") else None,
             holdings=Holdings.of_json(data["holdings"]) if data.get("holdings") else None,
-            generation=data.get("generation", 0),
-            start=data.get("start"),
-            first=data.get("first", 0),
+            generation=int(data.get("generation", 0)),
+            start=start,
+            first=int(data.get("first", 0)),
         )
 
 
@@ -118,16 +122,21 @@ class Checkpoint:
             data = json.loads(file.read_text())
         except FileNotFoundError:
             if (self.folder / "query").exists() or (self.folder / "offsets").exists():
-                raise self._refused("it was not made by dotr") from None
+                why = "there is no dotr.json in it: it was not made by dotr, or that file is lost"
+                raise self._refused(
+                    why, "Put the file back from a copy, remove the folder by hand, or name another spark.checkpoint."
+                ) from None
             return None
         except (OSError, ValueError) as error:
             raise self._refused(f"its dotr.json cannot be read: {error}") from None
-        if not isinstance(data, dict) or data.get("format") not in READ:
+        if not isinstance(data, dict) or not isinstance(data.get("format"), int):
+            raise self._refused("its dotr.json is none: it has no format")
+        if data["format"] not in READ:
             raise self._refused(f"it is of a later release (its format is not {' or '.join(map(str, READ))})")
         try:
             return Layout.of_json(data)
-        except (KeyError, TypeError, ValueError) as error:
-            raise self._refused(f"its dotr.json cannot be read: {error}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError) as error:
+            raise self._refused(f"its dotr.json cannot be read: {type(error).__name__}: {error}") from None
 
     @property
     def planned(self) -> int | None:
@@ -188,12 +197,14 @@ class Checkpoint:
             for folder in self.folders(generation):
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _refused(self, why: str) -> Exception:
-        return refuse(
-            "S102",
-            f"the checkpoint {self.folder} cannot be used: {why}",
-            hint="Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint.",
-        )
+    def _refused(self, why: str, hint: str = "") -> Exception:
+        hint = hint or "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
+        return refuse("S102", f"the checkpoint {self.folder} cannot be used: {why}", hint=hint)
+
+    def check(self) -> None:
+        """Raises `Refused` where a log that the next start reads is damaged."""
+        if self.layout is not None:
+            check_logs(Path(self.query))
 
     def make(self) -> None:
         """Makes the folder, for the log."""

@@ -119,7 +119,7 @@ def judge(files: Files, stretch: Stretch, after: Micros, until: Micros, elements
             time = record.time
             if time is None:
                 if own == END or record.offset < own:
-                    dead.append(record.letter(file, Reason.UNREADABLE))
+                    dead.append(record.letter(file))
                 continue
             reason = verdict(time)
             if reason is not None:

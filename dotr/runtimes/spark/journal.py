@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from dotr.diagnostics import Refused, refuse
 from dotr.io.growing import Folder, Growing
 from dotr.io.records import InputFile
 
@@ -36,17 +37,31 @@ class Journal:
                 file.write(b"\n")
         self.paths: dict[str, dict[int, str]] = {}
         self.next: dict[str, int] = {}
-        lines = self._path.read_text().splitlines() if self._path.exists() else []
-        for line in lines:
+        lines = self._path.read_text(errors="replace").splitlines() if self._path.exists() else []
+        for line_number, line in enumerate(lines, 1):
             if line.endswith("]"):  # else it was cut off by a crash, before any offset named it
-                name, number, path = json.loads(line)
-                self.next[name] = number + 1
+                try:
+                    name, number, path = json.loads(line)
+                    self.next[name] = number + 1
+                except (ValueError, TypeError):
+                    raise self._damaged(f"its line {line_number} is no entry") from None
                 self.paths.setdefault(name, {})[number] = path
         for name, paths in self.paths.items():
             for number in [n for n in paths if n < done.get(name, 0) and n + 1 < self.next[name] and not os.path.exists(paths[n])]:
                 del paths[number]
         if 2 * sum(map(len, self.paths.values())) < len(lines):
             self._write([[name, number, path] for name, paths in self.paths.items() for number, path in paths.items()], anew=True)
+
+    def known(self, name: str, number: int) -> str:
+        """The path of a file that an offset names."""
+        try:
+            return self.paths[name][number]
+        except KeyError:
+            raise self._damaged(f"it does not know file {number} of the input {name}, which a batch needs") from None
+
+    def _damaged(self, why: str) -> Refused:
+        hint = "Put the folder back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)."
+        return refuse("S114", f"the checkpoint is damaged: {self._path}: {why}", hint=hint)
 
     def add(self, name: str, paths: Sequence[str]) -> None:
         """Number files and write them down."""
@@ -92,7 +107,7 @@ class Journaled:
 
     def paths(self, first: int, last: int) -> tuple[str, ...]:
         """The files with these numbers."""
-        return tuple(self._journal.paths[self._name][number] for number in range(first, last + 1))
+        return tuple(self._journal.known(self._name, number) for number in range(first, last + 1))
 
 
 class Spooled:

@@ -24,6 +24,7 @@ _COUNTED: Final = {
     "late": ((Kind.COUNTS,), "get_json_object(cast(payload AS string), '$[4].late')"),
     "events": ((Kind.FIRINGS, Kind.RUN), "time"),
     "dead_letters": ((Kind.DEAD, Kind.DEAD_RUN), "time"),
+    "fallbacks": ((Kind.FALLBACKS,), "time"),
     "state_bytes_changed": ((Kind.STATE,), "time"),
 }
 

@@ -15,9 +15,11 @@ from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.tasks import Task
 
 
-def rescued(job: Job, task: Task, time: Micros, elements: list[Element], dead: Rejected) -> tuple[Asked, list[Element]] | None:
+def rescued(
+    job: Job, task: Task, time: Micros, elements: list[Element], dead: Rejected, error: Exception
+) -> tuple[Asked, list[Element]] | None:
     """What stage one says of the elements that it can take, and those; the others are dead letters. None: it can take none."""
-    found = rescue(program_of(job), time, [triples for _, triples in elements])
+    found = rescue(program_of(job), time, [triples for _, triples in elements], error)
     if found.rejected:
         again = _again(job, task, time)
         dead.extend([again[number].letter(Reason.FAILED, why) for number, why in found.rejected.items()])

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from dotr.diagnostics import Refused
+from dotr.fallbacks import Kind, answered, caught
 from dotr.runtimes.letters import LOG
 from dotr.runtimes.spark.checkpoint import last_number
 from dotr.runtimes.spark.job import Job
@@ -27,7 +28,9 @@ from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.source import Instants
 from dotr.runtimes.spark.stateful import LayerProcessor
 from dotr.runtimes.spark.stored_names import KEY, SOURCE
-from dotr.runtimes.spark.trouble import explained
+from dotr.runtimes.spark.trouble import FULL, explained
+from dotr.runtimes.spark.whole import look_for_damage
+from dotr.runtimes.totals import RunFailed
 
 _LOOK_SECONDS: Final = 1.0
 _REST_SECONDS: Final = 1.0
@@ -49,13 +52,18 @@ def run_query(
                 failure = _run(session, job, sink, checkpoint, interrupted, look)
                 if failure is None:
                     return
-                found = explained(words(failure), log)
+                said = words(failure)
+                found = explained(said, log)
+                if isinstance(found, RunFailed):
+                    found = look_for_damage(Path(checkpoint), said) or found
             except LOST as error:
                 raise explained(words(error), log) from None
             written = last_number(Path(checkpoint) / "commits")
             tries, before = (1 if written != before else tries + 1), written
-            if tries > restarts or isinstance(found, Refused):
+            if tries > restarts or isinstance(found, Refused) or FULL in said:
                 raise found from None
+            caught(found, Kind.RESTART)
+            answered(found, Kind.RESTART)
             LOG.warning("%s. It goes on from its checkpoint (try %d of %d).", found, tries, restarts)
             sink.failure = None
             if interrupted.waited(_REST_SECONDS * tries):
@@ -74,7 +82,12 @@ def _run(
     while query.isActive and not interrupted.wanted(0.05):
         if look is not None and time.monotonic() >= looked + _LOOK_SECONDS:
             looked = time.monotonic()
-            look()
+            try:
+                look()
+            except (Refused, RunFailed):
+                with suppress(*LOST):
+                    query.stop()
+                raise
         if job.live and sink.ended is not None and (Path(checkpoint) / "commits" / str(sink.ended)).exists():
             query.stop()
             return None

@@ -24,7 +24,7 @@ from dotr.runtimes.spark.direct import Direct
 from dotr.runtimes.spark.inputs import files_of, judge
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.poison import blame, rescued, traced
-from dotr.runtimes.spark.rows import Kind, Line, counts_payload, inconsistent_payload, record_batch
+from dotr.runtimes.spark.rows import Kind, Line, counts_payload, fallback_lines, inconsistent_payload, record_batch
 from dotr.runtimes.spark.stepping import Instants, chunk_payload
 from dotr.runtimes.spark.tasks import Task
 from dotr.runtimes.spark.trouble import Carried, marked
@@ -68,8 +68,8 @@ def task_lines(job: Job, task: Task) -> list[Line]:
         start = end
         try:
             asked = ask(merge(time, [triples for _, triples in together]))
-        except Exception:
-            left = rescued(job, task, time, together, dead)
+        except Exception as error:
+            left = rescued(job, task, time, together, dead, error)
             if left is None:
                 continue
             asked, together = left
@@ -101,6 +101,7 @@ def task_lines(job: Job, task: Task) -> list[Line]:
         lines.append(Line(-4, Kind.ENDED, 0, b""))
     totals = Totals(counted_elements, len(times), facts, dead=dead.counted, inconsistent=inconsistent)
     lines.append(Line(-2, Kind.COUNTS, 0, counts_payload(totals)))
+    lines += fallback_lines()
     return lines
 
 

@@ -9,6 +9,7 @@
 | RUN | below 0 | their number | the file in which more of them wait (`waiting`) |
 | DEAD_RUN | below 0 | their number | the file in which more dead letters wait |
 | DEAD | below 0 | their number | dead letters |
+| FALLBACKS | below 0 | their number | errors after which something else gave the answer (`dotr.fallbacks`) |
 | INCONSISTENT | below 0 | 0 | the first instants of a task that contradict themselves, each with what clashes |
 | COUNTS | below 0 | 0 | totals |
 | ENDED | below 0 | 0 | nothing: the stream has ended |
@@ -26,6 +27,8 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from dotr.fallbacks import Fallback, taken
+from dotr.fallbacks import Kind as FallbackKind
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Micros
 from dotr.runtimes.spark.stored_names import KEY
@@ -47,6 +50,7 @@ class Kind(IntEnum):
     STATE = 8
     RUN = 9
     DEAD_RUN = 10
+    FALLBACKS = 11
 
 
 class Line(NamedTuple):
@@ -121,6 +125,26 @@ def inconsistent_of(payload: bytes) -> list[tuple[Micros, str]]:
     return [(time, clash) for time, clash in json.loads(payload)]
 
 
+def fallback_lines() -> list[Line]:
+    """The row of the fallbacks that this process has recorded since it was last asked; none where there are none."""
+    found = taken()
+    return [Line(-1, Kind.FALLBACKS, sum(each.times for each in found), fallbacks_payload(found))] if found else []
+
+
+def fallbacks_payload(found: Iterable[Fallback]) -> bytes:
+    """The inverse of `fallbacks_of`."""
+    return _dump([[each.kind.name, *each[1:]] for each in found])
+
+
+def fallbacks_of(payload: bytes) -> list[Fallback]:
+    """
+    >>> found = [Fallback(FallbackKind.QUERY, "ValueError: no", "dotr/queries/plan.py:7 in at", 3)]
+    >>> fallbacks_of(fallbacks_payload(found)) == found
+    True
+    """
+    return [Fallback(FallbackKind[kind], error, place, times) for kind, error, place, times in json.loads(payload)]
+
+
 def size_payload(size: BucketSize) -> bytes:
     """The inverse of `size_of`."""
     return _dump(size)
@@ -139,7 +163,8 @@ def size_of(payload: bytes) -> BucketSize:
 def counts_payload(totals: Totals) -> bytes:
     """The inverse of `counts_of`."""
     dead = {reason.value: count for reason, count in totals.dead.items()}
-    return _dump([totals.elements, totals.instants, totals.facts, totals.events, dead, totals.dropped, totals.inconsistent])
+    counts = [totals.elements, totals.instants, totals.facts, totals.events, dead, totals.dropped, totals.inconsistent]
+    return _dump([*counts, totals.fallbacks])
 
 
 def counts_of(payload: bytes) -> Totals:

@@ -28,29 +28,31 @@ from dotr.outputs import writer
 from dotr.patterns.layout import lay_out
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, Layout, wanted_layout
+from dotr.runtimes.spark.first import First
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.keys import bucket_keys
-from dotr.runtimes.spark.lost import LOST
+from dotr.runtimes.spark.lost import LOST, words
 from dotr.runtimes.spark.moving import Old, move
 from dotr.runtimes.spark.names import Names
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.rows import BucketSize
 from dotr.runtimes.spark.session import cores, is_local, start
 from dotr.runtimes.spark.sink import Sink, Write
-from dotr.runtimes.spark.spool import spooling
+from dotr.runtimes.spark.spool import Copying, spooling
 from dotr.runtimes.spark.standings import Standings
 from dotr.runtimes.spark.trouble import explained
 from dotr.runtimes.spark.waiting import clear, folder_of
 from dotr.runtimes.standing import Stand, unheard
-from dotr.runtimes.totals import Progress, RunFailed, Totals
+from dotr.runtimes.totals import Does, Progress, RunFailed, Totals, unsaid
 
 _LOG: Final = logging.getLogger("dotr")
 _LETTERS: Final = 1_000
 """Dead letters that are written at a time."""
 
 
-def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) -> Totals:
-    """Runs a pipeline to the end of its input, from its checkpoint on; the totals are this run's.
+def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard, does: Does = unsaid) -> Totals:
+    """Runs a pipeline to the end of its input, from its checkpoint on; the totals are this run's. `does` is told what goes on before the
+    first batch is written.
 
     Raises `Refused` for what the user can put right, `RunFailed` for what else stops Spark, KeyboardInterrupt when it was stopped.
     """
@@ -63,12 +65,14 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
         if pipeline.dead_letter_path is not None:
             check_new(pipeline.dead_letter_path)
     else:
+        checkpoint.check()
         found = checkpoint.change(pipeline.program)
         wanted = checkpoint.claim(wanted, found)
         if found.learns is not None:
             _LOG.warning("%s", found.learns)
     checkpoint.make()
     settings, before = pipeline.spark, SparkContext._active_spark_context
+    does("starting Spark")
     try:
         session = start(pipeline.name, settings.master, settings.conf, checkpoint.log)
     except (PySparkException, RuntimeError, OSError) as error:
@@ -84,11 +88,17 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
         layers = lay_out(share(pipeline.program.rules.rules), wanted.holdings.since if wanted.holdings else {}).layers
         standings = Standings(layers, checkpoint, stand)
         if found is not None and found.moves:
+            does("moving the state to where the changed rules look for it")
             standings.moved(_take_over(session, checkpoint, found, wanted, job))
-        sink = Sink(_write(pipeline), progress, Names(pipeline, checkpoint.folder), pipeline.clock, wanted.first, standings.took)
+        sink = Sink(
+            _write(pipeline), progress, Names(pipeline, checkpoint.folder), pipeline.clock, wanted.first, standings.took, pipeline.told
+        )
+
+        first = First(session, checkpoint, does)
 
         def look() -> None:
             standings.look()
+            first.look(begun=sink.begun)
             progress(sink.totals)
 
         standard = [each for each in pipeline.growing if each.standard]
@@ -96,8 +106,16 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
         if heard:
             session.streams.addListener(standings.listener)
         try:
-            with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext():
-                run_query(session, job, sink, checkpoint.query, checkpoint.log, look if heard else None, settings.restarts)
+            with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext(Copying()) as copying:
+
+                def around() -> None:
+                    if copying.failure is not None:
+                        raise copying.failure
+                    if heard:
+                        look()
+
+                does("starting the query")
+                run_query(session, job, sink, checkpoint.query, checkpoint.log, around, settings.restarts)
         except Unwritten as error:
             raise RunFailed(f"{error} (the batches before that are kept: the same command goes on from them)") from None
         finally:
@@ -105,6 +123,8 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard) ->
                 if heard:
                     session.streams.removeListener(standings.listener)
         return sink.totals
+    except LOST as error:
+        raise explained(words(error), checkpoint.log) from None
     finally:
         if before is None:
             with suppress(*LOST):

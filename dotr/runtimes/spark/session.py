@@ -6,9 +6,11 @@ started belongs to the user, and is only told to be brief.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -68,6 +70,7 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path)
             conf.set(key, value)
         session = SparkSession.builder.config(conf=conf).getOrCreate()
     hush(session.sparkContext)
+    _hush_python()
     _find_package(session.sparkContext)
     _manage_files(session)
     if "spark.log.level" not in settings:
@@ -129,6 +132,13 @@ def _find_package(context: SparkContext) -> None:
     known = context.environment.get("PYTHONPATH", "").split(os.pathsep)
     if place not in known:
         context.environment["PYTHONPATH"] = os.pathsep.join([place, *filter(None, known)])
+
+
+def _hush_python() -> None:
+    """Keeps warnings of Spark's Python half off the terminal, of old versions of libraries, say: its errors come as exceptions."""
+    for name in ("py4j", "pyspark"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module=r"(pyspark|py4j)(\.|$)")
 
 
 @contextmanager

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from dotr.fallbacks import taken
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
-from dotr.runtimes.letters import Complaints
-from dotr.runtimes.spark.rows import BucketSize, Kind, counts_of, dead_of, firings_of, inconsistent_of, size_of
+from dotr.runtimes.letters import TOLD, Complaints
+from dotr.runtimes.spark.rows import BucketSize, Kind, counts_of, dead_of, fallbacks_of, firings_of, inconsistent_of, size_of
 from dotr.runtimes.spark.waiting import FIRINGS, LETTERS, blocks, clear, merged, run_of
 from dotr.runtimes.totals import Progress, Totals
 
@@ -26,9 +27,10 @@ def _untold(number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
 
 
 class Sink:
-    """Called by Spark once a batch, or again with the same number after a crash. `failure` is what stopped it. `names` gives a dead
+    """Called by Spark once a batch, or again with the same number after a crash. `failure` is what stopped it; `begun`: a batch is
+    written. `names` gives a dead
     letter the file's name as the user knows it. `first` is the number under which the query's first batch is written. `ended` is Spark's
-    number of the batch that was the last."""
+    number of the batch that was the last. `told`: of so many dead letters of a kind the user is told as they come."""
 
     def __init__(
         self,
@@ -38,6 +40,7 @@ class Sink:
         clock: Clock,
         first: int = 0,
         took: Took = _untold,
+        told: int = TOLD,
     ) -> None:
         self._first = first
         self._write = write
@@ -45,9 +48,10 @@ class Sink:
         self._names = names
         self._clock = clock
         self._took = took
-        self._complaints = Complaints()
+        self._complaints = Complaints(told)
         self._last: tuple[int, Totals] | None = None
         self.totals = Totals()
+        self.begun = False
         self.failure: Exception | None = None
         self.ended: int | None = None
 
@@ -66,6 +70,7 @@ class Sink:
         further: list[Path] = []
         sizes: list[BucketSize] = []
         counted = Totals()
+        fallbacks = taken()
         for kind, payload in rows:
             if kind == Kind.FIRINGS:
                 firings += firings_of(payload)
@@ -78,6 +83,8 @@ class Sink:
             elif kind == Kind.INCONSISTENT:
                 for time, clash in inconsistent_of(payload):
                     self._complaints.inconsistent(time, clash, self._clock)
+            elif kind == Kind.FALLBACKS:
+                fallbacks += fallbacks_of(payload)
             elif kind == Kind.ENDED:
                 self.ended = number
             elif kind == Kind.STATE:
@@ -88,10 +95,13 @@ class Sink:
         self._write(self._first + number, iter(written), self._told(merged(LETTERS, letters, further)))
         for folder in {path.parent for path in (*runs, *further)}:
             clear(folder)
-        counted += Totals(events=written.events, dropped=written.dropped)
+        for each in fallbacks:
+            self._complaints.fallback(each)
+        counted += Totals(events=written.events, dropped=written.dropped, fallbacks=sum(each.times for each in fallbacks))
         if self._last is None or self._last[0] != number:
             self._last = number, self.totals
         self.totals = self._last[1] + counted
+        self.begun = True
         self._took(number, counted, sizes)
         self._progress(self.totals)
 

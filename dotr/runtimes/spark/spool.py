@@ -11,15 +11,21 @@ import os
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from dotr.diagnostics import Refused, refuse
+from dotr.io.csv_rows import Quoting, quoting
 from dotr.io.feeds import StandardInput
 from dotr.io.lines import standard_bytes
-from dotr.io.records import Format, InputFile
+from dotr.io.nquads import graph_of
+from dotr.io.records import Format, InputFile, Record
+from dotr.model.stream import Reason
 from dotr.runtimes.spark.journal import SEGMENT, SPOOL, SPOOL_END
+from dotr.runtimes.totals import RunFailed
 
 _SEGMENT_RECORDS: Final = 20_000
 _MOST_SEGMENTS: Final = 500
@@ -27,25 +33,43 @@ _PAUSE_SECONDS: Final = 0.02
 _MAGIC: Final = b"\x1f\x8b"
 
 
+class Copying:
+    """The copying of standard input; `failure` is what has ended it before its time."""
+
+    def __init__(self) -> None:
+        self.failure: Refused | RunFailed | None = None
+
+
 @contextmanager
-def spooling(like: InputFile, checkpoint: Path) -> Iterator[None]:
+def spooling(like: InputFile, checkpoint: Path) -> Iterator[Copying]:
     """While it holds, standard input is copied."""
+    copying = Copying()
     folder = checkpoint / SPOOL
     folder.mkdir(exist_ok=True)
     stop = threading.Event()
-    thread = threading.Thread(target=_copy, args=(like, folder, stop), daemon=True)
+    thread = threading.Thread(target=_copying, args=(like, folder, stop, copying), daemon=True)
     if not (folder / SPOOL_END).exists():
         thread.start()
     try:
-        yield
+        yield copying
     finally:
         stop.set()
         if thread.is_alive():
             thread.join()
 
 
+def _copying(like: InputFile, folder: Path, stop: threading.Event, copying: Copying) -> None:
+    try:
+        _copy(like, folder, stop)
+    except Refused as refused:
+        copying.failure = refused
+    except OSError as error:
+        where, why = error.filename or folder, (error.strerror or str(error)).lower()
+        copying.failure = RunFailed(f"standard input cannot be copied to {where}: {why} (once that is mended, the same command goes on)")
+
+
 def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
-    header = _header() if like.format is Format.CSV else b""
+    header = _header(like.record) if like.format is Format.CSV else b""
     feed = StandardInput(like, elements=False)
     number, line = _next(folder)
     while not stop.is_set():
@@ -55,16 +79,16 @@ def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
         taken = feed.take(_SEGMENT_RECORDS)
         if taken is None:
             if feed.ended:
-                _write(folder / SPOOL_END, b"")
+                _write(folder / SPOOL_END, ())
                 return
             time.sleep(_PAUSE_SECONDS)
             continue
-        records = [(record.line, _whole(record.raw)) for record in taken.records]
-        first, after = line + records[0][0] - 1, line + records[-1][0] - 1 + records[-1][1].count(b"\n")
+        last = taken.records[-1]
+        first, after = line + taken.records[0].line - 1, line + last.line - 1 + _whole(last.raw).count(b"\n")
         name = f"{number:012d}-{first:012d}-{after:012d}.{like.format.value}"
-        _write(folder / name, header + b"".join(raw for _, raw in records))
+        _write(folder / name, chain([header], *(_copied(record, like) for record in taken.records)))
         number += 1
-        _write(folder / NEXT, f"{number} {after}".encode())
+        _write(folder / NEXT, [f"{number} {after}".encode()])
 
 
 NEXT: Final = "next"
@@ -80,23 +104,50 @@ def _next(folder: Path) -> tuple[int, int]:
     """The number of the next segment, and the line it starts at: a crash may have left a segment that `next` does not know yet."""
     number, line = 0, 1
     if (folder / NEXT).exists():
-        number, line = map(int, (folder / NEXT).read_text().split())
+        try:
+            number, line = map(int, (folder / NEXT).read_text().split())
+        except ValueError:
+            hint = "Put the folder back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)."
+            raise refuse("S114", f"the checkpoint is damaged: {folder / NEXT} does not say which line comes next", hint=hint) from None
     for found in filter(None, map(SEGMENT.fullmatch, sorted(os.listdir(folder)))):
         if int(found[1]) >= number:
             number, line = int(found[1]) + 1, int(found[3] or line)
     return number, line
 
 
-def _header() -> bytes:
-    """The first line of standard input, which is left there."""
+def _copied(record: Record, like: InputFile) -> Iterator[bytes]:
+    """The text of a record. One beyond the limit, of which the beginning is left, is filled up so that it is beyond the limit again, and no
+    good record or the beginning of one."""
+    if record.reason is not Reason.LIMIT or record.end - record.offset <= len(record.raw) + 1:
+        yield _whole(record.raw)
+        return
+    yield record.raw
+    end = b"\n"
+    if like.csv is not None:
+        state = quoting(record.raw, Quoting.START, like.csv.delimiter.encode())
+        if state is Quoting.QUOTE:
+            yield b'"'
+        end = b'"\n' if state in (Quoting.QUOTE, Quoting.INSIDE) else end
+    elif like.format is Format.NQUADS and (graph := graph_of(record.raw)) is not None:
+        yield f"\n! {graph} ".encode()
+    for _ in range(like.record // len(_BLANKS) + 1):
+        yield _BLANKS
+    yield end
+
+
+_BLANKS: Final = b" " * (1 << 16)
+
+
+def _header(limit: int) -> bytes:
+    """The first line of standard input, which is left there; of one with more bytes than a record may have, the beginning."""
     waiting = standard_bytes()
-    while b"\n" not in (text := plain(waiting.held)) and waiting.more():
+    while b"\n" not in (text := plain(waiting.held, limit + 1)) and len(text) <= limit and waiting.more():
         pass
     return _whole(text.partition(b"\n")[0])
 
 
-def plain(begin: bytes) -> bytes:
-    """The text of what a stream begins with, as far as it can be told.
+def plain(begin: bytes, most: int = 0) -> bytes:
+    """The text of what a stream begins with, as far as it can be told; of a compressed one up to so many bytes, where it is not 0.
 
     >>> import gzip
     >>> packed = gzip.compress(b"time,room")
@@ -106,7 +157,7 @@ def plain(begin: bytes) -> bytes:
     if not _MAGIC.startswith(begin[:2]):
         return begin
     try:
-        return zlib.decompressobj(wbits=31).decompress(begin)
+        return zlib.decompressobj(wbits=31).decompress(begin, most)
     except zlib.error:  # reading it says so
         return b""
 
@@ -115,10 +166,10 @@ def _whole(raw: bytes) -> bytes:
     return raw if raw.endswith(b"\n") else raw + b"\n"
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, data: Iterable[bytes]) -> None:
     new = path.with_name(f".{path.name}.tmp")
     with new.open("wb") as file:
-        file.write(data)
+        file.writelines(data)
         file.flush()
         os.fsync(file.fileno())
     new.replace(path)

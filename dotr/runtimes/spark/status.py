@@ -96,6 +96,7 @@ def status_of(folder: str) -> Status:
         written = checkpoint.folder / "dotr.json" if batch is None else Path(checkpoint.query) / "commits" / str(batch)
         at = written.stat().st_mtime if batch is not None or layout.first else None
     except (OSError, ValueError, KeyError, AssertionError, IndexError) as error:
+        checkpoint.check()
         hint = "Is the folder whole? A run that goes on may have removed it meanwhile: ask again."
         raise refuse("S111", f"the checkpoint {folder} cannot be read: {error}", hint=hint) from None
     closed, inputs = progress_of(checkpoint.folder, layout, position)

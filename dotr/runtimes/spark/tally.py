@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from dotr.fallbacks import Kind, answered, caught
 from dotr.runtimes.spark.rows import BucketSize, counts_of, counts_payload
 from dotr.runtimes.totals import Totals
 
@@ -75,7 +76,11 @@ def read_tally(folder: Path) -> Tally | None:
         before, last = (counts_of(json.dumps(data[name]).encode()) for name in ("before", "last"))
         ports = tuple(tuple(Port(str(label), key) for label, key in layer) for layer in data["ports"])
         return Tally(data["batch"], before, last, {(size.layer, size.bucket): size for size in sizes}, ports)
-    except (OSError, ValueError, KeyError, TypeError):
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        caught(error, Kind.TOTALS)
+        answered(error, Kind.TOTALS)
         return None
 
 

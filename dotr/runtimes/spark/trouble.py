@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 
-from dotr.diagnostics import Diagnostic, Refused, Severity
+from dotr.diagnostics import Diagnostic, DotrError, Refused, Severity
 from dotr.model.places import Document, Span
 from dotr.runtimes.totals import RunFailed
 
@@ -27,11 +27,12 @@ _JVM: Final = re.compile(r"^(?:Caused by: )?(?:\w+\.)+(\w+(?:Error|Exception)): 
 
 _LOST: Final = re.compile(r"EOFException|[Cc]onnection reset|Broken pipe|Python worker (?:exited|failed)|Failed to (?:bind|connect)")
 
+FULL: Final = "No space left on device"
 NO_JVM: Final = "its JVM has gone: was it killed, or out of memory?"
 _NO_WORKER: Final = "a Python process that it had started has gone: was it killed, or out of memory?"
 
 
-class Carried(Exception):
+class Carried(DotrError):
     """Diagnostics on their way through Spark."""
 
 
@@ -88,6 +89,9 @@ def explained(text: str, log: Path) -> Refused | RunFailed:
     refused = unmarked(text)
     if refused is not None:
         return refused
+    if FULL in text:
+        where = f"the checkpoint {log.parent} or of Spark's local directories (spark.local.dir)"
+        return RunFailed(f"{FULL.lower()}: the disk of {where} is full (once there is room, the same command goes on; the log is {log})")
     return RunFailed(f"Spark stopped: {_cause(text)} (the log is {log})")
 
 

@@ -12,7 +12,7 @@ from dotr.runtimes.spark.keeping import Kept, opened, saved
 from dotr.runtimes.spark.moving import begun, unreadable
 from dotr.runtimes.spark.pages import DECODED
 from dotr.runtimes.spark.pieces import Entries
-from dotr.runtimes.spark.rows import BucketSize, Kind, Line, size_payload
+from dotr.runtimes.spark.rows import BucketSize, Kind, Line, fallback_lines, size_payload
 from dotr.runtimes.spark.stepping import closed_by, place_of, step_bucket
 
 Live: TypeAlias = MutableMapping[tuple[Job, int], Kept]
@@ -52,7 +52,7 @@ def through_batch(job: Job, layer: int, bucket: int, lines: Sequence[Line], stor
     if done.kept is not None:
         done.kept.closed = closed
         live[name] = done.kept
-    return out
+    return [*out, *(line._replace(key=-1 - bucket) for line in fallback_lines())]
 
 
 def _goes_on(lines: Sequence[Line], closed: Micros) -> bool:

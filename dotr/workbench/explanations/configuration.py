@@ -43,6 +43,16 @@ CONFIGURATION: tuple[Explained, ...] = (
         Told("C105 --set output is not key.path=value\nFor example --set output.0.path=x"),
     ),
     Explained(
+        "C106",
+        "No folder for generated code",
+        "`DOTR_CODE` in the environment asks for the generated Python as files, and names what is no folder or cannot be written.",
+        "Name a folder that can be written, or unset the variable.",
+        Told(
+            "C106 DOTR_CODE=/dev/null is no folder for generated code: file exists\n"
+            "Name a folder that can be written, or unset the variable."
+        ),
+    ),
+    Explained(
         "C201",
         "An unknown key",
         "Keys that mean nothing are errors, so that none is misspelt.",
@@ -94,7 +104,9 @@ CONFIGURATION: tuple[Explained, ...] = (
     Explained(
         "C208",
         "A rule test's graph or term cannot be read",
-        "Graphs of a rule test are Turtle with its `prefixes`; attributes are RDF terms as in Turtle.",
+        "Graphs of a rule test are Turtle with its `prefixes`; attributes are RDF terms as in Turtle, "
+        "plain numbers and true and false among them (`m: 3.0`). "
+        "What is expected may use the prefixes rdf, rdfs, owl, xsd and prov without declaring them.",
         "Mend it.",
         InFiles(
             (
@@ -141,6 +153,17 @@ CONFIGURATION: tuple[Explained, ...] = (
         ),
     ),
     Explained(
+        "C216",
+        "Another run is writing there",
+        "A run holds its outputs, its dead letters and its checkpoint as long as it goes on, on both engines: no other run, of "
+        "whatever pipeline and with `--fresh` or without, writes to them or removes them. What a killed run leaves holds nothing.",
+        "Wait for the other run's end, or stop it; or choose other paths.",
+        Told(
+            "C216 another run is writing to out/fire.ndjson and out/checkpoint: pipeline fire, process 4711 on plant\n"
+            "Wait for its end, or stop it; or choose other paths. Nothing was removed."
+        ),
+    ),
+    Explained(
         "C301",
         "There is no such file",
         "Nothing is at this path, or no file matches the pattern.",
@@ -174,5 +197,19 @@ CONFIGURATION: tuple[Explained, ...] = (
         "`dotr new` writes a project into a folder that is empty, or not there yet.",
         "Name another.",
         Told("C305 plant is there and not empty\nName a folder that is empty, or not there yet."),
+    ),
+    Explained(
+        "C401",
+        "Something else gave the answer",
+        "An error was caught that nobody foresaw, and a fallback that takes longer has answered: queries that are asked together are asked "
+        "one by one, say. The results are right. The first error of each place is a warning with that place; all are counted "
+        "(`dotr_fallbacks_total`, `fallbacks` in `--progress json`). With DOTR_FALLBACKS=raise in the environment such an error ends "
+        "the run.",
+        "Where it is called a fault of dotr's own, report it; else look at the file that it names.",
+        Told(
+            "C401 warning: a fault of dotr's own: queries that are asked together failed, and each was asked by itself "
+            "(KeyError: 'x', dotr/engine/stage_one.py:262 in _ask)\n"
+            "The results are right and took longer; further ones are only counted (fallbacks). Please report it with this line."
+        ),
     ),
 )

@@ -40,6 +40,17 @@ INPUTS: tuple[Explained, ...] = (
         ),
     ),
     Explained(
+        "I106",
+        "Integer times beyond the year 3000",
+        "Integers count seconds unless `time` says otherwise, and the first time of the input lies beyond the year 3000 as seconds. "
+        "So its integers are probably milliseconds. The run goes on with them as they are.",
+        "Write `time: { unit: ms }`; `us` where they are microseconds.",
+        Told(
+            "I106 warning: an integer time of input a lies beyond the year 3000, as seconds: 1406879400000 (a.ndjson:1)\n"
+            "If they are milliseconds, write time: { unit: ms }"
+        ),
+    ),
+    Explained(
         "I201",
         "The output is there already",
         "A run never mixes its output with an older run's.",
@@ -155,6 +166,20 @@ SPARK: tuple[Explained, ...] = (
         Told(
             "S113 the Python of Spark's workers, PYSPARK_PYTHON=./env/bin/python, is not in /home/me/pipeline\n"
             "It is a path on the driver's machine too: unpack the environment here under the same name, and submit from this folder."
+        ),
+    ),
+    Explained(
+        "S114",
+        "The checkpoint is damaged",
+        "A file of it is empty, cut, changed or missing: after a power cut, on a disk that was full or fails, or since it was copied while "
+        "a run went on. The files that a start reads are looked at before Spark does; those of the state where a query has failed. The "
+        "message names the file, and, where a single file can be done without, which.",
+        "Do what the message says; keep a copy of the folder until the run goes on. Else put the whole folder back from a copy, or start "
+        "over with `--fresh`.",
+        Told(
+            "S114 the checkpoint is damaged: out/checkpoint/query/offsets/7 is empty\n"
+            "Its batch is not written yet. Remove out/checkpoint/query/offsets/7 and out/checkpoint/query/offsets/.7.crc: the same command "
+            "plans it again."
         ),
     ),
 )

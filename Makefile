@@ -1,0 +1,44 @@
+# What a contributor runs; `make help` lists it. Everything else is in ./verify, which needs no make.
+PYTHON = .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help fast verify format types test coverage errors schema wheel start clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
+
+fast: ## lint, types, and the tests marked core (doctests, cases): less than a minute
+	./verify --fast
+
+verify: ## everything that must pass: lint, types, all tests, Spark, the wheel
+	./verify
+
+format: ## let ruff mend what it can, and format
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+types: ## mypy, incremental
+	.venv/bin/mypy
+
+test: ## the tests in T: make test T="tests/test_cases.py -k recursion"
+	$(PYTHON) -m pytest -q $(T)
+
+coverage: ## lines and branches that the tests without Spark reach: takes long; T as for test
+	$(PYTHON) -m pytest -q -n 2 --dist loadfile --cov --cov-report=term $(or $(T),-m "not spark")
+
+errors: ## write the golden messages of tests/errors and docs/errors.md anew: look at the difference
+	$(PYTHON) -m tests.test_rule_language_errors
+	$(PYTHON) -m dotr.workbench.errors_page > docs/errors.md
+
+schema: ## write the JSON Schema of configurations anew
+	$(PYTHON) -c "from dotr.config import schema; print(schema(), end='')" > schema.json
+	mv schema.json dotr/config/config.schema.json
+
+wheel: ## build the wheel, install it in an empty environment, run it there
+	$(PYTHON) -m tests.wheel
+
+start: ## run the main job
+	./start
+
+clean: ## remove what builds and runs have left (the compiled backgrounds of ~/.cache/dotr stay)
+	rm -rf build dist out *.egg-info .mypy_cache .ruff_cache .hypothesis .coverage

@@ -1,0 +1,230 @@
+"""The program as a caller in Python makes it: from files, or from the configuration of a pipeline
+(docs/python.md)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from enum import Enum
+from typing import Final, Self, TypeAlias, TypeVar
+
+from dotr.config import UNITS, read_config, read_document
+from dotr.diagnostics import ArgumentRefused, Diagnostic, Refused, did_you_mean
+from dotr.engine.program import Program as CompiledProgram
+from dotr.engine.program import compile_program
+from dotr.engine.spec import Inconsistent, ProgramSpec
+from dotr.knowledge.entailment import Entailment
+from dotr.knowledge.limits import LIMITS, Limits
+from dotr.model.places import Document
+from dotr.model.time import Unit
+
+Path: TypeAlias = str | os.PathLike[str]
+Paths: TypeAlias = Path | Iterable[Path]
+
+_E = TypeVar("_E", bound=Enum)
+
+_ENTAILMENTS: Final = {each.value: each for each in Entailment}
+_INCONSISTENT: Final = {each.value: each for each in Inconsistent}
+_SHOWN: Final = 28
+"""The characters that `repr` gives a list of names, about."""
+
+
+class Program(CompiledProgram):
+    """A compiled program: rules, their queries and background knowledge. Immutable; any number of
+    sessions may run it.
+
+    Make one with `Program.load` or `Program.from_config`, and run it with `Program.session`.
+
+    Attributes:
+        warnings: problems of the files that do not keep the program from running, as `dotr check`
+            shows them.
+
+    >>> import dotr
+    >>> program = dotr.Program.load(
+    ...     rules="rules/fire.dotr",
+    ...     graphs="kb/building.ttl",
+    ...     datalog="kb/building.dlog",
+    ...     prefixes={"": "http://example.org/building#"},
+    ... )
+    >>> program
+    <dotr.Program: rules R, which define Fire;
+     times in s; background of 1 RDF file and 1 Datalog file, entailment none>
+    >>> with program.session() as session:
+    ...     heat = session.advance(10, ":r1 a :Temp ; :has_val 70 ; :is_from_sensor :s1 . :s1 :is_at_location :locA .")
+    ...     fire = session.advance(12, ":r2 a :Smoke ; :is_from_sensor :s2 . :s2 :is_at_location :locB .")
+    >>> heat, [(event.time, event.type, event.values) for event in fire]
+    ([], [(12, 'Fire', {'room': IRI('http://example.org/building#roomA')})])
+    """
+
+    @classmethod
+    def load(
+        cls,
+        rules: Paths,
+        graphs: Paths = (),
+        datalog: Paths = (),
+        *,
+        entailment: str | Entailment = Entailment.NONE,
+        axiomatic: bool = False,
+        prefixes: Mapping[str, str] | None = None,
+        unit: str | Unit = Unit.SECOND,
+        inconsistent: str | Inconsistent = Inconsistent.REPORT,
+        limits: Limits = LIMITS,
+    ) -> Self:
+        """Compile the program in some files.
+
+        Args:
+            rules: paths of rule files (`.dotr`), or one path. Relative paths are relative to the
+                working directory.
+            graphs: paths of RDF files of background knowledge, in any RDF format, `.gz` too; or one
+                path.
+            datalog: paths of Datalog files (`.dlog`); or one path.
+            entailment: `"none"`, `"rdfs"` or `"owl2rl"`, or the member of `Entailment`.
+            axiomatic: whether the axiomatic and reflexive triples of the entailment are derived,
+                too.
+            prefixes: prefix without colon to namespace IRI, for graphs given as text, and for files
+                that declare none.
+            unit: what an integer time counts: `"us"`, `"ms"`, `"s"`, `"min"`, `"h"` or `"d"`, or
+                the member of `Unit`.
+            inconsistent: `"report"`, or `"reject"`: an instant that contradicts itself or the
+                background makes no events.
+            limits: bounds on the work of one instant.
+
+        Raises:
+            Refused: a file cannot be read or is wrong (all problems of all files together), or an
+                argument is none of its words: then it is a `ValueError` as well. It is a
+                `DotrError`.
+
+        >>> import dotr
+        >>> dotr.Program.load("rules/fire.dotr", unit="parsec")
+        Traceback (most recent call last):
+        dotr.diagnostics.ArgumentRefused: C203 unit should be us, ms, s, min, h or d, not 'parsec'
+        """
+        entailment = _member("entailment", entailment, Entailment, _ENTAILMENTS)
+        inconsistent = _member("inconsistent", inconsistent, Inconsistent, _INCONSISTENT)
+        unit = _member("unit", unit, Unit, UNITS)
+        _check_limits(limits)
+        problems: list[Diagnostic] = []
+        spec = ProgramSpec(
+            _documents(rules, problems),
+            _documents(datalog, problems),
+            tuple(_paths(graphs)),
+            entailment,
+            axiomatic,
+            dict(prefixes or {}),
+            unit,
+            inconsistent,
+            limits,
+        )
+        if problems:
+            raise Refused(problems)
+        return cls._of(compile_program(spec))
+
+    @classmethod
+    def from_config(cls, path: Path) -> Self:
+        """Compile the program that the configuration of a pipeline names (docs/operation.md),
+        without its inputs and outputs.
+
+        Args:
+            path: the configuration (YAML). Relative paths in it are relative to its folder.
+
+        Raises:
+            Refused: the configuration, or a file that it names, cannot be read or is wrong. It is a
+                `DotrError`.
+
+        >>> import dotr
+        >>> dotr.Program.from_config("configs/fire.yaml")
+        <dotr.Program: rules R, which define Fire;
+         times in s; background of 1 RDF file and 1 Datalog file, entailment none>
+        """
+        config = read_config(os.fspath(path))
+        return cls._of(compile_program(config.program(), config.keeping()))
+
+    @classmethod
+    def _of(cls, compiled: CompiledProgram) -> Self:
+        return cls(**{each.name: getattr(compiled, each.name) for each in fields(compiled)})
+
+    def __repr__(self) -> str:
+        rules = _some([rule.name for rule in self.rules.rules])
+        events = _some(sorted({rule.event for rule in self.rules.rules}))
+        spec = self.spec
+        unit = next(word for word, unit in UNITS.items() if unit is spec.unit)
+        return (
+            f"<dotr.Program: rules {rules}, which define {events};\n"
+            f" times in {unit}; background of {_counted(spec.graphs, 'RDF file')} and {_counted(spec.datalog, 'Datalog file')}, "
+            f"entailment {spec.entailment.value}>"
+        )
+
+
+def _paths(paths: Paths) -> list[str]:
+    """The paths of a list, or of one that stands alone.
+
+    >>> _paths("a.ttl"), _paths(["a.ttl", "b.ttl"])
+    (['a.ttl'], ['a.ttl', 'b.ttl'])
+    """
+    return [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+
+
+def _documents(paths: Paths, problems: list[Diagnostic]) -> tuple[Document, ...]:
+    """The text files of a list; what cannot be read is added to the problems."""
+    found = []
+    for path in _paths(paths):
+        try:
+            found.append(read_document(path))
+        except Refused as refused:
+            problems += refused.diagnostics
+    return tuple(found)
+
+
+def _member(argument: str, value: object, members: type[_E], words: Mapping[str, _E]) -> _E:
+    """The member of an enumeration that is given, or named by the configuration's word.
+
+    >>> _member("entailment", "rdfs", Entailment, _ENTAILMENTS)
+    <Entailment.RDFS: 'rdfs'>
+    >>> _member("entailment", "owl", Entailment, _ENTAILMENTS)
+    Traceback (most recent call last):
+    dotr.diagnostics.ArgumentRefused: C203 entailment should be none, rdfs or owl2rl, not 'owl'
+    Did you mean owl2rl?
+    """
+    if isinstance(value, members):
+        return value
+    known = list(words)
+    if isinstance(value, str) and value in words:
+        return words[value]
+    hint = did_you_mean(value, known) if isinstance(value, str) else ""
+    message = f"{argument} should be {', '.join(known[:-1])} or {known[-1]}, not {value!r}"
+    raise ArgumentRefused([Diagnostic("C203", message, None, hint)])
+
+
+def _check_limits(limits: Limits) -> None:
+    """Raises `ArgumentRefused` where a limit is no positive integer.
+
+    >>> _check_limits(Limits(rows=0))
+    Traceback (most recent call last):
+    dotr.diagnostics.ArgumentRefused: C203 limits.rows should be a whole number above 0, not 0
+    """
+    wrong = [(name, value) for name, value in asdict(limits).items() if type(value) is not int or value < 1]
+    if wrong:
+        raise ArgumentRefused(
+            [Diagnostic("C203", f"limits.{name} should be a whole number above 0, not {value!r}") for name, value in wrong]
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are.
+
+    >>> _some(["R", "S"]), _some([f"Rule{n}" for n in range(100)]), _some([])
+    ('R, S', 'Rule0, Rule1, Rule2, Rule3 and 96 more', 'none')
+    """
+    shown, length = 0, 0
+    while shown < len(names) and (length := length + len(names[shown]) + 2) <= _SHOWN:
+        shown += 1
+    if shown == len(names):
+        return ", ".join(names) or "none"
+    first = names[: shown or 1]
+    text = ", ".join(first) if shown else names[0][:_SHOWN] + "…"
+    return f"{text} and {len(names) - len(first)} more" if len(names) > len(first) else text
+
+
+def _counted(files: Sequence[object], noun: str) -> str:
+    return f"{len(files) or 'no'} {noun}{'' if len(files) == 1 else 's'}"

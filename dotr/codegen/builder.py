@@ -1,0 +1,221 @@
+"""Builder of one function of nested loops: what it binds, the parameters of its factory, tables looked up before the first loop.
+
+Invariant: the text holds names made here only. Terms, tables and conditions come in as parameters of a factory, so that functions of one
+shape share one compilation and no text of the user's is ever executed.
+Cost: about 0.5 µs a statement to build and to print; 50 to 500 µs to compile a text that is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from dotr.codegen.passes import optimized
+from dotr.codegen.printer import printed_factory
+from dotr.codegen.tree import (
+    Assign,
+    Block,
+    CodeNode,
+    Emit,
+    ForEach,
+    Fork,
+    GeneratedFunction,
+    Require,
+    SkipIf,
+    TableLookUp,
+    WorkCounter,
+)
+from dotr.model.terms import Term, Variable
+
+WorkPassed: TypeAlias = Callable[[int, Any], int]
+"""Work done and rows found so far, to the work up to which neither need be looked at again; raises where there is too much of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How a join counts its work: from what it `start`s (an expression); more than `least` is shown to `passed`, with `rows`. `again`: the
+    join is called many times."""
+
+    least: int
+    passed: WorkPassed
+    start: str = "0"
+    again: bool = False
+
+
+class LoopBuilder:
+    """Builds one function of nested loops, from the outermost in; what is innermost is up to the caller.
+
+    `names` are the variables bound so far with the Python names that hold them. `leave` is the statement that the function returns with.
+
+    >>> builder = LoopBuilder("join", leave="return rows")
+    >>> builder.begin(["new", builder.bind("x")])
+    >>> builder.assign("rows", "[]")
+    >>> table = builder.table("n", f"new.by_subject.get({builder.constant('<p>')})", required=True)
+    >>> builder.loop(builder.bind("y"), f"{table}.get({builder.read('x')}, ())", looked_up=True)
+    >>> builder.emit("rows.append", f"({builder.read('x')}, {builder.read('y')})")
+    >>> builder.end()
+    >>> print(builder.source)
+    def make(k0):
+        def join(new, v_x):
+            rows = []
+            n0 = new.by_subject.get(k0)
+            if n0 is None: return rows
+            for v_y in n0.get(v_x, ()):
+                rows.append((v_x, v_y))
+            return rows
+        return join
+    <BLANKLINE>
+    >>> builder.parameters
+    {'k0': '<p>'}
+    """
+
+    def __init__(self, name: str, *, leave: str, count: Count | None = None) -> None:
+        self.name: Final = name
+        self.names: dict[Variable, str] = {}
+        self.parameters: dict[str, object] = {}
+        self.source = ""
+        self._leave = leave
+        self._count = count
+        self._counter: WorkCounter | None = None
+        self._signature = ""
+        self._before: list[CodeNode] = []  # up to the first loop: where look-ups of tables go
+        self._loops: list[CodeNode] = []
+        self._block = self._before  # where the next statement goes
+        self._depth = 0
+        self._deepest = 0
+        self._forks = 0  # those around the next statement
+        self._has_fork = False
+        self._constants: dict[Term, str] = {}
+        self._known: dict[Variable, Term] = {}
+        self._fetched: dict[str, str] = {}
+        self._required: set[str] = set()
+        self._temporaries = 0
+
+    # --- names ---
+
+    def bind(self, variable: Variable) -> str:
+        """A name for a variable that becomes bound here."""
+        name = self.names[variable] = f"v_{variable}" if variable.isascii() and variable.isidentifier() else f"v{len(self.names)}"
+        return name
+
+    def know(self, variable: Variable, term: Term) -> None:
+        """Binds a variable to a term that is the same at every call."""
+        self._known[variable] = term
+        self.names[variable] = self.constant(term)
+
+    def read(self, variable: Variable) -> str:
+        """The name that holds a variable's term, or None where it is not bound."""
+        return self.names.get(variable, "None")
+
+    def constant(self, term: Term) -> str:
+        """The parameter that holds a term."""
+        if term not in self._constants:
+            self._constants[term] = self.parameter("k", term)
+        return self._constants[term]
+
+    def parameter(self, kind: str, value: object) -> str:
+        """A new parameter of the factory: a letter and a number."""
+        name = f"{kind}{len(self.parameters)}"
+        self.parameters[name] = value
+        return name
+
+    def temporary(self) -> str:
+        """A name that no other statement has."""
+        self._temporaries += 1
+        return f"w{self._temporaries - 1}"
+
+    # --- statements ---
+
+    def begin(self, arguments: Sequence[str]) -> None:
+        """Opens the function."""
+        self._signature = ", ".join(arguments)
+        if self._count is not None:
+            passed, least = self.parameter("p", self._count.passed), self.parameter("c", self._count.least)
+            self._counter = WorkCounter(self._count.start, least, passed, self._count.again)
+
+    def add(self, statement: CodeNode) -> None:
+        """Appends a statement to the innermost block."""
+        self._block.append(statement)
+
+    def assign(self, target: str, value: str) -> None:
+        """Appends `target = value`."""
+        self._block.append(Assign(target, value))
+
+    def emit(self, sink: str, item: str) -> None:
+        """Appends `sink(item)`."""
+        self._block.append(Emit(sink, item))
+
+    def require(self, condition: str) -> None:
+        """Goes on only where the condition holds."""
+        self._block.append(Require(condition))
+
+    def skip_if(self, condition: str) -> None:
+        """Goes on only where the condition does not hold."""
+        self._block.append(SkipIf(condition))
+
+    def loop(self, targets: str, items: str, *, sized: bool = True, looked_up: bool = False) -> None:
+        """A loop around all that follows, up to the end of the branch or function."""
+        body: list[CodeNode] = []
+        self._inside.append(ForEach(targets, items, body, sized, looked_up))
+        self._block = body
+        self._depth += 1
+        if self._depth > self._deepest:
+            self._deepest = self._depth
+
+    @property
+    def _inside(self) -> list[CodeNode]:
+        """The block that takes a loop or fork."""
+        if self._block is self._before:
+            self._block = self._loops
+        return self._block
+
+    @contextmanager
+    def forked(self) -> Iterator[list[Block]]:
+        """A fork at the end of the innermost loop so far. What is built inside goes into branches (`branch`) of it."""
+        branches: list[Block] = []
+        self._inside.append(Fork(branches))
+        self._forks += 1
+        self._has_fork = True
+        yield branches
+        self._forks -= 1
+
+    @contextmanager
+    def branch(self, fork: list[Block]) -> Iterator[None]:
+        """A branch of a fork: where it skips, the others go on."""
+        names, block, depth = dict(self.names), self._block, self._depth
+        self._block = []
+        fork.append(self._block)
+        yield
+        self.names, self._block, self._depth = names, block, depth
+
+    def table(self, kind: str, value: str, *, required: bool = False) -> str:
+        """A name for a table that is looked up once a call, before the first loop."""
+        name = self._fetched.get(value)
+        if name is None:
+            name = self._fetched[value] = f"{kind}{len(self._fetched)}"
+            self._before.append(TableLookUp(name, value, required))
+        elif required and name not in self._required:
+            self._before.append(SkipIf(f"{name} is None"))
+        if required:
+            self._required.add(name)
+        return name
+
+    @property
+    def is_forked(self) -> bool:
+        """True inside a branch of a fork."""
+        return self._forks > 0
+
+    def given(self, key: str, value: object) -> str:
+        """The parameter that holds a part of a fixed background, one for each key."""
+        name = self._fetched.get(key)
+        if name is None:
+            name = self._fetched[key] = self.parameter("b", value)
+        return name
+
+    def end(self, last: Block = ()) -> None:
+        """Closes the function; `last` is what it does before it returns. Its text is in `source` then."""
+        body = [*self._before, *self._loops]
+        function = GeneratedFunction(self.name, self._signature, body, self._leave, last, self._counter, self._deepest, self._has_fork)
+        self.source = printed_factory(optimized(function), self.parameters)

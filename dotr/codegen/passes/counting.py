@@ -1,0 +1,76 @@
+"""Counting of work: a loop that is entered adds its length to what has been looked at, and now and then the bound is looked at.
+
+Idea: the outermost loops look at no more than there are triples, so that they count only in a function that is called for each solution
+of another (`again`). An inner loop counts when it is entered, by its length and one for the look-up; one without a length counts each
+turn. A loop each of whose turns comes to a loop that counts is counted there.
+
+    for x in n0:                        for x in n0:
+        for y in b1.get(x, ()):             w0 = b1.get(x, ())
+            append(y)                       work += len(w0) + 1
+                                            if work > most: most = passed(work, rows)
+                                            for y in w0:
+                                                append(y)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from itertools import count
+
+from dotr.codegen.tree import AddWork, Assign, Block, CodeNode, ForEach, Fork, GeneratedFunction, Require, SkipIf
+
+
+def count_work(function: GeneratedFunction) -> GeneratedFunction:
+    """Makes a function count its work, where it has a counter.
+
+    >>> from dotr.codegen.printer import printed
+    >>> from dotr.codegen.tree import WorkCounter
+    >>> loops = ForEach("x", "n0", [ForEach("y", "b1.items()", [SkipIf("x == y")], sized=False)])
+    >>> print(printed(count_work(GeneratedFunction("join", "n0, b1, rows", [loops], counter=WorkCounter("0", "c2", "p3")))))
+    def join(n0, b1, rows):
+        work, most, passed = 0, c2, p3
+        for x in n0:
+            for y in b1.items():
+                work += 1
+                if work > most: most = passed(work, rows)
+                if x == y: continue
+    <BLANKLINE>
+    """
+    counter = function.counter
+    if counter is None:
+        return function
+    start = Assign("work, most, passed", f"{counter.start}, {counter.least}, {counter.passed}")
+    body = _counted(function.body, (f"counted{n}" for n in count()), inner=counter.again)
+    return replace(function, body=[start, *body])
+
+
+def _counted(block: Block, names: Iterator[str], *, inner: bool, outermost: Collection[str] = ()) -> Block:
+    """The block after the pass; `inner`: the loops that it has are counted, but for one over what the outermost loop has bound (the objects
+    of a subject): there are no more of those than triples, either."""
+    made: list[CodeNode] = []
+    for each in block:
+        if isinstance(each, ForEach):
+            is_counted = inner and each.items not in outermost and not _counts(each.body)
+            name = next(names) if is_counted and each.sized else ""
+            body = _counted(each.body, names, inner=True, outermost=() if inner else each.targets.split(", "))
+            if name:
+                made += [Assign(name, each.items), AddWork(f"len({name}) + 1"), replace(each, items=name, body=body)]
+            else:
+                made.append(replace(each, body=[AddWork("1"), *body] if is_counted else body))
+        elif isinstance(each, Fork):
+            made.append(Fork([_counted(branch, names, inner=inner) for branch in each.branches]))
+        else:
+            made.append(each)
+    return made
+
+
+def _counts(body: Block) -> bool:
+    """True where each turn of a loop with this body comes to a loop that counts, and so is counted there. Of three loops in one another the
+    innermost counts, and the outermost: the one between may have no turn, so that nothing is counted in it."""
+    for each in body:
+        if isinstance(each, SkipIf | Require | Fork):
+            return False
+        if isinstance(each, ForEach):
+            return not _counts(each.body)
+    return False

@@ -1,0 +1,63 @@
+"""Prefetching of look-ups: what the branches of a fork loop over is looked up before the first of them.
+
+Idea: look-ups in a row wait for memory together (most of them miss the processor's caches), where each would wait for its own.
+A function that counts its work is left as it is: there, each look-up is counted when its loop is entered.
+
+    for x in n0:                        for x in n0:
+        for y in b1.get(x, ()):             early0 = b1.get(x, ())
+            append(y)                       early1 = b2.get(x, ())
+        for z in b2.get(x, ()):             for y in early0:
+            extend(z)                           append(y)
+                                            for z in early1:
+                                                extend(z)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+from dotr.codegen.tree import Assign, Block, CodeNode, ForEach, Fork, GeneratedFunction
+
+
+def prefetch(function: GeneratedFunction) -> GeneratedFunction:
+    """Looks up before a fork what its branches begin with, except outside all loops.
+
+    >>> inner = [[ForEach(name, f"{table}.get(x, ())", (), looked_up=True)] for name, table in (("y", "b1"), ("z", "b2"))]
+    >>> from dotr.codegen.printer import printed
+    >>> print(printed(prefetch(GeneratedFunction("join", "n0, b1, b2", [ForEach("x", "n0", [Fork(inner)])], forks=True))))
+    def join(n0, b1, b2):
+        for x in n0:
+            early0 = b1.get(x, ())
+            early1 = b2.get(x, ())
+            for y in early0:
+                pass
+            for z in early1:
+                pass
+    <BLANKLINE>
+    """
+    if not function.forks or function.counter is not None:
+        return function
+    return replace(function, body=_prefetched(function.body, (f"early{n}" for n in count()), within=False))
+
+
+def _prefetched(block: Block, names: Iterator[str], *, within: bool) -> Block:
+    """The block after the pass; `within`: it is inside a loop."""
+    made: list[CodeNode] = []
+    for each in block:
+        if isinstance(each, ForEach):
+            made.append(replace(each, body=_prefetched(each.body, names, within=True)))
+        elif isinstance(each, Fork):
+            branches = []
+            for branch in each.branches:
+                first = branch[0] if branch else None
+                if within and isinstance(first, ForEach) and first.looked_up:
+                    name = next(names)
+                    made.append(Assign(name, first.items))
+                    branch = [replace(first, items=name), *branch[1:]]
+                branches.append(_prefetched(branch, names, within=within))
+            made.append(Fork(branches))
+        else:
+            made.append(each)
+    return made

@@ -1,0 +1,46 @@
+"""Splitting of long functions: CPython compiles at most 20 blocks in one another, so deeper loops become a function inside the function."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from dotr.codegen.tree import Block, CodeNode, ForEach, Fork, GeneratedFunction, Outlined
+
+LOOPS_OF_A_FUNCTION: Final = 18
+
+
+def split(function: GeneratedFunction, most: int = LOOPS_OF_A_FUNCTION) -> GeneratedFunction:
+    """Puts loops below `most` others into a function of their own.
+
+    >>> from dotr.codegen.printer import printed
+    >>> loops = ForEach("x", "n0", [ForEach("y", "n1", [ForEach("z", "n2", ())])])
+    >>> print(printed(split(GeneratedFunction("join", "n0, n1, n2", [loops], depth=3), most=2)))
+    def join(n0, n1, n2):
+        for x in n0:
+            for y in n1:
+                def rest():
+                    for z in n2:
+                        pass
+                rest()
+    <BLANKLINE>
+    """
+    if function.depth <= most:
+        return function
+    assigned = "work, most" if function.counter is not None else ""
+    return replace(function, body=_split(function.body, 0, most, assigned))
+
+
+def _split(block: Block, depth: int, most: int, assigned: str) -> Block:
+    """The block after the pass; `depth` loops are around it in its function."""
+    made: list[CodeNode] = []
+    for each in block:
+        if isinstance(each, ForEach):
+            inside = 0 if depth == most else depth
+            loop = replace(each, body=_split(each.body, inside + 1, most, assigned))
+            made.append(Outlined("rest", [loop], assigned) if depth == most else loop)
+        elif isinstance(each, Fork):
+            made.append(Fork([_split(branch, depth, most, assigned) for branch in each.branches]))
+        else:
+            made.append(each)
+    return made

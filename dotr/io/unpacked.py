@@ -1,0 +1,170 @@
+"""A gzip file as the bytes it holds, up to its first damage.
+
+Idea: zlib is given the file in chunks, and its state before the chunk at hand is kept. Where a chunk is damaged, the longest part of it
+that can be decompressed is found by bisection; what it holds is delivered, then the end of the file, and `error` says why. The gzip module
+loses what stands before the damage in its buffers.
+Cost: that of zlib. Memory: some states of 50 kB each, which a seek backward goes on from.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from zlib import _Decompress
+
+MAGIC: Final = b"\x1f\x8b"
+
+_CHUNK: Final = 1 << 14
+_PIECE: Final = 1 << 16
+_MOST_STATES: Final = 64
+_APART: Final = 1 << 22
+_TRUNCATED: Final = "compressed file ended before the end-of-stream marker was reached"
+
+
+class _State(NamedTuple):
+    """Between two chunks: the bytes delivered, those read of the file, and what decompresses; None between two members."""
+
+    told: int
+    read: int
+    member: _Decompress | None
+
+
+class Unpacked(io.RawIOBase):
+    """The decompressed bytes of a file. `error` is why it ends before its end, if it does."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.error: OSError | EOFError | None = None
+        self._apart = _APART
+        self._states = [_State(0, 0, None)]
+        self._go_on(self._states[0])
+
+    def _go_on(self, state: _State) -> None:
+        self._told, self._read, member = state
+        self._member = member and member.copy()
+        self._chunk = b""
+        self._waiting = b""
+        self._pieces: Iterator[bytes] = iter(())
+        self._before = state
+        self.error = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._file.seekable()
+
+    def tell(self) -> int:
+        return self._told
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to an offset: forward by reading, backward from the last state that was kept before it."""
+        if whence == io.SEEK_CUR:
+            offset += self._told
+        elif whence == io.SEEK_END:
+            raise io.UnsupportedOperation("the length is not known")
+        if offset < self._told:
+            state = next(state for state in reversed(self._states) if state.told <= offset)
+            self._file.seek(state.read)
+            self._go_on(state)
+        while self._told < offset and self.read(min(_PIECE, offset - self._told)):
+            pass
+        return self._told
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._waiting or self._next(len(buffer))
+        self._waiting = data[len(buffer) :]
+        data = data[: len(buffer)]
+        buffer[: len(data)] = data
+        self._told += len(data)
+        return len(data)
+
+    def _next(self, most: int) -> bytes:
+        """What comes next; nothing at the end, and from the damage on."""
+        while True:
+            for piece in self._pieces:
+                if piece:
+                    return piece
+            if self.error is not None:
+                return b""
+            if not self._chunk and not self._more():
+                return b""
+            try:
+                if (data := self._decompressed(most)) is not None:
+                    return data
+            except zlib.error as error:
+                self._pieces = iter(list(self._rest()))
+                self.error = OSError(str(error))
+
+    def _more(self) -> bool:
+        """Take the next chunk in hand."""
+        try:
+            chunk = self._file.read(_CHUNK) if self.seekable() else self._file.read1(_CHUNK)  # type: ignore[attr-defined]
+        except OSError as error:
+            self.error = error
+            return False
+        if not chunk:
+            if self._member is not None:
+                self.error = EOFError(_TRUNCATED)
+            return False
+        self._chunk = chunk
+        self._before = _State(self._told, self._read, self._member and self._member.copy())
+        self._read += len(chunk)
+        self._whole = chunk
+        if self._told - self._states[-1].told >= self._apart and self.seekable():
+            self._states.append(self._before)
+            if len(self._states) > _MOST_STATES:
+                del self._states[1::2]
+                self._apart *= 2
+        return True
+
+    def _decompressed(self, most: int) -> bytes | None:
+        """Up to so many bytes of the chunk at hand; None where it says nothing."""
+        if self._member is None:
+            self._chunk = self._chunk.lstrip(b"\0") if self._before.read or self._told else self._chunk  # a padding between members
+            if not self._chunk:
+                return None
+            self._member = zlib.decompressobj(wbits=31)
+        data = self._member.decompress(self._chunk, most)
+        if self._member.eof:
+            self._chunk, self._member = self._member.unused_data, None
+        else:
+            self._chunk = self._member.unconsumed_tail
+        return data or None
+
+    def _rest(self) -> Iterator[bytes]:
+        """What is left of the chunk at hand before its damage, beyond what was delivered of it."""
+        good, bad = 0, len(self._whole)
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            try:
+                for _ in _pieces(self._before.member, self._whole[:middle]):
+                    pass
+                good = middle
+            except zlib.error:
+                bad = middle
+        skip = self._told - self._before.told
+        for piece in _pieces(self._before.member, self._whole[:good]):
+            yield piece[skip:]
+            skip = max(0, skip - len(piece))
+
+
+def _pieces(member: _Decompress | None, chunk: bytes) -> Iterator[bytes]:
+    """What a chunk holds, from a state on."""
+    member = member and member.copy()
+    while chunk:
+        if member is None:
+            chunk = chunk.lstrip(b"\0")
+            if not chunk:
+                return
+            member = zlib.decompressobj(wbits=31)
+        yield member.decompress(chunk, _PIECE)
+        chunk, member = (member.unused_data, None) if member.eof else (member.unconsumed_tail, member)

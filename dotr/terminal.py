@@ -1,0 +1,73 @@
+"""Text on its way to a terminal: the one place that writes to standard output and standard error, and escapes what content may hold.
+
+A file name, a header, a rule test or a dead letter may hold control characters, and a terminal does what they say: colours, a title, a
+line written over. Each is shown as its escape, `\\u001b`. That is what JSON, Turtle and N-Triples read back as the same character, so a
+JSON line stays the JSON that it was, and a term the term. Data that sinks write go another way and stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import IO, Final
+
+_UNSHOWN: Final = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f"  # C0, but for tab and line feed
+    "\x7f-\x9f"  # DEL and C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction of writing
+    "\u2028\u2029\ufeff\ufff9-\ufffb"  # line and paragraph separators, byte order mark, annotations
+    "\ud800-\udfff"  # bytes of a file name that are no UTF-8
+    "\U000e0000-\U000e007f"  # tags
+    "]"
+)
+
+
+def shown(text: str) -> str:
+    r"""Text with an escape for each control character; lines and tabs stay.
+
+    >>> print(shown("a\x1b[31m.csv \x9b1m\u202e\r\udcff and two\nlines"))
+    a\u001b[31m.csv \u009b1m\u202e\u000d\udcff and two
+    lines
+    """
+    return _UNSHOWN.sub(_escape, text)
+
+
+def shown_line(text: str) -> str:
+    r"""The same where no line may end: content within a line of ours.
+
+    >>> print(shown_line("a\nb.csv"))
+    a\u000ab.csv
+    """
+    return shown(text).replace("\n", "\\u000a")
+
+
+def blanked(text: str) -> str:
+    r"""A sign of the same width for each control character, where places below a line are pointed at.
+
+    >>> blanked("a\x1bb\u202e")
+    'a\ufffdb\ufffd'
+    """
+    return _UNSHOWN.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def say(text: str) -> None:
+    """A line, or several, on standard error."""
+    if sys.stderr is not None:
+        _put(text, sys.stderr)
+
+
+def tell(text: str) -> None:
+    """A line, or several, on standard output."""
+    _put(text, sys.stdout)
+
+
+def _put(text: str, stream: IO[str]) -> None:
+    line = shown(text)
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    print(line.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)

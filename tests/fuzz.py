@@ -1,0 +1,524 @@
+"""A fuzzer of the parsers: whatever they are given, they answer with diagnostics, soon and in little memory.
+
+`python -m tests.fuzz --inputs 20000 --seed 7` mutates the repository's own files: bytes, tokens, splices, nesting, long runs, escapes, huge
+numbers, characters, lines, truncation. An input is a function of its seed and number, so that `--seed 7 --only 1234` gives it again, and
+`--show` writes it to standard output. Each input may take five seconds of CPU and 500 MB. Batches run in child processes: where one dies,
+the input that it was at is named. Findings are printed as they come, one of each kind and place whole; the exit code is 1 if there are any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import resource
+import select
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import IO, Final, NamedTuple
+
+ROOT: Final = Path(__file__).parent.parent
+SECONDS: Final = 5.0
+MEMORY: Final = 500 << 20
+BATCH: Final = 250
+_SILENT: Final = 120.0
+"""A child that says nothing for so long (of the clock, which other processes take from, too) is killed."""
+_LONGEST: Final = 1 << 19
+_PREFIXES: Final = {"": "http://e/", "x": "http://x/"}
+
+
+# What is fuzzed: a function of the input's bytes, which writes them to a file where the parser reads one.
+
+
+def _rules(data: bytes) -> None:
+    from dotr.config.files import read_document
+    from dotr.engine.program import compile_program
+    from dotr.engine.spec import ProgramSpec
+
+    compile_program(ProgramSpec((read_document(_file("a.dotr", data)),), prefixes=_PREFIXES))
+
+
+def _datalog(data: bytes) -> None:
+    from dotr.config.files import read_document
+    from dotr.languages.datalog import parse_datalog
+
+    parse_datalog(read_document(_file("a.dlog", data)), _PREFIXES)
+
+
+def _configuration(data: bytes) -> None:
+    from dotr.config import read_config
+    from dotr.runtimes.inputs import read_inputs
+
+    config = read_config(_file("a.yaml", data))
+    config.spec()
+    read_inputs(config, [])
+
+
+def _rule_tests(data: bytes) -> None:
+    from dotr.workbench.rule_tests import run_tests
+
+    for outcome in run_tests([_file("t.yaml", data)]):
+        "".join(map(str, outcome.problems))
+
+
+def _maps(data: bytes) -> None:
+    from dotr.config.files import read_document
+    from dotr.io import CsvMap, Format, InputFile
+    from dotr.io.csv_map import columns_of, compile_map, template_of
+
+    file = InputFile("a", "", Format.CSV, prefixes=tuple(_PREFIXES.items()), csv=CsvMap("t", read_document(_file("map", data))))
+    header = columns_of(template_of(file))
+    make = compile_map(file, header)
+    for cell in ("", "5", "a b", 'é"\\\n'):
+        make([cell] * len(header))
+
+
+def _turtle(data: bytes) -> None:
+    from dotr.knowledge.loading import load_graphs
+    from dotr.languages.turtle.graphs import check_turtle, read_graph
+
+    try:
+        text = data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "replace")
+    reads: tuple[Callable[[], object], ...] = (partial(read_graph, text, _PREFIXES), partial(check_turtle, text))
+    for read in reads:
+        try:
+            read()
+        except ValueError as error:
+            str(error)
+    load_graphs([_file("a.ttl", data)])
+
+
+def _stream(suffix: str) -> Callable[[bytes], None]:
+    def read(data: bytes) -> None:
+        from dotr.io import CsvMap, Format, InputFile, Reader, check_input
+        from dotr.model.places import Document
+
+        mapped = CsvMap("t", Document("map", "[] :p {x} ; :q '{y}' ; :r x:{x} .")) if suffix == "csv" else None
+        file = InputFile("a", _file(f"a.{suffix}", data), Format(suffix), prefixes=tuple(_PREFIXES.items()), csv=mapped)
+        check_input(file)
+        with Reader(file) as reader, Reader(file, elements=False) as scan:
+            places = [(each.offset, each.end, each.line, each.time) for each in reader.records()]
+            assert places == [(each.offset, each.end, each.line, each.time) for each in scan.records()], "the scan reads otherwise"
+
+    return read
+
+
+def _times(data: bytes) -> None:
+    from dotr.io.times import parse_date_time, parse_delay, parse_time
+    from dotr.model.time import Unit
+
+    text = data.decode(errors="surrogateescape")
+    for parse in (partial(parse_time, unit=Unit.SECOND), parse_date_time, parse_delay):
+        try:
+            parse(text)
+        except ValueError as error:
+            str(error)
+
+
+PARSERS: Final[dict[str, Callable[[bytes], None]]] = {
+    "rules": _rules,
+    "datalog": _datalog,
+    "configuration": _configuration,
+    "rule tests": _rule_tests,
+    "maps": _maps,
+    "turtle": _turtle,
+    "ndjson": _stream("ndjson"),
+    "csv": _stream("csv"),
+    "trig": _stream("trig"),
+    "nquads": _stream("nquads"),
+    "times": _times,
+}
+_RULE: Final = """PREFIX : <http://e/>
+rule R define Out = [ dotr_id a :Out ; :x ?x ] from A = [ SELECT ?x WHERE { ?x a :A } ] with Out.?x = A.?x
+"""
+_TEST: Final = """rules: [r.dotr]
+prefixes: { "": "http://e/" }
+cases:
+  - name: one
+    stream: [ { at: 1, graph: ":a a :A ." }, { at: 2024-05-14T08:00:00, graph: "[] a :A" } ]
+    expect: [ { at: 1, event: Out, attributes: { x: ":a", y: 5.0 } }, { at: 2, graph: "[] a :Out ; :x [] ." } ]
+    facts: [ { at: 1, fact: A, attributes: { x: ":a" } } ]
+"""
+_CONFIG: Final = """name: small
+prefixes: { "": "http://e/" }
+time: { unit: ms }
+limits: { rows: 100, matches: 5 }
+rules: [r.dotr]
+input:
+  - { name: a, format: csv, path: a.csv, time: t, map: "[] :p {x} .", delimiter: ";", lateness: 5 s }
+  - { name: b, format: ndjson, path: "${NONE:-b.ndjson}", watch: true, idle: 5 s, settle: 1 s }
+output:
+  - { path: out.ndjson }
+dead_letter: dead.ndjson
+spark: { checkpoint: check, trigger: 1 s, conf: { a.b: c } }
+metrics: { prometheus: "127.0.0.1:9464" }
+engine: local
+"""
+_INLINE: Final[dict[str, Sequence[str]]] = {
+    "configuration": [_CONFIG],
+    "rule tests": [_TEST],
+    "maps": [
+        '[] a :C ; :by x:{ID} ; :v {v} ; :n "{a} b"@en, \'{b}\'^^x:t ; :q <http://e/{ID}/x> .',
+        "_:a :p [ :q {x} ; :r ( 1 2.0 true ) ] . << _:a :p {x} >> :t {t} .",
+        "dotr_id a :A {| :p {x} |} ; :s <<( :a :b {x} )>> .",
+    ],
+    "turtle": [
+        '@prefix : <http://e/> . :a :p "x\\u00e9"@en-GB, \'\'\'long\n"\'\'\', 5, -1.5e3, true ; :q [ :r ( 1 [] ) ] .',
+        "PREFIX p: <http://p/> BASE <http://b/> p:a%20b <r> <<( <a> <b> <<( <c> <d> 1 )>> )>> . <a> <b> <c> {| <d> <e> |} .",
+    ],
+    "ndjson": [
+        '{"time": 1, "graph": ":a :p 5 ."}\n{"time": "2024-05-14T08:00:00Z", "graph": "[] :q \\"x\\"@en ."}\n\n{"time": 3, "graph": ""}\n'
+        '{"graph": {"@id": "http://e/a", "http://e/p": [{"@value": 5}]}, "time": 4}\n',
+    ],
+    "csv": ['t,x,y\n1,5,a\n2,"a ""b"" c",\n2024-05-14 08:00:00,"line\nline",é\n3,,\n', "x;t;y\r\n5;1;a\r\n;2;\r\n"],
+    "trig": [
+        "@prefix : <http://e/> . @prefix prov: <http://www.w3.org/ns/prov#> .\n"
+        ':g { :a :p 5, "x"@en ; :q [ :r ( 1 ) ] } '
+        ':g prov:generatedAtTime "2024-05-14T08:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .'
+        "\n:h prov:generatedAtTime 5 . GRAPH :h { << :a :p 5 >> :q _:b }\n",
+    ],
+    "nquads": [
+        '<http://e/a> <http://e/p> "5"^^<http://e/t> <http://e/g> .\n_:b <http://e/p> "x\\n\\u00e9"@en <http://e/g> .\n<http://e/g> '
+        '<http://www.w3.org/ns/prov#generatedAtTime> "2024-05-14T08:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n# comment\n'
+        "<http://e/a> <http://e/p> <<( <http://e/a> <http://e/p> _:b )>> <http://e/h> .\n<http://e/h> "
+        '<http://www.w3.org/ns/prov#generatedAtTime> "5"^^<http://www.w3.org/2001/XMLSchema#integer> .\n',
+    ],
+    "times": [
+        "2014-08-01T07:50:00", "2014-08-01 09:50:00.123456789+02:00", "2016-12-31T23:59:60Z", "0001-01-01T00:00:00+14:00",
+        "9999-12-31T24:00:00Z", "1406879400", "-5", "1 h 30 min", "1.5 min", "0 s", "250 ms.", "24:00",
+    ],
+}  # fmt: skip
+_SUFFIXES: Final = {
+    "rules": ("dotr",),
+    "datalog": ("dlog",),
+    "configuration": ("yaml",),
+    "rule tests": ("yaml",),
+    "turtle": ("ttl",),
+    "ndjson": ("ndjson",),
+    "csv": ("csv",),
+}
+
+
+@cache
+def seeds(parser: str) -> tuple[str, ...]:
+    """The texts that inputs of a parser begin with, in an order that is the same everywhere."""
+    found = list(_INLINE.get(parser, ()))
+    for folder in ("rules", "kb", "configs", "data", "tests/cases", "tests/rules", "tests/errors", "tests/checkpoints"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix[1:] in _SUFFIXES.get(parser, ()) and path.stat().st_size < 20_000:
+                text = path.read_bytes().decode(errors="replace")
+                if path.suffix != ".yaml" or ("cases:" in text) == (parser == "rule tests"):
+                    found.append(text)
+    return tuple(found)
+
+
+# Mutations
+
+
+_TOKEN: Final = re.compile(r"\s+|[A-Za-z_][A-Za-z_0-9]*|[0-9.]+|<[^<>\s]*>|\"[^\"\n]*\"|'[^'\n]*'|.", re.DOTALL)
+_PAIRS: Final = (
+    "()",
+    "[]",
+    "{}",
+    ("<<( :a :p ", " )>>"),
+    ("<< ", " >>"),
+    ("[ :p ", " ]"),
+    ("!(", ")"),
+    ("- ", ""),
+    ("! ", ""),
+    ("{| :p ", " |}"),
+)
+_ODD: Final = (
+    "\\uD800", "\\U00110000", "\\U0011000e", "\\u", "\\x", "\\", '\\"', "%", "%00", "${", "${X:-", "&a ", "*a", "!!int ", "!!binary ",
+    "\x00", "\x1b[2J", "\x7f", "\x85", "\xa0", "\u2028", "\u202e", "\ufeff", "\ufffe", "\U0001f600", "e\u0301", "\u0660", "\ufb01",
+    "\r", "\t", "\x0b", '"' * 3, "'" * 3, '"', "'", "`", "#", "//", "--", "..", "<\x01>", "_:", "?", "$", "@", "^^", "@en-", "||", "&&",
+    "|-\n", "? ", "- ", "---\n", "9" * 20, "9" * 400, "9" * 5000, "1e999", "1e-999", "0." + "0" * 400 + "1", "-0", "0x1F", "1_0", "07",
+    "1e99999999999", "99999999999 d", "within", "from", "each", "last 99999999999999999999", "not", "define", "SELECT", "OPTIONAL {",
+    "FILTER(", "?x", "1 / 0", "time(A)", "NOT",
+)  # fmt: skip
+_PIECES: Final = (" ", "a", "0", "\n", ".", " + 1", " || true", ", 1", ":a :p 1 . ")
+
+
+def mutated(number: int, seed: int) -> tuple[str, bytes]:
+    """Which parser an input is for, and its bytes."""
+    choose = random.Random(f"{seed} {number}")
+    parser = tuple(PARSERS)[number % len(PARSERS)]
+    known = seeds(parser)
+    text = choose.choice(known)
+    for _ in range(choose.choice((0, 1, 1, 1, 2, 2, 3, 6))):
+        text = choose.choice(_MUTATIONS)(text, choose, known)[:_LONGEST]
+    data = text.encode("utf-8", "surrogatepass")
+    if choose.random() < 0.2:
+        changed = bytearray(data)
+        for _ in range(choose.choice((1, 1, 2, 8))):
+            at = choose.randrange(len(changed) + 1)
+            changed[at : at + choose.choice((0, 1, 1))] = bytes(choose.choices(range(256), k=choose.choice((0, 1, 1))))
+        data = bytes(changed)
+    return parser, data
+
+
+def _tokens(text: str, choose: random.Random, known: Sequence[str]) -> str:
+    """Some tokens deleted, doubled, swapped, or replaced by tokens of another seed."""
+    tokens = _TOKEN.findall(text) or [""]
+    for _ in range(choose.choice((1, 1, 2, 4))):
+        at, other = choose.randrange(len(tokens)), choose.randrange(len(tokens))
+        match choose.randrange(4):
+            case 0:
+                tokens[at] = ""
+            case 1:
+                tokens[at] *= 2
+            case 2:
+                tokens[at], tokens[other] = tokens[other], tokens[at]
+            case _:
+                tokens[at] = choose.choice(_TOKEN.findall(choose.choice(known)) or [""])
+    return "".join(tokens)
+
+
+def _place(text: str, choose: random.Random) -> int:
+    """A place before a token, mostly, or anywhere."""
+    starts = [found.start() for found in _TOKEN.finditer(text)]
+    return choose.choice(starts) if starts and choose.random() < 0.8 else choose.randrange(len(text) + 1)
+
+
+def _splice(text: str, choose: random.Random, known: Sequence[str]) -> str:
+    other = choose.choice(known)
+    return text[: _place(text, choose)] + other[_place(other, choose) :]
+
+
+def _nested(text: str, choose: random.Random, known: Sequence[str]) -> str:
+    opened, closed = choose.choice(_PAIRS)
+    depth = choose.choice((2, 10, 70, 300, 1500, 8000, 40_000))
+    at = _place(text, choose)
+    end = at + choose.choice((0, 1, 5, 40))
+    return text[:at] + opened * depth + text[at:end] + closed * (depth * choose.choice((1, 1, 1, 0))) + text[end:]
+
+
+def _run(text: str, choose: random.Random, known: Sequence[str]) -> str:
+    """A long run of a character, of some tokens, or of what lies between two places."""
+    at = _place(text, choose)
+    end = at + choose.choice((1, 2, 5, 20))
+    piece = choose.choice((text[at:end], choose.choice(_ODD), choose.choice(_PIECES)))
+    return text[:at] + piece * min(choose.choice((3, 50, 1000, 5000)), 1 + 50_000 // max(1, len(piece))) + text[end:]
+
+
+def _odd(text: str, choose: random.Random, known: Sequence[str]) -> str:
+    at = _place(text, choose)
+    return text[:at] + choose.choice(_ODD) + text[at + choose.choice((0, 0, 1, 4)) :]
+
+
+def _number(text: str, choose: random.Random, known: Sequence[str]) -> str:
+    """A number in the place of another."""
+    numbers = list(re.finditer(r"[0-9]+", text))
+    if not numbers:
+        return text
+    found = choose.choice(numbers)
+    long = "1" + "0" * choose.choice((9, 18, 30, 400, 5000))
+    new = choose.choice(("0", "-1", long, long, "1.5", "1e5", "00", "4294967296", "0.1", "-0.0", "1e400"))
+    return text[: found.start()] + new + text[found.end() :]
+
+
+def _truncated(text: str, choose: random.Random, known: Sequence[str]) -> str:
+    at = choose.randrange(len(text) + 1)
+    return text[:at] if choose.random() < 0.7 else text[at:]
+
+
+def _lines(text: str, choose: random.Random, known: Sequence[str]) -> str:
+    """Lines in another order, one of them twice or not at all."""
+    lines = text.splitlines(keepends=True) or [""]
+    at = choose.randrange(len(lines))
+    match choose.randrange(3):
+        case 0:
+            choose.shuffle(lines)
+        case 1:
+            lines.insert(choose.randrange(len(lines) + 1), lines[at])
+        case _:
+            del lines[at]
+    return "".join(lines)
+
+
+_MUTATIONS: Final = (_tokens, _tokens, _tokens, _splice, _nested, _run, _odd, _odd, _odd, _number, _truncated, _lines)
+
+
+# The child: one input after the other
+
+
+def _file(name: str, data: bytes) -> str:
+    Path(name).write_bytes(data)
+    return name
+
+
+def _child(seed: int, numbers: Sequence[int]) -> None:
+    """Runs inputs in the working directory, and writes a line as each begins and a further one where it found something."""
+    from dotr.diagnostics import Refused
+    from dotr.workbench import check, rule_tests  # so that all is imported before memory is counted
+
+    assert check is not None
+    assert rule_tests is not None
+    warnings.simplefilter("error")
+    os.environ["XDG_CACHE_HOME"] = os.getcwd()
+    for name, text in (("r.dotr", _RULE), ("a.csv", "t;x\n1;2\n"), ("b.ndjson", "")):
+        _file(name, text.encode())
+    for warm in range(len(PARSERS)):  # each parser once: what it imports and builds is no input's cost
+        parser = tuple(PARSERS)[warm]
+        _tried(parser, seeds(parser)[0].encode(), Refused, counted=False)
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY, held + MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for number in numbers:
+        _say({"at": number})
+        parser, data = mutated(number, seed)
+        begun = time.process_time()
+        fault = _tried(parser, data, Refused)
+        took = time.process_time() - begun
+        if fault is None and took > SECONDS:
+            fault = (f"it takes {took:.1f} s", "")
+        if fault is not None:
+            _say({"found": number, "what": fault[0], "where": fault[1]})
+
+
+def _tried(parser: str, data: bytes, refused: type[Exception], counted: bool = True) -> tuple[str, str] | None:
+    """What was raised that is no diagnostic, and where. A test of this module has a fault in the environment."""
+    try:
+        if parser == "times" and counted:
+            exec(os.environ.get("DOTR_FUZZ_FAULT", ""))
+        PARSERS[parser](data)
+    except refused as error:
+        str(error)
+    except Exception as error:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/dotr/" in frame.filename]
+        place = f"{Path(frames[-1].filename).relative_to(ROOT)}:{frames[-1].lineno}" if frames else "?"
+        return f"{type(error).__name__}: {' '.join(str(error)[:160].split())}", place
+    return None
+
+
+def _say(line: object) -> None:
+    print(json.dumps(line), flush=True)  # noqa: T201
+
+
+# The parent
+
+
+class Finding(NamedTuple):
+    """An input that met no diagnostic, what happened instead and where."""
+
+    number: int
+    parser: str
+    what: str
+    where: str
+
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        """What findings that have one cause have in common, as far as it shows."""
+        return self.parser, re.sub(r"\d+", "n", self.what)[:40], self.where
+
+
+@dataclass
+class _Batch:
+    """A child and the inputs that it has not begun."""
+
+    process: subprocess.Popen[bytes]
+    left: list[int]
+    at: int | None = None
+    heard: float = 0.0
+
+
+def findings(inputs: Sequence[int], seed: int, jobs: int = 2) -> Iterator[Finding]:
+    """Runs inputs in batches, so many at a time."""
+    waiting = [list(inputs[start : start + BATCH]) for start in range(0, len(inputs), BATCH)]
+    running: list[_Batch] = []
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            running.append(_started(waiting.pop(0), seed))
+        pipes: list[IO[bytes]] = [batch.process.stdout for batch in running if batch.process.stdout is not None]
+        ready, _, _ = select.select(pipes, [], [], 1.0)
+        for batch in list(running):
+            out = batch.process.stdout
+            assert out is not None
+            line = out.readline() if out in ready else b"."
+            if line == b".":
+                if time.monotonic() - batch.heard > _SILENT:
+                    batch.process.kill()
+                continue
+            batch.heard = time.monotonic()
+            if line:
+                said = json.loads(line)
+                if "at" in said:
+                    batch.at = said["at"]
+                    batch.left = batch.left[batch.left.index(said["at"]) + 1 :]
+                else:
+                    yield Finding(said["found"], _parser(said["found"]), said["what"], said["where"])
+                continue
+            running.remove(batch)
+            code = batch.process.wait()
+            out.close()
+            if code:
+                if batch.at is None:
+                    raise RuntimeError(f"a child ended with {code} before its first input")
+                yield Finding(batch.at, _parser(batch.at), f"the process dies ({code})", "")
+                if batch.left:
+                    waiting.insert(0, batch.left)
+
+
+def _started(numbers: list[int], seed: int) -> _Batch:
+    command = [sys.executable, "-m", "tests.fuzz", "--seed", str(seed), "--child", f"{numbers[0]}:{numbers[-1] + 1}"]
+    environment = {**os.environ, "DOTR_FALLBACKS": "raise", "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, env=environment, cwd=ROOT)
+    return _Batch(process, numbers, heard=time.monotonic())
+
+
+def _parser(number: int) -> str:
+    return tuple(PARSERS)[number % len(PARSERS)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+    options = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    options.add_argument("--inputs", type=int, default=20_000, help="how many")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--jobs", type=int, default=2)
+    options.add_argument("--only", type=int, help="one input, in this process, with its traceback")
+    options.add_argument("--show", action="store_true", help="with --only: write the input and do nothing else")
+    options.add_argument("--child", help=argparse.SUPPRESS)
+    chosen = options.parse_args(arguments)
+    if chosen.child is not None:
+        first, _, end = chosen.child.partition(":")
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            _child(chosen.seed, range(int(first), int(end)))
+        return 0
+    if chosen.only is not None:
+        parser, data = mutated(chosen.only, chosen.seed)
+        if chosen.show:
+            sys.stdout.buffer.write(data)
+            return 0
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            _file("r.dotr", _RULE.encode())
+            PARSERS[parser](data)
+        return 0
+    begun = time.monotonic()
+    kinds: Counter[tuple[str, str, str]] = Counter()
+    for found in findings(range(chosen.inputs), chosen.seed, chosen.jobs):
+        kinds[found.kind] += 1
+        if kinds[found.kind] == 1:
+            print(f"{found.number} {found.parser}: {found.what} {found.where}", flush=True)  # noqa: T201
+    seconds = time.monotonic() - begun
+    print(f"{chosen.inputs} inputs, seed {chosen.seed}, {seconds:.0f} s: {sum(kinds.values())} findings of {len(kinds)} kinds")  # noqa: T201
+    return 1 if kinds else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
