@@ -16,10 +16,7 @@ from typing import Final, assert_never
 
 from dotr.diagnostics import DotrError
 from dotr.model.algebra import (
-    Attribute,
     Bgp,
-    Call,
-    Const,
     Exists,
     Expression,
     Extend,
@@ -30,16 +27,14 @@ from dotr.model.algebra import (
     Minus,
     Pattern,
     Select,
-    Slot,
     TermPattern,
-    TimeOf,
     TriplePattern,
     Union,
     Values,
-    Var,
 )
 from dotr.model.terms import Term, Variable
-from dotr.queries.scope import NOTHING, Variables, has_exists, possible, variables_of
+from dotr.model.traverse import has_exists, rename
+from dotr.queries.scope import NOTHING, Variables, possible, variables_of
 
 UNBOUND: Final[Variable] = ".unbound"
 """What a variable is called in an expression that cannot see it."""
@@ -121,6 +116,7 @@ class Branch:
 def branches(pattern: Pattern) -> tuple[Branch, ...]:
     """The pattern's branches; raises `Unplannable`.
 
+    >>> from dotr.model.algebra import Const, Var
     >>> a, b, c = (Bgp((TriplePattern(Var("x"), Const(p), Var(p[1])),)) for p in ("<a>", "<b>", "<c>"))
     >>> [sorted(branch.matched) for branch in branches(Join(a, Union(b, c)))]
     [['a', 'b', 'x'], ['a', 'c', 'x']]
@@ -240,17 +236,7 @@ def _looking_up(branch: Branch, lookup: Lookup) -> Branch:
 
 
 def _scoped(expression: Expression, known: Variables) -> Expression:
-    match expression:
-        case Var(name):
-            return expression if name in known else Var(UNBOUND)
-        case Call(function, arguments):
-            return Call(function, tuple(_scoped(argument, known) for argument in arguments))
-        case Const():
-            return expression
-        case Exists() | Attribute() | TimeOf():
-            raise AssertionError(expression)
-        case _:
-            assert_never(expression)
+    return rename(expression, lambda name: name if name in known else UNBOUND)
 
 
 def renamed(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:
@@ -259,22 +245,10 @@ def renamed(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:
     def name(variable: Variable) -> Variable:
         return names.get(variable, variable)
 
-    def slot(each: Slot) -> Slot:
-        return Var(name(each.name)) if isinstance(each, Var) else each
-
-    def expression(each: Expression) -> Expression:
-        match each:
-            case Var(variable):
-                return Var(name(variable))
-            case Call(function, arguments):
-                return Call(function, tuple(map(expression, arguments)))
-            case _:
-                return each
-
     def step(each: Step | Lookup) -> Step | Lookup:
         match each:
             case Step(variable, computed):
-                return Step(None if variable is None else name(variable), expression(computed))
+                return Step(None if variable is None else name(variable), rename(computed, name))
             case Lookup(kind, parts, given, binds):
                 inner = tuple(renamed(part, names) for part in parts)
                 return Lookup(kind, inner, frozenset(map(name, given)), tuple(map(name, binds)))
@@ -282,10 +256,10 @@ def renamed(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:
                 assert_never(each)
 
     return Branch(
-        tuple(TriplePattern(slot(p.subject), slot(p.predicate), slot(p.object)) for p in branch.patterns),
+        tuple(rename(pattern, name) for pattern in branch.patterns),
         tuple(Table(tuple(map(name, table.variables)), table.rows) for table in branch.tables),
         tuple(map(step, branch.steps)),
-        tuple(TermPattern(Var(name(t.term.name)), slot(t.subject), slot(t.predicate), slot(t.object)) for t in branch.terms),
+        tuple(rename(term, name) for term in branch.terms),
     )
 
 

@@ -14,7 +14,7 @@ from dotr.model.algebra import Exists, Expression, Var
 from dotr.model.terms import FALSE, TRUE, Term
 from dotr.queries.graph import Graph
 from dotr.queries.matching import Bindings, Solution
-from dotr.queries.scope import Variables, mentioned, parameters_of
+from dotr.queries.scope import Variables, mentioned, query_parameters
 
 
 class Existence(Protocol):
@@ -67,7 +67,7 @@ class Test(_Expression):
     __slots__ = ("_holds",)
 
     def __init__(self, expression: Expression, compiled: Callable[[Exists], Existence]) -> None:
-        parameters = parameters_of(expression)
+        parameters = query_parameters(expression)
         super().__init__(parameters, compiled)
         self._holds = condition(expression, parameters)
 
@@ -81,7 +81,7 @@ class Computed(_Expression):
     __slots__ = ("_value",)
 
     def __init__(self, expression: Expression, compiled: Callable[[Exists], Existence]) -> None:
-        parameters = parameters_of(expression)
+        parameters = query_parameters(expression)
         super().__init__(parameters, compiled)
         self._value = evaluator(expression, parameters)
 

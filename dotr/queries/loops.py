@@ -21,7 +21,7 @@ from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Test
 from dotr.model.terms import Term, Variable
 from dotr.queries.branches import Branch, Kind, Lookup, Step, Table, Unplannable
-from dotr.queries.scope import Variables, parameters_of, variables_of
+from dotr.queries.scope import Variables, query_parameters, variables_of
 
 Row: TypeAlias = tuple[Term | None, ...]
 Loops: TypeAlias = Callable[..., list[Row]]
@@ -125,12 +125,11 @@ def write_rest(writer: JoinWriter, branch: Branch, early: Collection[Step], back
                 _write_lookup(writer, step, background, limits)
             case Step(None, _):
                 if step not in early:
-                    writer.require(
-                        f"{writer.parameter('t', condition(step.expression, parameters_of(step.expression)))}({_arguments(writer, step)})"
-                    )
+                    test = writer.parameter("t", condition(step.expression, query_parameters(step.expression)))
+                    writer.require(f"{test}({_arguments(writer, step)})")
             case Step(variable, expression):
                 assert variable is not None
-                value = writer.parameter("e", evaluator(expression, parameters_of(expression)))
+                value = writer.parameter("e", evaluator(expression, query_parameters(expression)))
                 arguments = _arguments(writer, step)
                 writer.assign(writer.bind(variable), f"{value}({arguments})")
             case _:
@@ -143,7 +142,7 @@ def is_early(step: Step, matched: Collection[Variable]) -> bool:
 
 
 def _seen(step: Step) -> list[Variable]:
-    return [parameter.name for parameter in parameters_of(step.expression) if isinstance(parameter, Var)]
+    return [parameter.name for parameter in query_parameters(step.expression) if isinstance(parameter, Var)]
 
 
 def _arguments(writer: JoinWriter, step: Step) -> str:

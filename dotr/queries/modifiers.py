@@ -11,11 +11,12 @@ from typing import TypeAlias
 from dotr.expressions import aggregate, sort_key
 from dotr.model.algebra import AggregateCall, Direction, Exists, Group, Select, Var, is_hidden
 from dotr.model.terms import Term, Variable, nameless
+from dotr.model.traverse import expressions_in, has_exists
 from dotr.queries.computing import Computed, Existence
 from dotr.queries.graph import Graph
 from dotr.queries.matching import Bindings, Solution
 from dotr.queries.operators import EMPTY, Operator
-from dotr.queries.scope import NOTHING, Variables, expressions_in, has_exists
+from dotr.queries.scope import NOTHING, Variables
 
 TieKey: TypeAlias = tuple[tuple[tuple[Variable, Term], ...], tuple[tuple[Variable, Term], ...]]
 Compiler: TypeAlias = Callable[[Exists], Existence]

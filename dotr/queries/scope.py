@@ -5,16 +5,14 @@ Invariant: `certain(p) <= possible(p) <= mentioned(p)`; every solution of `p` bi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from typing import Final, TypeAlias, assert_never
 
 from dotr.model.algebra import (
-    AggregateCall,
     Alternative,
     Attribute,
     Bgp,
     BgpItem,
-    Call,
     Const,
     Exists,
     Expression,
@@ -28,6 +26,7 @@ from dotr.model.algebra import (
     Minus,
     Negated,
     Path,
+    PathPattern,
     Pattern,
     Repeat,
     Select,
@@ -41,6 +40,7 @@ from dotr.model.algebra import (
     slots_of,
 )
 from dotr.model.terms import Term, Variable
+from dotr.model.traverse import expressions_in, in_scope, parameters_of, subpatterns, walk
 
 Variables: TypeAlias = frozenset[Variable]
 
@@ -77,23 +77,7 @@ def possible(pattern: Pattern) -> Variables:
     >>> sorted(possible(Minus(left, right)))
     ['x', 'y']
     """
-    match pattern:
-        case Bgp(patterns):
-            return variables_of(patterns)
-        case Join(left, right) | LeftJoin(left, right, _) | Union(left, right):
-            return possible(left) | possible(right)
-        case Minus(inner, _) | Filter(inner, _):
-            return possible(inner)
-        case Extend(inner, variable, _):
-            return possible(inner) | {variable}
-        case Values(variables, _):
-            return frozenset(variables)
-        case Group(_, keys, aggregates):
-            return frozenset(name for name, _ in (*keys, *aggregates))
-        case Select(projection, _):
-            return frozenset(projection)
-        case _:
-            assert_never(pattern)
+    return frozenset(in_scope(pattern))
 
 
 def certain(pattern: Pattern) -> Variables:
@@ -125,36 +109,19 @@ def certain(pattern: Pattern) -> Variables:
 # --- expressions ---
 
 
-def parameters_of(*expressions: Expression) -> tuple[Var | Exists, ...]:
-    """The variables and EXISTS patterns that expressions need the values of, each once, in order of appearance."""
-    found: dict[Var | Exists, None] = {}
-    for expression in expressions:
-        _collect(expression, found)
-    return tuple(found)
+def query_parameters(*expressions: Expression) -> tuple[Var | Exists, ...]:
+    """The variables and EXISTS patterns that expressions of stage one need the values of, each once, in order of appearance."""
+    return tuple([_of_stage_one(parameter) for parameter in parameters_of(expressions)])
 
 
-def _collect(expression: Expression, found: dict[Var | Exists, None]) -> None:
-    match expression:
-        case Var() | Exists():
-            found[expression] = None
-        case Const():
-            pass
-        case Call(_, arguments):
-            for argument in arguments:
-                _collect(argument, found)
-        case Attribute() | TimeOf():
-            raise AssertionError("a temporal constraint reached stage one")
-        case _:
-            assert_never(expression)
-
-
-def has_exists(expression: Expression) -> bool:
-    return any(isinstance(parameter, Exists) for parameter in parameters_of(expression))
+def _of_stage_one(parameter: Var | Attribute | TimeOf | Exists) -> Var | Exists:
+    assert not isinstance(parameter, Attribute | TimeOf), "a temporal constraint reached stage one"
+    return parameter
 
 
 def mentioned_in(expression: Expression) -> Variables:
     found = NOTHING
-    for parameter in parameters_of(expression):
+    for parameter in query_parameters(expression):
         found |= {parameter.name} if isinstance(parameter, Var) else mentioned(parameter.pattern)
     return found
 
@@ -167,49 +134,11 @@ def mentioned(pattern: Pattern) -> Variables:
             return frozenset(projection)
         case _:
             found = possible(pattern)
-            for child in children(pattern):
+            for child in subpatterns(pattern):
                 found |= mentioned(child)
             for expression in expressions_in(pattern):
                 found |= mentioned_in(expression)
             return found
-
-
-def children(pattern: Pattern) -> tuple[Pattern, ...]:
-    """The patterns directly inside; those of EXISTS are inside expressions."""
-    match pattern:
-        case Bgp() | Values():
-            return ()
-        case Join(left, right) | LeftJoin(left, right, _) | Union(left, right) | Minus(left, right):
-            return left, right
-        case Filter(inner, _) | Extend(inner, _, _) | Group(inner, _, _) | Select(_, inner):
-            return (inner,)
-        case _:
-            assert_never(pattern)
-
-
-def expressions_in(pattern: Pattern) -> tuple[Expression, ...]:
-    """The expressions that stand directly in a pattern, not in its children."""
-    match pattern:
-        case Filter(_, conditions):
-            return conditions
-        case LeftJoin(_, _, condition):
-            return () if condition is None else (condition,)
-        case Extend(_, _, expression):
-            return (expression,)
-        case Group(_, keys, aggregates):
-            return (*(key for _, key in keys), *_arguments(aggregates))
-        case Select(order=order):
-            return tuple(key.expression for key in order)
-        case Bgp() | Values() | Join() | Union() | Minus():
-            return ()
-        case _:
-            assert_never(pattern)
-
-
-def _arguments(aggregates: tuple[tuple[Variable, AggregateCall], ...]) -> Iterator[Expression]:
-    for _, call in aggregates:
-        if call.argument is not None:
-            yield call.argument
 
 
 # --- what is read of the graph ---
@@ -225,17 +154,9 @@ def reads(pattern: Pattern) -> Reads | None:
     True
     """
     found: set[tuple[Term, Term | None]] = set()
-    inside = [*children(pattern)]
-    for expression in expressions_in(pattern):
-        inside += [parameter.pattern for parameter in parameters_of(expression) if isinstance(parameter, Exists)]
-    for child in inside:
-        below = reads(child)
-        if below is None:
-            return None
-        found |= below
-    if isinstance(pattern, Bgp):
-        for triple in pattern.patterns:
-            kinds = reads_of(triple)
+    for node in walk(pattern):
+        if isinstance(node, TriplePattern | PathPattern):
+            kinds = reads_of(node)
             if kinds is None:
                 return None
             found |= kinds
@@ -262,18 +183,13 @@ def reads_of(pattern: BgpItem) -> Reads | None:
 
 def path_predicates(path: Path) -> frozenset[Term] | None:
     """The predicates that a path follows; None: any."""
-    match path:
-        case Link(predicate):
-            return frozenset({predicate})
-        case Inverse(inner) | Repeat(inner, _, _):
-            return path_predicates(inner)
-        case Sequence(left, right) | Alternative(left, right):
-            first, second = path_predicates(left), path_predicates(right)
-            return None if first is None or second is None else first | second
-        case Negated():
+    found: set[Term] = set()
+    for step in walk(path):
+        if isinstance(step, Negated):
             return None
-        case _:
-            assert_never(path)
+        if isinstance(step, Link):
+            found.add(step.predicate)
+    return frozenset(found)
 
 
 def nullable(path: Path) -> bool:

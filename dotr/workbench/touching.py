@@ -7,27 +7,20 @@ from collections.abc import Sequence as Ordered
 from typing import TypeAlias, assert_never
 
 from dotr.model.algebra import (
-    Alternative,
-    Bgp,
     BgpItem,
     Const,
-    Exists,
-    Inverse,
     Link,
     Negated,
-    Path,
     PathPattern,
     Pattern,
-    Repeat,
     Select,
-    Sequence,
     Slot,
     TermPattern,
     TriplePattern,
 )
-from dotr.model.datalog import Aggregate, DatalogRule, Not
+from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Term
-from dotr.queries.scope import children, expressions_in, parameters_of
+from dotr.model.traverse import walk
 
 
 def touched(select: Select, datalog: Ordered[DatalogRule]) -> tuple[str, ...]:
@@ -58,14 +51,7 @@ def _constant(slot: Slot) -> Term | None:
 
 def patterns_in(pattern: Pattern) -> Iterator[BgpItem]:
     """Every triple, path and term pattern of a query, those of EXISTS too."""
-    if isinstance(pattern, Bgp):
-        yield from pattern.patterns
-    for inside in children(pattern):
-        yield from patterns_in(inside)
-    for expression in expressions_in(pattern):
-        for parameter in parameters_of(expression):
-            if isinstance(parameter, Exists):
-                yield from patterns_in(parameter.pattern)
+    return (node for node in walk(pattern) if isinstance(node, TriplePattern | PathPattern | TermPattern))
 
 
 def _reads(pattern: BgpItem) -> Iterator[_Kind]:
@@ -73,35 +59,14 @@ def _reads(pattern: BgpItem) -> Iterator[_Kind]:
         case TriplePattern():
             yield _constant(pattern.predicate), _constant(pattern.object)
         case PathPattern():
-            for predicate in _links(pattern.path):
-                yield predicate, None
+            for step in walk(pattern.path):
+                if isinstance(step, Link | Negated):
+                    yield step.predicate if isinstance(step, Link) else None, None
         case TermPattern():
             pass
         case _:
             assert_never(pattern)
 
 
-def _links(path: Path) -> Iterator[Term | None]:
-    match path:
-        case Link(predicate):
-            yield predicate
-        case Inverse(inside) | Repeat(inside):
-            yield from _links(inside)
-        case Sequence(left, right) | Alternative(left, right):
-            yield from _links(left)
-            yield from _links(right)
-        case Negated():
-            yield None
-        case _:
-            assert_never(path)
-
-
 def _body(rule: DatalogRule) -> Iterator[TriplePattern]:
-    for item in rule.body:
-        match item:
-            case TriplePattern():
-                yield item
-            case Not(body) | Aggregate(body):
-                yield from (atom for atom in body if isinstance(atom, TriplePattern))
-            case _:
-                pass
+    return (node for item in rule.body for node in walk(item) if isinstance(node, TriplePattern))
