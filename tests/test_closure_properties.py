@@ -12,11 +12,12 @@ from dotr.expressions import condition, evaluator
 from dotr.knowledge.closure import Contradiction
 from dotr.knowledge.joins import compile_join
 from dotr.knowledge.knowledge import Knowledge, check_safety
-from dotr.knowledge.ordering import Side, variables
+from dotr.knowledge.ordering import Side
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
 from dotr.model.datalog import Bind, DatalogRule, Test
 from dotr.model.terms import OWL, RDF_TYPE, RDFS, XSD, Term, Triple, Variable, iri, literal
+from dotr.model.traverse import free_variables
 
 Binding = dict[Variable, Term]
 
@@ -55,15 +56,15 @@ def matches(rule: DatalogRule, known: set[Triple]) -> list[Binding]:
             bindings = [b for binding in bindings for triple in known if (b := extended(binding, item, triple)) is not None]
     waiting = [item for item in rule.body if isinstance(item, Bind)]
     while waiting:
-        bind = next(b for b in waiting if all(v in binding for v in variables(b) for binding in bindings))
+        bind = next(b for b in waiting if all(v in binding for v in free_variables(b) for binding in bindings))
         waiting.remove(bind)
-        names = variables(bind)
+        names = free_variables(bind)
         value = evaluator(bind.expression, [Var(n) for n in names])
         computed = [(binding, value(*(binding[n] for n in names))) for binding in bindings]
         bindings = [{**b, bind.variable: v} for b, v in computed if v is not None and b.get(bind.variable, v) == v]
     for item in rule.body:
         if isinstance(item, Test):
-            names = variables(item)
+            names = free_variables(item)
             holds = condition(item.condition, [Var(n) for n in names])
             bindings = [b for b in bindings if holds(*(b[n] for n in names))]
     return bindings
@@ -173,9 +174,11 @@ def rules(draw: st.DrawFn) -> DatalogRule:
     rule = DatalogRule(name, tuple(head), tuple(draw(st.permutations(body))))
     if not check_safety(rule):
         return rule
-    bound = [v for item in body if isinstance(item, TriplePattern) for v in variables(item)] or ["x"]
+    bound = [v for item in body if isinstance(item, TriplePattern) for v in free_variables(item)] or ["x"]
     safe = TriplePattern(Var(bound[0]), Const("<q>"), Var(bound[-1]))
-    return DatalogRule(name, (safe,), tuple(item for item in body if isinstance(item, TriplePattern) or set(variables(item)) <= set(bound)))
+    return DatalogRule(
+        name, (safe,), tuple(item for item in body if isinstance(item, TriplePattern) or set(free_variables(item)) <= set(bound))
+    )
 
 
 programs = st.lists(rules().filter(lambda rule: not check_safety(rule)), min_size=1, max_size=4)
@@ -229,8 +232,8 @@ def test_joins_have_one_row_a_match(
     data: st.DataObject,
 ) -> None:
     new -= background
-    bound = {v for pattern, _ in body for v in variables(pattern)} | given_names
-    tests = [t for t in tests if set(variables(t)) <= bound]
+    bound = {v for pattern, _ in body for v in free_variables(pattern)} | given_names
+    tests = [t for t in tests if set(free_variables(t)) <= bound]
     wanted = ["x", "y", "z", "v", "w"]
     given_terms = {name: data.draw(st.sampled_from(OBJECTS)) for name in sorted(given_names)}
     old, fresh = TripleIndex(sorted(background)), TripleIndex(sorted(new))

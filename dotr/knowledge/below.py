@@ -14,11 +14,12 @@ from typing import Final, NamedTuple, TypeAlias
 from dotr.codegen.tree import Return
 from dotr.expressions import aggregate, evaluator
 from dotr.knowledge.joins import JoinWriter, Row, compile_join
-from dotr.knowledge.ordering import Side, ordered, variables
+from dotr.knowledge.ordering import Side, ordered
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import AggregateCall, TriplePattern, Var
 from dotr.model.datalog import Aggregate, Bind, Not, Test
 from dotr.model.terms import Term, Variable
+from dotr.model.traverse import free_variables
 
 
 class Model(NamedTuple):
@@ -77,7 +78,9 @@ def groups(item: Aggregate, given: tuple[Variable, ...]) -> Lookup:
     ([('<hall>', '"3"')], [])
     """
     others = tuple(key for key in item.keys if key not in given)
-    arguments = tuple(dict.fromkeys(name for _, call in item.results if call.argument is not None for name in variables(call.argument)))
+    arguments = tuple(
+        dict.fromkeys(name for _, call in item.results if call.argument is not None for name in free_variables(call.argument))
+    )
     rows = matches(item.body, given, (*others, *arguments))
     width = len(others)
     results = [_result(call, arguments) for _, call in item.results]
@@ -108,7 +111,7 @@ def _result(call: AggregateCall, arguments: Sequence[Variable]) -> Callable[[lis
             place = arguments.index(name)
             return lambda members: of([member[place] for member in members])
         case expression:
-            names = variables(expression)
+            names = free_variables(expression)
             places = [arguments.index(name) for name in names]
             value = evaluator(expression, [Var(name) for name in names])
             return lambda members: of([value(*[member[place] for place in places]) for member in members])

@@ -16,11 +16,12 @@ from typing import TypeAlias
 from dotr.codegen.tree import Emit, IfElse, Return
 from dotr.knowledge.below import Model, groups, presence
 from dotr.knowledge.joins import JoinWriter
-from dotr.knowledge.ordering import Side, ordered, variables
+from dotr.knowledge.ordering import Side, ordered
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.datalog import Aggregate, DatalogRule, Not
 from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_iri
+from dotr.model.traverse import free_variables
 
 Alarm: TypeAlias = tuple[str, tuple[Triple, ...]]
 Push: TypeAlias = Callable[[Triple], None]
@@ -50,7 +51,7 @@ class RuleWriter(JoinWriter):
         if a0(new.models[1], v_s): continue
         for v_n, in g1(new.models[1], v_room):
         """
-        given = tuple(name for name in variables(step) if name in self.names)
+        given = tuple(name for name in free_variables(step) if name in self.names)
         arguments = ", ".join([f"new.models[{self._stratum}]", *map(self.read, given)])
         match step:
             case Not():

@@ -18,12 +18,13 @@ from typing import Final, TypeAlias
 
 from dotr.knowledge.derivations import Alarm, Push, RuleWriter
 from dotr.knowledge.joins import Row, compile_join
-from dotr.knowledge.ordering import JoinItem, Side, ordered, variables
+from dotr.knowledge.ordering import JoinItem, Side, ordered
 from dotr.knowledge.positions import Position, split
 from dotr.knowledge.triples import HIDDEN, TripleIndex
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.datalog import Aggregate, Bind, DatalogRule
 from dotr.model.terms import Term, Variable, is_iri
+from dotr.model.traverse import free_variables
 
 Handler: TypeAlias = Callable[[Term, Term, Term, TripleIndex, Push, "list[Handler]", "list[Alarm]"], None]
 Says: TypeAlias = frozenset[tuple[Term, Term]]
@@ -78,7 +79,7 @@ def settle(position: Position, key: Term, index: TripleIndex) -> Settled:
     """What the schema says of one key of a wide position."""
     assert position.key is not None
     parts = split(position, index)
-    heads = [name for head in position.rule.head for name in variables(head)]
+    heads = [name for head in position.rule.head for name in free_variables(head)]
     later = [name for item in (parts.residue if position.rule.head else position.rule.body) for name in _mentioned(item)]
     found = {name for item in parts.schema for name in _mentioned(item)} - {position.key}
     needed = tuple(name for name in dict.fromkeys([*heads, *later]) if name in found)
@@ -143,15 +144,15 @@ def said(position: Position, settled: Settled) -> tuple[Says, bool]:
 
 def _mentioned(item: JoinItem | object) -> tuple[Variable, ...]:
     if isinstance(item, Bind):
-        return (*variables(item), item.variable)
+        return (*free_variables(item), item.variable)
     if isinstance(item, Aggregate):
         return (*item.keys, *(name for name, _ in item.results))
-    return variables(item) if isinstance(item, JoinItem) else ()
+    return free_variables(item) if isinstance(item, JoinItem) else ()
 
 
 def _test_early(writer: RuleWriter, items: Sequence[JoinItem], index: TripleIndex) -> tuple[JoinItem, ...]:
     """Writes the conditions that need nothing but the triple; returns the rest."""
-    early = [i for i in items if not isinstance(i, TriplePattern | Bind | Aggregate) and writer.names.keys() >= set(variables(i))]
+    early = [i for i in items if not isinstance(i, TriplePattern | Bind | Aggregate) and writer.names.keys() >= set(free_variables(i))]
     writer.steps(ordered(early, writer.names, [], index))
     return tuple(item for item in items if item not in early)
 

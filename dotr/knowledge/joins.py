@@ -28,13 +28,14 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from dotr.codegen import Count, LoopBuilder, define
 from dotr.expressions import condition, evaluator
-from dotr.knowledge.ordering import JoinItem, Side, Step, ordered, variables
+from dotr.knowledge.ordering import JoinItem, Side, Step, ordered
 from dotr.knowledge.triples import NO_EDGES, NO_ENDS, NO_TERMS, TripleIndex
 from dotr.model.algebra import Const, Expression, Slot, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Aggregate, Bind, Not, Test
 from dotr.model.terms import Term, Variable
+from dotr.model.traverse import free_variables
 
-__all__ = ["Join", "JoinWriter", "Row", "Side", "compile_join", "variables", "write_join"]
+__all__ = ["Join", "JoinWriter", "Row", "Side", "compile_join", "write_join"]
 
 Row: TypeAlias = tuple[Term | None, ...]
 Join: TypeAlias = Callable[..., list[Row]]
@@ -203,7 +204,7 @@ class JoinWriter(LoopBuilder):
         raise TypeError(f"{step} in the join of a query")
 
     def _arguments(self, expression: Expression) -> str:
-        return ", ".join(self.read(variable) for variable in variables(expression))
+        return ", ".join(self.read(variable) for variable in free_variables(expression))
 
     def pattern(self, pattern: TriplePattern, side: Side) -> None:
         """The matches of a pattern on a side, found by those of its slots that are bound: `?x <p> ?y` of the new triples is
@@ -350,9 +351,9 @@ def _factory(source: str, kind: str) -> Callable[..., Callable[..., Any]]:
 
 @lru_cache(maxsize=4096)
 def _condition(expression: Expression) -> Callable[..., bool]:
-    return condition(expression, [Var(variable) for variable in variables(expression)])
+    return condition(expression, [Var(variable) for variable in free_variables(expression)])
 
 
 @lru_cache(maxsize=4096)
 def _evaluator(expression: Expression) -> Callable[..., Term | None]:
-    return evaluator(expression, [Var(variable) for variable in variables(expression)])
+    return evaluator(expression, [Var(variable) for variable in free_variables(expression)])

@@ -23,7 +23,6 @@ from dotr.knowledge.equality import EqualCloser, Equality, close_by_names
 from dotr.knowledge.joins import Row, compile_join
 from dotr.knowledge.levels import Layered
 from dotr.knowledge.limits import LimitExceeded
-from dotr.knowledge.ordering import variables
 from dotr.knowledge.safety import check_safety
 from dotr.knowledge.settling import Floors, Settled, settle, storeys_in_memory
 from dotr.knowledge.strata import negates, strata
@@ -32,6 +31,7 @@ from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_iri
+from dotr.model.traverse import free_variables
 
 __all__ = ["Knowledge", "LimitExceeded", "check_safety", "problems_of"]
 
@@ -239,7 +239,7 @@ def _rows(rule: DatalogRule) -> list[Row]:
 
 
 def _names(rule: DatalogRule) -> list[Variable]:
-    return list(dict.fromkeys(name for head in rule.head for name in variables(head)))
+    return list(dict.fromkeys(name for head in rule.head for name in free_variables(head)))
 
 
 def _facts(rule: DatalogRule, rows: Iterable[Row]) -> list[Triple]:

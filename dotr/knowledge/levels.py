@@ -16,7 +16,6 @@ from dotr.knowledge.below import Model
 from dotr.knowledge.closure import Closer, Rules
 from dotr.knowledge.derivations import Alarm, Derivation, Push, derivation, matched, support
 from dotr.knowledge.limits import LIMITS
-from dotr.knowledge.ordering import variables
 from dotr.knowledge.positions import Position
 from dotr.knowledge.strata import Key, key_of, strata
 from dotr.knowledge.triples import TripleIndex, is_hidden
@@ -24,6 +23,7 @@ from dotr.knowledge.watching import Watches
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Triple
+from dotr.model.traverse import free_variables
 
 Numbered: TypeAlias = tuple[DatalogRule, int]
 """A rule and its stratum; one of a rule set belongs to the lowest."""
@@ -77,7 +77,7 @@ class Head:
 
     @cached_property
     def support(self) -> Derivation:
-        return support(self.rule, self.stratum, variables(self.head))
+        return support(self.rule, self.stratum, free_variables(self.head))
 
 
 class Level:
@@ -122,7 +122,7 @@ class Level:
             if terms is not None:
                 derive = self._derivations.get(position)
                 if derive is None:
-                    names = variables(position.pattern)
+                    names = free_variables(position.pattern)
                     derive = self._derivations[position] = derivation(position.rule, position.stratum, names, position.number)
                 derive(background, new, push, alarms, *terms.values())
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from enum import Enum
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 from dotr.knowledge.triples import NO_ENDS, NO_TERMS, TripleIndex
-from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Slot, TermPattern, TimeOf, TriplePattern, Var
+from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern
 from dotr.model.datalog import Aggregate, Bind, Not, Test
 from dotr.model.terms import Term, Variable
+from dotr.model.traverse import free_variables
 
 JoinItem: TypeAlias = TriplePattern | TermPattern | Test | Bind | Not | Aggregate
 
@@ -33,48 +34,6 @@ class Side(Enum):
 Step: TypeAlias = tuple[TriplePattern, Side] | TermPattern | Test | Bind | Not | Aggregate
 
 
-def variables(item: JoinItem | Expression) -> tuple[Variable, ...]:
-    """The variables that an item reads, in order of appearance, each once; not the variable that a BIND binds. Those of an AGGREGATE
-    are its keys.
-
-    >>> variables(Call(">", (Var("b"), Call("+", (Var("a"), Var("b"))))))
-    ('b', 'a')
-    """
-    if isinstance(item, TriplePattern):
-        return tuple(dict.fromkeys([slot.name for slot in (item.subject, item.predicate, item.object) if isinstance(slot, Var)]))
-    found: dict[Variable, None] = {}
-    _collect(item, found)
-    return tuple(found)
-
-
-def _collect(item: JoinItem | Expression, found: dict[Variable, None]) -> None:
-    match item:
-        case TriplePattern(subject, predicate, object):
-            for slot in (subject, predicate, object):
-                _collect(slot, found)
-        case TermPattern(term, subject, predicate, object):
-            for slot in (term, subject, predicate, object):
-                _collect(slot, found)
-        case Test(condition):
-            _collect(condition, found)
-        case Bind(expression, _):
-            _collect(expression, found)
-        case Not(body):
-            for atom in body:
-                _collect(atom, found)
-        case Aggregate(_, keys, _):
-            found.update(dict.fromkeys(keys))
-        case Var(name):
-            found.setdefault(name)
-        case Call(_, arguments):
-            for argument in arguments:
-                _collect(argument, found)
-        case Const() | Attribute() | TimeOf() | Exists():
-            pass
-        case _:
-            assert_never(item)
-
-
 def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequence[Side], background: TripleIndex | None) -> list[Step]:
     """The body's items in the order in which to join them; `sides` has one entry for each triple pattern."""
     if len(body) == 1 and isinstance(body[0], TriplePattern):  # as in most rules: an atom beside the one that is new
@@ -82,8 +41,8 @@ def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequen
     bound = set(given)
     patterns = list(zip((item for item in body if isinstance(item, TriplePattern)), sides, strict=True))
     conditions = [item for item in body if not isinstance(item, TriplePattern)]
-    matched = bound.union(*(variables(p) for p, _ in patterns), (c.variable for c in conditions if isinstance(c, Bind)))
-    matched = matched.union(*(variables(c) for c in conditions if isinstance(c, TermPattern)))
+    matched = bound.union(*(free_variables(p) for p, _ in patterns), (c.variable for c in conditions if isinstance(c, Bind)))
+    matched = matched.union(*(free_variables(c) for c in conditions if isinstance(c, TermPattern)))
     aggregates = [c for c in conditions if isinstance(c, Aggregate)]
     bindable = matched.union(*(_binds(aggregate) for aggregate in aggregates)) if aggregates else matched
     steps: list[Step] = []
@@ -94,7 +53,7 @@ def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequen
         if isinstance(condition, Bind):
             bound.add(condition.variable)
         elif isinstance(condition, TermPattern):
-            bound.update(variables(condition))
+            bound.update(free_variables(condition))
         elif isinstance(condition, Aggregate):
             bound.update(_binds(condition))
 
@@ -102,7 +61,7 @@ def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequen
         if isinstance(condition, TermPattern):
             return condition.term.name in bound or all(map(is_bound, (condition.subject, condition.predicate, condition.object)))
         can_be_bound = matched if isinstance(condition, Aggregate) else bindable
-        return can_be_bound.intersection(variables(condition)) <= bound
+        return can_be_bound.intersection(free_variables(condition)) <= bound
 
     def is_bound(slot: Slot) -> bool:
         return _is_bound(slot, bound)
@@ -119,7 +78,7 @@ def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequen
             best = min(patterns, key=lambda each: _fanout(each[0], each[1], bound, background))
             patterns.remove(best)
             steps.append(best)
-            bound.update(variables(best[0]))
+            bound.update(free_variables(best[0]))
         else:
             place(next((c for c in conditions if isinstance(c, Aggregate)), conditions[0]))
         place_ready()

@@ -12,11 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from dotr.knowledge.ordering import JoinItem, variables
+from dotr.knowledge.ordering import JoinItem
 from dotr.knowledge.triples import HIDDEN, TripleIndex
 from dotr.model.algebra import Const, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Aggregate, Bind, DatalogRule, Not, Test
 from dotr.model.terms import OWL, RDF, RDF_REIFIES, RDF_TYPE, RDFS, Term, Variable, iri
+from dotr.model.traverse import free_variables
 
 _VOCABULARIES: Final = (f"<{RDF}", f"<{RDFS}", f"<{OWL}", HIDDEN)
 _OF_INDIVIDUALS: Final = (iri(OWL + "sameAs"), iri(OWL + "differentFrom"), RDF_REIFIES)
@@ -62,12 +63,12 @@ def split(position: Position, background: TripleIndex) -> Split:
     """The schema of a wide position: atoms that are reached from the key, and the conditions that need nothing else."""
     assert position.key is not None
     known = {position.key}
-    inner = set(variables(position.pattern)) - known
+    inner = set(free_variables(position.pattern)) - known
     rest = position.others()
     schema: list[JoinItem] = []
 
     def is_settled(item: JoinItem) -> bool:
-        names = set(variables(item))
+        names = set(free_variables(item))
         match item:
             case TriplePattern():
                 return not names & inner and bool(names & known) and _is_schema(item, names, position.key, background)
@@ -81,7 +82,7 @@ def split(position: Position, background: TripleIndex) -> Split:
     while found := next((item for item in rest if is_settled(item)), None):
         rest.remove(found)
         schema.append(found)
-        known.update(variables(found))
+        known.update(free_variables(found))
         if isinstance(found, Bind):
             known.add(found.variable)
     return Split(tuple(schema), tuple(rest))

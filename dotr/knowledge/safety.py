@@ -7,13 +7,13 @@ The order of a body has no meaning (semantics.md, section 2), so what is bound i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, assert_never
+from typing import Final
 
 from dotr.diagnostics import Diagnostic, did_you_mean
-from dotr.knowledge.ordering import variables
-from dotr.model.algebra import TriplePattern
+from dotr.model.algebra import TriplePattern, Var
 from dotr.model.datalog import Aggregate, Bind, BodyItem, DatalogRule, Not, Test
 from dotr.model.terms import Variable
+from dotr.model.traverse import free_variables, walk
 
 _MOST: Final = 80
 """Variables of a body: each may be a loop in the loops of those before, and Python reads less than 100."""
@@ -44,27 +44,27 @@ def check_safety(rule: DatalogRule) -> list[Diagnostic]:
                 text = f"rule {rule.name}: no atom of the body{place} binds ?{name}, which {where}"
                 problems.append(Diagnostic(code, text, rule.span, hint))
 
-    report("K301", (name for head in rule.head for name in variables(head)), "its head uses")
+    report("K301", (name for head in rule.head for name in free_variables(head)), "its head uses")
     for item in rule.body:
         match item:
             case Test(condition):
-                report("K302", variables(condition), "a FILTER uses")
+                report("K302", free_variables(condition), "a FILTER uses")
             case Bind(expression, variable):
-                report("K303", variables(expression), f"the BIND of ?{variable} uses")
+                report("K303", free_variables(expression), f"the BIND of ?{variable} uses")
             case Aggregate(body, keys, results):
                 inner = bound_by(body)
                 for part in body:
                     match part:
                         case Test(condition):
-                            report("K302", variables(condition), "a FILTER uses", inner)
+                            report("K302", free_variables(condition), "a FILTER uses", inner)
                         case Bind(expression, variable):
-                            report("K303", variables(expression), f"the BIND of ?{variable} uses", inner)
+                            report("K303", free_variables(expression), f"the BIND of ?{variable} uses", inner)
                         case TriplePattern():
                             pass
                 report("K305", keys, "ON names", inner)
                 for variable, call in results:
                     if call.argument is not None:
-                        report("K305", variables(call.argument), f"{call.function} of ?{variable} uses", inner)
+                        report("K305", free_variables(call.argument), f"{call.function} of ?{variable} uses", inner)
                 problems += _not_local(rule, item, inner)
             case TriplePattern() | Not():
                 pass
@@ -73,7 +73,7 @@ def check_safety(rule: DatalogRule) -> list[Diagnostic]:
 
 def _not_local(rule: DatalogRule, aggregate: Aggregate, inner: set[Variable]) -> Iterator[Diagnostic]:
     """Variables of an aggregate that are used outside as if they were bound there."""
-    outside = {name for head in rule.head for name in variables(head)}
+    outside = {name for head in rule.head for name in free_variables(head)}
     for item in rule.body:
         if item is not aggregate:
             outside |= _mentioned(item)
@@ -88,28 +88,26 @@ def _not_local(rule: DatalogRule, aggregate: Aggregate, inner: set[Variable]) ->
 
 
 def _mentioned(item: BodyItem) -> set[Variable]:
-    match item:
-        case Not(body):
-            return {name for atom in body for name in variables(atom)}
-        case Aggregate(body, keys, results):
-            inner = {name for part in body for name in _mentioned(part)}
-            arguments = {name for _, call in results if call.argument is not None for name in variables(call.argument)}
-            return inner | arguments | set(keys) | {name for name, _ in results}
-        case Bind(_, variable):
-            return {*variables(item), variable}
-        case TriplePattern() | Test():
-            return set(variables(item))
-        case _:
-            assert_never(item)
+    """The variables that occur in an item, those that it binds too."""
+    found: set[Variable] = set()
+    for node in walk(item):
+        match node:
+            case Var(name) | Bind(_, name):
+                found.add(name)
+            case Aggregate(_, keys, results):
+                found.update(keys, (name for name, _ in results))
+            case _:
+                pass
+    return found
 
 
 def bound_by(body: Sequence[BodyItem]) -> set[Variable]:
     """The variables that the items of a body bind."""
-    bound = {name for item in body if isinstance(item, TriplePattern) for name in variables(item)}
+    bound = {name for item in body if isinstance(item, TriplePattern) for name in free_variables(item)}
     for item in body:
         if isinstance(item, Aggregate):
             bound.update(item.keys, (name for name, _ in item.results))
     binds = [item for item in body if isinstance(item, Bind)]
-    while ready := [bind for bind in binds if bind.variable not in bound and bound.issuperset(variables(bind))]:
+    while ready := [bind for bind in binds if bind.variable not in bound and bound.issuperset(free_variables(bind))]:
         bound.update(bind.variable for bind in ready)
     return bound

@@ -15,12 +15,12 @@ from typing import TypeAlias
 from dotr.knowledge.below import Lookup, Model, groups, matches
 from dotr.knowledge.derivations import Derivation, derivation, matched
 from dotr.knowledge.joins import Row
-from dotr.knowledge.ordering import variables
 from dotr.knowledge.safety import bound_by
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.datalog import Aggregate, DatalogRule, Not
 from dotr.model.terms import Term, Triple, Variable
+from dotr.model.traverse import free_variables
 
 Places: TypeAlias = Mapping[Term, Mapping[Term | None, object]]
 """What is found by predicate and then by object (None: any)."""
@@ -60,7 +60,7 @@ class Asking:
         if isinstance(self.item, Aggregate):
             return self.item.keys
         outer = bound_by(self.rule.body)
-        return tuple(name for name in variables(self.item) if name in outer)
+        return tuple(name for name in free_variables(self.item) if name in outer)
 
     @cached_property
     def derive(self) -> Derivation:
@@ -89,7 +89,7 @@ class Watch:
 
     @cached_property
     def _cases(self) -> Lookup:
-        return matches(self.asking.item.body, variables(self.atom), self.asking.names, self.number)
+        return matches(self.asking.item.body, free_variables(self.atom), self.asking.names, self.number)
 
     def cases(self, triple: Triple, model: Model) -> list[Row]:
         """The cases that a triple may decide over, where the other atoms hold in a model; each once."""

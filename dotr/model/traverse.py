@@ -248,7 +248,9 @@ def free_variables(node: Expression | BgpItem | BodyItem) -> tuple[Variable, ...
     ('a',)
     """
     match node:
-        case TriplePattern() | TermPattern() | PathPattern():
+        case TriplePattern(subject, predicate, object):
+            names = [slot.name for slot in (subject, predicate, object) if isinstance(slot, Var)]
+        case TermPattern() | PathPattern():
             names = [slot.name for slot in slots_of(node) if isinstance(slot, Var)]
         case Call() | Var() | Const() | Attribute() | TimeOf() | Exists():
             names = [each.name for each in subexpressions(node) if isinstance(each, Var)]

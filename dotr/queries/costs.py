@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, cast
 
-from dotr.knowledge.ordering import Side, Step, variables
+from dotr.knowledge.ordering import Side, Step
 from dotr.knowledge.store.index import MappedEnds
 from dotr.knowledge.triples import NO_ENDS, NO_TERMS, Ends, TripleIndex
 from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern
 from dotr.model.terms import Term, Variable
+from dotr.model.traverse import free_variables
 
 _SIZES: Final = (256, 128, 64, 32, 16, 8, 4)
 
@@ -50,9 +51,9 @@ class Reaches:
                 pattern, side = step
                 turns *= self._most(pattern, side, bound, size)
                 work += turns
-                bound.update(variables(pattern))
+                bound.update(free_variables(pattern))
             elif isinstance(step, TermPattern):
-                bound.update(variables(step))
+                bound.update(free_variables(step))
         return work + turns * rows
 
     def _most(self, pattern: TriplePattern, side: Side, bound: Collection[Variable], size: int) -> int:

@@ -19,11 +19,12 @@ from dotr.codegen import Count
 from dotr.codegen.tree import Assign, IfElse, Return
 from dotr.knowledge.joins import JoinWriter
 from dotr.knowledge.limits import Limits
-from dotr.knowledge.ordering import Side, ordered, variables
+from dotr.knowledge.ordering import Side, ordered
 from dotr.knowledge.ordering import Step as JoinStep
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const
 from dotr.model.terms import Term, Variable
+from dotr.model.traverse import free_variables
 from dotr.queries.branches import UNBOUND, Branch, renamed
 from dotr.queries.conjunction import Delta
 from dotr.queries.costs import Reaches
@@ -153,7 +154,7 @@ def _canonical(delta: Delta, background: TripleIndex) -> _Canonical:
     branch = delta.branch
     met: dict[Variable, None] = {}
     for step in ordered(joined(branch, early_steps(branch)), (), delta.sides, background):
-        met.update(dict.fromkeys(variables(step[0] if isinstance(step, tuple) else step)))
+        met.update(dict.fromkeys(free_variables(step[0] if isinstance(step, tuple) else step)))
     met.update(dict.fromkeys(sorted(branch.matched | branch.computed)))
     for other in branch.steps:
         assert not hasattr(other, "parts"), "a look-up"
