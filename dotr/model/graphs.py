@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator
 from typing import TypeVar
 
-_Node = TypeVar("_Node", bound=Hashable)
+_Vertex = TypeVar("_Vertex", bound=Hashable)
 
 
-def strong_components(roots: Iterable[_Node], successors: Callable[[_Node], Iterable[_Node]]) -> Iterator[list[_Node]]:
+def strong_components(roots: Iterable[_Vertex], successors: Callable[[_Vertex], Iterable[_Vertex]]) -> Iterator[list[_Vertex]]:
     """The strongly connected components of all that can be reached from some nodes (Tarjan 1972).
 
     Order: a component comes after all that its nodes lead to, so that dependencies come before their dependents.
@@ -23,13 +23,13 @@ def strong_components(roots: Iterable[_Node], successors: Callable[[_Node], Iter
     >>> list(strong_components(graph, graph.__getitem__))
     [['c'], ['b', 'a']]
     """
-    index: dict[_Node, int] = {}
-    low: dict[_Node, int] = {}
+    index: dict[_Vertex, int] = {}
+    low: dict[_Vertex, int] = {}
     # Nodes whose component is not complete, in the order in which they were met; and the path of the depth-first search.
-    open_: dict[_Node, None] = {}
-    path: list[tuple[_Node, Iterator[_Node]]] = []
+    open_: dict[_Vertex, None] = {}
+    path: list[tuple[_Vertex, Iterator[_Vertex]]] = []
 
-    def enter(node: _Node) -> None:
+    def enter(node: _Vertex) -> None:
         index[node] = low[node] = len(index)
         open_[node] = None
         path.append((node, iter(successors(node))))
@@ -56,14 +56,14 @@ def strong_components(roots: Iterable[_Node], successors: Callable[[_Node], Iter
                     yield component
 
 
-def components(edges: Iterable[tuple[_Node, _Node]]) -> dict[_Node, int]:
+def components(edges: Iterable[tuple[_Vertex, _Vertex]]) -> dict[_Vertex, int]:
     """The strongly connected component of each node of some edges, as a number.
 
     >>> of = components([("A", "B"), ("B", "A"), ("B", "C")])
     >>> of["A"] == of["B"], of["B"] == of["C"]
     (True, False)
     """
-    following: dict[_Node, list[_Node]] = {}
+    following: dict[_Vertex, list[_Vertex]] = {}
     for start, end in edges:
         following.setdefault(start, []).append(end)
         following.setdefault(end, [])
@@ -71,15 +71,15 @@ def components(edges: Iterable[tuple[_Node, _Node]]) -> dict[_Node, int]:
 
 
 def shortest_path(
-    start: _Node, end: _Node, successors: Callable[[_Node], Iterable[_Node]], within: Container[_Node] | None = None
-) -> list[_Node]:
+    start: _Vertex, end: _Vertex, successors: Callable[[_Vertex], Iterable[_Vertex]], within: Container[_Vertex] | None = None
+) -> list[_Vertex]:
     """The nodes of a shortest path, both ends included; through no other nodes than `within`. Raises `ValueError` where there is none.
 
     >>> graph = {"a": "bc", "b": "c", "c": "d", "d": ""}
     >>> shortest_path("a", "d", graph.__getitem__)
     ['a', 'c', 'd']
     """
-    before: dict[_Node, _Node] = {start: start}
+    before: dict[_Vertex, _Vertex] = {start: start}
     waiting = deque([start])
     while waiting and end not in before:
         node = waiting.popleft()
