@@ -114,7 +114,10 @@ class Program:
             for layer in self.layout.layers
         ]
         with uncollected():
-            return tuple(StageTwo(layer, self.attributes, clock, read) for layer, read in zip(self.layout.layers, above, strict=True))
+            limits = self.spec.limits
+            return tuple(
+                StageTwo(layer, self.attributes, clock, read, limits) for layer, read in zip(self.layout.layers, above, strict=True)
+            )
 
     def readers(self, streams: Iterable[int]) -> list[str]:
         """The names of the rules that read one of some fact streams."""
