@@ -63,6 +63,9 @@ class Runs(Generic[T]):
         if self.weight >= self._run:
             self.write()
 
+    def __bool__(self) -> bool:
+        return bool(self.held or self.written)
+
     def write(self) -> None:
         """Writes down what is held."""
         self.held.sort(key=self.form.order)

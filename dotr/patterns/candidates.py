@@ -284,7 +284,7 @@ class Candidates(Code):
         else:
             self.line(steps[0])
             self.line("misses = 0")
-            self.line("for tried in count(1):" if counted else "while True:")
+            self.line("for tried in every:" if counted else "while True:")
             self.indent += 1
             self.line(steps[1].format(p=place, b=self.bound(threshold, live)))
             self.line(steps[2].format(p=place))

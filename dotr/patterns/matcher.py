@@ -19,6 +19,7 @@ candidates.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -91,6 +92,7 @@ class _Writer(Candidates):
             "bisect": bisect_left,
             "key": equality_key,
             "equal": _EQUAL,
+            "every": range(1, sys.maxsize),
             "new": tuple.__new__,
             "Exceeded": Exceeded,
             "Matched": Matched,
@@ -117,7 +119,7 @@ class _Writer(Candidates):
                     self.line("eaten = []")
                 level = self.indent
                 if shape.branching and self.live is not None:
-                    self.line("mark = len(found)")
+                    self.line(f"most = len(found) + {_TOGETHER}")
                 if self.adds:
                     self.line("work = 0")
                 self.body()
@@ -439,7 +441,7 @@ class _Writer(Candidates):
     def together(self) -> None:
         """Rules that find very much of one anchor together stop."""
         if self.shape.branching and len(self.rows) > 1 and not self.exact:
-            self.line(f"if len(found) - mark > {_TOGETHER}: raise Exceeded")
+            self.line("if len(found) > most: raise Exceeded")
 
 
 def _pure(positions: int) -> Callable[..., bool]:

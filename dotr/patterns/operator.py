@@ -155,7 +155,7 @@ class Operator:
             for port, happened in present.items():
                 for number in anchored.get(port, ()):
                     remaining, before = iter(happened), len(matched)
-                    if len(happened) + before > few[number] and take is not None:
+                    if take is not None and len(happened) + before > few[number]:
                         found = Found(matched, base, take)
                         self._through(number, happened, remaining, state, found)
                         base = found.base
