@@ -25,10 +25,14 @@ def _untold(number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
     """Nobody asks."""
 
 
+class Left(Exception):
+    """The run has been stopped, and the batch is not written to its end."""
+
+
 class Sink:
     """Called by Spark once a batch, or again with the same number after a crash. `failure` is what stopped it. `names` gives a dead
     letter the file's name as the user knows it. `first` is the number under which the query's first batch is written. `ended` is Spark's
-    number of the batch that was the last."""
+    number of the batch that was the last. Once it is `left`, what is being written is not written to its end."""
 
     def __init__(
         self,
@@ -50,6 +54,7 @@ class Sink:
         self.totals = Totals()
         self.failure: Exception | None = None
         self.ended: int | None = None
+        self.left = False
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:
@@ -84,7 +89,7 @@ class Sink:
                 sizes.append(size_of(payload))
             elif kind == Kind.COUNTS:
                 counted += counts_of(payload)
-        written = _Counted(blocks(merged(FIRINGS, firings, runs)))
+        written = _Counted(self._until_left(blocks(merged(FIRINGS, firings, runs))))
         self._write(self._first + number, iter(written), self._told(merged(LETTERS, letters, further)))
         for folder in {path.parent for path in (*runs, *further)}:
             clear(folder)
@@ -94,6 +99,12 @@ class Sink:
         self.totals = self._last[1] + counted
         self._took(number, counted, sizes)
         self._progress(self.totals)
+
+    def _until_left(self, firings: Iterable[Sequence[Firing]]) -> Iterator[Sequence[Firing]]:
+        for block in firings:
+            if self.left:
+                raise Left
+            yield block
 
     def _told(self, letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
         """Dead letters with the names of their files that the user knows; of the first ones he is told."""
