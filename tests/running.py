@@ -8,7 +8,7 @@ from itertools import pairwise
 from dotr.engine.instants import merge
 from dotr.engine.program import Program
 from dotr.engine.session import Engine
-from dotr.model.stream import Element, Firing
+from dotr.model.stream import DeadLetter, Element, Firing
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
@@ -97,6 +97,7 @@ class Batched:
         self.clock = clock
         self.buckets = buckets
         self.layers = program.stage_two(clock)
+        self.failed: list[DeadLetter] = []
         self.states = [[layer.start().encode() for _ in range(buckets)] for layer in self.layers]
         router = program.router(buckets)
         self._ticks = [[ticks_here(program, router, number, bucket) for bucket in range(buckets)] for number in range(len(self.layers))]
@@ -118,6 +119,7 @@ class Batched:
                 for moment in moments(layer, state, self._ticks[number][bucket], in_order([chunks[number][bucket]]), spans, closed):
                     step = layer.step(state, moment.time, moment.arrivals, bucket, ended=moment.ended)
                     firings += step.firings
+                    self.failed += step.failed
                     for above, further in enumerate(router.events(step.events, number)):
                         for target, ports in further.items():
                             chunks[above][target].append((moment.time, ports))

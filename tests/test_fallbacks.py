@@ -188,7 +188,7 @@ def test_a_rule_test_that_expects_nothing_fails_where_a_query_or_a_rule_fails(pr
         answer = project.dotr("test", "t.yaml")
     assert answer.out == "FAILED t.yaml: one\n! at 1 the query of rule R fails: ValueError: always\n\n0 passed, 1 failed\n"
     write = StageTwo._written
-    monkeypatch.setattr(StageTwo, "_written", lambda self, time, matched: fails() if matched else write(self, time, matched))
+    monkeypatch.setattr(StageTwo, "_written", lambda self, time, matched, seen: fails() if matched else write(self, time, matched, seen))
     assert "! at 1 rule R fails at it: ValueError: always\n" in project.dotr("test", "t.yaml").out
 
 

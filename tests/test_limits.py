@@ -259,3 +259,25 @@ def test_a_session_tells_of_it_and_goes_on(caplog: pytest.LogCaptureFixture) -> 
     assert session.advance(1, " ".join(f":x{i} :a {i} . :y{i} :b {i} ." for i in range(20))) == []
     assert caplog.messages == ["the instant 1 is left out, it goes over a limit: more than 100 rows in the query Both"]
     assert len(session.advance(2, ":x :a 1 . :y :b 2 .")) == 2
+
+
+def test_a_rule_over_its_limit_is_a_dead_letter_on_both_runtimes(folder: Path) -> None:
+    """The anchor alone: other instants, rules and anchors go on."""
+    Path("r.dotr").write_text(
+        "PREFIX : <http://e/>\nquery A = [ SELECT ?x WHERE { ?x :a ?v } ]\n"
+        "rule Many define Many = [ [] :n ?n ] from A and each A as B within [0, 2 s] from A and each A as C within [0, 2 s] from A\n"
+        "  with Many.?n = B.?x\n"
+        "rule One define One = [ [] :n ?n ] from A with One.?n = A.?x\n"
+    )
+    write_config("limits: { matches: 6 }")
+    write_stream((1, 4), (5, 5), (9, 2), (10, 3))
+    events, letters, totals = both(build(read_config("c.yaml"), fresh=True, on_spark=False))
+    assert events == {"1 One": 4, "1 Many": 24, "5 One": 5, "9 One": 2, "10 One": 3}
+    told = [json.loads(letter) for letter in letters]
+    assert {(x["reason"], x["input"], x["file"], x["line"], x["text"]) for x in told} == {("limit", "rule Many", "r.dotr", 3, "Many")}
+    assert sorted((x["time"], x["error"].partition("anchor ")[2]) for x in told) == sorted(
+        (time, f'A {{"x": "<http://e/x{i}>"}}: more than 6 matches of a branch, at the clause each C')
+        for time, size in ((5, 5), (10, 3))
+        for i in range(size)
+    )
+    assert totals.dead == {Reason.LIMIT: 8}

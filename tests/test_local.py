@@ -10,12 +10,14 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dotr.io import FileSink
 from dotr.workbench.progress import counted
 from tests.conftest import Project
 
@@ -346,3 +348,118 @@ def test_progress_on_a_terminal(long: Project) -> None:
     assert any(line.endswith("Stopped: the output holds all instants so far.") for line in lines)
     assert lines[-3].rpartition("\x1b[2K")[2].startswith(f"{whole(long):,} elements, ")
     assert lines[-2:] == ["Dead letters: 1 unreadable -> dead.ndjson", ""]
+
+
+# --- instants that take long ---
+
+TRIPLES = """PREFIX : <http://e/>
+query A = [ SELECT ?x WHERE { ?x a :A } ]
+rule R define Out = [ [] :x ?x ; :y ?y ; :z ?z ]
+from A and each A as B within [0, 10 s] from A and each A as C within [0, 10 s] from A
+with Out.?x = A.?x, Out.?y = B.?x, Out.?z = C.?x
+"""
+
+
+@pytest.fixture
+def crowd(project: Project) -> Project:
+    """One instant of few matches, then one of so many (size³) that they go through runs on disk."""
+    project.write("r.dotr", TRIPLES)
+    project.change("c.yaml", "{ path: out.ndjson }", "{ path: out.ndjson }\n  - { path: out.trig.gz, format: trig }")
+    return project
+
+
+def crowded(project: Project, size: int) -> None:
+    instants = [(1, 3), (100, size), (200, 4)]
+    lines = [json.dumps({"time": time, "graph": " ".join(f":a{n} a :A ." for n in range(many))}) for time, many in instants]
+    project.write("a.ndjson", "\n".join(lines) + "\n")
+
+
+def test_an_instant_of_many_matches_is_written_in_the_order_of_output(crowd: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    crowded(crowd, 30)
+    assert crowd.dotr("run", "c.yaml").code == 0
+    expected = crowd.read("out.ndjson"), gzip.decompress((crowd.folder / "out.trig.gz").read_bytes())
+    assert expected[0].count("\n") == 6 + 30 * 29 * 28 + 24
+    assert expected[1].count(b"generatedAtTime") == 6 + 30 * 29 * 28 + 24
+    for size in (10, 999):
+        monkeypatch.setattr("dotr.patterns.operator.MANY", size)
+        monkeypatch.setattr("dotr.patterns.found.MANY", size)
+        monkeypatch.setattr("dotr.runtimes.local.RUN", size * 3)
+        monkeypatch.setattr(tempfile, "tempdir", str(crowd.folder / "tmp"))
+        (crowd.folder / "tmp").mkdir(exist_ok=True)
+        assert crowd.dotr("run", "c.yaml", "--fresh").code == 0
+        assert (crowd.read("out.ndjson"), gzip.decompress((crowd.folder / "out.trig.gz").read_bytes())) == expected
+        assert list((crowd.folder / "tmp").iterdir()) == []
+
+
+def stopped(project: Project) -> None:
+    """The output holds the first instant, whole, and nothing else is left."""
+    assert [json.loads(line)["time"] for line in project.read("out.ndjson").splitlines()] == [1] * 6
+    graphs = gzip.decompress((project.folder / "out.trig.gz").read_bytes()).decode()
+    assert graphs.count("generatedAtTime") == 6
+    assert graphs.endswith("}\n")
+    assert list((project.folder / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_signal_is_heard_while_matches_are_found(crowd: Project, first: bool) -> None:
+    """At the first instant too."""
+    crowded(crowd, 310)
+    if first:
+        crowd.write("a.ndjson", crowd.read("a.ndjson").splitlines()[1] + "\n")
+    (crowd.folder / "tmp").mkdir()
+    surroundings = {**environment(), "TMPDIR": str(crowd.folder / "tmp")}
+    running = subprocess.Popen(command("run", "c.yaml"), stderr=subprocess.PIPE, text=True, env=surroundings)
+    deadline = time.monotonic() + 60
+    while not list((crowd.folder / "tmp").glob("*/*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    sent = time.monotonic()
+    running.send_signal(signal.SIGTERM)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == 0
+    assert time.monotonic() - sent < 10, "a second, where nothing else runs"
+    assert "Stopped: the output holds all instants so far.\n" in said
+    if first:
+        assert crowd.read("out.ndjson") == ""
+        return
+    assert "1 element, 1 instant" in said
+    stopped(crowd)
+
+
+def test_an_instant_that_is_being_written_is_taken_back(crowd: Project) -> None:
+    crowded(crowd, 45)
+    (crowd.folder / "tmp").mkdir()
+    crowd.write(
+        "slow.py",
+        "import os, signal, sys\nfrom dotr.runtimes import local\nblocks = local.blocks\n"
+        "def slow(firings):\n    for number, block in enumerate(blocks(firings, 100)):\n"
+        "        if number == 2:\n            os.kill(os.getpid(), signal.SIGTERM)\n        yield block\n"
+        "local.blocks = slow\nfrom dotr.cli import main\nsys.exit(main(['run', 'c.yaml']))\n",
+    )
+    surroundings = {**environment(), "TMPDIR": str(crowd.folder / "tmp")}
+    done = subprocess.run([sys.executable, "slow.py"], capture_output=True, text=True, env=surroundings, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Stopped: the output holds all instants so far.\n" in done.stderr
+    assert "1 element, 1 instant, 3 facts, 6 events" in done.stderr
+    stopped(crowd)
+
+
+@pytest.mark.parametrize("name", ["out.ndjson", "out.ndjson.gz"])
+def test_a_file_goes_back_to_a_mark(tmp_path: Path, name: str) -> None:
+    def read() -> str:
+        raw = (tmp_path / name).read_bytes()
+        return (gzip.decompress(raw) if name.endswith(".gz") else raw).decode()
+
+    for before in ("", "kept é\n"):
+        with FileSink(str(tmp_path / name)) as sink:
+            sink.write([before])
+            mark = sink.mark()
+            assert mark is not None
+            sink.write(["gone\n"] * 100_000)
+            sink.flush()
+            sink.back(mark)
+            sink.write(["after\n"])
+        assert read() == f"{before}after\n"
+        (tmp_path / name).unlink()
+    with FileSink("/dev/null") as null:
+        assert null.mark() is None

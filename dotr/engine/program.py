@@ -73,9 +73,9 @@ class Program:
             for layer in self.layout.layers
         ]
         with uncollected():
-            literal = self.spec.limits.literal
+            limits = self.spec.limits
             return tuple(
-                StageTwo(layer, self.attributes, clock, read, literal) for layer, read in zip(self.layout.layers, above, strict=True)
+                StageTwo(layer, self.attributes, clock, read, limits) for layer, read in zip(self.layout.layers, above, strict=True)
             )
 
     def readers(self, streams: Iterable[int]) -> list[str]:

@@ -14,7 +14,7 @@ from dotr.engine.instants import merge
 from dotr.engine.program import Program
 from dotr.engine.routing import Facts
 from dotr.engine.stage_one import Asked
-from dotr.engine.stage_two import StageTwo
+from dotr.engine.stage_two import Put, StageTwo
 from dotr.fallbacks import Kind, taken
 from dotr.knowledge.clashes import NO_CLASHES, Clash
 from dotr.knowledge.limits import LIMITS
@@ -32,12 +32,14 @@ class Engine:
 
     Between instants there are moments at which ticks or delayed anchors stand; they are gone through in the order of time, all layers at
     one before any at the next. The first and the last time that the engine is told of bound the ticks, and the last one what is waited for.
-    `failed` holds what rules have failed at, until its reader takes it out. `layers` are the program's, where they are compiled already.
+    `failed` holds what rules have failed at, or gone over a limit at, until its reader takes it out. `layers` are the program's, where they
+    are compiled already. Where a moment has many firings `put` has them on the way, in no order, and what is returned is the rest.
     """
 
-    def __init__(self, program: Program, clock: Clock, layers: Sequence[StageTwo] | None = None) -> None:
+    def __init__(self, program: Program, clock: Clock, layers: Sequence[StageTwo] | None = None, put: Put | None = None) -> None:
         self.program = program
         self._layers = program.stage_two(clock) if layers is None else layers
+        self._put = put
         self._router = program.router()
         self._states = [layer.start() for layer in self._layers]
         self._timed = program.timed
@@ -103,7 +105,7 @@ class Engine:
                 if not self._timed or layer.due(self._states[number]) != time:
                     continue
                 arrivals = {}
-            step = layer.step(self._states[number], time, arrivals, ended=ended)
+            step = layer.step(self._states[number], time, arrivals, ended=ended, put=self._put)
             firings += step.firings
             if step.failed:
                 self.failed += step.failed

@@ -3,22 +3,25 @@
 `step` is a function of the partition's state, the time and the arrivals; the state is data that `encode` and `restore` move between
 processes. A firing's fresh names are a function of its match, so a replay writes the same graph.
 Cost: about 3 µs a firing where many rules fire on the same events: what of a firing the events decide is written once for all of them.
+Memory: where the caller takes firings on the way, a moment's are never all there; its composite events that other rules read are.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence, Set
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Final, NamedTuple, TypeAlias
 
-from dotr.expressions.bounds import BOUNDS, LONGEST_TEXT
+from dotr.expressions.bounds import BOUNDS
 from dotr.fallbacks import Kind, answered, caught, described
+from dotr.knowledge.limits import LIMITS, Limits
+from dotr.model.rules import Absent, Choose, Clause, FactSource
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.outputs import compile_template, digest_of, match_text
 from dotr.outputs.templates import Make
-from dotr.patterns.failing import Failure
+from dotr.patterns.failing import Excess, Failure
 from dotr.patterns.happened import Happened, Matched
 from dotr.patterns.layout import Layer
 from dotr.patterns.operator import Arrival, Arrivals, Operator
@@ -28,8 +31,9 @@ from dotr.patterns.ties import Values
 
 
 class Step(NamedTuple):
-    """What a layer's partition did at an instant: its firings, the composite events it made that the layers above read, and a dead letter
-    for each anchor that a rule has failed at twice: it names the rule and its place."""
+    """What a layer's partition did at an instant: its firings (the rest of them, where they were many), the composite events it made that
+    the layers above read, and a dead letter for each anchor that a rule has failed at twice, or gone over a limit at: it names the rule and
+    its place."""
 
     firings: list[Firing]
     events: list[tuple[Label, Arrival]]
@@ -69,16 +73,33 @@ class _Writers(dict[int, _Writer]):
         return writer
 
 
+Put: TypeAlias = Callable[[list[Firing]], None]
+"""Takes firings of a moment that has many, before it is over, in no order."""
+
+
+class Untaken(BaseException):
+    """What takes firings has failed: that is no rule's fault. Nothing that waits for errors of rules may catch it."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 class StageTwo:
     """A compiled layer and the templates of its rules. `above` are the composite events that higher layers read, `literal` are the
     characters that a computed literal may have."""
 
     def __init__(
-        self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, above: Set[Label], literal: int = LONGEST_TEXT
+        self,
+        layer: Layer,
+        attributes: Mapping[Label, tuple[Variable, ...]],
+        clock: Clock,
+        above: Set[Label],
+        limits: Limits = LIMITS,
     ) -> None:
-        self._literal = literal
         self._layer = layer
-        self._operator = Operator(layer, attributes, clock)
+        self._limits = limits
+        self._operator = Operator(layer, attributes, clock, limits)
         self._writers = _Writers(layer, attributes, above)
 
     def start(self) -> State:
@@ -93,53 +114,88 @@ class StageTwo:
         """When the next delayed anchor stands."""
         return self._operator.due(state)
 
-    def step(self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False) -> Step:
+    def step(
+        self,
+        state: State,
+        time: Micros,
+        arrivals: Arrivals,
+        partition: int = 0,
+        *,
+        ended: bool = False,
+        put: Put | None = None,
+    ) -> Step:
         """Run the layer at a moment later than all before, and not later than one that is `due`; changes the state in place. `ended`: the
-        last instant is over, so that nothing more is waited for."""
-        BOUNDS.characters = self._literal
-        matched = self._operator.step(state, time, arrivals, partition, ended=ended)
-        if self._operator.failures:
-            failed = [self._letter(time, each) for each in self._operator.failures]
-            self._operator.failures.clear()
-            return self._written(time, matched)._replace(failed=failed)
-        if not matched:
+        last instant is over, so that nothing more is waited for. Where there are many firings, `put` has them on the way."""
+        BOUNDS.characters = self._limits.literal
+        operator = self._operator
+        if put is None:
+            matched, many = operator.step(state, time, arrivals, partition, ended=ended), None
+        else:
+            many = _Many(self, time, put)
+            try:
+                matched = operator.step(state, time, arrivals, partition, ended=ended, take=many.take)
+            except Untaken as untaken:
+                raise untaken.error from None
+        if not matched and not operator.told and (many is None or many.none):
             return _NOTHING
-        try:
-            return self._written(time, matched)
-        except Exception as error:
-            return self._apart(time, matched, error)
+        done = self.whole(time, matched, {} if many is None else many.seen)
+        if many is not None and not many.none:
+            done = Step(done.firings, many.events + done.events, [*many.failed, *done.failed])
+        if operator.told:
+            told = [self._letter(time, each) for each in operator.told]
+            operator.told.clear()
+            done = done._replace(failed=[*dict.fromkeys(told), *done.failed])
+        return done
 
-    def _apart(self, time: Micros, matched: Sequence[Matched], first: Exception) -> Step:
+    def whole(self, time: Micros, matched: Sequence[Matched], seen: dict[bytes, int]) -> Step:
+        """The firings of matches, but for those whose graphs cannot be made; `seen` has those before them that may be equal."""
+        before = seen.copy() if seen else {}
+        try:
+            return self._written(time, matched, seen)
+        except Exception as error:
+            seen.clear()
+            seen.update(before)
+            return self._apart(time, matched, seen, error)
+
+    def _apart(self, time: Micros, matched: Sequence[Matched], seen: dict[bytes, int], first: Exception) -> Step:
         """The firings of those matches whose graphs can be made, after an error has come first."""
         caught(first, Kind.GRAPHS)
         left: list[Matched] = []
         failed: list[DeadLetter] = []
         for each in matched:
             try:
-                self._written(time, [each])
+                self._written(time, [each], {})
             except Exception as error:
                 failed.append(self._letter(time, Failure(each.rule, each.bound[0], described(error))))
             else:
                 left.append(each)
         if not failed:
             answered(first, Kind.GRAPHS)
-        return self._written(time, left)._replace(failed=failed)
+        return self._written(time, left, seen)._replace(failed=failed)
 
-    def _letter(self, time: Micros, failure: Failure) -> DeadLetter:
-        placed = self._layer.rules[failure.rule]
+    def _letter(self, time: Micros, told: Failure | Excess) -> DeadLetter:
+        placed = self._layer.rules[told.rule]
         rule, names = placed.rule, self._layer.ports[placed.ports[0]].attributes
-        attributes = {name: term for name, term in zip(names, failure.anchor.values, strict=True) if term is not None}
-        text = json.dumps({"event": rule.anchor.label, "attributes": attributes}, ensure_ascii=False)
+        attributes = {name: term for name, term in zip(names, told.anchor.values, strict=True) if term is not None}
         line, _ = rule.span.line_column
-        why = f"rule {rule.name} fails at it: {failure.error}"
-        return DeadLetter(Reason.FAILED, f"rule {rule.name}", rule.span.document.name, line, time, text, why)
+        if isinstance(told, Failure):
+            reason, text = Reason.FAILED, json.dumps({"event": rule.anchor.label, "attributes": attributes}, ensure_ascii=False)
+            why = f"rule {rule.name} fails at it: {told.error}"
+        else:
+            source, limits = rule.anchor.source, self._limits
+            shown = {name: term for name, term in attributes.items() if not isinstance(source, FactSource) or name in source.reported}
+            anchor = f"{rule.anchor.label} {json.dumps(shown, ensure_ascii=False)}"
+            most = f"{limits.probes:,} candidates tried" if told.probes else f"{limits.matches:,} matches of a branch"
+            clause = _described(rule.clauses[told.place - 1])
+            reason, text = Reason.LIMIT, rule.name
+            why = f"rule {rule.name} goes over a limit at its anchor {anchor}: more than {most}, at the clause {clause}"
+        return DeadLetter(reason, f"rule {rule.name}", rule.span.document.name, line, time, text, why)
 
-    def _written(self, time: Micros, matched: Sequence[Matched]) -> Step:
+    def _written(self, time: Micros, matched: Sequence[Matched], seen: dict[bytes, int]) -> Step:
         """The firings of matches; those of rules that fire on the same events come one after the other and hold the same objects."""
         writers, new = self._writers, tuple.__new__
         firings: list[Firing] = []
         events: list[tuple[Label, Arrival]] = []
-        seen: dict[bytes, int] = {}
         text, digest = b"", b""
         last_bound: object = None
         last_labels: object = None
@@ -168,10 +224,56 @@ class StageTwo:
         return Step(firings, events)
 
 
+class _Many:
+    """The firings of a moment that has many, on their way. Equal matches have equal anchors, and those stand beside each other: so `seen`
+    forgets what it has of others."""
+
+    def __init__(self, stage: StageTwo, time: Micros, put: Put) -> None:
+        self._stage = stage
+        self._time = time
+        self._put = put
+        self._anchor: Values | None = None
+        self.none = True
+        self.seen: dict[bytes, int] = {}
+        self.events: list[tuple[Label, Arrival]] = []
+        self.failed: list[DeadLetter] = []
+
+    def take(self, matched: list[Matched]) -> None:
+        """Writes matches as firings, some at a time."""
+        self.none = False
+        for start in range(0, len(matched), _PIECE):
+            some = matched[start : start + _PIECE]
+            if some[0].bound[0].values != self._anchor:
+                self.seen.clear()
+            self._anchor = some[-1].bound[0].values
+            done = self._stage.whole(self._time, some, self.seen)
+            self.events += done.events
+            self.failed += done.failed
+            try:
+                self._put(done.firings)
+            except Exception as error:
+                raise Untaken(error) from error
+
+
+def _described(clause: Clause) -> str:
+    """A clause as a user knows it, without its window."""
+    label = clause.role.label
+    match clause:
+        case Choose(_, mode, _, count):
+            return f"{mode.value} {label}" if count is None else f"{mode.value} {count} {label}"
+        case Absent():
+            return f"not {label}"
+        case _:
+            return f"?{clause.variable} = {clause.function.lower()}(…) of {label}"
+
+
 def _named(labels: Sequence[Label], bound: Sequence[Happened]) -> list[tuple[Label, Micros, Values]]:
     return [(label, event.time, event.values) for label, event in zip(labels, bound, strict=True)]
 
 
 _NOTHING = Step([], [])
+
+_PIECE: Final = 5_000
+"""Matches that are written as firings at a time, where there are many."""
 
 _Pairs: TypeAlias = tuple[tuple[Variable, Term], ...]

@@ -80,9 +80,12 @@ class FileSink:
             if Path(path).is_file():
                 check_new(path, place)
             raise _unwritable(path, error, place) from None
+        self._text = self._opened()
+
+    def _opened(self) -> io.TextIOWrapper:
         # Neither time nor path goes into a compressed file: the same output is the same bytes.
-        raw = gzip.GzipFile("", "wb", fileobj=self._file, mtime=0) if path.endswith(".gz") else self._file
-        self._text = io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="\n")
+        raw = gzip.GzipFile("", "wb", fileobj=self._file, mtime=0) if self.path.endswith(".gz") else self._file
+        return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="\n")
 
     def write(self, texts: Iterable[str]) -> None:
         """Append texts, which bring their line ends with them; raises `Unwritten`."""
@@ -97,6 +100,36 @@ class FileSink:
             self._text.flush()
         except OSError as error:
             raise self._unwritten(error) from None
+
+    def mark(self) -> int | None:
+        """How far the file has been written, to go back to; None: what was handed on cannot be taken back. In a compressed file a member
+        ends here. Raises `Unwritten`."""
+        if not self._made:
+            return None
+        try:
+            place = self._settled()
+        except OSError as error:
+            raise self._unwritten(error) from None
+        self._text = self._opened()
+        return place
+
+    def back(self, mark: int) -> None:
+        """Take away all that was written after a mark; raises `Unwritten`."""
+        try:
+            self._settled()
+            self._file.seek(mark)
+            self._file.truncate()
+        except OSError as error:
+            raise self._unwritten(error) from None
+        self._text = self._opened()
+
+    def _settled(self) -> int:
+        """How long the file is when all that was written is there; it has to be opened again."""
+        raw = self._text.detach()
+        if raw is not self._file:
+            raw.close()
+        self._file.flush()
+        return self._file.tell()
 
     def close(self) -> None:
         """Finish the file; raises `Unwritten`, and closes it nevertheless."""

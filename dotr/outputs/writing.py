@@ -1,7 +1,7 @@
 """The output stream as text: NDJSON lines, TriG and N-Quads, each of which reads back as an input stream (interface.md).
 
 Invariant: the text is a function of the firings in their order. In TriG and N-Quads a firing is a named graph whose name is a hash of
-what the NDJSON line says and of how many equal ones the instant had before it.
+what the NDJSON line says and of how many equal ones the instant had before it. Firings come in the order of the output.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dotr.model.terms import PROV, Triple
 from dotr.model.time import Clock, Micros
 
 Writer: TypeAlias = Callable[[Sequence[Firing]], list[str]]
-"""The texts of whole instants' firings, one each, with their line ends. All firings of an instant go into one call."""
+"""The texts of firings in the order of the output, one each, with their line ends; an instant may go through several calls."""
 
 _TIME: Final = f"<{PROV}generatedAtTime>"
 
@@ -77,6 +77,7 @@ def _lines_of(firings: Iterable[Firing], clock: Clock, heads: dict[tuple[str, st
 
 def writer(form: StreamFormat, clock: Clock) -> Writer:
     """What writes firings in a format."""
+    named = _Named(clock)
     match form:
         case StreamFormat.NDJSON:
             heads: dict[tuple[str, str], str] = {}
@@ -84,12 +85,12 @@ def writer(form: StreamFormat, clock: Clock) -> Writer:
         case StreamFormat.TRIG:
             return lambda firings: [
                 f"{name} {_TIME} {time_term(firing.time, clock)} .\n{name} {{\n{_lines('  ', firing.graph, '')}}}\n"
-                for name, firing in _named(firings, clock)
+                for name, firing in named(firings)
             ]
         case StreamFormat.NQUADS:
             return lambda firings: [
                 f"{name} {_TIME} {time_term(firing.time, clock)} .\n{_lines('', firing.graph, ' ' + name)}"
-                for name, firing in _named(firings, clock)
+                for name, firing in named(firings)
             ]
         case _:
             assert_never(form)
@@ -99,12 +100,19 @@ def _lines(before: str, graph: Iterable[Triple], after: str) -> str:
     return "".join([f"{before}{subject} {predicate} {value}{after} .\n" for subject, predicate, value in graph])
 
 
-def _named(firings: Sequence[Firing], clock: Clock) -> list[tuple[str, Firing]]:
-    """The firings with their graphs' names."""
-    named: list[tuple[str, Firing]] = []
-    seen: dict[str, int] = {}
-    for firing in firings:
-        line = ndjson_line(firing, clock)
-        ordinal = seen[line] = seen.get(line, -1) + 1
-        named.append((f"<urn:dotr:{blake2b(f'{ordinal} {line}'.encode(), digest_size=16).hexdigest()}>", firing))
-    return named
+class _Named:
+    """Firings with their graphs' names. Equal ones stand beside each other: the last one is all that is remembered."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last: tuple[str, int] = "", 0
+
+    def __call__(self, firings: Sequence[Firing]) -> list[tuple[str, Firing]]:
+        named: list[tuple[str, Firing]] = []
+        last, ordinal = self._last
+        for firing in firings:
+            line = ndjson_line(firing, self._clock)
+            last, ordinal = line, ordinal + 1 if line == last else 0
+            named.append((f"<urn:dotr:{blake2b(f'{ordinal} {line}'.encode(), digest_size=16).hexdigest()}>", firing))
+        self._last = last, ordinal
+        return named

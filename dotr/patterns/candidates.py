@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dotr.fallbacks import Foreseen
+from dotr.knowledge.limits import Limits
 from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var
 from dotr.model.rules import Mode
 from dotr.model.terms import Term, Variable
@@ -19,9 +21,17 @@ from dotr.model.time import Clock
 from dotr.model.traverse import parameters_of, transform
 from dotr.patterns.code import Code, Compared, by_row, cell_of, searchable
 from dotr.patterns.search import Picks, Row
-from dotr.patterns.shapes import ROW, Alike, Amid, Lack, Part, Pick, Shape, Step, Within
+from dotr.patterns.shapes import ROW, Alike, Amid, Lack, Part, Pick, Shape, Step, Within, branches
 from dotr.patterns.store import IndexSpec, Measure
 from dotr.patterns.ties import equality
+
+
+class Exceeded(Foreseen):
+    """More than there may be at an anchor: at the clause of this place, or (0) perhaps."""
+
+    def __init__(self, place: int = 0) -> None:
+        super().__init__(place)
+        self.place = place
 
 
 class Constraints(NamedTuple):
@@ -36,9 +46,29 @@ class Constraints(NamedTuple):
 
 
 class Candidates(Code):
-    """`live` is the name of the rows that are alive, None where one row alone is; `looks` are the indexes that the clauses ask for."""
+    """`live` is the name of the rows that are alive, None where one row alone is; `looks` are the indexes that the clauses ask for.
 
-    def __init__(self, alike: Alike, rows: tuple[Row, ...], clock: Clock) -> None:
+    Where it is not `exact`, what counts is bounded from above. An anchor's candidates for `each` are branches, of which there are no more
+    than there may be matches (and those are few enough that the clauses have no more than half of all candidates). Half of the others
+    are those of clauses that are evaluated once an anchor, whose lanes are no longer than that; the other half, `most`, are counted as
+    `work` by the clauses that are evaluated for several branches, if there are any (`adds`). `hopeless`: nothing is left, so that
+    everything has to be exact.
+    """
+
+    def __init__(self, alike: Alike, rows: tuple[Row, ...], clock: Clock, limits: Limits, *, exact: bool) -> None:
+        shape = alike.shape
+        self.exact = exact
+        self.limits = limits
+        first = next((place for place, step in enumerate(shape.steps, 1) if branches(step)), len(shape.steps))
+        self._several = frozenset(range(first + 1, len(shape.steps) + 1))
+        self.adds = any(_goes_through(shape.steps[place - 1], rows) for place in self._several)
+        number = sum(branches(step) for step in shape.steps)
+        self._matches = min(limits.matches, limits.probes // max(1, 2 * number))
+        left = limits.probes - self._matches * number
+        self.most = left // 2
+        self._once = left // 2 // max(1, first)
+        self.hopeless = bool(shape.steps) and self._once < 1
+        self._factor, self._product = 1, ""
         self.live: str | None = "rows" if len(rows) > 1 else None
         self.looks: list[IndexSpec] = []
         self._picks: dict[int, Picks] = {}
@@ -94,6 +124,40 @@ class Candidates(Code):
             self.line(f"r{place} = rows{place}[0]")
         self.live = f"rows{place}"
 
+    def branches(self, place: int, size: str, most: int | None) -> None:
+        """The clause opens so many branches, `most` at most: leave this one if they are too many, or stop if they may be."""
+        limit = self.limits.matches if self.exact else self._matches
+        if self.exact:
+            product = f"{self._product} * {size}" if self._product else size
+            self.line(f"n{place} = {product}")
+            with self.block(f"if n{place} > {limit}:"):
+                self.line(f"over.add({place})")
+                self.line("continue")
+            self._product = f"n{place}"
+        elif most is not None:
+            self._factor *= most
+            if not self._product and self._factor > limit:
+                self.line(f"if {size} * {self._factor // most} > {limit}: raise Exceeded")
+            elif self._product:
+                self.line(f"if {self._product} * {self._factor} > {limit}: raise Exceeded")
+        else:
+            product = f"{self._product} * {size}" if self._product else size
+            if any(branches(step) for step in self.shape.steps[place:]):
+                self.line(f"n{place} = {product}")
+                product = self._product = f"n{place}"
+            self.line(f"if {product} > {limit // self._factor}: raise Exceeded")
+
+    def went(self, place: int, mode: Mode, threshold: Compared | None = None) -> None:
+        """Count the candidates that a loop has gone through; stop if they are too many, or may be."""
+        if self.exact:
+            self.line(f"if tried > {self.limits.probes}: raise Exceeded({place})")
+        elif place in self._several:
+            number = "tried" if threshold is not None else f"s{place} - i + 1" if mode is Mode.LAST else f"i - s{place} + 1"
+            self.line(f"work += {number}")
+            self.line(f"if work > {self.most}: raise Exceeded")
+        else:
+            self.line(f"if len(c{place}) > {self._once}: raise Exceeded")
+
     def look(self, place: int, constraints: Constraints, measure: Measure | None = None, measured: Variable | None = None) -> None:
         names = self.shape.parts[place].attributes
         positions = tuple([names.index(name) for name, _ in constraints.equal])
@@ -139,16 +203,25 @@ class Candidates(Code):
             tests.append(f"(not q{place} or ({mine} == {side} and {mine} not in NAN) or equal({mine}, {side}))")
         return tests
 
-    def passed_over(self, place: int, step: Step | None, constraints: Constraints) -> None:
-        """Skip a candidate that is consumed, has a positive role already (of a `step` that gives it one), or fails the constraints."""
+    def passed_over(self, place: int, step: Step | None, constraints: Constraints, *, tried: bool = True) -> None:
+        """Skip a candidate that is consumed, has a positive role already (of a `step` that gives it one), or fails the constraints. Where
+        those `tried` are counted, one that fails a constraint that names no other event is none: a rule alone has an index without it."""
+        further = constraints.tests
+        if self.exact:
+            own = [test for test in further if names_row(test) and _names_itself(test, place)]
+            further = tuple([test for test in further if test not in own])
+            if own:
+                self.line(f"if not {self.holds(own, place)}: continue")
+            if tried:
+                self.line("tried += 1")
         if place in self.shape.consuming:
             self.line(f"if (t{place}, o{place}) in used{place}: continue")
         if step is not None:
             for other in self.mates(place, step):
                 self.line(f"if o{place} == o{other} and t{place} == t{other}: continue")
         tests = self.equal(place, constraints)
-        if constraints.tests:
-            tests.append(self.holds(constraints.tests, place))
+        if further:
+            tests.append(self.holds(further, place))
         if tests:
             self.line(f"if not ({' and '.join(tests)}): continue")
 
@@ -164,9 +237,14 @@ class Candidates(Code):
 
     def latest(self, place: int, scope: Within | Amid) -> str:
         """The source of the place of the latest candidate in its lane, -1 if there is none."""
-        if isinstance(scope, Within) and scope.reference == 0 and scope.near == 0:
+        if self.until_now(scope):
             return f"len(c{place}) - 1"
         return f"len(c{place}) - 1 if c{place}[-1][0] <= high{place} else bisect(c{place}, (high{place} + 1,)) - 1"
+
+    @staticmethod
+    def until_now(scope: Within | Amid) -> bool:
+        """Whether the window ends now, so that nothing in a store lies behind it."""
+        return isinstance(scope, Within) and scope.reference == 0 and scope.near == 0
 
     def threshold(self, constraints: Constraints) -> Compared | None:
         """The first comparison of a candidate's attribute with the rows' own constants."""
@@ -189,23 +267,26 @@ class Candidates(Code):
     def search(self, place: int, step: Step, mode: Mode, threshold: Compared | None = None, live: str = "") -> None:
         """Open a loop over the candidates `e`, from the latest or the first on; with a threshold, after some misses to the next that any of
         the rows in `live` may want."""
+        counted = place in self._several and not self.exact
         if mode is Mode.LAST:
             outside = f"t{place} < low{place}"
             start = self.latest(place, step.scope)
-            each = f"for i in range({start}, -1, -1):"
+            each = f"for i in range({f's{place}' if counted else start}, -1, -1):"
             steps = [f"i = ({start}) + 1", "i = i - 1 if misses < 16 else c{p}.before(i, {b})", "if i < 0: break"]
         else:
             outside = f"t{place} > high{place}"
             start = f"bisect(c{place}, (low{place},))"
-            each = f"for i in range({start}, len(c{place})):"
+            each = f"for i in range({f's{place}' if counted else start}, len(c{place})):"
             steps = [f"i = {start} - 1", "i = i + 1 if misses < 16 else c{p}.after(i + 1, {b})", "if i >= len(c{p}): break"]
         if threshold is None:
+            if counted:
+                self.line(f"i = s{place} = {start}")
             self.line(each)
             self.indent += 1
         else:
             self.line(steps[0])
             self.line("misses = 0")
-            self.line("while True:")
+            self.line("for tried in every:" if counted else "while True:")
             self.indent += 1
             self.line(steps[1].format(p=place, b=self.bound(threshold, live)))
             self.line(steps[2].format(p=place))
@@ -252,6 +333,19 @@ def _picked(conditions: Sequence[Expression], rows: Sequence[Row]) -> tuple[Pick
 
 def names_row(expression: Expression) -> bool:
     return any(isinstance(p, Attribute) and p.label == ROW for p in parameters_of([expression]))
+
+
+def _goes_through(step: Step, rows: Sequence[Row]) -> bool:
+    """Whether a clause may go through candidates that are no branches."""
+    return not (isinstance(step.what, Pick) and step.what.mode is Mode.EACH and len(rows) == 1)
+
+
+def _names_itself(test: Expression, place: int) -> bool:
+    """Whether a test names no other event, and a rule's own constants perhaps."""
+    return all(
+        isinstance(p, Var) or (isinstance(p, TimeOf) and p.label == str(place)) or (isinstance(p, Attribute) and p.label == ROW)
+        for p in parameters_of([test])
+    )
 
 
 def _of_itself(expression: Expression) -> Expression:

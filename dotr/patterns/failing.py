@@ -1,4 +1,4 @@
-"""A rule that fails at an anchor: tried once more, then named, while the others go on.
+"""A rule that fails at an anchor, or goes over a limit: tried once more, then named, while the others go on.
 
 Idea: a matcher changes nothing that lasts before it is done with an anchor, so an anchor can be tried again as it is. Where many rules
 run as one matcher, each is then tried for itself, over the events that the state holds.
@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from dotr.fallbacks import Kind, answered, described
-from dotr.patterns.happened import Happened, Matched
+from dotr.fallbacks import described
+from dotr.patterns.candidates import Exceeded
+from dotr.patterns.found import Found
+from dotr.patterns.happened import Happened
 from dotr.patterns.matcher import Matcher
 from dotr.patterns.state import State
-from dotr.patterns.store import PortStore
+from dotr.patterns.store import Lanes, PortStore
 
 
 class Failure(NamedTuple):
@@ -24,6 +26,16 @@ class Failure(NamedTuple):
     rule: int
     anchor: Happened
     error: str
+
+
+class Excess(NamedTuple):
+    """A rule, by its number in the layer, the anchor at which it went over a limit, and the place of the clause; `probes` tells the limit
+    on candidates from that on the matches of a branch."""
+
+    rule: int
+    anchor: Happened
+    place: int
+    probes: bool
 
 
 class Alone(NamedTuple):
@@ -35,57 +47,46 @@ class Alone(NamedTuple):
     stores: Callable[[], list[PortStore]]
 
 
-def recover(
-    first: Exception,
-    anchors: Sequence[Happened],
-    remaining: Iterator[Happened],
-    before: int,
-    matched: list[Matched],
-    attempt: Callable[[Iterator[Happened]], None],
-    apart: Callable[[], Sequence[Alone]],
-    rules: Sequence[int],
-    state: State,
-    base: int,
-) -> list[Failure]:
-    """After a matcher has failed at an anchor with the error `first`: that one again, then those that remain; `before` is how many matches
-    there were."""
-    failures: list[Failure] = []
-    while True:
-        failed = len(failures)
-        left = list(remaining)
-        anchor = anchors[len(anchors) - len(left) - 1]
-        matched[before:] = [each for each in matched[before:] if each.bound[0] is not anchor]
-        mark = len(matched)
-        try:
-            attempt(iter((anchor,)))
-        except Exception as error:
-            del matched[mark:]
-            if len(rules) == 1:
-                failures.append(Failure(rules[0], anchor, described(error)))
-            else:
-                failures += _each(apart(), anchor, matched, state, base)
-        if len(failures) == failed:
-            answered(first, Kind.RULES)
-        anchors, remaining, before = left, iter(left), len(matched)
-        try:
-            attempt(remaining)
-        except Exception as error:
-            first = error
-            continue
-        return failures
+def exactly(matcher: Matcher, lanes: Sequence[Lanes], anchor: Happened, state: State, found: Found) -> Iterator[Failure | Excess]:
+    """The matches of an anchor, which may be many, of each rule for itself; which rules go over a limit there, and which fail."""
+    for row in matcher.rows:
+        rule = row[0]
+        assert isinstance(rule, int)
+        failed = False
+        while True:
+            mark, over = len(found.matched), set[int]()
+            try:
+                matcher.exact()(anchor, row, lanes, state.consumed, found.matched, found.base, over)
+                if over:
+                    yield Excess(rule, anchor, min(over), probes=False)
+            except Exceeded as exceeded:
+                del found.matched[mark:]
+                yield Excess(rule, anchor, exceeded.place, probes=True)
+            except Exception as error:
+                del found.matched[mark:]
+                if not failed:
+                    failed = True
+                    continue
+                yield Failure(rule, anchor, described(error))
+            break
+        found.flush()
 
 
-def _each(apart: Sequence[Alone], anchor: Happened, matched: list[Matched], state: State, base: int) -> Iterator[Failure]:
-    """The anchor with each rule for itself."""
-    for alone in apart:
+def apart(rules: Sequence[Alone], anchor: Happened, state: State, found: Found) -> Iterator[Failure | Excess]:
+    """An anchor at which rules fail together, with each rule for itself."""
+    for alone in rules:
         stores = alone.stores()
         for store, kept in zip(stores, state.stores, strict=True):
             for event in kept:
                 store.add([event])
         lanes = [stores[port].indexes[index] for port, index in alone.indexes]
-        mark = len(matched)
+        mark = len(found.matched)
         try:
-            alone.matcher.find((anchor,), lanes, state.consumed, matched, base)
+            alone.matcher.find((anchor,), lanes, state.consumed, found.matched, found.base)
+        except Exceeded:
+            del found.matched[mark:]
+            yield from exactly(alone.matcher, lanes, anchor, state, found)
         except Exception as error:
-            del matched[mark:]
+            del found.matched[mark:]
             yield Failure(alone.rule, anchor, described(error))
+        found.flush()

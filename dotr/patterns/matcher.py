@@ -6,6 +6,11 @@ a loop around what follows. Candidates come from the index that the clause's equ
 many rules share the shape, a list of the rows still alive goes through the clauses; a clause whose constraints name a rule's own constant
 narrows or splits it, and all the others are evaluated once for all.
 
+Limits (semantics.md, section 8) are of one rule at one anchor, and exact. So that nothing need be counted exactly where no limit is near,
+the function for all rows holds bounds from above against them: the events in a window, chosen or not, and the lengths of what is gone
+through. It stops (`Exceeded`) at an anchor where such a bound is passed, and a second function, made when it is first needed, finds the
+matches of that anchor for one rule at a time, and counts.
+
 Invariant: when a rule is run at t, the stores hold every event of its ports with time at most t. Cost: for each anchor, the candidates of
 its own keys inside the windows, and for `last` and `first` no more of them than are passed over; for `not` no more than lead to the first
 that forbids; for an aggregate what `lanes` and `sums` say, if its constraints are equalities and such as name no other event, else its
@@ -14,21 +19,24 @@ candidates.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import count, repeat
 from operator import itemgetter
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dotr.codegen import define
 from dotr.expressions import condition, equality_key, write
+from dotr.knowledge.limits import LIMITS, Limits
 from dotr.model.algebra import Call, Expression, Var
 from dotr.model.rules import Mode
 from dotr.model.terms import Term
 from dotr.model.time import Clock, Micros
 from dotr.model.traverse import conjuncts
-from dotr.patterns.candidates import Candidates, Constraints, names_row
+from dotr.patterns.candidates import Candidates, Constraints, Exceeded, names_row
 from dotr.patterns.code import row_finder, rows_of
 from dotr.patterns.happened import Happened, Matched
 from dotr.patterns.search import Row
@@ -42,34 +50,53 @@ Consumed: TypeAlias = set[tuple[Micros, int]]
 Find: TypeAlias = Callable[[Iterable[Happened], Sequence[Lanes], Sequence[Consumed], list[Matched], int], None]
 """`find(anchors, lanes, consumed, found, base)` adds the matches to `found`; their ordinals are `base` and their place in it."""
 
+Exact: TypeAlias = Callable[[Happened, Row, Sequence[Lanes], Sequence[Consumed], list[Matched], int, set[int]], None]
+"""`exact(anchor, row, lanes, consumed, found, base, over)` adds the matches of one rule at one anchor; to `over` it adds the places of
+clauses at which branches have ended. Raises `Exceeded` where the anchor tries too many candidates: then nothing of it counts."""
+
 _NAN: Final = frozenset(('"NaN"^^<http://www.w3.org/2001/XMLSchema#double>', '"NaN"^^<http://www.w3.org/2001/XMLSchema#float>'))
 _EQUAL: Final = condition(Call("=", (Var("a"), Var("b"))), (Var("a"), Var("b")))
+
+_TOGETHER: Final = 200_000
+"""So many matches do rules find of one anchor together; where there are more, each finds its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Compiled rules of one shape: what finds their matches, and the index that each clause asks for."""
+    """Compiled rules of one shape: what finds their matches, and the index that each clause asks for. `find` raises `Exceeded` at an anchor
+    where a rule may go over a limit; `exact` makes what finds its matches then, for each of the `rows`. A rule has several matches of one
+    anchor only where the shape is `branching`."""
 
     find: Find
     looks: tuple[IndexSpec, ...]
     source: str
+    exact: Callable[[], Exact]
+    rows: tuple[Row, ...]
+    branching: bool
+
+    def few(self, many: int) -> int:
+        """Of so many anchors at most there are no more than so many matches, or there is one anchor."""
+        return 1 if self.branching else max(1, many // len(self.rows))
 
 
-def compile_matcher(alike: Alike, consumed: Sequence[int], clock: Clock) -> Matcher:
+def compile_matcher(alike: Alike, consumed: Sequence[int], clock: Clock, limits: Limits = LIMITS) -> Matcher:
     """Generate the matcher of a shape; `consumed` says for each rule which set of consumed events is its first."""
-    return _Writer(alike, rows_of(alike, consumed), clock).matcher()
+    rows = rows_of(alike, consumed)
+    return _Writer(alike, rows, clock, limits).matcher(cache(lambda: _Writer(alike, rows, clock, limits, exact=True).exactly()))
 
 
 class _Writer(Candidates):
     """Writes one matcher."""
 
-    def __init__(self, alike: Alike, rows: tuple[Row, ...], clock: Clock) -> None:
-        super().__init__(alike, rows, clock)
+    def __init__(self, alike: Alike, rows: tuple[Row, ...], clock: Clock, limits: Limits, *, exact: bool = False) -> None:
+        super().__init__(alike, rows, clock, limits, exact=exact)
         self.globals |= {
             "bisect": bisect_left,
             "key": equality_key,
             "equal": _EQUAL,
+            "every": range(1, sys.maxsize),
             "new": tuple.__new__,
+            "Exceeded": Exceeded,
             "Matched": Matched,
             "NAN": _NAN,
             "rows": self.rows,
@@ -79,32 +106,69 @@ class _Writer(Candidates):
             "write": write,
         }
 
-    def matcher(self) -> Matcher:
+    def matcher(self, exact: Callable[[], Exact]) -> Matcher:
         shape = self.shape
-        for place in range(1, len(shape.steps) + 1):
-            self.line(f"l{place} = lanes[{place - 1}]")
-        if self.live is None:
-            self.line("row = rows[0]")
-            self.used()
-        with self.block("for e0 in anchors:"):
-            if shape.consuming:
-                self.line("eaten = []")
-            level = self.indent
-            self.line("t0, o0, v0 = e0")
-            if shape.anchor.delay:
-                self.line(f"now = t0 + {shape.anchor.delay}")
-            self.anchor(shape.anchor)
-            if shape.consuming and self.live is not None:
-                self.one_by_one()
+        if self.hopeless:
+            source = "def find(anchors, lanes, consumed, found, base):\n    for e0 in anchors: raise Exceeded\n"
+            self.body()  # for the indexes that it asks for
+        else:
+            self.lanes()
+            if self.live is None:
+                self.line("row = rows[0]")
                 self.used()
-            for place, step in enumerate(shape.steps, 1):
-                self.step(place, step)
-            self.finish()
-            self.indent = level
-            if shape.consuming:
+            with self.block("for e0 in anchors:"):
+                if shape.consuming:
+                    self.line("eaten = []")
+                level = self.indent
+                if shape.branching and self.live is not None:
+                    self.line(f"most = len(found) + {_TOGETHER}")
+                if self.adds:
+                    self.line("work = 0")
+                self.body()
+                self.indent = level
+                if shape.consuming:
+                    self.line("for used, events in eaten: used.update(events)")
+            source = "def find(anchors, lanes, consumed, found, base):\n" + "\n".join(self.lines) + "\n"
+        find: Find = self.compiled(source, "find")
+        return Matcher(find, tuple(self.looks), source, exact, self.rows, shape.branching)
+
+    def exactly(self) -> Exact:
+        """What finds the matches of one anchor for one row, and counts."""
+        self.live = None
+        self.lanes()
+        self.used()
+        self.line("tried = 0")
+        if self.shape.consuming:
+            self.line("eaten = []")
+        with self.block("for once in (None,):"):
+            self.body()
+        self.indent = 1
+        if self.shape.consuming:
+            with self.block("if not over:"):
                 self.line("for used, events in eaten: used.update(events)")
-        source = "def find(anchors, lanes, consumed, found, base):\n" + "\n".join(self.lines) + "\n"
-        return Matcher(define(source, "matcher", "find", self.globals), tuple(self.looks), source)
+        exact: Exact = self.compiled("def exact(e0, row, lanes, consumed, found, base, over):\n" + "\n".join(self.lines) + "\n", "exact")
+        return exact
+
+    def compiled(self, source: str, name: str) -> Any:
+        return define(source, "matcher", name, self.globals)
+
+    def lanes(self) -> None:
+        for place in range(1, len(self.shape.steps) + 1):
+            self.line(f"l{place} = lanes[{place - 1}]")
+
+    def body(self) -> None:
+        """What is done with an anchor."""
+        shape = self.shape
+        self.line("t0, o0, v0 = e0")
+        if shape.anchor.delay:
+            self.line(f"now = t0 + {shape.anchor.delay}")
+        self.anchor(shape.anchor)
+        if shape.consuming and self.live is not None:
+            self.one_by_one()
+            self.used()
+        for place, step in enumerate(shape.steps, 1):
+            self.step(place, step)
+        self.finish()
 
     def used(self) -> None:
         for number, place in enumerate(self.shape.consuming):
@@ -125,6 +189,10 @@ class _Writer(Candidates):
 
     def anchor(self, part: Part) -> None:
         """Its constraints; the rules' own constants are searched for those that the event satisfies."""
+        if self.exact:
+            if part.constraints:
+                self.line(f"if not {self.holds(part.constraints, 0)}: continue")
+            return
         plain = [c for c in part.constraints if not names_row(c)]
         rowed = [c for c in part.constraints if names_row(c)]
         if plain:
@@ -180,6 +248,7 @@ class _Writer(Candidates):
         self.line(f"e{place} = e")
         self.line("break")
         self.indent = level
+        self.went(place, mode)
         self.line(f"if e{place} is None: continue")
 
     def several(self, place: int, step: Step, mode: Mode, count: int, constraints: Constraints) -> None:
@@ -191,6 +260,8 @@ class _Writer(Candidates):
         self.line(f"picked{place}.append(e)")
         self.line(f"if len(picked{place}) == {count}: break")
         self.indent = level
+        self.went(place, mode)
+        self.branches(place, f"len(picked{place})", count)
         self.line(f"for e{place} in picked{place}:")
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
@@ -208,6 +279,7 @@ class _Writer(Candidates):
         self.line("if len(hit) == len(left): break")
         self.leave(constraints)
         self.indent = level
+        self.went(place, mode, self.threshold(constraints))
         self.line(f"for e{place}, rows{place} in picked{place}:")
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
@@ -216,10 +288,22 @@ class _Writer(Candidates):
     def each(self, place: int, step: Step, constraints: Constraints) -> None:
         """`each E`: a branch for every candidate, and in it the rows that want it."""
         if not constraints.rowed:
-            self.line(f"for e{place} in c{place}[bisect(c{place}, (low{place},)):bisect(c{place}, (high{place} + 1,))]:")
+            last = "" if self.until_now(step.scope) else f"bisect(c{place}, (high{place} + 1,))"
+            self.line(f"s{place} = c{place}[bisect(c{place}, (low{place},)):{last}]")
+            if self.exact:
+                self.line(f"picked{place} = []")
+                with self.block(f"for e{place} in s{place}:"):
+                    self.line(f"t{place}, o{place}, v{place} = e{place}")
+                    self.passed_over(place, step, constraints)
+                    self.line(f"picked{place}.append(e{place})")
+                self.went(place, Mode.FIRST)
+            some = f"picked{place}" if self.exact else f"s{place}"
+            self.branches(place, f"len({some})", None)
+            self.line(f"for e{place} in {some}:")
             self.indent += 1
             self.line(f"t{place}, o{place}, v{place} = e{place}")
-            self.passed_over(place, step, constraints)
+            if not self.exact:
+                self.passed_over(place, step, constraints)
             return
         self.line(f"left = {self.live}")
         self.line("misses = 0")
@@ -230,6 +314,8 @@ class _Writer(Candidates):
         self.hits(place, constraints)
         self.line(f"picked{place}.append((e, hit))")
         self.indent = level
+        self.went(place, Mode.FIRST, self.threshold(constraints))
+        self.branches(place, f"len(picked{place})", None)
         self.line(f"for e{place}, rows{place} in picked{place}:")
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
@@ -254,6 +340,7 @@ class _Writer(Candidates):
                 self.line(f"there{place} = True")
                 self.line("break")
             self.indent = level
+            self.went(place, Mode.FIRST, self.threshold(constraints))
             if not rowed:
                 self.line(f"if there{place}: continue")
         if rowed:
@@ -283,11 +370,16 @@ class _Writer(Candidates):
         self.line(f"all{place} = []")
         level = self.indent
         with self.block(f"if c{place} is not None:"):
-            self.line(f"for i in range(bisect(c{place}, (low{place},)), bisect(c{place}, (high{place} + 1,))):")
+            inside = self.indent
+            self.line(f"i = s{place} = bisect(c{place}, (low{place},))")
+            self.line(f"for i in range(s{place}, bisect(c{place}, (high{place} + 1,))):")
             self.indent += 1
             self.line(f"t{place}, o{place}, v{place} = e{place} = c{place}[i]")
-            self.passed_over(place, None, constraints)
+            self.passed_over(place, None, constraints, tried=quick is None)
             self.line(f"all{place}.append(e{place})")
+            self.indent = inside
+            if quick is None:
+                self.went(place, Mode.FIRST)
         self.indent = level
         position = None if whole.attribute is None else step.part.attributes.index(whole.attribute)
         self.line(f"g{place} = {self.named(_total(whole, position))}(all{place})")
@@ -330,6 +422,7 @@ class _Writer(Candidates):
         values = f"({', '.join(map(self.value, shape.values))}{',' if shape.values else ''})"
         if self.live is None:
             self.line(f"found.append(new(Matched, (row[0], base + len(found), {bound}, {values})))")
+            self.together()
             for place in shape.consuming:
                 events_of = f"[e{place}[:2]]" if shape.positive(place) else f"[e[:2] for e in all{place}]"
                 self.line(f"eaten.append((used{place}, {events_of}))")
@@ -338,10 +431,17 @@ class _Writer(Candidates):
         if own:
             with self.block(f"for row in {self.live}:"):
                 self.line(f"found.append(new(Matched, (row[0], base + len(found), bound, {values})))")
+            self.together()
         else:
             self.line(f"values = {values}")
             each = f"zip(map(number, {self.live}), count(base + len(found)), repeat(bound), repeat(values))"
             self.line(f"found += map(new, repeat(Matched), {each})")
+            self.together()
+
+    def together(self) -> None:
+        """Rules that find very much of one anchor together stop."""
+        if self.shape.branching and len(self.rows) > 1 and not self.exact:
+            self.line("if len(found) > most: raise Exceeded")
 
 
 def _pure(positions: int) -> Callable[..., bool]:

@@ -11,13 +11,17 @@ become due are looked up like those of a port, numbered from -1 down.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import length_hint
 from typing import NamedTuple, TypeAlias
 
-from dotr.fallbacks import Kind, caught
+from dotr.fallbacks import Kind, answered, caught, described
+from dotr.knowledge.limits import LIMITS, Limits
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
+from dotr.patterns.candidates import Exceeded
 from dotr.patterns.code import event_test, picks_finder
-from dotr.patterns.failing import Alone, Failure, recover
+from dotr.patterns.failing import Alone, Excess, Failure, apart, exactly
+from dotr.patterns.found import MANY, Found, Take
 from dotr.patterns.happened import Happened, Matched
 from dotr.patterns.layout import Layer
 from dotr.patterns.matcher import Matcher, compile_matcher
@@ -43,14 +47,16 @@ class _Compiled(NamedTuple):
 
 
 class Operator:
-    """A compiled layer. `attributes` are, by event label, those of its composite events."""
+    """A compiled layer. `attributes` are, by event label, those of its composite events. `told` is what rules have failed at, or gone over
+    a limit at, until its reader takes it out."""
 
-    def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock) -> None:
+    def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, limits: Limits = LIMITS) -> None:
         self.layer = layer
         self._clock = clock
+        self._limits = limits
         self._attributes = attributes
         self._apart: dict[int, list[Alone]] = {}
-        self.failures: list[Failure] = []
+        self.told: list[Failure | Excess] = []
         wanted: list[dict[IndexSpec, int]] = [{} for _ in layer.ports]
         *first_consumed, self._consumed_sets = self._first_consumed = layer.first_consumed
         self._delays = layer.queues
@@ -64,7 +70,7 @@ class Operator:
                 if placed.depth == depth
             ]
             for alike in grouped(rules):
-                matcher = compile_matcher(alike, [first_consumed[number] for number in alike.numbers], clock)
+                matcher = compile_matcher(alike, [first_consumed[number] for number in alike.numbers], clock, limits)
                 indexes = [
                     (step.part.port, wanted[step.part.port].setdefault(look, len(wanted[step.part.port])))
                     for step, look in zip(alike.shape.steps, matcher.looks, strict=True)
@@ -73,6 +79,8 @@ class Operator:
                 source = -1 - self._delays[anchor.port, anchor.delay] if anchor.delay else anchor.port
                 self._anchored[depth].setdefault(source, []).append(len(self._shapes))
                 self._shapes.append(_Compiled(matcher, source, tuple(indexes), alike.numbers))
+        self._finds = [shape.matcher.find for shape in self._shapes]
+        self._few = [shape.matcher.few(MANY) for shape in self._shapes]
         self._stores = [(retention or 0, len(specs)) for retention, specs in zip(layer.retention, wanted, strict=True)]
         self._remember = [
             compile_remember(
@@ -114,10 +122,13 @@ class Operator:
         times = [events[0][0] + delay for (_, delay), events in zip(self._delays, state.waiting, strict=True) if events]
         return min(times) if times else None
 
-    def step(self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False) -> list[Matched]:
+    def step(
+        self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False, take: Take | None = None
+    ) -> list[Matched]:
         """Run the layer at a moment later than all before, and not later than one that is `due`. Composite events that arrive from lower
         layers may come in any order. `partition` numbers the partition, so that ordinals of events made in different ones differ.
-        `ended`: the last instant is over, so that what is new is no delayed anchor any more."""
+        `ended`: the last instant is over, so that what is new is no delayed anchor any more. Where there are many matches, `take` has them
+        on the way, and the rest is returned."""
         stores = state.stores
         present: dict[int, list[Happened]] = {}
         matched: list[Matched] = []
@@ -141,35 +152,33 @@ class Operator:
         if not state.countdown:
             state.sweep(time)
         if self._flat:
-            anchored = self._anchored[0]
+            anchored, few, finds = self._anchored[0], self._few, self._finds
             for port, happened in present.items():
                 for number in anchored.get(port, ()):
                     remaining, before = iter(happened), len(matched)
+                    if take is not None and len(happened) + before > few[number]:
+                        found = Found(matched, base, take)
+                        self._through(number, happened, remaining, state, found)
+                        base = found.base
+                        continue
                     try:
-                        self._shapes[number].matcher.find(remaining, state.lanes[number], state.consumed, matched, base)
+                        finds[number](remaining, state.lanes[number], state.consumed, matched, base)
                     except Exception as error:
-                        self._recover(error, number, happened, remaining, before, state, matched, base)
+                        found = Found(matched, base, take)
+                        self._go_on(number, happened, remaining, before, error, state, found)
+                        base = found.base
         else:
-            self._rise(state, time, arrivals, present, matched, base)
+            self._rise(state, time, arrivals, present, Found(matched, base, take, self._made))
         if self._delays and not ended:
             for (port, _), waiting in zip(self._delays, state.waiting, strict=True):
                 waiting.extend(present.get(port, ()))
         return matched
 
-    def _rise(
-        self,
-        state: State,
-        time: Micros,
-        arrivals: Arrivals,
-        present: dict[int, list[Happened]],
-        matched: list[Matched],
-        base: int,
-    ) -> None:
+    def _rise(self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[Happened]], found: Found) -> None:
         """Depth by depth: complete the events that its rules read, then run them."""
-        made: dict[Label, list[Arrival]] = {}
         for depth, complete in enumerate(self._complete):
             for port, label in complete:
-                events = [*arrivals.get(port, ()), *made.get(label, ())]
+                events = [*arrivals.get(port, ()), *found.events.get(label, ())]
                 if len(events) > 1:
                     names = self.layer.ports[port].attributes
                     events.sort(key=lambda event: tie_key(names, event[1]))
@@ -180,41 +189,74 @@ class Operator:
                         state.stores[port].add(happened)
             if depth == len(self._anchored):
                 break
-            before = len(matched)
             for number in _due(self._anchored[depth], present):
-                shape = self._shapes[number]
-                happened = present[shape.anchor]
-                remaining, mark = iter(happened), len(matched)
-                try:
-                    shape.matcher.find(remaining, state.lanes[number], state.consumed, matched, base)
-                except Exception as error:
-                    self._recover(error, number, happened, remaining, mark, state, matched, base)
-            for rule, ordinal, _, values in matched[before:]:
-                event = self._made[rule]
-                if event is not None:
-                    made.setdefault(event, []).append((ordinal, values))
+                happened = present[self._shapes[number].anchor]
+                self._through(number, happened, iter(happened), state, found)
+            found.note()
 
-    def _recover(
+    def _through(self, number: int, anchors: Sequence[Happened], remaining: Iterator[Happened], state: State, found: Found) -> None:
+        """Runs a shape on those anchors that remain, and hands matches on whenever there are many."""
+        find, lanes = self._finds[number], state.lanes[number]
+        while length_hint(remaining):
+            found.flush()
+            before = len(found.matched)
+            try:
+                find(found.some(remaining), lanes, state.consumed, found.matched, found.base)
+            except Exception as error:
+                self._at(number, anchors, remaining, before, error, state, found)
+        found.flush()
+
+    def _go_on(
         self,
-        error: Exception,
         number: int,
-        happened: Sequence[Happened],
+        anchors: Sequence[Happened],
         remaining: Iterator[Happened],
         before: int,
+        error: Exception,
         state: State,
-        matched: list[Matched],
-        base: int,
+        found: Found,
     ) -> None:
-        """A shape has failed: try again, and take note of the rules that fail again."""
-        caught(error, Kind.RULES)
-        shape = self._shapes[number]
+        """A shape has stopped at an anchor: that one again, then those that remain."""
+        self._at(number, anchors, remaining, before, error, state, found)
+        self._through(number, anchors, remaining, state, found)
 
-        def attempt(anchors: Iterator[Happened]) -> None:
-            shape.matcher.find(anchors, state.lanes[number], state.consumed, matched, base)
+    def _at(
+        self,
+        number: int,
+        anchors: Sequence[Happened],
+        remaining: Iterator[Happened],
+        before: int,
+        error: Exception,
+        state: State,
+        found: Found,
+    ) -> None:
+        """The anchor at which a shape has stopped, again; `before` is how many matches there were when the shape was begun."""
+        anchor, matched = anchors[len(anchors) - length_hint(remaining) - 1], found.matched
+        while len(matched) > before and matched[-1].bound[0] is anchor:
+            matched.pop()
+        if isinstance(error, Exceeded):
+            self.told += exactly(self._shapes[number].matcher, state.lanes[number], anchor, state, found)
+        else:
+            self._recover(number, anchor, state, found, error)
 
-        self.failures += recover(
-            error, happened, remaining, before, matched, attempt, lambda: self._alone(number), shape.rules, state, base
-        )
+    def _recover(self, number: int, anchor: Happened, state: State, found: Found, first: Exception) -> None:
+        """A shape has failed at an anchor with the error `first`: try again, and take note of the rules that fail again."""
+        caught(first, Kind.RULES)
+        shape, lanes, mark = self._shapes[number], state.lanes[number], len(found.matched)
+        before = len(self.told)
+        try:
+            shape.matcher.find(iter((anchor,)), lanes, state.consumed, found.matched, found.base)
+        except Exceeded:
+            del found.matched[mark:]
+            self.told += exactly(shape.matcher, lanes, anchor, state, found)
+        except Exception as error:
+            del found.matched[mark:]
+            if len(shape.rules) == 1:
+                self.told.append(Failure(shape.rules[0], anchor, described(error)))
+            else:
+                self.told += apart(self._alone(number), anchor, state, found)
+        if not any(isinstance(each, Failure) for each in self.told[before:]):
+            answered(first, Kind.RULES)
 
     def _alone(self, number: int) -> list[Alone]:
         """The rules of a shape, each compiled for itself."""
@@ -225,7 +267,7 @@ class Operator:
     def _single(self, rule: int) -> Alone:
         placed = self.layer.rules[rule]
         (alike,) = grouped([(rule, placed.rule, placed.ports, self._attributes[placed.rule.event])])
-        matcher = compile_matcher(alike, [self._first_consumed[rule]], self._clock)
+        matcher = compile_matcher(alike, [self._first_consumed[rule]], self._clock, self._limits)
         wanted: list[dict[IndexSpec, int]] = [{} for _ in self.layer.ports]
         indexes = tuple(
             (step.part.port, wanted[step.part.port].setdefault(look, len(wanted[step.part.port])))

@@ -89,6 +89,11 @@ class Step:
     scope: Within | Amid
 
 
+def branches(step: Step) -> bool:
+    """Whether a clause may choose several events."""
+    return isinstance(step.what, Pick) and (step.what.mode is Mode.EACH or step.what.count > 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """A rule in normal form; `values` make the attributes of the composite event, None where the rule assigns none."""
@@ -105,6 +110,11 @@ class Shape:
     def parts(self) -> tuple[Part, ...]:
         """The anchor's, then the clauses', by place."""
         return (self.anchor, *(step.part for step in self.steps))
+
+    @property
+    def branching(self) -> bool:
+        """Whether a rule may have several matches of one anchor."""
+        return any(branches(step) for step in self.steps)
 
     def positive(self, place: int) -> bool:
         """Whether a match binds an event to the place."""

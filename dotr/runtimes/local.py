@@ -1,15 +1,20 @@
 """The in-process runtime: one pass over the inputs, one step an instant. The reference that every other runtime agrees with.
 
-Memory: the state of the rules, and what lies within the inputs' delays; it does not grow with the length of the streams.
+Memory: the state of the rules, and what lies within the inputs' delays; it does not grow with the length of the streams. A moment's
+matches, where they are many, go through sorted runs on disk. Nothing of a moment is written before all of it is found: so a run may be
+stopped at any time while something is looked for, and its output holds whole instants.
 """
 
 from __future__ import annotations
 
 import gc
+import shutil
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from dotr.diagnostics import Refused
 from dotr.engine.instants import merge
@@ -21,6 +26,8 @@ from dotr.io import FileSink, Traced, Unwritten, letter_line, merged
 from dotr.io.live import Channel, live
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.outputs.runs import FIRED, RUN, Runs, blocks
+from dotr.outputs.runs import merged as sorted_runs
 from dotr.outputs.writing import writer
 from dotr.runtimes.channels import channels_of
 from dotr.runtimes.letters import LOG, Complaints, clashing, why_rejected
@@ -53,6 +60,8 @@ def run_local(pipeline: Pipeline, report: Progress, stand: Stand = unheard) -> T
             raise RunFailed("stopped at once: the last instant may not be whole") from None
         except Unwritten as error:
             raise RunFailed(f"{error} (the output before that is kept)") from None
+        finally:
+            run.clear()
     totals = run.totals()
     run.tell()
     report(totals)
@@ -87,7 +96,9 @@ class _Run:
     """A run, and what it has done so far."""
 
     def __init__(self, pipeline: Pipeline, sinks: list[FileSink], rejected: FileSink | None, stop: Stop, stand: Stand) -> None:
-        self.engine = Engine(pipeline.program, pipeline.clock)
+        self.engine = Engine(pipeline.program, pipeline.clock, put=self._wait)
+        self._folder: Path | None = None
+        self._many = Runs(FIRED, self._waiting, RUN)
         self.elements = self.instants = self.facts = self.events = self.dropped = self.contradictory = self.fallbacks = 0
         self._timed = pipeline.program.timed
         self._traces = pipeline.program.stage_one.may_reject
@@ -112,6 +123,7 @@ class _Run:
         stop, engine, sinks, timed = self._stop, self.engine, self._sinks, self._timed
         next_report = time.monotonic()
         try:
+            stop.free()
             for number, (now, elements) in enumerate(self.instants_of(self._pipeline, report)):
                 try:
                     asked = engine.ask(merge(now, [triples for _, triples in elements]))
@@ -120,37 +132,35 @@ class _Run:
                     if rescued is None:
                         continue
                     asked, elements = rescued
-                if asked.clashes:
-                    self.contradictory += 1
                 if asked.rejected:
                     self.reject(now, elements, asked)
                     continue
-                if asked.clashes:
-                    self._complaints.inconsistent(now, clashing(asked.clashes), self._clock)
                 if timed:
                     self.write(engine.passing(now - 1))
-                stop.busy = True
                 firings = engine.take(now, asked)
+                letters = self.blame(now, elements, asked) if asked.failed else ()
+                stop.busy = True
+                if firings or self._many:
+                    self.put(firings)
+                if asked.clashes:
+                    self.contradictory += 1
+                    self._complaints.inconsistent(now, clashing(asked.clashes), self._clock)
                 self.instants += 1
                 self._closed = now
                 self.elements += len(elements)
-                if asked.failed:
-                    self.blame(now, elements, asked)
+                for letter in letters:
+                    self._reject(letter)
                 if engine.failed:
                     self.failed()
                 if asked.facts:
                     self.facts += sum(map(len, asked.facts.values()))
-                if firings:
-                    self.put(firings)
                 if not number % _CHECK_EVERY and time.monotonic() >= next_report:
                     self.tell()
                     report(self.totals())
                     for _, sink in sinks:
                         sink.flush()
                     next_report = time.monotonic() + _REPORT_SECONDS
-                stop.busy = False
-                if stop.wanted:
-                    raise KeyboardInterrupt
+                stop.free()
             self.write(engine.finish())
             self._ended = True
         except KeyboardInterrupt:
@@ -168,14 +178,14 @@ class _Run:
         left: list[Element] = [element for number, element in enumerate(traced) if number not in found.rejected]
         return None if found.asked is None else (found.asked, left)
 
-    def blame(self, now: Micros, elements: Sequence[Element], asked: Asked) -> None:
-        """Tell of the elements that make queries fail."""
+    def blame(self, now: Micros, elements: Sequence[Element], asked: Asked) -> list[DeadLetter]:
+        """The dead letters of the elements that make queries fail."""
         traced = self.traced(now, elements)
-        for number, why in blamed(self.engine.program, now, [triples for _, triples in elements], asked).items():
-            self._reject(traced[number].letter(Reason.FAILED, why))
+        found = blamed(self.engine.program, now, [triples for _, triples in elements], asked)
+        return [traced[number].letter(Reason.FAILED, why) for number, why in found.items()]
 
     def failed(self) -> None:
-        """Tell of the anchors that rules have failed at."""
+        """Tell of the anchors that rules have failed at, or gone over a limit at."""
         for letter in self.engine.failed:
             self._reject(letter)
         self.engine.failed.clear()
@@ -218,46 +228,85 @@ class _Run:
             self._rejected.flush()
         self._unflushed = False
 
-    def put(self, firings: Sequence[Firing]) -> None:
-        """Write and count the firings of an instant."""
-        self.events += len(firings)
+    def put(self, firings: list[Firing]) -> None:
+        """Write and count the firings of an instant; with those that wait, if there are any."""
         self._unflushed = True
+        if self._many:
+            self.put_many(firings)
+            return
+        self.events += len(firings)
         self.dropped += sum([firing.dropped for firing in firings])
         for write, sink in self._sinks:
             sink.write(write(firings))
 
-    def write(self, moments: Iterable[Sequence[Firing]]) -> None:
+    def put_many(self, firings: list[Firing]) -> None:
+        """Write and count the firings of an instant that has many; where a signal comes, none of them."""
+        many, stop = self._many, self._stop
+        many.add(firings, len(firings))
+        stop.free()  # runs may be merged first
+        ordered = sorted_runs(FIRED, many.held, [path for path, _ in many.written])
+        stop.busy = True
+        events = dropped = 0
+        marks = [sink.mark() for _, sink in self._sinks]
+        for block in blocks(ordered):
+            if stop.wanted and None not in marks:
+                for (_, sink), mark in zip(self._sinks, marks, strict=True):
+                    sink.back(mark or 0)
+                raise KeyboardInterrupt
+            events += len(block)
+            dropped += sum([firing.dropped for firing in block])
+            for write, sink in self._sinks:
+                sink.write(write(block))
+        self.events += events
+        self.dropped += dropped
+        self._many = Runs(FIRED, self._waiting, RUN)
+        self.clear()
+
+    def _wait(self, firings: list[Firing]) -> None:
+        """Firings of an instant that has many wait for its end, in memory or as sorted runs on disk."""
+        try:
+            self._many.add(firings, len(firings))
+        except OSError as error:
+            raise Unwritten(f"cannot write {tempfile.gettempdir()}: {(error.strerror or str(error)).lower()}") from None
+
+    def _waiting(self) -> Path:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="dotr-"))
+        return self._folder
+
+    def clear(self) -> None:
+        """Remove what waits on disk."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def write(self, moments: Iterable[list[Firing]]) -> None:
         """Write the firings of moments at which there is no instant, until stopped."""
         stop = self._stop
-        stop.busy = True
         for firings in moments:
+            stop.busy = True
+            if firings or self._many:
+                self.put(firings)
             if self.engine.failed:
                 self.failed()
-            if firings:
-                self.put(firings)
-            stop.busy = False
-            if stop.wanted:
-                raise KeyboardInterrupt
-            stop.busy = True
-        stop.busy = False
+            stop.free()
 
     def reject(self, now: Micros, elements: Sequence[Element], asked: Asked) -> None:
         """Make all elements of an instant dead letters."""
         reason, why = why_rejected(asked, self.engine.program)
+        letters = [element.letter(reason, why) for element in self.traced(now, elements)]
         self._stop.busy = True
-        for element in self.traced(now, elements):
-            self._reject(element.letter(reason, why))
-        self._stop.busy = False
-        if self._stop.wanted:
-            raise KeyboardInterrupt
+        if asked.clashes:
+            self.contradictory += 1
+        for letter in letters:
+            self._reject(letter)
+        self._stop.free()
 
     def dead(self, letter: DeadLetter) -> None:
         """Count, tell and keep a dead letter."""
         self._stop.busy = True
         self._reject(letter)
-        self._stop.busy = False
-        if self._stop.wanted:
-            raise KeyboardInterrupt
+        self._stop.free()
 
     def _reject(self, letter: DeadLetter) -> None:
         self._dead[letter.reason] += 1

@@ -1,6 +1,7 @@
-"""Stopping a run between two instants: Ctrl-C and SIGTERM wait until the instant at work is written.
+"""Stopping a run: Ctrl-C and SIGTERM interrupt at once whatever is being found, and wait only while an instant is being written.
 
-While nothing is at work (an input may be waiting for data) a signal interrupts at once; so does a second one, whatever is at work.
+So the output holds whole instants. Where one has very many matches, writing it takes long too: then it looks for `wanted` now and then,
+and takes back what it has written of the instant. A second signal interrupts at once, whatever is at work.
 """
 
 from __future__ import annotations
@@ -16,13 +17,19 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stop:
-    """`busy` is set by the run while an instant is at work, and true before it has begun; then `wanted` says that a signal came."""
+    """`busy` is set by the run while an instant is being written, and true before it has begun; then `wanted` says that a signal came."""
 
     __slots__ = ("busy", "wanted")
 
     def __init__(self) -> None:
         self.busy = True
         self.wanted = False
+
+    def free(self) -> None:
+        """Nothing is being written: a signal that has come interrupts now, and one that comes at once."""
+        self.busy = False
+        if self.wanted:
+            raise KeyboardInterrupt
 
     def signalled(self, number: int, frame: FrameType | None) -> None:
         """What a signal does."""

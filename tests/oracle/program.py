@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from dotr.knowledge.limits import LIMITS, Limits
 from dotr.model.algebra import Attribute, Expression, Filter, Select, TimeOf
 from dotr.model.datalog import DatalogRule
 from dotr.model.rules import FactSource, Rule, SharedQuery
@@ -15,7 +16,7 @@ from dotr.model.terms import Label, Term, Triple, Variable, blank
 from dotr.model.time import Clock, Micros
 from tests.oracle.algebra import NamesDecide, select
 from tests.oracle.closure import close
-from tests.oracle.temporal import History, Output, fire, in_order
+from tests.oracle.temporal import History, Output, Over, fire, in_order
 from tests.oracle.triple_terms import with_names
 
 
@@ -29,6 +30,7 @@ class World:
     background: frozenset[Triple] = frozenset()
     entailment: str = "none"
     clock: Clock = field(default_factory=Clock)
+    limits: Limits = LIMITS
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Result:
     outputs: tuple[Output, ...]
     decided_by_names: bool
     too_much: bool = False
+    over: frozenset[Over] = frozenset()
 
 
 def run(world: World, elements: Iterable[Element], most: int | None = None) -> Result:
@@ -60,7 +63,7 @@ def run(world: World, elements: Iterable[Element], most: int | None = None) -> R
 def say(world: World, elements: Iterable[Element], most: int | None) -> Result:
     held = dict(instants(elements))
     first, last = min(held, default=0), max(held, default=0)
-    history = History(world.clock, last)
+    history = History(world.clock, last, matches=world.limits.matches, probes=world.limits.probes)
     facts: list[ReportedFact] = []
     outputs: list[Output] = []
     ordered = in_order(world.rules)
@@ -91,7 +94,7 @@ def say(world: World, elements: Iterable[Element], most: int | None) -> Result:
         waiting |= {anchor.stands for rule in ordered for anchor in history.anchors(rule)}
         waiting = {time for time in waiting if time > now}
     outputs.sort(key=lambda o: (o.time, o.rule, sorted(o.attributes.items())))
-    return Result(tuple(facts), tuple(outputs), history.decided_by_names)
+    return Result(tuple(facts), tuple(outputs), history.decided_by_names, over=frozenset(history.over))
 
 
 def fact_sources(rule: Rule) -> list[FactSource]:

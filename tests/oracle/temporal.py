@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from dotr.model.algebra import Const, Var
+from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.model.rules import Absent, Aggregate, Between, Choose, EventSource, Mode, Role, Rule, Source, Window
 from dotr.model.templates import Blank, Fresh, TemplateSlot, TemplateTerm
 from dotr.model.terms import Label, Term, Triple, Variable
@@ -54,6 +54,18 @@ class Binding:
     used: Mapping[Label, tuple[Happening, ...]]
     results: Mapping[Label, Mapping[Variable, Term]] = field(default_factory=dict)
     """For constraints, what an aggregated label stands for: its aggregate's variable, where it has a value."""
+    chosen: int = 1
+    """The product of the numbers of events that the clauses so far have chosen."""
+
+
+@dataclass(frozen=True)
+class Over:
+    """An anchor, by what it reports of its attributes, that a rule goes over a limit at: at a clause's label, or with its candidates."""
+
+    time: Micros
+    rule: str
+    anchor: frozenset[tuple[Variable, Term]]
+    clause: Label | None
 
 
 @dataclass
@@ -68,6 +80,9 @@ class History:
     consumed: set[tuple[str, Label, tuple[object, Micros, int]]] = field(default_factory=set)
     decided_by_names: bool = False
     fired: int = 0
+    matches: int = 100_000
+    probes: int = 20_000_000
+    over: set[Over] = field(default_factory=set)
 
     def record(self, key: Source | Label, time: Micros, attributes: Mapping[Variable, Term]) -> None:
         known = self.happened.setdefault(key, [])
@@ -110,12 +125,25 @@ def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
         if not constrained(rule.anchor, anchor, start, history):
             continue
         bindings = [Binding({rule.anchor.label: anchor}, {}, {rule.anchor.label: (anchor,)})]
+        over: set[Over] = set()
+        tried = 0
         for clause in rule.clauses:
-            bindings = [extended for binding in bindings for extended in extend(rule, clause, binding, history)]
+            extended: list[Binding] = []
+            for binding in bindings:
+                tried += len(candidates_tried(rule, clause, binding, history))
+                further = list(extend(rule, clause, binding, history))
+                if isinstance(clause, Choose) and binding.chosen * len(further) > history.matches:
+                    over = over or {Over(now, rule.name, reported(rule, anchor), clause.role.label)}  # the first such clause
+                else:
+                    extended += [replace(each, chosen=binding.chosen * len(further)) for each in further]
+            bindings = extended
+        if tried > history.probes:
+            over, bindings = {Over(now, rule.name, reported(rule, anchor), None)}, []
+        history.over |= over
         complete = [b for b in bindings if rule.condition is None or holds(rule.condition, scope(b, history))]
         outputs += [output(rule, now, b, history) for b in complete]
         # Consumption takes effect only now. Consuming the anchor has no effect: each anchor is seen once.
-        for binding in complete:
+        for binding in () if over else complete:
             for label in rule.consuming:
                 history.consumed |= {(rule.name, label, h.identity) for h in binding.used.get(label, ())}
     return outputs
@@ -167,7 +195,78 @@ def extend(rule: Rule, clause: Choose | Absent | Aggregate, binding: Binding, hi
         result = {} if term is None else {clause.variable: term}
         used = {**binding.used, clause.role.label: tuple(found)}
         results = {**binding.results, clause.role.label: result}
-        yield Binding(binding.events, {**binding.aggregates, **result}, used, results)
+        yield Binding(binding.events, {**binding.aggregates, **result}, used, results, binding.chosen)
+
+
+def reported(rule: Rule, anchor: Happening) -> frozenset[tuple[Variable, Term]]:
+    """The attributes of an anchor that a user knows."""
+    source = rule.anchor.source
+    names = source.attributes if isinstance(source, EventSource) else source.reported
+    return frozenset((name, term) for name, term in anchor.attributes.items() if name in names)
+
+
+def conjuncts(constraint: Expression) -> list[Expression]:
+    if isinstance(constraint, Call) and constraint.function == "&&":
+        return [each for argument in constraint.arguments for each in conjuncts(argument)]
+    return [constraint]
+
+
+def names_other(constraint: Expression, own: Label) -> bool:
+    match constraint:
+        case Attribute():
+            return True
+        case TimeOf(label):
+            return label != own
+        case Call(_, arguments):
+            return any(names_other(argument, own) for argument in arguments)
+        case _:
+            return False
+
+
+def equated(constraint: Expression) -> Variable | None:
+    match constraint:
+        case Call("=", (Var(name), Attribute())) | Call("=", (Attribute(), Var(name))):
+            return name
+        case _:
+            return None
+
+
+def candidates_tried(rule: Rule, clause: Choose | Absent | Aggregate, binding: Binding, history: History) -> list[Happening]:
+    """The events in the interval that satisfy what the clause equates and what names no other label, as far as they must be looked at."""
+    role = clause.role
+    where = clause.window if isinstance(clause, Choose) else clause.scope
+    every = [each for constraint in role.constraints for each in conjuncts(constraint)]
+    keys: dict[Variable, Expression] = {}
+    for constraint in every:
+        name = equated(constraint)
+        if name is not None:
+            keys.setdefault(name, constraint)
+    known = [each for each in every if each in keys.values() or not names_other(each, role.label)]
+    lane = candidates(rule, replace(role, constraints=tuple(known)), where, binding, replace(history, consumed=set()))
+    good = {h.identity for h in candidates(rule, role, where, binding, history)}
+    if isinstance(clause, Aggregate):
+        lane = [h for h in lane if clause.attribute is None or clause.attribute in h.attributes]
+        near = isinstance(clause.scope, Window) and clause.scope.reference == rule.anchor.label
+        quick = clause.function.upper() in ("MIN", "MAX") or not clause.distinct or near
+        return [] if quick and len(known) == len(every) and role.label not in rule.consuming else lane
+    if isinstance(clause, Absent):
+        return until(lane, good, 1)
+    if clause.mode is Mode.EACH:
+        return lane
+    taken = {h.identity for h in binding.events.values()}
+    lane = lane[::-1] if clause.mode is Mode.LAST else lane
+    return until(lane, good - taken, clause.count or 1)
+
+
+def until(lane: list[Happening], good: set[tuple[object, Micros, int]], count: int) -> list[Happening]:
+    """The first ones, up to the one with which so many good ones are found."""
+    tried: list[Happening] = []
+    for each in lane:
+        tried.append(each)
+        count -= each.identity in good
+        if not count:
+            break
+    return tried
 
 
 def chosen(clause: Choose, found: list[Happening], history: History) -> list[Happening]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dotr.engine.session import Engine
 from dotr.engine.stage_one import Asked
+from dotr.model.stream import Firing
 from dotr.model.time import Micros
 from dotr.runtimes.spark.compiled import layers_of, program_of
 from dotr.runtimes.spark.job import Job
@@ -16,21 +17,24 @@ from dotr.runtimes.spark.waiting import FIRINGS, Letters, Waiting
 
 
 class Direct:
-    """The firings of a task's instants. A dead letter for each anchor that a rule fails at goes to the task's own."""
+    """The firings of a task's instants. A dead letter for each anchor that a rule fails at, or goes over a limit at, is the task's."""
 
     def __init__(self, job: Job, dead: Letters) -> None:
-        self._engine = Engine(program_of(job), job.clock, layers_of(job))
         self._firings = Waiting(FIRINGS, job)
+        self._engine = Engine(program_of(job), job.clock, layers_of(job), self._put)
         self._dead = dead
 
     def take(self, time: Micros, asked: Asked) -> None:
         """Runs the rules on what was asked of an instant."""
         firings = self._engine.take(time, asked)
         if firings:
-            self._firings.add(firings, len(firings))
+            self._put(firings)
         if self._engine.failed:
             self._dead.extend(self._engine.failed)
             self._engine.failed.clear()
+
+    def _put(self, firings: list[Firing]) -> None:
+        self._firings.add(firings, len(firings))
 
     def lines(self) -> list[Line]:
         """The rows of it."""

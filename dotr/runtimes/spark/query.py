@@ -33,6 +33,8 @@ from dotr.runtimes.spark.whole import look_for_damage
 from dotr.runtimes.totals import RunFailed
 
 _LOOK_SECONDS: Final = 1.0
+_PATIENCE_SECONDS: Final = 30.0
+"""So long does a stop wait for the batch under way, which is done again at the next start where it is left."""
 _REST_SECONDS: Final = 1.0
 """What has killed a worker may still be there: it is waited for so long, and each time longer."""
 
@@ -92,7 +94,7 @@ def _run(
             query.stop()
             return None
     if interrupted.times:
-        _finish_batch(query, Path(checkpoint), interrupted)
+        sink.left = not _finish_batch(query, Path(checkpoint), interrupted)
         with suppress(PySparkException):
             query.stop()
         raise KeyboardInterrupt
@@ -117,15 +119,20 @@ def _start(session: SparkSession, job: Job, sink: Sink, checkpoint: str) -> Stre
     return writer.start()
 
 
-def _finish_batch(query: StreamingQuery, checkpoint: Path, interrupted: _Interrupts) -> None:
-    """Waits until the batch that was planned last is written; nothing more is waited for after a second signal."""
+def _finish_batch(query: StreamingQuery, checkpoint: Path, interrupted: _Interrupts, patience: float = _PATIENCE_SECONDS) -> bool:
+    """Waits until the batch that was planned last is written; whether it is. Nothing more is waited for after a second signal, or where
+    it takes long: an instant may have very many matches."""
     planned = last_number(checkpoint / "offsets")
     if planned is None or planned == last_number(checkpoint / "commits"):
-        return
+        return True
     LOG.warning("Stopping after the batch under way; a second signal stops at once.")
-    commit = checkpoint / "commits" / str(planned)
+    commit, deadline = checkpoint / "commits" / str(planned), time.monotonic() + patience
     while query.isActive and interrupted.times < 2 and not commit.exists():
+        if time.monotonic() >= deadline:
+            LOG.warning("The batch under way takes long: it is left, and done again at the next start.")
+            break
         interrupted.wanted(0.05, times=2)
+    return commit.exists()
 
 
 class _Interrupts:

@@ -29,8 +29,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from dotr.fallbacks import Fallback, taken
 from dotr.fallbacks import Kind as FallbackKind
-from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Micros
+from dotr.outputs.runs import firings_of as firings_of
+from dotr.outputs.runs import firings_payload as firings_payload
 from dotr.runtimes.spark.stored_names import KEY
 from dotr.runtimes.totals import Totals
 
@@ -79,23 +81,6 @@ def record_batch(lines: Iterable[Line]) -> pa.RecordBatch:
 
 def _dump(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-
-
-def firings_payload(firings: Iterable[Firing]) -> bytes:
-    """The inverse of `firings_of`."""
-    return _dump(list(firings))
-
-
-def firings_of(payload: bytes) -> list[Firing]:
-    """
-    >>> fired = Firing(5, "R", "E", (("a", '"1"'),), (("<s>", "<p>", "<o>"),), 0)
-    >>> firings_of(firings_payload([fired])) == [fired]
-    True
-    """
-    return [
-        Firing(time, rule, event, tuple((n, v) for n, v in attributes), tuple((s, p, o) for s, p, o in graph), dropped)
-        for time, rule, event, attributes, graph, dropped in json.loads(payload)
-    ]
 
 
 def dead_payload(letters: Iterable[DeadLetter]) -> bytes:

@@ -200,12 +200,12 @@ def _ship(store: CompiledStore, context: SparkContext) -> None:
 def _write(pipeline: Pipeline) -> Write:
     """Writes a batch to all outputs; a batch that has nothing for one leaves no file there."""
     clock = pipeline.clock
-    outputs = [(output.path, "." + output.format.value, writer(output.format, clock)) for output in pipeline.outputs]
+    outputs = [(output.path, "." + output.format.value, output.format) for output in pipeline.outputs]
     dead = pipeline.dead_letter_path
 
     def write(number: int, firings: Iterator[Sequence[Firing]], letters: Iterator[DeadLetter]) -> None:
         with ExitStack() as stack:
-            files = [(stack.enter_context(BatchFile(path, number, suffix)), texts) for path, suffix, texts in outputs]
+            files = [(stack.enter_context(BatchFile(path, number, suffix)), writer(form, clock)) for path, suffix, form in outputs]
             for some in firings:
                 for file, texts in files:
                     file.write(texts(some))

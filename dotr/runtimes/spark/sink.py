@@ -26,11 +26,16 @@ def _untold(number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
     """Nobody asks."""
 
 
+class Left(Exception):
+    """The run has been stopped, and the batch is not written to its end."""
+
+
 class Sink:
     """Called by Spark once a batch, or again with the same number after a crash. `failure` is what stopped it; `begun`: a batch is
     written. `names` gives a dead
     letter the file's name as the user knows it. `first` is the number under which the query's first batch is written. `ended` is Spark's
-    number of the batch that was the last. `told`: of so many dead letters of a kind the user is told as they come."""
+    number of the batch that was the last. `told`: of so many dead letters of a kind the user is told as they come. Once it is `left`, what
+    is being written is not written to its end."""
 
     def __init__(
         self,
@@ -54,6 +59,7 @@ class Sink:
         self.begun = False
         self.failure: Exception | None = None
         self.ended: int | None = None
+        self.left = False
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:
@@ -91,7 +97,7 @@ class Sink:
                 sizes.append(size_of(payload))
             elif kind == Kind.COUNTS:
                 counted += counts_of(payload)
-        written = _Counted(blocks(merged(FIRINGS, firings, runs)))
+        written = _Counted(self._until_left(blocks(merged(FIRINGS, firings, runs))))
         self._write(self._first + number, iter(written), self._told(merged(LETTERS, letters, further)))
         for folder in {path.parent for path in (*runs, *further)}:
             clear(folder)
@@ -104,6 +110,12 @@ class Sink:
         self.begun = True
         self._took(number, counted, sizes)
         self._progress(self.totals)
+
+    def _until_left(self, firings: Iterable[Sequence[Firing]]) -> Iterator[Sequence[Firing]]:
+        for block in firings:
+            if self.left:
+                raise Left
+            yield block
 
     def _told(self, letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
         """Dead letters with the names of their files that the user knows; of the first ones he is told."""

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import chain, count, repeat
 from typing import TypeAlias
 
+from dotr.model.stream import Firing
 from dotr.model.terms import Term
 from dotr.model.time import Micros
 from dotr.patterns.operator import Arrival
@@ -171,15 +172,18 @@ class _Run:
         """Steps a partition through moments."""
         step, keys, above = self._stage.step, self._keys, self._above
         for time, arrivals, ended in moments:
-            done = step(state, time, arrivals, partition, ended=ended)
+            done = step(state, time, arrivals, partition, ended=ended, put=self._put)
             if done.firings:
-                self._firings.add(done.firings, len(done.firings))
+                self._put(done.firings)
             if done.failed:
                 self._failed.extend(done.failed)
             if done.events and not self._last:
                 for number, deliveries in enumerate(self._router.events(done.events, self._layer)):
                     for target, ports in deliveries.items():
                         above.setdefault(keys[number][target], []).append((time, ports))
+
+    def _put(self, firings: list[Firing]) -> None:
+        self._firings.add(firings, len(firings))
 
     def lines(self) -> list[Line]:
         """The rows of it."""

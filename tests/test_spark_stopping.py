@@ -1,0 +1,61 @@
+"""How long a stop on Spark waits: for the batch under way, but not for ever. Without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pyspark.sql.streaming.query import StreamingQuery
+
+from dotr.model.stream import DeadLetter, Firing
+from dotr.model.time import Clock
+from dotr.runtimes.spark.query import _finish_batch, _Interrupts
+from dotr.runtimes.spark.rows import Kind, firings_payload
+from dotr.runtimes.spark.sink import Left, Sink
+
+
+class Query:
+    isActive = True
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """Of two batches the second one is under way."""
+    for name in ("offsets/0", "offsets/1", "commits/0"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    return tmp_path
+
+
+def finished(checkpoint: Path, patience: float, times: int = 1) -> bool:
+    interrupted = _Interrupts()
+    interrupted.times = times
+    return _finish_batch(cast(StreamingQuery, Query()), checkpoint, interrupted, patience)
+
+
+def test_a_stop_waits_for_the_batch(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: (checkpoint / "commits/1").write_text(""))
+    assert finished(checkpoint, 60)
+
+
+def test_a_stop_does_not_wait_for_ever(checkpoint: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert not finished(checkpoint, 0.1)
+    assert caplog.messages[-1] == "The batch under way takes long: it is left, and done again at the next start."
+    assert not finished(checkpoint, 60, times=2)
+
+
+def test_a_batch_that_is_left_is_not_written_to_its_end() -> None:
+    wrote: list[int] = []
+
+    def write(number: int, firings: Iterator[Sequence[Firing]], letters: Iterator[DeadLetter]) -> None:
+        wrote.extend(len(block) for block in firings)
+
+    sink = Sink(write, lambda totals: None, lambda letter: letter, Clock())
+    rows = [(int(Kind.FIRINGS), firings_payload([Firing(time, "R", "E", (), (), 0) for time in range(3)]))]
+    sink.take(0, rows)
+    assert wrote == [3]
+    sink.left = True
+    with pytest.raises(Left):
+        sink.take(1, rows)
