@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from enum import Enum
 from typing import Final, Self, TypeAlias, TypeVar
 
@@ -203,7 +203,7 @@ def _check_limits(limits: Limits) -> None:
     Traceback (most recent call last):
     dotr.diagnostics.ArgumentRefused: C203 limits.rows should be a whole number above 0, not 0
     """
-    wrong = [(name, value) for name, value in asdict(limits).items() if type(value) is not int or value < 1]
+    wrong = [(name, value) for name, value in limits.to_json().items() if type(value) is not int or value < 1]
     if wrong:
         raise ArgumentRefused(
             [Diagnostic("C203", f"limits.{name} should be a whole number above 0, not {value!r}") for name, value in wrong]

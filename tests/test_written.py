@@ -63,7 +63,7 @@ CLASSES: Final = {
     *(kind.__name__ for kind in FORMS),
     *["FactSource", "DateTime", "Date", "Time", "Moment", "Held", "Holdings", "Head", "Piece", "Job", "InputFile"],
 }
-OTHERS: Final = {"Sequence", "Group"}
+OTHERS: Final = {"Sequence", "Group", "Var"}
 """Classes of Python's or a library's, too."""
 ENUMS: Final = {"EACH", "LAST", "FIRST", "ASCENDING", "DESCENDING", "MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY"}
 FIELDS: Final = {

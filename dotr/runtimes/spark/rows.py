@@ -149,7 +149,7 @@ def counts_payload(totals: Totals) -> bytes:
     """The inverse of `counts_of`."""
     dead = {reason.value: count for reason, count in totals.dead.items()}
     counts = [totals.elements, totals.instants, totals.facts, totals.events, dead, totals.dropped, totals.inconsistent]
-    return _dump([*counts, totals.fallbacks])
+    return _dump([*counts, totals.fallbacks] if totals.fallbacks else counts)  # as releases before there were fallbacks wrote them
 
 
 def counts_of(payload: bytes) -> Totals:
