@@ -200,6 +200,7 @@ class TestStatusWithoutSpark:
         assert main(["status", str(tmp_path / "none")]) == 2
         assert "S111 there is no checkpoint at" in capsys.readouterr().err
 
+    @pytest.mark.fallbacks("totals")
     def test_a_checkpoint_without_a_batch(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         layout = {"format": 1, "pipeline": "p", "program": "x", "inputs": [["a", 0, "a.nt"]], "layers": 1, "buckets": 2, "partitions": 2}
         (tmp_path / "dotr.json").write_text(json.dumps(layout))

@@ -28,6 +28,7 @@ from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark import query
 from dotr.runtimes.spark.journal import SEGMENT, SPOOL, SPOOL_END
 from dotr.runtimes.spark.names import Names
+from dotr.runtimes.spark.planning import Offset
 from dotr.runtimes.spark.rows import Kind, counts_payload
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.spool import NEXT, copied, spooling
@@ -54,7 +55,9 @@ class TestAQueryThatSparkGivesUp:
         """Runs a query whose every try ends in this way; the number of batches that were written before each try."""
 
         def run(*ends: Exception | int | None, restarts: int = 3) -> list[int]:
-            (tmp_path / "commits").mkdir()
+            for folder in ("commits", "offsets"):
+                (tmp_path / folder).mkdir()
+            (tmp_path / "metadata").write_text('{"id": "0"}')
             waiting = list(ends)
             found: list[int] = []
 
@@ -62,7 +65,9 @@ class TestAQueryThatSparkGivesUp:
                 found.append(len(list((tmp_path / "commits").iterdir())))
                 end = waiting.pop(0)
                 if isinstance(end, int):  # a batch is written, and then something goes
-                    (tmp_path / "commits" / str(end)).touch()
+                    offset = json.dumps(Offset(end, ()).to_json())
+                    (tmp_path / "offsets" / str(end)).write_text(f"v1\n{{}}\n{offset}")
+                    (tmp_path / "commits" / str(end)).write_text("v1\n{}")
                     return PySparkException("java.io.EOFException")
                 if isinstance(end, Py4JNetworkError):
                     raise end

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from dotr.diagnostics import DotrError
 from dotr.fallbacks import taken
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
@@ -26,7 +27,7 @@ def _untold(number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
     """Nobody asks."""
 
 
-class Left(Exception):
+class Left(DotrError):
     """The run has been stopped, and the batch is not written to its end."""
 
 
