@@ -24,7 +24,7 @@ from pathlib import Path
 
 from benchmarks.closure import building, readings, term
 from dotr.config import read_config
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.model.stream import Instant
 from dotr.model.terms import RDF_TYPE, XSD, Triple
 
@@ -94,7 +94,7 @@ def write_world(folder: Path, kind: str, size: int) -> Path:
     return folder
 
 
-def program(folder: Path, name: str, stored: bool) -> Program:
+def program(folder: Path, name: str, stored: bool) -> CompiledProgram:
     """The program, over the compiled background or, as small ones are, over one in memory."""
     config = read_config(str(folder / f"{name}.yaml"))
     return compile_program(config.program(), config.keeping(0 if stored else sys.maxsize))
@@ -114,16 +114,16 @@ def instants(kind: str, count: int, places: int, seed: int = 0) -> list[Instant]
     return [Instant(n, tuple(triple for graph in four[n : n + 5] for triple in graph)) for n in range(0, count, 5)]
 
 
-def rounds(asked: Sequence[tuple[Program, Sequence[Sequence[Instant]]]], count: int) -> list[float]:
+def rounds(asked: Sequence[tuple[CompiledProgram, Sequence[Sequence[Instant]]]], count: int) -> list[float]:
     """Microseconds an instant of each program's best round; the programs take turns, so that the machine's moods meet all of them, and
     each takes its lists of instants in turn."""
     best = [float("inf")] * len(asked)
     for program, lists in asked:
         for instant in lists[-1][:20]:
-            program.stage_one.facts(instant)
+            program.stage_one.evaluate(instant)
     for turn in range(count):
         for number, (program, lists) in enumerate(asked):
-            facts, given = program.stage_one.facts, lists[turn % len(lists)]
+            facts, given = program.stage_one.evaluate, lists[turn % len(lists)]
             start = time.process_time()
             for instant in given:
                 facts(instant)
@@ -163,7 +163,7 @@ def worker(folder: Path, kind: str, size: int) -> None:
     found["opened"] = private() - before
     for seed in range(200):
         for instant in instants("four", 200, places(kind, size)["four"], seed):
-            asked.stage_one.facts(instant)
+            asked.stage_one.evaluate(instant)
     gc.collect()
     found["used"] = private() - before
     found["process"] = private()

@@ -35,7 +35,7 @@ from dotr.knowledge.entailment import Entailment, rule_set
 from dotr.knowledge.knowledge import close_background, uncollected
 from dotr.knowledge.triples import is_hidden
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
-from dotr.model.datalog import DatalogRule, Test
+from dotr.model.datalog import DatalogRule, FilterItem
 from dotr.model.terms import OWL, RDF_TYPE, XSD, Triple, iri
 
 INVERSE = iri(OWL + "inverseOf")
@@ -138,7 +138,7 @@ def _is_for_nemo(rule: DatalogRule) -> bool:
     """Whether a rule is about triples that others see, and not only about the vocabulary's own properties (IN)."""
     patterns = [*rule.head, *(item for item in rule.body if isinstance(item, TriplePattern))]
     hidden = any(isinstance(pattern.predicate, Const) and is_hidden(pattern.predicate.term) for pattern in patterns)
-    conditions = [item.condition for item in rule.body if isinstance(item, Test)]
+    conditions = [item.condition for item in rule.body if isinstance(item, FilterItem)]
     return not hidden and not any(isinstance(condition, Call) and condition.function == "IN" for condition in conditions)
 
 
@@ -148,9 +148,9 @@ def _nemo_rule(rule: DatalogRule) -> str:
         match item:
             case TriplePattern():
                 body.append(_nemo_atom(item))
-            case Test(Call("NOT IN", (Var(name), *terms))):
+            case FilterItem(Call("NOT IN", (Var(name), *terms))):
                 body += [f"?{name} != {each.term}" for each in terms if isinstance(each, Const)]
-            case Test(Call("!", (Call("SAMETERM", (Var(one), Var(other))),))):
+            case FilterItem(Call("!", (Call("SAMETERM", (Var(one), Var(other))),))):
                 body.append(f"?{one} != ?{other}")
             case _:
                 raise TypeError(f"{rule.name}: {item}")

@@ -22,7 +22,7 @@ from benchmarks.aarhus import TreeClock, pipeline
 from benchmarks.scenario import Size, write_scenario
 from dotr.config import read_config
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.standing import Stand, Standing, unheard
+from dotr.runtimes.standing import ReportProgress, RunProgress, ignore_progress
 from dotr.runtimes.totals import Totals
 
 Make = Callable[[str, str], Pipeline]
@@ -44,7 +44,7 @@ class Stretch:
         return f"{self.micros:.1f} µs CPU an element, {self.elements / self.wall:,.0f} a second, {self.cpu / self.wall:.2f} cores"
 
 
-def measure(made: Pipeline, stand: Stand) -> tuple[Stretch, Stretch]:
+def measure(made: Pipeline, stand: ReportProgress) -> tuple[Stretch, Stretch]:
     """One run: from the start of the query, and from its second batch on."""
     clock = TreeClock()
     readings: list[tuple[float, float, int]] = []
@@ -85,8 +85,8 @@ def main() -> int:
         "aarhus": lambda folder, master: pipeline(folder, on_spark=True, master=master),
         "scenario": lambda folder, master: scenario(Size(options.graphs, single=options.one_per_instant), folder, master),
     }
-    asked: list[Standing] = []
-    stand: Stand = asked.append if options.watched else unheard
+    asked: list[RunProgress] = []
+    stand: ReportProgress = asked.append if options.watched else ignore_progress
     for name in options.jobs or jobs:
         found = []
         for master in options.masters:

@@ -29,7 +29,7 @@ from typing import Final
 from benchmarks.background import peak, private, say
 from dotr.knowledge.knowledge import Knowledge
 from dotr.knowledge.sources import Sources
-from dotr.knowledge.store.cache import Background, Keeping, background
+from dotr.knowledge.store.cache import Background, CachePolicy, background
 from dotr.languages.datalog import parse_datalog
 from dotr.model.places import Document
 from dotr.model.terms import RDF_TYPE, XSD, Term, Triple, iri
@@ -79,7 +79,7 @@ def instants(kind: str, size: int) -> Iterator[list[Triple]]:
 
 def opened(folder: Path, *, stored: bool) -> Background:
     sources = Sources((str(folder / "g.nt"),), (RULES,))
-    return background(sources, parse_datalog(RULES, {}), Keeping(folder / "cache" if stored else None, 0))
+    return background(sources, parse_datalog(RULES, {}), CachePolicy(folder / "cache" if stored else None, 0))
 
 
 def timed(knowledge: Knowledge, kind: str, size: int, rounds: int = 7) -> float:

@@ -23,12 +23,12 @@ from dotr.model.terms import XSD, Term, literal
 from dotr.model.time import Clock
 from dotr.patterns.layout import Layout, lay_out
 from dotr.patterns.operator import Operator
-from dotr.patterns.ties import Values
+from dotr.patterns.ties import AttributeValues
 
 SECOND = 1_000_000
 RUNS = 3
 
-Feed = Callable[[Layout], Iterator[tuple[int, dict[int, list[Values]]]]]
+Feed = Callable[[Layout], Iterator[tuple[int, dict[int, list[AttributeValues]]]]]
 """Makes the instants of a run: a time and its facts by stream."""
 
 
@@ -88,7 +88,7 @@ def field(rules: int, spread: bool, each: bool = False) -> tuple[float, int, int
         text += f"""rule R{n} define C{n} = [ dotr_id1 :v ?v ] from A [ FILTER(?v >= {threshold}) ]
             and {"each" if each else "last"} B [ FILTER(?v >= {threshold} && ?room = A.?room) ] within 30 s from A with C{n}.?v = A.?v\n"""
 
-    def feed(layout: Layout) -> Iterator[tuple[int, dict[int, list[Values]]]]:
+    def feed(layout: Layout) -> Iterator[tuple[int, dict[int, list[AttributeValues]]]]:
         random_, names = random.Random(1), streams(layout)
         for second in range(20_000):
             name = "A" if random_.random() < 0.2 else "B"
@@ -107,7 +107,7 @@ def sequence(length: int, each: bool, window: int = 30) -> tuple[float, int, int
         )
         text += f"rule R{n} define C{n} = [ dotr_id1 :v ?v ] from E0 [ FILTER(?v > {n}) ] {clauses} with C{n}.?v = E0.?v\n"
 
-    def feed(layout: Layout) -> Iterator[tuple[int, dict[int, list[Values]]]]:
+    def feed(layout: Layout) -> Iterator[tuple[int, dict[int, list[AttributeValues]]]]:
         random_, names = random.Random(1), streams(layout)
         for second in range(20_000):
             yield second * SECOND, {names[random_.choice(labels)]: [(room(random_.randrange(5)), number(random_.randrange(1000)))]}
@@ -122,7 +122,7 @@ def aggregate(function: str, window: int, kind: str) -> tuple[float, int, int]:
         f" within (0, {window} s] from T if ?x < 0 with C.?v = ?x"
     )
 
-    def feed(layout: Layout) -> Iterator[tuple[int, dict[int, list[Values]]]]:
+    def feed(layout: Layout) -> Iterator[tuple[int, dict[int, list[AttributeValues]]]]:
         random_ = random.Random(1)
         for second in range(max(20_000, 3 * window)):
             value = random_.randrange(1000)
@@ -138,7 +138,7 @@ def keys(rooms: int) -> tuple[float, int, int]:
         "rule R define C = [ dotr_id1 :v ?v ] from A and last B [ FILTER(?room = A.?room && ?v > A.?v) ] within 1 h from A with C.?v = A.?v"
     )
 
-    def feed(layout: Layout) -> Iterator[tuple[int, dict[int, list[Values]]]]:
+    def feed(layout: Layout) -> Iterator[tuple[int, dict[int, list[AttributeValues]]]]:
         random_, names = random.Random(1), streams(layout)
         for tenth in range(50_000):
             name = "A" if random_.random() < 0.2 else "B"

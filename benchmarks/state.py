@@ -32,7 +32,7 @@ from benchmarks.aarhus import TreeClock, peak_megabytes
 from dotr.config import read_config
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.checkpoint import Layout
+from dotr.runtimes.spark.checkpoint import CheckpointLayout
 from dotr.runtimes.spark.inputs import scan_inputs
 from dotr.runtimes.spark.planning import Offset, plan
 from dotr.runtimes.spark.reading import task_lines
@@ -206,7 +206,7 @@ def worker(live: int, touched: str, batches: int) -> float:
     with tempfile.TemporaryDirectory() as name:
         folder = write_stream(Path(name), touching(live, touched, batches))
         made = build(read_config(str(config(folder, "local[2]", BATCH))), fresh=True, on_spark=True)
-        layout = Layout("state", "", tuple((each.input, each.delay, each.path) for each in made.inputs), 1, 2, 2)
+        layout = CheckpointLayout("state", "", tuple((each.input, each.delay, each.path) for each in made.inputs), 1, 2, 2)
         job = make_job(made, layout, 1, (str(folder / "query"), ""))
         stores = [InMemory(), InMemory()]
         kept: Live = {}

@@ -11,7 +11,7 @@ from typing import Final, Self, TypeAlias, TypeVar
 
 from dotr.config import UNITS, read_config, read_document
 from dotr.diagnostics import ArgumentRefused, Diagnostic, Refused, did_you_mean
-from dotr.engine.program import Program as CompiledProgram
+from dotr.engine.program import CompiledProgram as CompiledProgram
 from dotr.engine.program import compile_program
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.knowledge.entailment import Entailment
@@ -19,8 +19,8 @@ from dotr.knowledge.limits import LIMITS, Limits
 from dotr.model.places import Document
 from dotr.model.time import Unit
 
-Path: TypeAlias = str | os.PathLike[str]
-Paths: TypeAlias = Path | Iterable[Path]
+OnePath: TypeAlias = str | os.PathLike[str]
+SomePaths: TypeAlias = OnePath | Iterable[OnePath]
 
 _E = TypeVar("_E", bound=Enum)
 
@@ -60,9 +60,9 @@ class Program(CompiledProgram):
     @classmethod
     def load(
         cls,
-        rules: Paths,
-        graphs: Paths = (),
-        datalog: Paths = (),
+        rules: SomePaths,
+        graphs: SomePaths = (),
+        datalog: SomePaths = (),
         *,
         entailment: str | Entailment = Entailment.NONE,
         axiomatic: bool = False,
@@ -121,7 +121,7 @@ class Program(CompiledProgram):
         return cls._of(compile_program(spec))
 
     @classmethod
-    def from_config(cls, path: Path) -> Self:
+    def from_config(cls, path: OnePath) -> Self:
         """Compile the program that the configuration of a pipeline names (docs/operation.md),
         without its inputs and outputs.
 
@@ -156,7 +156,7 @@ class Program(CompiledProgram):
         )
 
 
-def _paths(paths: Paths) -> list[str]:
+def _paths(paths: SomePaths) -> list[str]:
     """The paths of a list, or of one that stands alone.
 
     >>> _paths("a.ttl"), _paths(["a.ttl", "b.ttl"])
@@ -165,7 +165,7 @@ def _paths(paths: Paths) -> list[str]:
     return [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
 
 
-def _documents(paths: Paths, problems: list[Diagnostic]) -> tuple[Document, ...]:
+def _documents(paths: SomePaths, problems: list[Diagnostic]) -> tuple[Document, ...]:
     """The text files of a list; what cannot be read is added to the problems."""
     found = []
     for path in _paths(paths):

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
     from dotr.config import Config
-    from dotr.runtimes.meter import Meter
+    from dotr.runtimes.meter import LatestFigures
     from dotr.runtimes.pipeline import Pipeline
-    from dotr.runtimes.totals import Progress, Totals
+    from dotr.runtimes.totals import ReportTotals, Totals
 
 Say: TypeAlias = Callable[[str], None]
 
 
-class _Parser(argparse.ArgumentParser):
+class _EscapingParser(argparse.ArgumentParser):
     """Repeats arguments that it does not know as a terminal may show them."""
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
@@ -37,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="dotr", description="Reasoning over streams of RDF.")
+    parser = _EscapingParser(prog="dotr", description="Reasoning over streams of RDF.")
     parser.add_argument("--version", action="version", version=f"dotr {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -157,22 +157,22 @@ def _command(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from dotr.config import read_config
     from dotr.runtimes.endpoint import served
-    from dotr.runtimes.holding import Held
-    from dotr.runtimes.meter import Meter
+    from dotr.runtimes.holding import OutputLocks
+    from dotr.runtimes.meter import LatestFigures
     from dotr.runtimes.pipeline import build
     from dotr.runtimes.totals import RunFailed
 
     say = _json_says if options.progress == "json" else _say
-    stopped, meter, dead_letters = "Stopped before anything was read.", Meter("", ""), None
+    stopped, meter, dead_letters = "Stopped before anything was read.", LatestFigures("", ""), None
     with _terminable(), ExitStack() as stack:
         try:
             config = read_config(options.config, options.options)
             engine = _engine(options.engine, config, say)
-            meter = Meter(config.settings.name, engine)
+            meter = LatestFigures(config.settings.name, engine)
             if config.settings.metrics.prometheus is not None:
                 place = config.place("metrics", "prometheus")
                 stack.enter_context(served(config.settings.metrics.prometheus, meter.read, place))
-            pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", held=stack.enter_context(Held()))
+            pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", held=stack.enter_context(OutputLocks()))
             meter.clock, dead_letters = pipeline.clock, pipeline.dead_letter_path
             _notices([*pipeline.program.notices, *pipeline.notices], say)
             warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
@@ -247,12 +247,12 @@ def _engine(asked: str | None, config: Config, say: Say) -> str:
     return "local"
 
 
-def _go(pipeline: Pipeline, engine: str, meter: Meter, *, quiet: bool, as_json: bool) -> Totals:
+def _go(pipeline: Pipeline, engine: str, meter: LatestFigures, *, quiet: bool, as_json: bool) -> Totals:
     from dotr.runtimes.totals import unsaid
     from dotr.workbench.progress import json_progress, progress
 
     with ExitStack() as stack:
-        told: list[Progress] = [meter.count]
+        told: list[ReportTotals] = [meter.count]
         does: Say = unsaid
         if as_json and not quiet:
             stack.enter_context(json_progress(meter))

@@ -24,11 +24,11 @@ EXPECTED: Final = "DOTR_FALLBACKS_EXPECTED"
 _PACKAGE: Final = Path(__file__).parent.parent
 
 
-class Foreseen(DotrError):
+class ExpectedError(DotrError):
     """An error that code raises on purpose, and that is no fault: a limit, say."""
 
 
-class Kind(Enum):
+class FallbackKind(Enum):
     """A place that has a fallback, with what is done instead."""
 
     TOGETHER = "queries that are asked together failed, and each was asked by itself"
@@ -44,18 +44,18 @@ class Kind(Enum):
     @property
     def told(self) -> bool:
         """Whether the user is told of it where it happens."""
-        return self is Kind.RESTART
+        return self is FallbackKind.RESTART
 
     @property
     def fault(self) -> bool:
         """Whether the program is at fault, and not what it was given or where it runs."""
-        return self in (Kind.TOGETHER, Kind.QUERY, Kind.INSTANT, Kind.RULES, Kind.GRAPHS)
+        return self in (FallbackKind.TOGETHER, FallbackKind.QUERY, FallbackKind.INSTANT, FallbackKind.RULES, FallbackKind.GRAPHS)
 
 
 class Fallback(NamedTuple):
     """A kind of fallback, the error before it in a line, where that was raised, and how often."""
 
-    kind: Kind
+    kind: FallbackKind
     error: str
     place: str
     times: int
@@ -65,38 +65,38 @@ class Fallback(NamedTuple):
         return f"{fault}{self.kind.value} ({self.error}, {self.place})"
 
 
-def described(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """An error in a line.
 
-    >>> described(RecursionError("maximum recursion depth exceeded"))
+    >>> error_line(RecursionError("maximum recursion depth exceeded"))
     'RecursionError: maximum recursion depth exceeded'
     """
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return text if len(text) <= 300 else text[:299] + "…"
 
 
-_records: Final[dict[tuple[Kind, str, str], Fallback]] = {}
+_records: Final[dict[tuple[FallbackKind, str, str], Fallback]] = {}
 """By kind, type of the error and place, with the text of the first."""
 unexpected: Final[list[str]] = []
 """What was raised again, for tests in which somebody else has caught it."""
 
 
-def caught(error: BaseException, kind: Kind) -> None:
+def caught(error: BaseException, kind: FallbackKind) -> None:
     """Take note of an error before a fallback begins. Raises it again where nobody expects it."""
-    if isinstance(error, Foreseen) or os.environ.get(RAISE) != "raise":
+    if isinstance(error, ExpectedError) or os.environ.get(RAISE) != "raise":
         return
     if not {kind.name.lower(), "all"} & set(os.environ.get(EXPECTED, "").split(",")):
-        unexpected.append(f"{kind.name}: {described(error)}")
+        unexpected.append(f"{kind.name}: {error_line(error)}")
         raise error
 
 
-def answered(error: BaseException, kind: Kind) -> None:
+def answered(error: BaseException, kind: FallbackKind) -> None:
     """Record an error in whose place a fallback has given the whole answer."""
-    if isinstance(error, Foreseen):
+    if isinstance(error, ExpectedError):
         return
     place = _place(error)
     key = kind, type(error).__name__, place
-    before = _records.get(key, Fallback(kind, described(error), place, 0))
+    before = _records.get(key, Fallback(kind, error_line(error), place, 0))
     _records[key] = before._replace(times=before.times + 1)
 
 

@@ -18,9 +18,9 @@ from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Select
 from dotr.model.terms import Term, Triple
 from dotr.patterns import operator
-from dotr.patterns.happened import Happened
+from dotr.patterns.happened import StoredEvent
 from dotr.patterns.matcher import Matcher, compile_matcher
-from dotr.queries import Plan, plan
+from dotr.queries import QueryPlan, plan
 
 _CLOSE = Knowledge.close
 
@@ -36,7 +36,7 @@ def closing(self: Knowledge, triples: Iterable[Triple]) -> Closure:
     return _CLOSE(self, triples)
 
 
-def planning(select: Select, *rest: Any) -> Plan:
+def planning(select: Select, *rest: Any) -> QueryPlan:
     made = plan(select, *rest)
     if "http://e/hurt" not in repr(select):
         return made
@@ -55,8 +55,8 @@ def compiling(*arguments: Any) -> Matcher:
     always = '"99"' in repr(alike)
     sometimes = bool(alike.shape.steps)
 
-    def find(anchors: Iterable[Happened], *rest: Any) -> None:
-        def watched() -> Iterator[Happened]:
+    def find(anchors: Iterable[StoredEvent], *rest: Any) -> None:
+        def watched() -> Iterator[StoredEvent]:
             for anchor in anchors:
                 if always:
                     raise ZeroDivisionError("hostile")

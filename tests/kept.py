@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dotr.engine.holdings import Holdings, holdings
-from dotr.engine.program import Program, compile_program
+from dotr.engine.holdings import StateSchema, state_schema
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.terms import XSD, Triple
 from dotr.model.time import LAST_MICRO, Clock
 from dotr.outputs import output_order
-from dotr.patterns.logs import HEAD_VERSION, Head, whole
+from dotr.patterns.logs import HEAD_VERSION, Manifest, whole
 from dotr.patterns.state import STATE_VERSION
 from dotr.runtimes.spark import keeping
 from dotr.runtimes.spark.checkpoint import FORMAT
-from dotr.runtimes.spark.keeping import Place
-from dotr.runtimes.spark.pages import Pages
+from dotr.runtimes.spark.keeping import BucketPlace
+from dotr.runtimes.spark.pages import PagedState
 from tests.running import Batched
 
 FOLDER = Path(__file__).parent / "checkpoints"
@@ -55,7 +55,7 @@ class Story:
     """A program and a stream whose state is kept in a folder as it is at `CUT`; `made` makes the program, where it is asked for."""
 
     folder: Path
-    made: Callable[[], Program]
+    made: Callable[[], CompiledProgram]
     elements: Sequence[Element]
     buckets: int
 
@@ -69,7 +69,7 @@ class Story:
         return sorted(self.folder.glob("format-*.json"))
 
 
-def program() -> Program:
+def program() -> CompiledProgram:
     return compile_program(ProgramSpec((Document("kept.dotr", RULES),)))
 
 
@@ -85,7 +85,7 @@ SMALL = Story(FOLDER, program, [Element(time * SECOND, reading(time)) for time i
 class Kept:
     """What a file holds; `after` are the graphs of the firings that followed."""
 
-    holdings: Holdings
+    holdings: StateSchema
     states: list[list[bytes]]
     after: list[tuple[int, str, object]]
 
@@ -109,11 +109,11 @@ class Entries(dict[tuple[int, int], bytes]):
         del self[log, place]
 
 
-def as_logs(there: Program, texts: list[list[bytes]], closed: int) -> list[list[object]]:
+def as_logs(there: CompiledProgram, texts: list[list[bytes]], closed: int) -> list[list[object]]:
     """The states as logs, whatever their size."""
     found: list[list[object]] = []
     for layer, stage, states in zip(there.layout.layers, there.stage_two(Clock()), texts, strict=True):
-        place = Place(stage, layer, len(states), there.timed)
+        place = BucketPlace(stage, layer, len(states), there.timed)
         found.append([])
         for text in states:
             pages, entries = place.empty(), Entries()
@@ -123,19 +123,19 @@ def as_logs(there: Program, texts: list[list[bytes]], closed: int) -> list[list[
     return found
 
 
-def write_all(place: Place, pages: Pages, closed: int, entries: Entries) -> tuple[bytes, bytes]:
+def write_all(place: BucketPlace, pages: PagedState, closed: int, entries: Entries) -> tuple[bytes, bytes]:
     small, keeping.SMALL = keeping.SMALL, -1  # type: ignore[misc]
     try:
-        done = keeping.saved(place, keeping.Kept(pages, b"", None), closed, entries)
+        done = keeping.saved(place, keeping.LoadedBucket(pages, b"", None), closed, entries)
     finally:
         keeping.SMALL = small  # type: ignore[misc]
     assert done.written is not None
     return done.digest, done.written
 
 
-def of_logs(written: str, pieces: list[tuple[int, int, str]], place: Place) -> bytes:
+def of_logs(written: str, pieces: list[tuple[int, int, str]], place: BucketPlace) -> bytes:
     """The text of a state that is kept as logs, as it is where a worker opens it."""
-    head = Head.decode(written.encode())
+    head = Manifest.decode(written.encode())
     assert head is not None
     entries = Entries({(log, number): lines.encode() for log, number, lines in pieces})
     kept = keeping.opened(place, b"?", written.encode(), entries, None)
@@ -149,7 +149,7 @@ def read(path: Path, story: Story = SMALL) -> Kept:
     if "logs" in data:
         there = story.made()
         places = [
-            Place(stage, layer, story.buckets, there.timed)
+            BucketPlace(stage, layer, story.buckets, there.timed)
             for stage, layer in zip(there.stage_two(Clock()), there.layout.layers, strict=True)
         ]
         states = [
@@ -157,7 +157,7 @@ def read(path: Path, story: Story = SMALL) -> Kept:
         ]
     else:
         states = [[text.encode() for text in texts] for texts in data["states"]]
-    return Kept(Holdings.of_json(data["holdings"]), states, [(t, r, g) for t, r, g in data["after"]])
+    return Kept(StateSchema.of_json(data["holdings"]), states, [(t, r, g) for t, r, g in data["after"]])
 
 
 def main() -> None:
@@ -168,7 +168,7 @@ def main() -> None:
         run = Batched(there, Clock(), story.buckets)
         run.batch(story.halves()[0], CUT)
         texts = [list(states) for states in run.states]
-        told = {"holdings": holdings(there).to_json()}
+        told = {"holdings": state_schema(there).to_json()}
         after = said(run, story)
         for name, key, states in (
             (f"format-{FORMAT}-state-{STATE_VERSION}.json", "states", [[text.decode() for text in states] for states in texts]),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 from dotr.model.stream import Element
@@ -23,7 +23,7 @@ def spec() -> ProgramSpec:
     return ProgramSpec((documents[0],), (documents[1],), (str(HOME / "whole.ttl"),))
 
 
-def _made() -> Program:
+def _made() -> CompiledProgram:
     return compile_program(spec())
 
 

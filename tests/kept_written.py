@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from dotr.engine.holdings import Held, Holdings, holdings
+from dotr.engine.holdings import RuleState, StateSchema, state_schema
 from dotr.engine.program import compile_program
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.expressions import equality_key
@@ -27,17 +27,17 @@ from dotr.model.templates import Blank, Fresh, Template, TemplateTerm
 from dotr.model.time import LAST_MICRO, Unit
 from dotr.outputs.names import match_digest
 from dotr.outputs.templates import compile_template
-from dotr.patterns.happened import Happened
-from dotr.patterns.logs import Head, Piece, events_line, pairs_line
+from dotr.patterns.happened import StoredEvent
+from dotr.patterns.logs import Manifest, LogSegment, events_line, pairs_line
 from dotr.patterns.partition import bucket, bucket_of_all
-from dotr.patterns.state import Written
+from dotr.patterns.state import StateSnapshot
 from dotr.runtimes.spark import journal, rows, source, spool, tally, waiting, watermarks
-from dotr.runtimes.spark.checkpoint import Checkpoint, Layout
+from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.planning import Floor, Offset, Place
-from dotr.runtimes.spark.rows import BucketSize, Kind
+from dotr.runtimes.spark.planning import Floor, Offset, InputPlace
+from dotr.runtimes.spark.rows import BucketSize, RowKind
 from dotr.runtimes.spark.stepping import chunk_payload
-from dotr.runtimes.spark.tasks import Stretch, Task
+from dotr.runtimes.spark.tasks import InputRange, Task
 from dotr.runtimes.totals import Totals
 from tests.kept import FOLDER
 from tests.kept_whole import HOME, KEYS, WHOLE, spec
@@ -61,11 +61,11 @@ FULL: Final = ProgramSpec(
 PLAIN: Final = InputFile("in", "a.trig", Format.TRIG, Unit.DAY, 7, (("", "http://e/"),), None, True)
 ROWS: Final = InputFile("in", "a.csv", Format.CSV, csv=CsvMap("t", Document("map", "[] a {x}"), ";"))
 HELD: Final = (
-    Held("A", "0a", ("A", "B"), 0, (0, 2), 0, None, None),
-    Held("B", "0b", (), 1, (1,), 3, 2, 40),
+    RuleState("A", "0a", ("A", "B"), 0, (0, 2), 0, None, None),
+    RuleState("B", "0b", (), 1, (1,), 3, 2, 40),
 )
-HOLDINGS: Final = Holdings("0c", HELD, ((None, 0, -1), (1, 2)))
-OFFSET: Final = Offset(9, (Place(5, 1, 7), Place(8, 2, 6, 3, (Floor(1, 9, 4),))))
+HOLDINGS: Final = StateSchema("0c", HELD, ((None, 0, -1), (1, 2)))
+OFFSET: Final = Offset(9, (InputPlace(5, 1, 7), InputPlace(8, 2, 6, 3, (Floor(1, 9, 4),))))
 REASONS: Final = [Reason(text) for text in ("late", "unreadable", "inconsistent", "limit", "failed", "idle", "second")]
 TOTALS: Final = Totals(1, 2, 3, 4, dict(zip(REASONS, range(1, 8), strict=True)), 5, 6)
 FIRING: Final = Firing(5, "R", "E", (("a", '"1"'),), (("<s>", "<p>", "_:o"),), 2)
@@ -73,7 +73,7 @@ QUOTED: Final = TemplateTerm(Fresh("a"), Const("<p>"), Var("v"))
 TEMPLATE: Final = Template(((Fresh("a"), Const("<p>"), Blank("a")), (Blank("b"), Const("<q>"), QUOTED)))
 
 
-def _checkpoint(layout: Layout) -> str:
+def _checkpoint(layout: CheckpointLayout) -> str:
     with tempfile.TemporaryDirectory() as folder:
         Checkpoint(folder).claim(layout)
         text = (Path(folder) / "dotr.json").read_text()
@@ -89,7 +89,7 @@ def _journal() -> dict[str, str]:
 
 def _figures() -> dict[str, str]:
     size = BucketSize(0, 1, (3, 0), 120)
-    kept = tally.Tally(4, TOTALS, Totals(), {(0, 1): size}, ((tally.Port("Reading", 1), tally.Port("E", None)),))
+    kept = tally.StoredTotals(4, TOTALS, Totals(), {(0, 1): size}, ((tally.PortTotals("Reading", 1), tally.PortTotals("E", None)),))
     with tempfile.TemporaryDirectory() as folder:
         tally.write_tally(Path(folder), kept)
         watermarks.write_watermarks(Path(folder), [("in", 5, False), ("out", LAST_MICRO, True)])
@@ -104,15 +104,18 @@ def _knowledge() -> dict[str, str]:
         **{f"inconsistent {each.value}": replace(SMALL, inconsistent=each) for each in Inconsistent},
         "axiomatic": replace(SMALL, axiomatic=True),
     }
-    return {name: holdings(compile_program(each)).knowledge for name, each in specs.items()}
+    return {name: state_schema(compile_program(each)).knowledge for name, each in specs.items()}
 
 
 def kept() -> dict[str, object]:
     """What is in checkpoints, or decides where something is, by what it is."""
-    parts = [Written([[Happened(5, 1, ('"a"', None))], []], [[(5, 1)]], [[Happened(6, 0, ())]], 7), Written([], [], [], None)]
+    parts = [
+        StateSnapshot([[StoredEvent(5, 1, ('"a"', None))], []], [[(5, 1)]], [[StoredEvent(6, 0, ())]], 7),
+        StateSnapshot([], [], [], None),
+    ]
     moved = json.loads(json.dumps(OFFSET.to_json()))
     return {
-        "holdings of the whole program": {held.pop("name"): held for held in holdings(WHOLE.made()).to_json()["rules"]},  # type: ignore
+        "holdings of the whole program": {held.pop("name"): held for held in state_schema(WHOLE.made()).to_json()["rules"]},  # type: ignore
         "fingerprint of the whole program": spec().fingerprint,
         "digests of knowledge": _knowledge(),
         "fingerprints": {
@@ -129,13 +132,15 @@ def kept() -> dict[str, object]:
         "offset": json.dumps(OFFSET.to_json()),
         "state": [each.encode().decode() for each in parts],
         "log": [
-            Head(3, 9, None, (4, None), (Piece(0, 1, 3, 120, 8),), 1, (7,), 0, ((3, "a"),)).encode().decode(),
-            events_line([Happened(5, 0, ('"a"', None)), Happened(7, 1, ('"a"', '"b"'))]).decode(),
+            Manifest(3, 9, None, (4, None), (LogSegment(0, 1, 3, 120, 8),), 1, (7,), 0, ((3, "a"),)).encode().decode(),
+            events_line([StoredEvent(5, 0, ('"a"', None)), StoredEvent(7, 1, ('"a"', '"b"'))]).decode(),
             pairs_line([(0, 5, 1, 3), (2, 7, 0, 0)]).decode(),
         ],
         "checkpoint": [
-            _checkpoint(Layout("p", "f", (("in", 5, "/a"),), 2, 3, 4)),
-            _checkpoint(Layout("p", "f", (("in", 5, "/a"),), 2, 3, 4, (("w", 6, "/d/*"),), ("SECOND", True), HOLDINGS, 2, moved, 8)),
+            _checkpoint(CheckpointLayout("p", "f", (("in", 5, "/a"),), 2, 3, 4)),
+            _checkpoint(
+                CheckpointLayout("p", "f", (("in", 5, "/a"),), 2, 3, 4, (("w", 6, "/d/*"),), ("SECOND", True), HOLDINGS, 2, moved, 8)
+            ),
         ],
         "journal": _journal(),
         "spool": [journal.SPOOL, journal.SPOOL_END, spool.NEXT],
@@ -145,14 +150,14 @@ def kept() -> dict[str, object]:
             match_digest("R", 12, [("Smoke", 12, ('"A"', None))], 3).hex(),
             str(compile_template(TEMPLATE, ["v"]).instance(['"x"'], b"seed")),
         ],
-        "source": source.Instants.name(),
+        "source": source.InstantSource.name(),
         "columns": [rows.SCHEMA, list(rows.ARROW.names)],
     }
 
 
 def sent() -> dict[str, object]:
     """What goes between processes of a run, by what it is."""
-    stretches = (Stretch(0, 10, 2, 1, 90, 80), Stretch(1, 10, 2, 1, 90, 80, 3, 4, 4, ("c", "d"), (Floor(3, 50, 7),)))
+    stretches = (InputRange(0, 10, 2, 1, 90, 80), InputRange(1, 10, 2, 1, 90, 80, 3, 4, 4, ("c", "d"), (Floor(3, 50, 7),)))
     growing = '["*", 1, null, true]'
     return {
         "specification": [SMALL.to_json(), replace(FULL, graphs=("a.ttl",)).to_json()],
@@ -167,7 +172,7 @@ def sent() -> dict[str, object]:
             ).to_json(),
         ],
         "task": Task(1, 5, None, stretches).to_json(),
-        "kinds": sorted(kind.value for kind in Kind),
+        "kinds": sorted(kind.value for kind in RowKind),
         "firings": rows.firings_payload([FIRING]).decode(),
         "dead": rows.dead_payload([DeadLetter(reason, "in", "a.csv", 7, 12, "x,y", "why") for reason in REASONS]).decode(),
         "counts": rows.counts_payload(TOTALS).decode(),

@@ -14,7 +14,7 @@ from typing import Final
 
 from hypothesis import HealthCheck, assume, note, settings
 
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.knowledge.entailment import Entailment
 from dotr.model.places import Document
@@ -40,7 +40,7 @@ def examples(number: int) -> settings:
     )
 
 
-def compiled(text: ProgramText, *, backwards: bool = False) -> Program:
+def compiled(text: ProgramText, *, backwards: bool = False) -> CompiledProgram:
     """`backwards`: with the lines of its graph and of its Datalog the other way round, and so its rules, each in a file of its own."""
 
     def lines(part: str, header: int) -> str:
@@ -63,7 +63,7 @@ def compiled(text: ProgramText, *, backwards: bool = False) -> Program:
         )
 
 
-def oracle(text: ProgramText, elements: Sequence[Element], program: Program) -> Result:
+def oracle(text: ProgramText, elements: Sequence[Element], program: CompiledProgram) -> Result:
     """What the oracle says, where there is one right answer. Of the compiled program it takes the rules as they were read, which would take
     it most of its time."""
     datalog = [("random.dlog", text.datalog)]

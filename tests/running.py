@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from dotr.engine.instants import merge
-from dotr.engine.program import Program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.session import Engine
 from dotr.model.stream import DeadLetter, Element, Firing
 from dotr.model.terms import Triple
@@ -27,7 +27,9 @@ def by_time(elements: Iterable[Element]) -> dict[Micros, list[tuple[Triple, ...]
     return together
 
 
-def run_engine(program: Program, elements: Iterable[Element], clock: Clock, *, reload: bool = False, most: int | None = None) -> Result:
+def run_engine(
+    program: CompiledProgram, elements: Iterable[Element], clock: Clock, *, reload: bool = False, most: int | None = None
+) -> Result:
     """`reload`: write the state after every instant and read it back, as between batches; `most`: stop when there are more outputs."""
     together = by_time(elements)
     engine = Engine(program, clock)
@@ -52,14 +54,14 @@ def run_engine(program: Program, elements: Iterable[Element], clock: Clock, *, r
 
 
 def partitioned(
-    program: Program, elements: Sequence[Element], buckets: int, *, reload: bool = False, clock: Clock | None = None
+    program: CompiledProgram, elements: Sequence[Element], buckets: int, *, reload: bool = False, clock: Clock | None = None
 ) -> list[Firing]:
     """The firings of a program without timers whose every layer runs in so many partitions."""
     layers, router = program.stage_two(clock or Clock()), program.router(buckets)
     states = [[layer.start() for _ in range(buckets)] for layer in layers]
     firings: list[Firing] = []
     for time, graphs in by_time(elements).items():
-        deliveries = router.facts(program.stage_one.facts(merge(time, graphs)).facts)
+        deliveries = router.facts(program.stage_one.evaluate(merge(time, graphs)).facts)
         now: list[Firing] = []
         for number, layer in enumerate(layers):
             # Whichever partition comes first: what is above sorts what it is handed.
@@ -80,7 +82,7 @@ def outputs(firings: Sequence[Firing]) -> list[Output]:
     return [Output(f.time, f.rule, f.event, dict(f.attributes), frozenset(f.graph), f.dropped) for f in firings]
 
 
-def in_batches(program: Program, elements: Sequence[Element], clock: Clock, buckets: int, cuts: Sequence[Micros]) -> list[Firing]:
+def in_batches(program: CompiledProgram, elements: Sequence[Element], clock: Clock, buckets: int, cuts: Sequence[Micros]) -> list[Firing]:
     """The firings where each layer runs in so many partitions, and each batch goes through one layer after the other."""
     run = Batched(program, clock, buckets)
     firings: list[Firing] = []
@@ -92,7 +94,7 @@ def in_batches(program: Program, elements: Sequence[Element], clock: Clock, buck
 class Batched:
     """A program whose every layer runs in so many partitions, batch by batch; between batches the state is text."""
 
-    def __init__(self, program: Program, clock: Clock, buckets: int) -> None:
+    def __init__(self, program: CompiledProgram, clock: Clock, buckets: int) -> None:
         self.program = program
         self.clock = clock
         self.buckets = buckets
@@ -110,7 +112,7 @@ class Batched:
         chunks: list[list[list[tuple[Micros, dict[int, list[Arrival]]]]]] = [[[] for _ in range(buckets)] for _ in layers]
         spans = [(time, time) for time in together]
         for time, graphs in together.items():
-            for number, deliveries in enumerate(router.facts(self.program.stage_one.facts(merge(time, graphs)).facts)):
+            for number, deliveries in enumerate(router.facts(self.program.stage_one.evaluate(merge(time, graphs)).facts)):
                 for bucket, ports in deliveries.items():
                     chunks[number][bucket].append((time, ports))
         for number, layer in enumerate(layers):

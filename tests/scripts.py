@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
-from dotr.io.feeds import BEGIN, Point, Taken
+from dotr.io.feeds import BEGIN, InputPoint, FeedRecords
 from dotr.io.records import Format, InputFile, Record
 from dotr.model.stream import Element
 from tests.oracle.arrivals import Arrives, Elapse, Ends, Input, Step
@@ -31,24 +31,24 @@ class ScriptedFeed:
         return self.finished and self.place == len(self.times)
 
     @property
-    def end(self) -> Point:
+    def end(self) -> InputPoint:
         return point_of(self.place, self.length)
 
-    def take(self, most: int) -> Taken | None:
+    def take(self, most: int) -> FeedRecords | None:
         """What has appeared: of one file, and not more than is asked for."""
         file = self.place // self.length
         upto = min(len(self.times), (file + 1) * self.length, self.place + most)
         if upto == self.place:
             return None
         places, self.place = range(self.place, upto), upto
-        return Taken(file, self.spec, [record_of(place, self.times[place], self.length) for place in places])
+        return FeedRecords(file, self.spec, [record_of(place, self.times[place], self.length) for place in places])
 
     def close(self) -> None:
         """Nothing is open."""
 
 
-def point_of(place: int, length: int) -> Point:
-    return Point(place // length, place % length, place % length + 1) if place else BEGIN
+def point_of(place: int, length: int) -> InputPoint:
+    return InputPoint(place // length, place % length, place % length + 1) if place else BEGIN
 
 
 def record_of(place: int, time: int | None, length: int) -> Record:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dotr.knowledge import bulk
-from dotr.knowledge.closure import Closer, Rules
+from dotr.knowledge.closure import Closer, RuleDispatch
 from dotr.knowledge.entailment import Entailment, rule_set
 from dotr.knowledge.knowledge import close_background
 from dotr.knowledge.triples import TripleIndex
@@ -39,7 +39,7 @@ PREFIX : <http://e/>
 
 def one_by_one(given: Sequence[Triple], rules: Sequence[DatalogRule]) -> tuple[set[Triple], set[tuple[str, tuple[Triple, ...]]]]:
     """The closure over nothing, by the code that closes instants."""
-    closure = Closer(Rules(rules), TripleIndex()).close(given)
+    closure = Closer(RuleDispatch(rules), TripleIndex()).close(given)
     return set(closure.new), set(closure.contradictions)
 
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dotr.engine.change import Fate, Mover, change, joined
-from dotr.engine.holdings import Holdings, holdings
-from dotr.engine.program import Program, compile_program
+from dotr.engine.change import StateFate, StateMigrator, change, joined
+from dotr.engine.holdings import StateSchema, state_schema
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 from dotr.model.stream import Element, Firing
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
-from dotr.patterns.state import Written
+from dotr.patterns.state import StateSnapshot
 from tests.kept import CUT, SMALL, Story, read, said
 from tests.kept_whole import WHOLE
 from tests.properties import examples
@@ -92,7 +92,7 @@ RULES: dict[str, list[str]] = {
 }
 
 
-def program(rules: list[str], background: str = "", header: str = HEADER) -> Program:
+def program(rules: list[str], background: str = "", header: str = HEADER) -> CompiledProgram:
     return compile_program(ProgramSpec((Document("rules.dotr", header + "\n".join(rules)),), (Document("b.dlog", background),)))
 
 
@@ -127,21 +127,21 @@ def streams(draw: st.DrawFn) -> list[Element]:
     return found
 
 
-def changed(run: Batched, before: Holdings, wanted: Program, now: Micros) -> tuple[Batched, Holdings, dict[str, Fate]]:
+def changed(run: Batched, before: StateSchema, wanted: CompiledProgram, now: Micros) -> tuple[Batched, StateSchema, dict[str, StateFate]]:
     """The run taken over by another program."""
     found = change(before, wanted, now)
     wanted = compile_program(replace(wanted.spec, since=found.since))
-    assert holdings(wanted) == found.after == Holdings.of_json(found.after.to_json())
-    mover = Mover(before, found.after, wanted, run.clock, run.buckets)
+    assert state_schema(wanted) == found.after == StateSchema.of_json(found.after.to_json())
+    mover = StateMigrator(before, found.after, wanted, run.clock, run.buckets)
     taken = Batched(wanted, run.clock, run.buckets)
-    pieces: dict[tuple[int, int], list[Written]] = {}
+    pieces: dict[tuple[int, int], list[StateSnapshot]] = {}
     passed = None
     for layer, states in enumerate(run.states):
         for bucket, text in enumerate(states):
-            state = Written.decode(text)
+            state = StateSnapshot.decode(text)
             passed = state.passed
             for place, piece in mover.pieces(layer, bucket, state).items():
-                pieces.setdefault(place, []).append(Written.decode(piece.encode()))
+                pieces.setdefault(place, []).append(StateSnapshot.decode(piece.encode()))
     for number, of in enumerate(wanted.layout.layers):
         for bucket in range(run.buckets):
             taken.states[number][bucket] = joined(of, pieces.get((number, bucket), ()), passed).encode()
@@ -157,10 +157,10 @@ def whole(rules: list[str]) -> list[str]:
     return [*rules, "rule Clock define Clock = [ [] :now ?t ] from every 7 s as Tick with Clock.?t = time(Tick)"]
 
 
-def started(wanted: Program, clock: Clock, buckets: int, now: Micros) -> Batched:
+def started(wanted: CompiledProgram, clock: Clock, buckets: int, now: Micros) -> Batched:
     """A run that begins amid the stream."""
     run = Batched(wanted, clock, buckets)
-    run.states = [[Written.decode(text)._replace(passed=now).encode() for text in states] for states in run.states]
+    run.states = [[StateSnapshot.decode(text)._replace(passed=now).encode() for text in states] for states in run.states]
     return run
 
 
@@ -177,17 +177,17 @@ def test_what_is_unchanged_goes_on_and_what_is_not_starts_there(
 
     run = Batched(made[0], clock, buckets)
     run.batch(spans[0], ends[0])
-    taken = holdings(made[0])
+    taken = state_schema(made[0])
     since = dict.fromkeys((rule.name for rule in made[0].rules.rules), 0)
     mixed: set[str] = set()
     for number in (1, 2):
         run, taken, fates = changed(run, taken, made[number], ends[number - 1])
         reads = {held.name: set(held.reads) for held in taken.rules}
-        kept = {name for name, fate in fates.items() if fate is Fate.KEPT}
-        empty = {name for name, fate in fates.items() if fate is Fate.EMPTY}
+        kept = {name for name, fate in fates.items() if fate is StateFate.KEPT}
+        empty = {name for name, fate in fates.items() if fate is StateFate.EMPTY}
         since = {name: number if name in empty else since[name] for name in kept | empty}
         mixed = (mixed & kept) | {name for name in empty if kept & reads[name]}
-        assert {name for name in fates if fates[name] is Fate.DROPPED}.isdisjoint(rule.name for rule in made[number].rules.rules)
+        assert {name for name in fates if fates[name] is StateFate.DROPPED}.isdisjoint(rule.name for rule in made[number].rules.rules)
         before, now = texts[number - 1], set(texts[number])
         same = {rule.split()[1] for rule in before if rule in now} | {"Clock"}
         assert kept <= same
@@ -202,7 +202,7 @@ def test_what_is_unchanged_goes_on_and_what_is_not_starts_there(
 
 
 def fates(before: list[str], after: list[str]) -> dict[str, str]:
-    found = change(holdings(program(before)), program(after), 7)
+    found = change(state_schema(program(before)), program(after), 7)
     return {verdict.rule: f"{verdict.fate.value} {verdict.why}".strip() for verdict in found.verdicts}
 
 
@@ -219,7 +219,7 @@ def test_how_a_rule_is_written_is_not_what_it_means() -> None:
 
 def test_a_formatting_change_moves_nothing() -> None:
     first, second = program([jump(2, 9), ticked(3)]), program(["# in words", jump(2, 9), "", ticked(3)])
-    assert not change(holdings(first), second, 7).moves
+    assert not change(state_schema(first), second, 7).moves
 
 
 ZONED = """PREFIX : <http://e/>
@@ -229,7 +229,7 @@ with Follow.?zone = Now.?zone, Follow.?before = Old.?before
 """
 
 
-def zoned(zone: str, folder: Path) -> Program:
+def zoned(zone: str, folder: Path) -> CompiledProgram:
     path = folder / f"{zone}.ttl"
     path.write_text(f"<http://e/r1> <http://e/zone> <http://e/{zone}> .")
     return compile_program(ProgramSpec((Document("zoned.dotr", ZONED),), graphs=(str(path),)))
@@ -241,8 +241,8 @@ def test_other_knowledge_leaves_the_events_as_they_were(tmp_path: Path) -> None:
     run = Batched(first, Clock(), 2)
     seen = [Element(time * S, (("_:r", "<http://e/room>", "<http://e/r1>"),)) for time in (1, 2, 5)]
     before = run.batch(seen[:2], 4 * S)
-    found = change(holdings(first), then, 4 * S)
-    assert [verdict.fate for verdict in found.verdicts] == [Fate.KEPT]
+    found = change(state_schema(first), then, 4 * S)
+    assert [verdict.fate for verdict in found.verdicts] == [StateFate.KEPT]
     assert not found.moves
     why = "The background knowledge, or a setting of it, has changed"
     assert found.learns == f"{why}: events that are kept were extracted with the old one, and stay as they are."
@@ -260,16 +260,16 @@ def test_other_knowledge_leaves_the_events_as_they_were(tmp_path: Path) -> None:
 
 def test_a_changed_rule_starts_empty_whatever_is_known() -> None:
     background = "<http://e/p>(?x, ?y) :- <http://e/q>(?x, ?y) ."
-    found = change(holdings(program([jump(2, 9), ticked(3)])), program([jump(2, 5), ticked(3)], background), 7)
-    assert [(verdict.rule, verdict.fate) for verdict in found.verdicts] == [("Jump", Fate.EMPTY), ("Ticked", Fate.KEPT)]
+    found = change(state_schema(program([jump(2, 9), ticked(3)])), program([jump(2, 5), ticked(3)], background), 7)
+    assert [(verdict.rule, verdict.fate) for verdict in found.verdicts] == [("Jump", StateFate.EMPTY), ("Ticked", StateFate.KEPT)]
     assert found.moves
-    none = change(holdings(program([jump(2, 9)])), program([jump(2, 5)], background), 7)
+    none = change(state_schema(program([jump(2, 9)])), program([jump(2, 5)], background), 7)
     assert none.learns == "The background knowledge, or a setting of it, has changed."
 
 
 def test_stores_are_one_again_when_the_new_rules_windows_have_passed() -> None:
     first, then = program([jump(2, 9)]), program([jump(2, 9), jump(1, 8, "Leap")])
-    one = change(holdings(first), then, 10 * S)
+    one = change(state_schema(first), then, 10 * S)
     assert one.since == {"Leap": 10 * S}
     assert change(one.after, then, 18 * S).since == {"Leap": 10 * S}
     two = change(one.after, then, 18 * S + 1)
@@ -286,7 +286,7 @@ def test_stores_are_one_again_when_the_new_rules_windows_have_passed() -> None:
 def test_the_checkpoint_of_every_release_opens(story: Story, path: Path) -> None:
     there, program = read(path, story), story.made()
     found = change(there.holdings, program, 0)
-    assert {verdict.fate for verdict in found.verdicts} == {Fate.KEPT}
+    assert {verdict.fate for verdict in found.verdicts} == {StateFate.KEPT}
     assert {verdict.rule for verdict in found.verdicts} == {rule.name for rule in program.rules.rules}
     assert not found.moves
     assert found.learns is None

@@ -15,7 +15,7 @@ from dotr.knowledge.knowledge import Knowledge, check_safety
 from dotr.knowledge.ordering import Side
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
-from dotr.model.datalog import Bind, DatalogRule, Test
+from dotr.model.datalog import Bind, DatalogRule, FilterItem
 from dotr.model.terms import OWL, RDF_TYPE, RDFS, XSD, Term, Triple, Variable, iri, literal
 from dotr.model.traverse import free_variables
 
@@ -63,7 +63,7 @@ def matches(rule: DatalogRule, known: set[Triple]) -> list[Binding]:
         computed = [(binding, value(*(binding[n] for n in names))) for binding in bindings]
         bindings = [{**b, bind.variable: v} for b, v in computed if v is not None and b.get(bind.variable, v) == v]
     for item in rule.body:
-        if isinstance(item, Test):
+        if isinstance(item, FilterItem):
             names = free_variables(item)
             holds = condition(item.condition, [Var(n) for n in names])
             bindings = [b for b in bindings if holds(*(b[n] for n in names))]
@@ -102,9 +102,9 @@ def slots(constants: list[Term]) -> st.SearchStrategy[Slot]:
 predicates = st.one_of(st.builds(Const, st.sampled_from(PREDICATES)), st.builds(Const, st.sampled_from(PREDICATES)), st.builds(Var, names))
 patterns = st.builds(TriplePattern, slots(NODES), predicates, slots(OBJECTS))
 conditions = st.one_of(
-    st.builds(lambda a, b: Test(Call("!=", (Var(a), Var(b)))), names, names),
-    st.builds(lambda a, n: Test(Call("<", (Var(a), Const(n)))), names, st.sampled_from(NUMBERS)),
-    st.builds(lambda a, b: Test(Call("!", (Call("SAMETERM", (Var(a), Var(b))),))), names, names),
+    st.builds(lambda a, b: FilterItem(Call("!=", (Var(a), Var(b)))), names, names),
+    st.builds(lambda a, n: FilterItem(Call("<", (Var(a), Const(n)))), names, st.sampled_from(NUMBERS)),
+    st.builds(lambda a, b: FilterItem(Call("!", (Call("SAMETERM", (Var(a), Var(b))),))), names, names),
     # Stays within the numbers that there are, so that recursion ends.
     st.builds(lambda a, b: Bind(Call("*", (Var(a), Const(NUMBERS[0]))), b), names, st.sampled_from(["v", "w"])),
     st.builds(lambda a: Bind(Call("IF", (Call("ISIRI", (Var(a),)), Var(a), Const(NUMBERS[1]))), "w"), names),
@@ -148,7 +148,7 @@ SCHEMATIC = [
             TriplePattern(Var("c"), Const("<disjoint>"), Var("d")),
             TriplePattern(Var("x"), Const(RDF_TYPE), Var("c")),
             TriplePattern(Var("x"), Const(RDF_TYPE), Var("d")),
-            Test(Call("!=", (Var("c"), Var("d")))),
+            FilterItem(Call("!=", (Var("c"), Var("d")))),
         ),
     ),
     DatalogRule(
@@ -168,7 +168,10 @@ SCHEMATIC = [
 def rules(draw: st.DrawFn) -> DatalogRule:
     if draw(st.booleans()):
         return draw(st.sampled_from(SCHEMATIC))
-    body: list[TriplePattern | Test | Bind] = [*draw(st.lists(patterns, min_size=1, max_size=3)), *draw(st.lists(conditions, max_size=2))]
+    body: list[TriplePattern | FilterItem | Bind] = [
+        *draw(st.lists(patterns, min_size=1, max_size=3)),
+        *draw(st.lists(conditions, max_size=2)),
+    ]
     head = draw(st.lists(st.builds(TriplePattern, slots(NODES), predicates, slots(OBJECTS)), max_size=2))
     name = f"rule {draw(st.integers(0, 1000))}"
     rule = DatalogRule(name, tuple(head), tuple(draw(st.permutations(body))))
@@ -226,7 +229,7 @@ def test_joins_have_one_row_a_match(
     background: set[Triple],
     new: set[Triple],
     body: list[tuple[TriplePattern, Side]],
-    tests: list[Test | Bind],
+    tests: list[FilterItem | Bind],
     fixed: bool,
     given_names: set[str],
     data: st.DataObject,

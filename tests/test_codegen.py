@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dotr.cli import main
-from dotr.codegen import Count, LoopBuilder, compilation, compiled, define
+from dotr.codegen import WorkCount, LoopBuilder, compilation, compiled, define
 
 
 def test_a_traceback_shows_the_line_of_generated_code() -> None:
@@ -127,7 +127,7 @@ def test_deep_loops_in_a_fork_count_and_run(depth: int) -> None:
         seen.append(work)
         return work
 
-    builder = LoopBuilder("join", leave="return rows", count=Count(0, passed))
+    builder = LoopBuilder("join", leave="return rows", count=WorkCount(0, passed))
     builder.begin(["one"])
     builder.assign("rows", "[]")
     builder.loop("x", "one")

@@ -18,17 +18,17 @@ from dotr.codegen import compiled
 from dotr.engine.stage_one import StageOne
 from dotr.expressions import condition
 from dotr.knowledge import joins
-from dotr.knowledge.handlers import general_handler, keyed_handler, routed_handler, settle
+from dotr.knowledge.handlers import general_delta_rule, keyed_delta_rule, routed_delta_rule, bind_schema
 from dotr.knowledge.joins import compile_join
 from dotr.knowledge.knowledge import Knowledge
 from dotr.knowledge.limits import LIMITS
 from dotr.knowledge.ordering import Side
-from dotr.knowledge.positions import Position
+from dotr.knowledge.positions import DeltaPosition
 from dotr.knowledge.triples import TripleIndex
 from dotr.languages.dotr import compile_rules
 from dotr.languages.sparql import parse_select
 from dotr.model.algebra import Call, Const, TriplePattern, Var
-from dotr.model.datalog import DatalogRule, Test
+from dotr.model.datalog import DatalogRule, FilterItem
 from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource
 from dotr.model.templates import Fresh, Template
@@ -38,8 +38,8 @@ from dotr.outputs.templates import compile_template
 from dotr.patterns.code import event_test
 from dotr.patterns.layout import lay_out
 from dotr.patterns.matcher import Matcher, compile_matcher
-from dotr.patterns.shapes import Alike, grouped
-from dotr.patterns.store import compile_remember
+from dotr.patterns.shapes import RuleGroup, grouped
+from dotr.patterns.store import compile_insert
 from dotr.queries import together
 
 FOLDER = Path(__file__).parent / "codegen"
@@ -61,27 +61,27 @@ INDEX = TripleIndex([("<hall>", "<in>", "<house>"), ("<A>", "<sub>", "<B>"), ("<
 
 def join() -> Callable[..., Any]:
     """`?a at ?c` of the new triples, `?c in ?b` of both indexes, and `?a != ?b`."""
-    return compile_join([AT, IN, Test(Call("!=", (Var("a"), Var("b"))))], [], [Side.NEW, Side.BOTH], ["a", "b"])
+    return compile_join([AT, IN, FilterItem(Call("!=", (Var("a"), Var("b"))))], [], [Side.NEW, Side.BOTH], ["a", "b"])
 
 
 def delta_rule() -> Callable[..., Any]:
-    return routed_handler(Position(INSIDE, AT, 0, None), INDEX)
+    return routed_delta_rule(DeltaPosition(INSIDE, AT, 0, None), INDEX)
 
 
 def delta_rule_of_a_class() -> Callable[..., Any]:
     """With two superclasses built in as rows."""
-    position = Position(SUBCLASS, MEMBER, 0, "c")
-    return keyed_handler(position, settle(position, "<A>", INDEX), INDEX)
+    position = DeltaPosition(SUBCLASS, MEMBER, 0, "c")
+    return keyed_delta_rule(position, bind_schema(position, "<A>", INDEX), INDEX)
 
 
 def bulk_delta_rule() -> Callable[..., Any]:
-    return general_handler(Position(INSIDE, IN, 1, None), INDEX, many=True)
+    return general_delta_rule(DeltaPosition(INSIDE, IN, 1, None), INDEX, many=True)
 
 
 ROOMS = TripleIndex([("<http://e/hall>", f"<http://e/{predicate}>", "<http://e/house>") for predicate in ("in", "of", "near")])
 
 
-def members() -> list[together.Member]:
+def members() -> list[together.GroupMember]:
     """Three queries that begin with the same join."""
     bodies = [
         "?x :at ?c . ?c :in ?b",
@@ -92,7 +92,7 @@ def members() -> list[together.Member]:
     selects = [parse_select(Span(Document("q", text), 0, len(text)), {}) for text in texts]
     names = [tuple(sorted(select.projection)) for select in selects]
     stage = StageOne(Knowledge.load(sorted(ROOMS.triples), ()), [FactSource(each, of, of) for each, of in zip(selects, names, strict=True)])
-    return [together.Member(number, False, (plan.deltas or ())[0]) for number, plan in enumerate(stage.plans)]
+    return [together.GroupMember(number, False, (plan.deltas or ())[0]) for number, plan in enumerate(stage.plans)]
 
 
 def shared_joins() -> Callable[..., Any]:
@@ -124,7 +124,7 @@ consuming Early
 """
 
 
-def compiled_matcher() -> tuple[Matcher, Alike]:
+def compiled_matcher() -> tuple[Matcher, RuleGroup]:
     """Of a rule with `each`, `last`, `not`, an aggregate and consumption."""
     rules = compile_rules([Document("golden.dotr", RULES)], {}).rules
     assert rules
@@ -144,7 +144,7 @@ def event_store() -> Callable[..., Any]:
     parts = [step.part for step in alike.shape.steps]
     specs = [look for look, part in zip(made.looks, parts, strict=True) if part.port == parts[1].port]
     tests = [event_test(spec.own, parts[1].attributes, Clock()) if spec.own else None for spec in specs]
-    return compile_remember(specs, tests, [None] * len(specs))
+    return compile_insert(specs, tests, [None] * len(specs))
 
 
 def expression() -> Callable[..., Any]:

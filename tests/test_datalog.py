@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dotr.diagnostics import Refused
 from dotr.languages.datalog import parse_datalog
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
-from dotr.model.datalog import Bind, BodyItem, DatalogRule, Not, Test
+from dotr.model.datalog import Bind, BodyItem, DatalogRule, Not, FilterItem
 from dotr.model.places import Document
 from dotr.model.terms import RDF, RDF_TYPE, RDFS, TRUE, XSD, iri, literal
 
@@ -61,7 +61,7 @@ def test_rdfoxs_notation_mixed_with_the_papers() -> None:
         atom("r", e("is_from_sensor"), "s"),
         atom("s", e("is_in_room"), "x"),
         atom("r", e("has_val"), "v"),
-        Test(Call(">", (Var("v"), Const(literal("60", XSD + "integer"))))),
+        FilterItem(Call(">", (Var("v"), Const(literal("60", XSD + "integer"))))),
         Not((atom("s", e("is_broken"), Const(TRUE)),)),
         Bind(Call("*", (Var("v"), Const(literal("2", XSD + "integer")))), "w"),
     )
@@ -161,7 +161,7 @@ def test_expressions_end_where_their_bracket_closes() -> None:
     rule = one(
         """:A(?x) :- :p(?x, ?v), FILTER((?v + 1) * 2 > 3 && ?v != ')' && ?v != ' # ('), FILTER regex(?v, "a[)]"), BIND((?v+(1)) AS ?w)."""
     )
-    assert [type(item) for item in rule.body] == [TriplePattern, Test, Test, Bind]
+    assert [type(item) for item in rule.body] == [TriplePattern, FilterItem, FilterItem, Bind]
 
 
 def test_names_and_spans() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dotr.workbench.errors_page import page, said
 from dotr.workbench.explanations import CHAPTERS
-from dotr.workbench.explanations.noun import Explained
+from dotr.workbench.explanations.noun import CodeExplanation
 
 pytestmark = pytest.mark.core
 
@@ -37,7 +37,7 @@ def test_codes_stand_in_the_chapter_of_their_letter_and_in_order() -> None:
 
 
 @pytest.mark.parametrize("explained", EXPLAINED, ids=lambda explained: explained.code)
-def test_an_example_shows_its_code(explained: Explained) -> None:
+def test_an_example_shows_its_code(explained: CodeExplanation) -> None:
     assert re.search(rf"(^|: ){explained.code} ", said(explained.example, GOLDENS), re.MULTILINE)
 
 

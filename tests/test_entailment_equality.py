@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from dotr.knowledge.closure import Closer, Rules
+from dotr.knowledge.closure import Closer, RuleDispatch
 from dotr.knowledge.entailment import Entailment, rule_set
 from dotr.knowledge.equal_names import SAME
 from dotr.knowledge.knowledge import Knowledge
@@ -78,7 +78,7 @@ def by_tables(
     background: frozenset[Triple], instant: frozenset[Triple], rules: list[DatalogRule]
 ) -> tuple[set[Triple], set[Triple], set[str]]:
     """What the background holds, what is new at the instant, and which rows say `false`: by the rules alone."""
-    nothing = Closer(Rules(rules), TripleIndex())
+    nothing = Closer(RuleDispatch(rules), TripleIndex())
     base = nothing.close([*background, *_facts(rules)])
     everything = nothing.close([*background, *instant, *_facts(rules)])
     known = {t for t in base.new if not is_hidden(t[1])}

@@ -17,16 +17,16 @@ from dotr import Program, fallbacks
 from dotr.cli import main
 from dotr.engine import stage_one
 from dotr.engine.stage_two import StageTwo
-from dotr.fallbacks import Foreseen, Kind, answered, caught
+from dotr.fallbacks import ExpectedError, FallbackKind, answered, caught
 from dotr.knowledge.knowledge import Knowledge
 from dotr.model.time import Clock
 from dotr.patterns import operator
-from dotr.patterns.happened import Happened
+from dotr.patterns.happened import StoredEvent
 from dotr.patterns.matcher import Matcher, compile_matcher
-from dotr.queries import Plan, Unit, plan, units
+from dotr.queries import QueryPlan, JoinGroup, plan, join_groups
 from dotr.runtimes.exposition import exposition
-from dotr.runtimes.meter import Meter
-from dotr.runtimes.spark.rows import Kind as Row
+from dotr.runtimes.meter import LatestFigures
+from dotr.runtimes.spark.rows import RowKind as Row
 from dotr.runtimes.spark.rows import fallback_lines
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.totals import Totals
@@ -57,8 +57,8 @@ def together(patch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise KeyError("x")
 
-    def broken(*arguments: object) -> Iterator[Unit]:
-        for unit in units(*arguments):  # type: ignore[arg-type]
+    def broken(*arguments: object) -> Iterator[JoinGroup]:
+        for unit in join_groups(*arguments):  # type: ignore[arg-type]
             unit.few = unit.answers = fails
             yield unit
 
@@ -68,7 +68,7 @@ def together(patch: pytest.MonkeyPatch) -> None:
 def query(patch: pytest.MonkeyPatch) -> None:
     """A plan that is asked by itself fails once."""
 
-    def broken(*arguments: object) -> Plan:
+    def broken(*arguments: object) -> QueryPlan:
         found = plan(*arguments)  # type: ignore[arg-type]
         return dataclasses.replace(found, answers=_once(found.answers, ValueError("once")), deltas=None)
 
@@ -86,8 +86,8 @@ def rules(patch: pytest.MonkeyPatch) -> None:
     def compiled(*arguments: object) -> Matcher:
         matcher = compile_matcher(*arguments)  # type: ignore[arg-type]
 
-        def find(anchors: Iterable[Happened], *rest: object) -> None:
-            def watched() -> Iterator[Happened]:
+        def find(anchors: Iterable[StoredEvent], *rest: object) -> None:
+            def watched() -> Iterator[StoredEvent]:
                 for anchor in anchors:
                     if not failed:
                         failed.append(True)
@@ -105,13 +105,19 @@ def graphs(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StageTwo, "_written", _once(StageTwo._written, AttributeError("once")))
 
 
-BREAKS = {Kind.TOGETHER: together, Kind.QUERY: query, Kind.INSTANT: instant, Kind.RULES: rules, Kind.GRAPHS: graphs}
+BREAKS = {
+    FallbackKind.TOGETHER: together,
+    FallbackKind.QUERY: query,
+    FallbackKind.INSTANT: instant,
+    FallbackKind.RULES: rules,
+    FallbackKind.GRAPHS: graphs,
+}
 
 
 @pytest.mark.parametrize("kind", BREAKS)
 @pytest.mark.fallbacks
 def test_a_fallback_answers_is_counted_and_told_once(
-    project: Project, kind: Kind, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    project: Project, kind: FallbackKind, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.write("a.ndjson", LINES)
     project.dotr("run", "c.yaml")
@@ -126,18 +132,18 @@ def test_a_fallback_answers_is_counted_and_told_once(
     assert [message.partition(":")[0] for message in told] == ["C401 warning"]
     assert kind.value in told[0]
     assert ".py:" in told[0]
-    assert json.loads(err.splitlines()[-1])["fallbacks"] == (5 if kind is Kind.TOGETHER else 1)
+    assert json.loads(err.splitlines()[-1])["fallbacks"] == (5 if kind is FallbackKind.TOGETHER else 1)
 
 
 @pytest.mark.parametrize("kind", BREAKS)
-def test_a_fallback_that_nobody_asked_for_fails_a_test(project: Project, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fallback_that_nobody_asked_for_fails_a_test(project: Project, kind: FallbackKind, monkeypatch: pytest.MonkeyPatch) -> None:
     BREAKS[kind](monkeypatch)
     assert main(["run", "c.yaml"]) == 1
-    assert [each.partition(":")[0] for each in fallbacks.unexpected] == [kind.name] + [Kind.INSTANT.name] * (kind in EARLIER)
+    assert [each.partition(":")[0] for each in fallbacks.unexpected] == [kind.name] + [FallbackKind.INSTANT.name] * (kind in EARLIER)
     fallbacks.unexpected.clear()
 
 
-EARLIER = (Kind.TOGETHER, Kind.QUERY)
+EARLIER = (FallbackKind.TOGETHER, FallbackKind.QUERY)
 """They are caught once more, where instants are evaluated."""
 
 
@@ -166,7 +172,7 @@ def test_a_session_and_rule_tests_tell_of_a_fallback_too(
 ) -> None:
     together(monkeypatch)
     assert main(["test", "t.yaml"]) == 0
-    assert f"warning: a fault of dotr's own: {Kind.TOGETHER.value}" in capsys.readouterr().err
+    assert f"warning: a fault of dotr's own: {FallbackKind.TOGETHER.value}" in capsys.readouterr().err
     with Program.load(rules=["r.dotr"]).session() as session:
         for time in range(3):
             assert len(session.advance(time, "<x:a> a <http://e/A> .")) == 1
@@ -180,7 +186,7 @@ def test_a_rule_test_that_expects_nothing_fails_where_a_query_or_a_rule_fails(pr
     def fails(*_: object) -> None:
         raise ValueError("always")
 
-    def broken(*arguments: object) -> Plan:
+    def broken(*arguments: object) -> QueryPlan:
         return dataclasses.replace(plan(*arguments), answers=fails, deltas=None)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
@@ -200,14 +206,14 @@ def raised() -> Exception:
 
 
 def test_what_is_raised_on_purpose_is_no_fault() -> None:
-    caught(Foreseen("a limit"), Kind.QUERY)
-    answered(Foreseen("a limit"), Kind.QUERY)
+    caught(ExpectedError("a limit"), FallbackKind.QUERY)
+    answered(ExpectedError("a limit"), FallbackKind.QUERY)
     assert fallbacks.taken() == []
 
 
 def test_records_go_with_the_rows_of_a_batch_and_count_in_the_metrics(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(3):
-        answered(raised(), Kind.QUERY)
+        answered(raised(), FallbackKind.QUERY)
     (line,) = fallback_lines()
     assert (line.kind, line.time) == (Row.FALLBACKS, 3)
     assert fallback_lines() == []
@@ -217,7 +223,7 @@ def test_records_go_with_the_rows_of_a_batch_and_count_in_the_metrics(caplog: py
     assert sink.totals.fallbacks == 6
     (message,) = caplog.messages
     assert message.startswith("C401 warning: a fault of dotr's own: a query failed, and was asked again (KeyError: 'x', tests/")
-    meter = Meter("p", "spark")
+    meter = LatestFigures("p", "spark")
     meter.count(sink.totals)
     assert 'dotr_fallbacks_total{pipeline="p",engine="spark"} 6' in exposition(meter.read())
     assert json.loads(json_report(meter.read()))["fallbacks"] == 6

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.runtimes.holding import Held
+from dotr.runtimes.holding import OutputLocks
 from dotr.runtimes.removal import Target
 from tests.conftest import Project
 
@@ -95,7 +95,7 @@ def test_nothing_is_left_behind(project: Project) -> None:
 def test_a_lock_that_was_given_up_meanwhile_is_taken_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who opens the file just before its holder removes it has locked a file without a name."""
     target = Target("output", str(tmp_path / "out"))
-    first, second, third = Held(), Held(), Held()
+    first, second, third = OutputLocks(), OutputLocks(), OutputLocks()
     assert first.take([target], "one") == []
     (found,) = second.take([target], "two")
     assert f"pipeline one, process {os.getpid()} on " in found.message
@@ -118,7 +118,7 @@ def test_a_folder_below_one_that_cannot_be_written_is_held_itself(tmp_path: Path
     (tmp_path / "out").mkdir()
     tmp_path.chmod(0o500)
     try:
-        with Held() as first, Held() as second:
+        with OutputLocks() as first, OutputLocks() as second:
             assert first.take([Target("output", str(tmp_path / "out"))], "one") == []
             assert len(second.take([Target("output", str(tmp_path / "out"))], "two")) == 1
     finally:

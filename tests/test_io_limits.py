@@ -19,7 +19,7 @@ from dotr.io import START, CsvMap, Format, InputFile, Position, Reader, Record
 from dotr.io.records import SHOWN
 from dotr.knowledge.limits import Limits
 from dotr.knowledge.loading import load_graphs
-from dotr.languages.turtle.nesting import Beyond, check_json_nesting, check_nesting
+from dotr.languages.turtle.nesting import TextLimitExceeded, check_json_nesting, check_nesting
 from dotr.model.places import Document
 from dotr.model.stream import Reason
 from dotr.model.terms import XSD
@@ -180,13 +180,13 @@ def test_background_beyond_the_nesting(tmp_path: Path, name: str, text: str, pla
 @pytest.mark.parametrize("text", ["(" * 9, "<<(" * 9, "[(" * 5, '"' + "[" * 9, "'''" + "{" * 9])
 def test_a_quote_that_is_never_closed_hides_no_bracket(text: str) -> None:
     for each in (text, text.encode()):
-        with pytest.raises(Beyond):
+        with pytest.raises(TextLimitExceeded):
             check_nesting(each, 8)
 
 
 def test_nesting_of_json() -> None:
     check_json_nesting('{"a": "' + "[{" * 99 + '\\"[["}', 1)
-    with pytest.raises(Beyond) as caught:
+    with pytest.raises(TextLimitExceeded) as caught:
         check_json_nesting(b'{"a": [' + b"[" * 9, 8)
     assert caught.value.place == 13
 

@@ -14,7 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.diagnostics import Refused
-from dotr.io import BatchFile, FileSink, Format, InputFile, Lateness, Record, Source, Unwritten, check_new, instants, letter_line, merged
+from dotr.io import (
+    BatchFile,
+    FileSink,
+    Format,
+    InputFile,
+    Lateness,
+    Record,
+    RecordSource,
+    WriteFailed,
+    check_new,
+    instants,
+    letter_line,
+    merged,
+)
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Clock
 
@@ -23,7 +36,7 @@ pytestmark = pytest.mark.core
 _TIMES = st.lists(st.none() | st.integers(0, 12), max_size=12)
 
 
-def source(number: int, times: list[int | None], delay: int) -> Source:
+def source(number: int, times: list[int | None], delay: int) -> RecordSource:
     """A source whose elements say where they come from."""
     records = [
         Record(
@@ -37,7 +50,7 @@ def source(number: int, times: list[int | None], delay: int) -> Source:
         )
         for at, time in enumerate(times)
     ]
-    return Source(InputFile(str(number), "f", Format.NDJSON, delay=delay), iter(records), Lateness(delay))
+    return RecordSource(InputFile(str(number), "f", Format.NDJSON, delay=delay), iter(records), Lateness(delay))
 
 
 @given(st.lists(st.tuples(_TIMES, st.integers(0, 4)), max_size=4))
@@ -61,9 +74,9 @@ def test_instants_are_complete_and_in_order_and_nothing_is_lost(files: list[tupl
 def test_a_merge_reads_no_further_than_it_must() -> None:
     taken: list[int] = []
 
-    def counted(number: int) -> Source:
+    def counted(number: int) -> RecordSource:
         file, records, lateness = source(number, list(range(100)), 0)
-        return Source(file, (taken.append(number) or record for record in records), lateness)  # type: ignore[func-returns-value]
+        return RecordSource(file, (taken.append(number) or record for record in records), lateness)  # type: ignore[func-returns-value]
 
     stream = instants([counted(0), counted(1)], lambda letter: None)
     for _ in range(10):
@@ -166,6 +179,6 @@ def test_a_batch_on_a_full_disk_is_no_fault_of_the_configuration(tmp_path: Path,
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(Unwritten, match=r"cannot write .*out: no space left on device"):
+    with pytest.raises(WriteFailed, match=r"cannot write .*out: no space left on device"):
         write_batch(str(folder), 2, ["two\n"], ".ndjson")
     assert [path.name for path in folder.glob("[0-9]*")] == ["000000000001.ndjson"]

@@ -8,7 +8,7 @@ from dotr.knowledge.joins import compile_join, write_join
 from dotr.knowledge.ordering import JoinItem, Side
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
-from dotr.model.datalog import Bind, Test
+from dotr.model.datalog import Bind, FilterItem
 
 pytestmark = pytest.mark.core
 
@@ -70,7 +70,7 @@ def test_texts_of_the_user_are_never_executed() -> None:
 
 
 def test_conditions_stand_where_their_variables_are_bound() -> None:
-    body: list[JoinItem] = [pattern("?x p ?y"), pattern("?y p ?z"), Test(Call("!=", (Var("x"), Var("y"))))]
+    body: list[JoinItem] = [pattern("?x p ?y"), pattern("?y p ?z"), FilterItem(Call("!=", (Var("x"), Var("y"))))]
     lines = [line.strip() for line in write_join(body, [], [Side.NEW, Side.BACKGROUND], ["z"]).source.split("\n")]
     (test,) = (k for k, line in enumerate(lines) if line.startswith("if not t"))
     (loop,) = (k for k, line in enumerate(lines) if line.startswith("for v_z in"))
@@ -85,7 +85,7 @@ def test_a_bind_that_errs_gives_no_row_and_one_to_a_bound_variable_compares() ->
 
 
 def test_an_unbound_variable_of_a_condition_is_unbound() -> None:
-    bound = Test(Call("!", (Call("BOUND", (Var("nowhere"),)),)))
+    bound = FilterItem(Call("!", (Call("BOUND", (Var("nowhere"),)),)))
     assert compile_join([pattern("?x p ?y"), bound], [], [Side.BOTH], ["x"])(index("a p b"), TripleIndex()) == [("<a>",)]
 
 

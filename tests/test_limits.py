@@ -24,7 +24,7 @@ from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource
 from dotr.model.stream import Instant, Reason
 from dotr.model.terms import Triple, iri
-from dotr.queries import Plan, plan, units
+from dotr.queries import QueryPlan, plan, join_groups
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
 from tests.test_poison import as_spark_would, both
@@ -38,7 +38,7 @@ rule One define One = [ [] :n ?n ] from A = [ SELECT ?x WHERE { ?x :a ?v } ] wit
 """
 
 
-def made(query: str, background: Sequence[Triple] = (), limits: Limits | None = None) -> Plan:
+def made(query: str, background: Sequence[Triple] = (), limits: Limits | None = None) -> QueryPlan:
     text = f"PREFIX : <http://e/> {query}"
     return plan(parse_select(Span(Document("q", text), 0, len(text)), {}), TripleIndex(background), limits=limits)
 
@@ -163,12 +163,12 @@ def test_queries_together_may_cost_more_than_one_may() -> None:
     texts = [f"PREFIX : <http://e/> SELECT ?x ?y {{ ?x :a ?v . ?y :b ?w FILTER(STR(?x) != '{k}') }}" for k in range(4)]
     selects = [parse_select(Span(Document("q", text), 0, len(text)), {}) for text in texts]
     stage = StageOne(Knowledge.load((), ()), [FactSource(select, ("x", "y"), ("x", "y")) for select in selects], limits=limits)
-    (unit,) = units(stage.plans, TripleIndex(), limits)
+    (unit,) = join_groups(stage.plans, TripleIndex(), limits)
     with pytest.raises(LimitExceeded):
         unit.answers(TripleIndex(), crossed(20), {})
-    asked = stage.facts(Instant(0, tuple(crossed(20))))
+    asked = stage.evaluate(Instant(0, tuple(crossed(20))))
     assert {stream: len(rows) for stream, rows in asked.facts.items()} == dict.fromkeys(range(4), 400)
-    asked = stage.facts(Instant(0, tuple(crossed(60))))
+    asked = stage.evaluate(Instant(0, tuple(crossed(60))))
     assert (asked.rejected, asked.exceeded, asked.over) == (True, "more than 1,000 rows", (0,))
 
 
@@ -183,8 +183,8 @@ def test_look_ups_that_find_nothing_are_counted() -> None:
         Knowledge.load(background, ()), [FactSource(select, ("v", "x"), ("v", "x"))], limits=Limits(rows=10_000, probes=10_000)
     )
     few, many = ([(n(f"x{i}"), n("new"), n("hub")) for i in range(count)] for count in (5, 200))
-    assert not stage.facts(Instant(0, tuple(few))).rejected
-    assert stage.facts(Instant(0, tuple(many))).exceeded == "more than 10,000 triples and rows looked at"
+    assert not stage.evaluate(Instant(0, tuple(few))).rejected
+    assert stage.evaluate(Instant(0, tuple(many))).exceeded == "more than 10,000 triples and rows looked at"
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from dotr.languages.sparql import parse_select
 from dotr.model.algebra import Select
 from dotr.model.places import Document, Span
 from dotr.model.terms import Triple, iri
-from dotr.queries import plan, units
-from dotr.queries.loops import Row
+from dotr.queries import plan, join_groups
+from dotr.queries.loops import AnswerRow
 from tests.properties import examples
 from tests.test_store_index import mapped
 
@@ -48,20 +48,20 @@ def triples(predicates: Sequence[str]) -> st.SearchStrategy[list[Triple]]:
     return st.lists(st.tuples(*map(st.sampled_from, (NODES, predicates, NODES))), max_size=30, unique=True)
 
 
-def answered(asked: Select, background: TripleIndex, new: TripleIndex, limits: Limits) -> list[list[Row] | str]:
+def answered(asked: Select, background: TripleIndex, new: TripleIndex, limits: Limits) -> list[list[AnswerRow] | str]:
     """The rows, or which limit is in the way: of a plan by itself, and of what it has in common with others."""
     try:
         made = plan(asked, background, limits=limits)
     except LimitExceeded as error:  # by what the background alone answers
         return [str(error)]
 
-    def together() -> list[Row]:
-        found: dict[int, list[Row]] = {}
-        for unit in units([made], background, limits):
+    def together() -> list[AnswerRow]:
+        found: dict[int, list[AnswerRow]] = {}
+        for unit in join_groups([made], background, limits):
             unit.answers(background, new, found)
         return found.get(0, [])
 
-    answers: list[list[Row] | str] = []
+    answers: list[list[AnswerRow] | str] = []
     for ask in together, lambda: made.answers(new):
         try:
             answers.append(sorted(ask(), key=str))
@@ -89,13 +89,13 @@ def test_what_stands_behind_a_long_list_counts(tmp_path: Path) -> None:
     known = [(iri(f"http://e/x{number}"), PREDICATES[0], NODES[0]) for number in range(100)]
     new = TripleIndex([(NODES[0], PREDICATES[1], NODES[0]), *((node, PREDICATES[0], NODES[0]) for node in NODES[:2])])
     asked, lengths = select("?r :b ?y . ?x :a ?y"), list[int]()
-    length = unmade._Both.__len__
+    length = unmade._Concatenation.__len__
 
-    def noted(both: unmade._Both[object]) -> int:
+    def noted(both: unmade._Concatenation[object]) -> int:
         lengths.append(length(both))
         return lengths[-1]
 
-    with patch.multiple(index, _PROMOTED=0), patch.object(unmade._Both, "__len__", noted):
+    with patch.multiple(index, _PROMOTED=0), patch.object(unmade._Concatenation, "__len__", noted):
         file = mapped(known, tmp_path)
         assert len(plan(asked, file, limits=Limits(rows=102, probes=1_000)).answers(new)) == 102
         assert lengths == [102]

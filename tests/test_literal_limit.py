@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.session import Session
 from dotr.engine.spec import ProgramSpec
 from dotr.expressions import evaluator
@@ -112,7 +112,7 @@ with Grown.?x = "ab"
 """
 
 
-def program(rules: str, datalog: str = "", **limits: int) -> Program:
+def program(rules: str, datalog: str = "", **limits: int) -> CompiledProgram:
     documents = (Document("a.dlog", datalog),) if datalog else ()
     return compile_program(ProgramSpec(rules=(Document("a.dotr", rules),), datalog=documents, prefixes=PREFIXES, limits=Limits(**limits)))
 

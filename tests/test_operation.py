@@ -23,9 +23,9 @@ from dotr.model.stream import Reason
 from dotr.runtimes.endpoint import served
 from dotr.runtimes.exposition import METRICS, exposition
 from dotr.runtimes.local import run_local
-from dotr.runtimes.meter import Meter, Reading
+from dotr.runtimes.meter import LatestFigures, Figures
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.standing import BatchFigures, Held, InputStanding, Standing
+from dotr.runtimes.standing import BatchFigures, HeldEvents, InputProgress, RunProgress
 from dotr.runtimes.totals import Totals
 
 ROOT = Path(__file__).parent.parent
@@ -45,14 +45,14 @@ output: [{ path: out.ndjson }]
 dead_letter: dead.ndjson
 engine: local
 """
-STANDING = Standing(
+STANDING = RunProgress(
     12_500_000,
-    (InputStanding("a", 12_500_000), InputStanding('quoted "b"', 9_000_000), InputStanding("c", None)),
-    (Held(0, "Smoke", 4), Held(1, "Fire", 2)),
+    (InputProgress("a", 12_500_000), InputProgress('quoted "b"', 9_000_000), InputProgress("c", None)),
+    (HeldEvents(0, "Smoke", 4), HeldEvents(1, "Fire", 2)),
     321,
     BatchFigures(7, 1_250, 4, 999),
 )
-READING = Reading("p", "spark", 3.25, Totals(10, 9, 8, 7, {Reason.LATE: 6, Reason.SECOND: 5}, 4, 3), STANDING)
+READING = Figures("p", "spark", 3.25, Totals(10, 9, 8, 7, {Reason.LATE: 6, Reason.SECOND: 5}, 4, 3), STANDING)
 
 
 def lines(*times: int | None) -> str:
@@ -142,7 +142,7 @@ class TestEndpoint:
 
 class TestLocal:
     def test_it_tells_where_it_stands(self, folder: Path) -> None:
-        told: list[Standing] = []
+        told: list[RunProgress] = []
         run_local(build(read_config("c.yaml"), fresh=False, on_spark=False), lambda totals: None, told.append)
         assert told[-1].closed == 9_000_000
         assert [(each.name, each.ended) for each in told[-1].inputs] == [("fast", True), ("slow", True)]
@@ -202,7 +202,7 @@ class TestJson:
 
 
 def test_the_meter_reads_what_it_was_told_last() -> None:
-    meter = Meter("p", "local")
+    meter = LatestFigures("p", "local")
     heard: list[int] = []
     meter.heard = lambda: heard.append(meter.read().totals.elements)
     meter.stand(STANDING)

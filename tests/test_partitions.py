@@ -16,7 +16,7 @@ import pytest
 import dotr
 from dotr.config import read_config
 from dotr.engine.instants import merge
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
 from dotr.io import merged
@@ -25,7 +25,7 @@ from dotr.model.stream import Firing, Instant
 from dotr.model.terms import Triple
 from dotr.model.time import Clock
 from dotr.outputs import output_order
-from dotr.patterns.partition import Anywhere, Keyed, Single
+from dotr.patterns.partition import AnyPartition, KeyedPartitions, SinglePartition
 from dotr.patterns.state import State
 from dotr.runtimes.pipeline import build
 from tests.oracle.cases import CaseFile, read_folder
@@ -39,7 +39,7 @@ ROOT = Path(__file__).parent.parent
 class Partitioned:
     """The engine in buckets. `seed` decides in which order they are stepped, and when states go through text or forget the past."""
 
-    def __init__(self, program: Program, clock: Clock, buckets: int, seed: int) -> None:
+    def __init__(self, program: CompiledProgram, clock: Clock, buckets: int, seed: int) -> None:
         self.program = program
         self.layers = program.stage_two(clock)
         self.router = program.router(buckets)
@@ -49,7 +49,7 @@ class Partitioned:
 
     def step(self, instant: Instant) -> list[Firing]:
         firings: list[Firing] = []
-        deliveries = self.router.facts(self.program.stage_one.facts(instant).facts)
+        deliveries = self.router.facts(self.program.stage_one.evaluate(instant).facts)
         for number, layer in enumerate(self.layers):
             arrived = list(deliveries[number].items())
             self.random.shuffle(arrived)
@@ -74,7 +74,7 @@ class Partitioned:
         return self.layers[layer].restore(state.encode()) if self.random.random() < 0.3 else state
 
 
-def same(program: Program, instants: Iterable[Instant], clock: Clock, buckets: int, seed: int = 1) -> tuple[int, Partitioned]:
+def same(program: CompiledProgram, instants: Iterable[Instant], clock: Clock, buckets: int, seed: int = 1) -> tuple[int, Partitioned]:
     """Runs both; gives the number of firings, and what ran in buckets."""
     engine, parted, fired = Engine(program, clock), Partitioned(program, clock, buckets, seed), 0
     for instant in instants:
@@ -101,7 +101,7 @@ FILES = read_folder(ROOT / "tests/cases")
 
 
 @cache
-def loaded(name: str) -> Program:
+def loaded(name: str) -> CompiledProgram:
     file: CaseFile = FILES[name]
     return dotr.Program.load(file.rules, file.graphs, file.datalog, entailment=file.entailment, prefixes=file.prefixes, unit=file.unit)
 
@@ -176,26 +176,26 @@ from D = [ {SELECT % "C"} ] with P.?k = D.?v, P.?a = D.?v, P.?b = D.?k
 )
 
 PROGRAMS: dict[str, tuple[str, set[type], int]] = {
-    "keyed": (KEYED, {Keyed}, 1),
-    "consuming": (CONSUMING, {Keyed}, 1),
-    "single": (SINGLE, {Single}, 1),
-    "spread": (SPREAD, {Anywhere}, 1),
-    "two keys": (KEYED + UNDER_ANOTHER_KEY, {Keyed}, 2),
-    "keyed, then single": (KEYED + UNDER_NO_KEY, {Keyed, Single}, 2),
-    "single, then keyed": (SINGLE + UNDER_ANOTHER_KEY, {Keyed, Single}, 2),
-    "one key, one layer": (KEYED + UNDER_THE_SAME_KEY, {Keyed}, 1),
-    "three layers": (KEYED + UNDER_ANOTHER_KEY + THREE, {Keyed}, 3),
-    "alone over keyed events": (KEYED + ALONE_OVER_EVENTS, {Keyed}, 1),
-    "alone over events of one partition": (SINGLE + ALONE_OVER_EVENTS, {Single, Anywhere}, 1),
-    "alone over spread events": (SPREAD + ALONE_OVER_EVENTS.replace("?a", "?k"), {Anywhere}, 2),
-    "spread, then keyed": (SPREAD + UNDER_THE_SAME_KEY, {Anywhere, Keyed}, 2),
-    "an event of two rules": (OF_TWO_RULES + UNDER_ANOTHER_KEY, {Keyed, Anywhere}, 2),
-    "an event of two rules, consumed": (OF_TWO_RULES + UNDER_THE_SAME_KEY + "consuming Before", {Keyed, Anywhere}, 2),
+    "keyed": (KEYED, {KeyedPartitions}, 1),
+    "consuming": (CONSUMING, {KeyedPartitions}, 1),
+    "single": (SINGLE, {SinglePartition}, 1),
+    "spread": (SPREAD, {AnyPartition}, 1),
+    "two keys": (KEYED + UNDER_ANOTHER_KEY, {KeyedPartitions}, 2),
+    "keyed, then single": (KEYED + UNDER_NO_KEY, {KeyedPartitions, SinglePartition}, 2),
+    "single, then keyed": (SINGLE + UNDER_ANOTHER_KEY, {KeyedPartitions, SinglePartition}, 2),
+    "one key, one layer": (KEYED + UNDER_THE_SAME_KEY, {KeyedPartitions}, 1),
+    "three layers": (KEYED + UNDER_ANOTHER_KEY + THREE, {KeyedPartitions}, 3),
+    "alone over keyed events": (KEYED + ALONE_OVER_EVENTS, {KeyedPartitions}, 1),
+    "alone over events of one partition": (SINGLE + ALONE_OVER_EVENTS, {SinglePartition, AnyPartition}, 1),
+    "alone over spread events": (SPREAD + ALONE_OVER_EVENTS.replace("?a", "?k"), {AnyPartition}, 2),
+    "spread, then keyed": (SPREAD + UNDER_THE_SAME_KEY, {AnyPartition, KeyedPartitions}, 2),
+    "an event of two rules": (OF_TWO_RULES + UNDER_ANOTHER_KEY, {KeyedPartitions, AnyPartition}, 2),
+    "an event of two rules, consumed": (OF_TWO_RULES + UNDER_THE_SAME_KEY + "consuming Before", {KeyedPartitions, AnyPartition}, 2),
 }
 
 
 @cache
-def compiled(text: str) -> Program:
+def compiled(text: str) -> CompiledProgram:
     return compile_program(ProgramSpec((Document("p.dotr", "PREFIX : <http://e/>" + text),)))
 
 
@@ -246,11 +246,11 @@ def test_programs(name: str) -> None:
                 by_rule[firing.rule] += 1
     assert all(by_rule.values())
     busy = [len(used) for used in parted.used]
-    assert max(busy) > 1 or Single in splits
+    assert max(busy) > 1 or SinglePartition in splits
 
 
 def test_every_kind_of_split_is_here() -> None:
-    assert {split for _, splits, _ in PROGRAMS.values() for split in splits} == {Keyed, Single, Anywhere}
+    assert {split for _, splits, _ in PROGRAMS.values() for split in splits} == {KeyedPartitions, SinglePartition, AnyPartition}
 
 
 def test_one_piece_is_one_bucket() -> None:

@@ -13,10 +13,10 @@ from dotr.expressions import VALUES, write
 from dotr.expressions.operators import to_double
 from dotr.expressions.values import NUMERIC
 from dotr.model.terms import XSD, Term, literal
-from dotr.patterns.happened import Happened
-from dotr.patterns.lanes import Lane, OrderLane, SkipLane
+from dotr.patterns.happened import StoredEvent
+from dotr.patterns.lanes import EventRun, ExtremumRun, SkipRun
 from dotr.patterns.store import trim
-from dotr.patterns.sums import DistinctLane, SumLane, aggregate_terms, rounded_once
+from dotr.patterns.sums import DistinctRun, SumRun, aggregate_terms, rounded_once
 
 pytestmark = pytest.mark.core
 
@@ -51,8 +51,8 @@ def lists() -> st.SearchStrategy[list[Term]]:
     return st.sampled_from(kinds).flatmap(lambda kind: st.lists(st.sampled_from(kind), max_size=12))
 
 
-def numbered(terms: list[Term], times: list[int]) -> list[Happened]:
-    return [Happened(time, n, (term,)) for n, (term, time) in enumerate(zip(terms, sorted(times), strict=False))]
+def numbered(terms: list[Term], times: list[int]) -> list[StoredEvent]:
+    return [StoredEvent(time, n, (term,)) for n, (term, time) in enumerate(zip(terms, sorted(times), strict=False))]
 
 
 @settings(max_examples=400, deadline=None, derandomize=True, database=None)
@@ -60,7 +60,7 @@ def numbered(terms: list[Term], times: list[int]) -> list[Happened]:
 def test_every_stretch_of_every_lane(data: st.DataObject) -> None:
     terms = data.draw(lists())
     events = numbered(terms, data.draw(st.lists(st.integers(0, 9), min_size=len(terms), max_size=len(terms))))
-    lanes: list[Lane] = [Lane(), SumLane(0), OrderLane(0, False), OrderLane(0, True), DistinctLane(0)]
+    lanes: list[EventRun] = [EventRun(), SumRun(0), ExtremumRun(0, False), ExtremumRun(0, True), DistinctRun(0)]
     begin, now = 0, -1
     for number, event in enumerate(events):
         for lane in lanes:
@@ -75,16 +75,16 @@ def test_every_stretch_of_every_lane(data: st.DataObject) -> None:
         inside = [e[2][0] for e in events[begin : number + 1] if low <= e[0] <= high]
         counting, summing, least, greatest, distinct = lanes
         assert counting.number(low, high) == len(inside)
-        assert isinstance(summing, SumLane)
+        assert isinstance(summing, SumRun)
         assert summing.sum(low, high) == aggregate_terms("SUM", False, inside)
         assert summing.avg(low, high) == aggregate_terms("AVG", False, inside)
-        assert isinstance(least, OrderLane)
-        assert isinstance(greatest, OrderLane)
+        assert isinstance(least, ExtremumRun)
+        assert isinstance(greatest, ExtremumRun)
         assert least.best(low, high) == aggregate_terms("MIN", False, inside)
         assert greatest.best(low, high) == aggregate_terms("MAX", False, inside)
         now = max(now, event[0])
         recent = [e[2][0] for e in events[begin : number + 1] if now - 3 <= e[0] <= now - 1]
-        assert isinstance(distinct, DistinctLane)
+        assert isinstance(distinct, DistinctRun)
         for function in ("COUNT", "SUM", "AVG"):
             assert distinct.distinct(function, now, 1, 3) == aggregate_terms(function, True, recent)
 
@@ -92,7 +92,7 @@ def test_every_stretch_of_every_lane(data: st.DataObject) -> None:
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(lists(), st.booleans(), st.data())
 def test_skipping_passes_over_no_event_that_a_threshold_wants(terms: list[Term], below: bool, data: st.DataObject) -> None:
-    lane = SkipLane(0, below)
+    lane = SkipRun(0, below)
     for event in numbered(terms, [0] * len(terms)):
         lane.append(event)
         if lane.made:
@@ -109,9 +109,9 @@ def test_skipping_passes_over_no_event_that_a_threshold_wants(terms: list[Term],
 
 
 def test_trimming_keeps_what_is_not_expired() -> None:
-    lane = SumLane(0)
+    lane = SumRun(0)
     for time in range(300):
-        lane.append(Happened(time, 0, (INTEGERS[1],)))
+        lane.append(StoredEvent(time, 0, (INTEGERS[1],)))
     trim(lane)
     assert len(lane) == 300 - 128
     assert lane[bisect_left(lane, (150,))][0] == 150
@@ -131,10 +131,10 @@ class Counted(float):
         return Counted(-float(self))
 
 
-def skip_lane(numbers: list[int], below: bool) -> SkipLane:
-    lane = SkipLane(0, below)
+def skip_lane(numbers: list[int], below: bool) -> SkipRun:
+    lane = SkipRun(0, below)
     for time, number in enumerate(numbers):
-        lane.append(Happened(time, 0, (literal(str(number), XSD + "integer"),)))
+        lane.append(StoredEvent(time, 0, (literal(str(number), XSD + "integer"),)))
         if lane.made:
             lane.note(lane[-1])
     return lane
@@ -150,7 +150,7 @@ def test_skipping_comes_to_the_very_next_event_above(numbers: list[int], bound: 
     lane.before(0, bound)
     assert [*made, lane.made] == [False, True]
     for time, number in enumerate(signed[len(signed) // 2 :], len(lane)):
-        lane.append(Happened(time, 0, (literal(str(number), XSD + "integer"),)))
+        lane.append(StoredEvent(time, 0, (literal(str(number), XSD + "integer"),)))
         lane.note(lane[-1])
     if len(lane) >= 1 << dropped:
         lane.drop(1 << dropped)
@@ -173,17 +173,17 @@ def test_skipping_looks_at_few() -> None:
 
 
 def test_what_no_number_or_no_more_than_the_bound_is_passed_over() -> None:
-    lane = SkipLane(0, False)
+    lane = SkipRun(0, False)
     for event in numbered(['"a"', DOUBLES[0], literal("NaN", XSD + "double")], [0, 1, 2]):
         lane.append(event)
     beyond = nextafter(1.0, inf)
     assert (lane.after(0, 1.0), lane.before(3, 1.0)) == (1, 1)
     assert (lane.after(0, beyond), lane.before(3, beyond)) == (3, -1)
-    pairs = SkipLane(0, False)
+    pairs = SkipRun(0, False)
     for event in numbered([DOUBLES[0]] * 4, [0] * 4):
         pairs.append(event)
     assert (pairs.after(0, beyond), pairs.before(4, beyond)) == (4, -1)
-    mixed = SkipLane(0, False)
+    mixed = SkipRun(0, False)
     for event in numbered([double("2"), DOUBLES[0], DOUBLES[0], double("2")], [0] * 4):
         mixed.append(event)
     assert (mixed.after(1, beyond), mixed.after(2, beyond), mixed.before(3, beyond), mixed.before(2, beyond)) == (3, 3, 0, 0)
@@ -191,8 +191,8 @@ def test_what_no_number_or_no_more_than_the_bound_is_passed_over() -> None:
 
 def test_floats_are_never_passed_over() -> None:
     """0.7 as a float is less than 0.7, and equal to it where the two are compared as floats."""
-    lane = SkipLane(0, False)
-    lane.append(Happened(0, 0, (literal("0.7", XSD + "float"),)))
+    lane = SkipRun(0, False)
+    lane.append(StoredEvent(0, 0, (literal("0.7", XSD + "float"),)))
     assert (lane.after(0, 0.7), lane.before(1, 0.7)) == (0, 0)
 
 
@@ -241,12 +241,12 @@ SUMS: list[tuple[list[Term], Term | None, Term | None]] = [
 def test_sums_and_averages(terms: list[Term], total: Term | None, mean: Term | None, asked_before: bool) -> None:
     """Each alone, then between values that must leave no trace in it."""
     mean = mean and write(VALUES[mean])
-    lane, distinct = SumLane(0), DistinctLane(0)
+    lane, distinct = SumRun(0), DistinctRun(0)
     noise = [double("1e300"), single("1e30"), integer("7"), double("INF"), '"x"', decimal("0.5")]
     for time, some in enumerate((noise, terms, noise)):
         for term in some:
             for each in (lane, distinct):
-                each.append(Happened(time, 0, (term,)))
+                each.append(StoredEvent(time, 0, (term,)))
             if asked_before:
                 lane.sum(time, time)
                 distinct.distinct("SUM", time, 0, 0)
@@ -266,11 +266,11 @@ def test_rounding_once() -> None:
 
 def test_distinct_values_are_followed_as_a_window_moves() -> None:
     """One value in and out again, events dropped behind the window and inside it, and two windows of one lane."""
-    lane = DistinctLane(0)
+    lane = DistinctRun(0)
     values = [integer(str(n)) for n in (1, 2, 1, 3, 3, 1, 5, 2, 1, 4, 4, 4, 1, 2, 2, 7)]
     begin = 0
     for now, value in enumerate(values):
-        lane.append(Happened(now, 0, (value,)))
+        lane.append(StoredEvent(now, 0, (value,)))
         for near, far in ((0, 3), (1, 3), (2, 5)):
             inside = [values[n] for n in range(max(begin, now - far), now - near + 1)]
             for function in ("COUNT", "SUM", "AVG"):
@@ -283,9 +283,9 @@ def test_distinct_values_are_followed_as_a_window_moves() -> None:
 
 
 def test_a_window_that_is_asked_again_is_followed_and_not_gone_through_anew() -> None:
-    lane = DistinctLane(0)
+    lane = DistinctRun(0)
     for now in range(20):
-        lane.append(Happened(now, 0, (integer(str(now)),)))
+        lane.append(StoredEvent(now, 0, (integer(str(now)),)))
         before = lane._followers.get((0, 5))
         lane.distinct("COUNT", now, 0, 5)
         assert before is None or lane._followers[0, 5] is before

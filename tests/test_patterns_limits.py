@@ -13,7 +13,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from dotr.engine.instants import merge
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
 from dotr.knowledge.limits import Limits
@@ -38,16 +38,16 @@ from tests.test_patterns_shapes import HEADER, alike, crowded, dense, thresholds
 PREFIX = "PREFIX : <http://example.org/>\n"
 
 
-def program_of(rules: str, limits: Limits) -> Program:
+def program_of(rules: str, limits: Limits) -> CompiledProgram:
     """Stage two alone keeps to the limits."""
     return limited(compile_program(ProgramSpec((Document("rules.dotr", rules),))), limits)
 
 
-def limited(program: Program, limits: Limits) -> Program:
+def limited(program: CompiledProgram, limits: Limits) -> CompiledProgram:
     return replace(program, spec=replace(program.spec, limits=limits))
 
 
-def ran(program: Program, elements: Iterable[Element], clock: Clock | None = None) -> tuple[list[Firing], list[DeadLetter]]:
+def ran(program: CompiledProgram, elements: Iterable[Element], clock: Clock | None = None) -> tuple[list[Firing], list[DeadLetter]]:
     """In one piece: the firings, and the dead letters."""
     engine = Engine(program, clock or Clock())
     firings = [f for time, graphs in by_time(elements).items() for f in engine.step(merge(time, graphs))[0]]
@@ -55,7 +55,9 @@ def ran(program: Program, elements: Iterable[Element], clock: Clock | None = Non
     return firings, engine.failed
 
 
-def in_parts(program: Program, elements: Sequence[Element], buckets: int, cuts: Sequence[int]) -> tuple[list[Firing], list[DeadLetter]]:
+def in_parts(
+    program: CompiledProgram, elements: Sequence[Element], buckets: int, cuts: Sequence[int]
+) -> tuple[list[Firing], list[DeadLetter]]:
     """In buckets and batches."""
     batched = Batched(program, Clock(), buckets)
     firings: list[Firing] = []
@@ -88,7 +90,7 @@ def nameless(found: Iterable[Over]) -> Counter[object]:
     return Counter((o.time, o.rule, o.clause, tuple(sorted((name, anonymous(term)) for name, term in o.anchor))) for o in found)
 
 
-def by_brute_force(program: Program, text: ProgramText, elements: Sequence[Element]) -> Result:
+def by_brute_force(program: CompiledProgram, text: ProgramText, elements: Sequence[Element]) -> Result:
     read = world(program.rules, [text.background], [("d.dlog", text.datalog)], text.entailment, clock=text.clock)
     return run(replace(read, limits=program.spec.limits), elements, 5 * MOST)
 

@@ -18,8 +18,8 @@ from dotr.model.time import Clock
 from dotr.patterns import placement
 from dotr.patterns.layout import Layout, lay_out
 from dotr.patterns.operator import Operator
-from dotr.patterns.partition import Anywhere, Keyed, Single, bucket, bucket_of_all, carried, keyed, partitioning
-from dotr.patterns.reach import chain, reaches
+from dotr.patterns.partition import AnyPartition, KeyedPartitions, SinglePartition, bucket, bucket_of_all, carried, keyed, partitioning
+from dotr.patterns.reach import chain, lookbacks
 from tests.oracle.temporal import Output
 from tests.running import outputs, partitioned
 
@@ -72,14 +72,14 @@ def said(found: list[Output]) -> list[tuple[int, str, str]]:
 
 def test_a_negated_label_must_be_tied_to_the_key() -> None:
     (tied,) = rules(rule("from A and not B [ FILTER(?r = A.?r) ] within 5 s from A with E.?a = A.?v"))
-    assert partitioning(tied) == Keyed({"A": "r", "B": "r"})
+    assert partitioning(tied) == KeyedPartitions({"A": "r", "B": "r"})
     (loose,) = rules(rule("from A and not B within 5 s from A with E.?a = A.?v"))
-    assert isinstance(partitioning(loose), Single)
+    assert isinstance(partitioning(loose), SinglePartition)
 
 
 def test_a_negated_label_ties_no_others() -> None:
     body = "from A and last B within 5 s from A and not C [ FILTER(?r = A.?r && ?r = B.?r) ] within 5 s from A with E.?a = A.?v"
-    assert isinstance(partitioning(rules(rule(body))[0]), Single)
+    assert isinstance(partitioning(rules(rule(body))[0]), SinglePartition)
     found = run(rule(body), [element(1, ("B", "b", 1)), element(2, ("C", "a", 1)), element(3, ("A", "a", 7))])
     assert said(found) == [(3, "R", literal("7", XSD + "integer"))]
 
@@ -89,7 +89,7 @@ def test_an_aggregated_label_must_be_tied_through_positive_roles() -> None:
         "from A and last B [ FILTER(?r = A.?r) ] within 5 s from A "
         "and ?n = count(*) of C [ FILTER(?r = B.?r) ] within 5 s from B with E.?a = ?n"
     )
-    assert partitioning(rules(rule(body))[0]) == Keyed({"A": "r", "B": "r", "C": "r"})
+    assert partitioning(rules(rule(body))[0]) == KeyedPartitions({"A": "r", "B": "r", "C": "r"})
 
 
 def test_an_anchor_without_its_key_fires_what_only_negates_and_aggregates() -> None:
@@ -102,25 +102,25 @@ def test_an_anchor_without_its_key_fires_what_only_negates_and_aggregates() -> N
 
 def test_a_rule_without_a_key_says_why() -> None:
     loose = rule("from A and last B [ FILTER(?r = A.?r) ] within 5 s from A and last C within 5 s from A with E.?a = A.?v")
-    assert partitioning(rules(loose)[0]) == Single("no constraint equates an attribute of C with one of a label bound before")
+    assert partitioning(rules(loose)[0]) == SinglePartition("no constraint equates an attribute of C with one of a label bound before")
     apart = rule(
         "from A and last B [ FILTER(?r = A.?r) ] within 5 s from A and last C [ FILTER(?v = A.?v) ] within 5 s from A with E.?a = A.?v"
     )
-    assert partitioning(rules(apart)[0]) == Single("no attribute of A is equated with one of every other label")
+    assert partitioning(rules(apart)[0]) == SinglePartition("no attribute of A is equated with one of every other label")
 
 
 def test_of_several_keys_the_preferred_one_else_the_first_by_name() -> None:
     (both,) = rules(
         rule("from A and last B [ FILTER(?v = A.?v && A.?r = ?r) ] within 5 s from A with E.?a = A.?v, E.?b = B.?r, E.?c = B.?v")
     )
-    by_room, by_value = Keyed({"A": "r", "B": "r"}), Keyed({"A": "v", "B": "v"})
+    by_room, by_value = KeyedPartitions({"A": "r", "B": "r"}), KeyedPartitions({"A": "v", "B": "v"})
     assert keyed(both) == {"r": by_room, "v": by_value}
     assert partitioning(both) == partitioning(both, ["x", "r", "v"]) == by_room
     assert partitioning(both, ["x", "v", "r"]) == by_value
     assert (sorted(carried(both, by_room)), sorted(carried(both, by_value))) == (["b"], ["a", "c"])
     (alone,) = rules(rule("from A with E.?a = A.?v"))
-    assert partitioning(alone) == Anywhere()
-    assert partitioning(alone, ["v"]) == Keyed({"A": "v"})
+    assert partitioning(alone) == AnyPartition()
+    assert partitioning(alone, ["v"]) == KeyedPartitions({"A": "v"})
 
 
 def test_keys_are_tied_through_any_positive_label() -> None:
@@ -130,7 +130,7 @@ def test_keys_are_tied_through_any_positive_label() -> None:
         "and first C [ FILTER(?r = B.?v) ] within 5 s from B "
         "and ?n = count(*) of A as D [ FILTER(?v = A.?v && ?r = C.?r) ] within 5 s from A with E.?a = ?n"
     )
-    assert partitioning(rules(rule(body))[0]) == Keyed({"A": "r", "B": "r", "C": "r", "D": "r"})
+    assert partitioning(rules(rule(body))[0]) == KeyedPartitions({"A": "r", "B": "r", "C": "r", "D": "r"})
 
 
 def test_buckets_are_the_same_on_every_machine() -> None:
@@ -153,15 +153,15 @@ def places(layout: Layout) -> dict[str, tuple[int, int, object]]:
 def test_recursion_under_one_key_stays_in_one_layer() -> None:
     found = places(lay_out(rules(RUN.format(key="?a = A.?r"))))
     assert found["More"][:2] == (1, 0)
-    assert found["More"][2] == Keyed({"A": "r", "Old": "a"})
-    assert found["Start"] == (0, 0, Anywhere())
+    assert found["More"][2] == KeyedPartitions({"A": "r", "Old": "a"})
+    assert found["Start"] == (0, 0, AnyPartition())
 
 
 def test_recursion_that_loses_its_key_has_one_partition() -> None:
     found = places(lay_out(rules(RUN.format(key="?n < 3"))))
-    assert isinstance(found["More"][2], Single)
+    assert isinstance(found["More"][2], SinglePartition)
     lost = RUN.format(key="?a = A.?r").replace("Up.?a = A.?r, Up.?n = Old", "Up.?a = A.?v, Up.?n = Old")
-    assert isinstance(places(lay_out(rules(lost)))["More"][2], Single)
+    assert isinstance(places(lay_out(rules(lost)))["More"][2], SinglePartition)
 
 
 @pytest.mark.parametrize("key", ["?a = A.?r", "?n < 3"])
@@ -178,7 +178,7 @@ def test_two_rules_that_need_each_other_in_the_past_share_a_key() -> None:
     found = places(lay_out(rules(text)))
     assert found["R"][0] == found["S"][0]
     assert found["S"][1] == found["R"][1] + 1
-    assert found["S"][2] == Keyed({"X": "a"})
+    assert found["S"][2] == KeyedPartitions({"X": "a"})
     seen = run(text, [element(1, ("B", "a", 1), ("B", "b", 1)), element(2, ("A", "a", 1)), element(4, ("A", "a", 1), ("A", "c", 1))])
     assert [(o.time // SECOND, o.rule) for o in seen] == [(1, "T"), (1, "T"), (2, "R"), (2, "S"), (4, "R"), (4, "S")]
 
@@ -208,17 +208,17 @@ MUTUAL = rule("from A and last F [ FILTER(?a = A.?r) ] within (0, 5 s] from A wi
 
 def test_a_component_that_no_key_goes_round_has_one_partition_and_says_why() -> None:
     found = places(lay_out(rules(MUTUAL.replace("FILTER(?a = A.?r)", "FILTER(?a < 3)"))))
-    why = Single("E, F depends on itself, and no key goes all the way round")
+    why = SinglePartition("E, F depends on itself, and no key goes all the way round")
     assert [found[name][2] for name in "RS"] == [why, why]
 
 
 def test_a_component_gets_one_partition_when_too_many_splits_were_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     for most in (0, 1):
         monkeypatch.setattr(placement, "_TRIALS", most)
-        assert isinstance(places(lay_out(rules(MUTUAL)))["R"][2], Single)
+        assert isinstance(places(lay_out(rules(MUTUAL)))["R"][2], SinglePartition)
     monkeypatch.setattr(placement, "_TRIALS", 2)
-    assert places(lay_out(rules(MUTUAL)))["R"][2] == Keyed({"A": "r", "F": "a"})
-    assert places(lay_out(rules(MUTUAL)))["S"][2] == Keyed({"A": "r", "E": "a"})
+    assert places(lay_out(rules(MUTUAL)))["R"][2] == KeyedPartitions({"A": "r", "F": "a"})
+    assert places(lay_out(rules(MUTUAL)))["S"][2] == KeyedPartitions({"A": "r", "E": "a"})
 
 
 def test_composite_events_stand_in_the_tie_order_whatever_the_order_they_were_made_in() -> None:
@@ -256,7 +256,7 @@ def test_retention_is_the_longest_chain_of_windows() -> None:
             "and ?n = count(*) of B as Y within 2 s from C with E.?a = ?n"
         )
     )
-    assert [tuple(reach) for reach in reaches(chain)] == [
+    assert [tuple(reach) for reach in lookbacks(chain)] == [
         (0, 0),
         (1, 5_000_000),
         (1_000_001, 7_999_999),

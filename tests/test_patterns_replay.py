@@ -18,15 +18,15 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from dotr.engine.instants import merge
-from dotr.engine.program import Program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.session import Engine
-from dotr.engine.sharing import share
-from dotr.engine.stage_one import Asked, StageOne, Ticks
+from dotr.engine.sharing import share_queries
+from dotr.engine.stage_one import InstantFacts, StageOne, TickStream
 from dotr.model.rules import FactSource
 from dotr.model.stream import Element, Firing, Instant
 from dotr.model.time import Clock, Micros
 from dotr.patterns.layout import lay_out
-from dotr.patterns.ties import Values, in_tie_order
+from dotr.patterns.ties import AttributeValues, in_tie_order
 from tests.properties import compiled, oracle, said
 from tests.running import by_time, in_batches, outputs
 from tests.strategies import CORE, ProgramText, programs
@@ -36,22 +36,22 @@ from tests.test_patterns_shapes import HEADER, alike, crowded, dense, thresholds
 
 REPLAYS = int(os.environ.get("DOTR_REPLAYS", "20"))
 
-Facts = Mapping[FactSource, Sequence[Values]]
+Facts = Mapping[FactSource, Sequence[AttributeValues]]
 
 
 class Recorded(StageOne):
     """Stage one that says what it said before."""
 
-    def __init__(self, program: Program, streams: Sequence[FactSource], facts: Mapping[Micros, Facts], ticks: Facts) -> None:
+    def __init__(self, program: CompiledProgram, streams: Sequence[FactSource], facts: Mapping[Micros, Facts], ticks: Facts) -> None:
         super().__init__(program.knowledge, ())
         numbers = {source: number for number, source in enumerate(streams)}
-        self.ticks = [Ticks(numbers[s], s.period, in_tie_order(s.attributes, list(rows))) for s, rows in ticks.items() if s.period]
+        self.ticks = [TickStream(numbers[s], s.period, in_tie_order(s.attributes, list(rows))) for s, rows in ticks.items() if s.period]
         self.recorded = {
             time: {numbers[s]: in_tie_order(s.attributes, list(rows)) for s, rows in found.items()} for time, found in facts.items()
         }
 
-    def facts(self, instant: Instant) -> Asked:
-        return Asked(self.recorded[instant.time], ())
+    def facts(self, instant: Instant) -> InstantFacts:
+        return InstantFacts(self.recorded[instant.time], ())
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Scenario:
     """A program, its facts by time and source in no order, its ticks, and what the oracle says."""
 
     text: ProgramText
-    program: Program
+    program: CompiledProgram
     facts: Mapping[Micros, Facts]
     ticks: Facts
     expected: Counter[tuple[object, ...]]
@@ -68,11 +68,11 @@ class Scenario:
     def elements(self) -> list[Element]:
         return [Element(time, ()) for time in self.facts]
 
-    def replayed(self) -> Program:
+    def replayed(self) -> CompiledProgram:
         """The program with a new stage two."""
-        layout = lay_out(share(self.program.rules.rules))
+        layout = lay_out(share_queries(self.program.rules.rules))
         stage_one = Recorded(self.program, layout.streams, self.facts, self.ticks)
-        return Program(self.program.spec, self.program.rules, self.program.knowledge, layout, stage_one, ())
+        return CompiledProgram(self.program.spec, self.program.rules, self.program.knowledge, layout, stage_one, ())
 
 
 def recorded(text: ProgramText, elements: Sequence[Element]) -> Scenario:
@@ -81,7 +81,7 @@ def recorded(text: ProgramText, elements: Sequence[Element]) -> Scenario:
     sources = program.layout.streams
     facts = {}
     for time, graphs in by_time(elements).items():
-        found = program.stage_one.facts(merge(time, graphs)).facts
+        found = program.stage_one.evaluate(merge(time, graphs)).facts
         facts[time] = {sources[number]: tuple(reversed(rows)) for number, rows in found.items()}
     ticks = {sources[each.stream]: tuple(reversed(each.rows)) for each in program.stage_one.ticks}
     return Scenario(text, program, facts, ticks, expected)
@@ -140,7 +140,7 @@ def made(request: pytest.FixtureRequest) -> list[Scenario]:
     return scenarios(request.param)
 
 
-def engine(program: Program, elements: Sequence[Element], clock: Clock) -> list[Firing]:
+def engine(program: CompiledProgram, elements: Sequence[Element], clock: Clock) -> list[Firing]:
     run = Engine(program, clock)
     firings = [firing for element in elements for firing in run.step(Instant(element.time, ()))[0]]
     return firings + [firing for firings in run.finish() for firing in firings]

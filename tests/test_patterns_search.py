@@ -10,11 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dotr.expressions import condition
-from dotr.expressions.scales import scale_of
+from dotr.expressions.scales import domain_of
 from dotr.model.algebra import Attribute, Call, Const, Expression, Var
 from dotr.model.terms import XSD, Term, literal
-from dotr.patterns.search import Bound, Comparison, Finder, Range, Ranges, Row, Searched, comparison, folded, searched
-from dotr.patterns.ties import Values
+from dotr.patterns.search import (
+    RowBound,
+    Comparison,
+    RowFinder,
+    Range,
+    Ranges,
+    TableRow,
+    SearchableComparison,
+    comparison,
+    folded,
+    searched,
+)
+from dotr.patterns.ties import AttributeValues
 
 pytestmark = pytest.mark.core
 
@@ -31,15 +42,15 @@ GIVEN: list[Term | None] = [*NUMBERS, *TEXTS, *TIMES, *NODES, *ODD, literal("900
 class Asked:
     """A test of all bounds that counts how often it is asked."""
 
-    def __init__(self, bounds: Sequence[Bound]) -> None:
+    def __init__(self, bounds: Sequence[RowBound]) -> None:
         self.bounds, self.times = bounds, 0
 
-    def holds(self, values: Values, row: Row) -> bool:
+    def holds(self, values: AttributeValues, row: TableRow) -> bool:
         return all(
             (value := values[bound.position]) is not None and COMPARED[bound.operator](value, row[bound.cell]) for bound in self.bounds
         )
 
-    def __call__(self, values: Values, row: Row) -> bool:
+    def __call__(self, values: AttributeValues, row: TableRow) -> bool:
         self.times += 1
         return self.holds(values, row)
 
@@ -53,13 +64,13 @@ def test_just_the_rows_that_hold_are_found(data: st.DataObject) -> None:
     for cell in range(1, data.draw(st.integers(2, 4))):
         kind = data.draw(st.sampled_from([NUMBERS, INTEGERS, NUMBERS, TEXTS, TIMES, NODES]))
         sign = "=" if kind is NODES else data.draw(st.sampled_from(["<", "<=", ">", ">=", ">", "<", "="]))
-        bounds.append(Bound(data.draw(st.sampled_from([0, 0, 1])), sign, cell))
+        bounds.append(RowBound(data.draw(st.sampled_from([0, 0, 1])), sign, cell))
         columns.append(data.draw(st.lists(st.sampled_from(kind), min_size=size, max_size=size)))
     numbers = data.draw(st.permutations(range(size)))
-    rows: list[Row] = list(zip([0] * size, *columns, numbers, strict=True))
+    rows: list[TableRow] = list(zip([0] * size, *columns, numbers, strict=True))
     order = data.draw(st.sampled_from([None, len(columns) + 1]))
     asked = Asked(bounds)
-    finder = Finder(rows, bounds, asked, order)
+    finder = RowFinder(rows, bounds, asked, order)
     for _ in range(6):
         values = (data.draw(st.sampled_from(GIVEN)), data.draw(st.sampled_from(GIVEN)))
         found = list(finder(values))
@@ -72,11 +83,11 @@ def test_just_the_rows_that_hold_are_found(data: st.DataObject) -> None:
 @pytest.mark.parametrize("signs", [("<",), (">=",), (">", "<"), ("<=", ">="), (">=", "<"), (">", "<=")])
 def test_what_one_search_answers_is_not_asked_again(signs: tuple[str, ...]) -> None:
     for equal, kind in ((False, NODES), (True, NODES), (True, INTEGERS)):
-        bounds = [Bound(0, sign, cell) for cell, sign in enumerate(signs, 1)] + [Bound(1, "=", 3)] * equal
+        bounds = [RowBound(0, sign, cell) for cell, sign in enumerate(signs, 1)] + [RowBound(1, "=", 3)] * equal
         spread = [(INTEGERS[a], INTEGERS[b], kind[c]) for a, b, c in product(range(6), range(6), range(2))]
-        rows: list[Row] = [(number, *cells) for number, cells in enumerate(spread)]
+        rows: list[TableRow] = [(number, *cells) for number, cells in enumerate(spread)]
         asked = Asked(bounds)
-        finder = Finder(rows, bounds, asked)
+        finder = RowFinder(rows, bounds, asked)
         for given_, other in product([*INTEGERS, ODD[1], None, TEXTS[0], TIMES[0]], [kind[0], kind[1], kind[2], None]):
             found = finder((given_, other))
             assert list(map(str, sorted(found, key=str))) == list(
@@ -89,33 +100,33 @@ def test_what_one_search_answers_is_not_asked_again(signs: tuple[str, ...]) -> N
 @pytest.mark.parametrize("signs", [("<",), ("<=",), (">",), (">=",), (">", "<"), (">=", "<="), ("=",)])
 def test_numbers_are_compared_as_their_types_ask(signs: tuple[str, ...]) -> None:
     """Of one row, and of many."""
-    bounds = [Bound(0, sign, cell) for cell, sign in enumerate(signs)]
+    bounds = [RowBound(0, sign, cell) for cell, sign in enumerate(signs)]
     exact = [
         literal(text, XSD + "decimal") for text in ("0.7", "0.69999999", "0.70000001", "9007199254740993", "9007199254740992", "16777217")
     ]
     given_ = [*exact, *(literal(text, XSD + kind) for text in ("0.7", "9007199254740992", "16777216") for kind in ("double", "float"))]
-    rows: list[Row] = list(product(exact, repeat=len(signs)))
+    rows: list[TableRow] = list(product(exact, repeat=len(signs)))
     for some in (rows, *([row] for row in rows)):
         asked = Asked(bounds)
-        finder = Finder(some, bounds, asked)
+        finder = RowFinder(some, bounds, asked)
         for value in (*given_, *reversed(given_)):
             assert sorted(finder((value,)), key=str) == sorted((row for row in some if asked.holds((value,), row)), key=str)
 
 
 def test_a_second_attribute_is_asked_of_what_the_first_found() -> None:
-    bounds = [Bound(0, ">=", 1), Bound(1, "<", 2)]
-    rows: list[Row] = [(n, INTEGERS[n], INTEGERS[5 - n]) for n in range(6)]
+    bounds = [RowBound(0, ">=", 1), RowBound(1, "<", 2)]
+    rows: list[TableRow] = [(n, INTEGERS[n], INTEGERS[5 - n]) for n in range(6)]
     asked = Asked(bounds)
-    assert [row[0] for row in Finder(rows, bounds, asked)((INTEGERS[2], INTEGERS[4]))] == [0]
+    assert [row[0] for row in RowFinder(rows, bounds, asked)((INTEGERS[2], INTEGERS[4]))] == [0]
     assert asked.times == 3
 
 
 def test_rows_without_bounds_are_all_there() -> None:
-    rows: list[Row] = [(0, 1), (1, 2)]
-    assert list(Finder(rows, [], Asked([]))((None,))) == rows
-    only = [Bound(0, "=", 1)]
-    one: list[Row] = [(7, NODES[0])]
-    assert [list(Finder(one, only, Asked(only))((term,))) for term in (NODES[0], NODES[1], None)] == [one, [], []]
+    rows: list[TableRow] = [(0, 1), (1, 2)]
+    assert list(RowFinder(rows, [], Asked([]))((None,))) == rows
+    only = [RowBound(0, "=", 1)]
+    one: list[TableRow] = [(7, NODES[0])]
+    assert [list(RowFinder(one, only, Asked(only))((term,))) for term in (NODES[0], NODES[1], None)] == [one, [], []]
 
 
 @pytest.mark.parametrize(("low_closed", "high_closed"), list(product([False, True], repeat=2)))
@@ -177,9 +188,9 @@ def test_what_is_a_comparison_with_a_constant() -> None:
     assert [comparison(each) for each in others] == [None] * 5
     assert [searched(each) for each in others] == [None] * 5
     assert searched(Call("<", (v, row))) is None
-    assert searched(Call("<", (v, five))) == searched(Call(">=", (five, v))) == Searched(scale_of(INTEGERS[5]))
+    assert searched(Call("<", (v, five))) == searched(Call(">=", (five, v))) == SearchableComparison(domain_of(INTEGERS[5]))
     assert searched(Call("<", (v, Const(NODES[0])))) is None
-    assert searched(Call("=", (v, Const(NODES[0])))) == Searched(None)
+    assert searched(Call("=", (v, Const(NODES[0])))) == SearchableComparison(None)
 
 
 def test_constants_are_folded() -> None:

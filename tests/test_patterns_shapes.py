@@ -15,7 +15,20 @@ from dotr.model.rules import Mode
 from dotr.model.stream import Element
 from dotr.model.terms import XSD, literal
 from dotr.patterns.layout import lay_out
-from dotr.patterns.shapes import RESULT, ROW, Amid, Lack, Part, Pick, Shape, Step, Whole, Within, grouped, normal_form
+from dotr.patterns.shapes import (
+    RESULT,
+    ROW,
+    PositionalBetween,
+    PositionalNegation,
+    PositionalRole,
+    PositionalSelection,
+    RuleTemplate,
+    PositionalClause,
+    PositionalAggregate,
+    PositionalWindow,
+    grouped,
+    normal_form,
+)
 from tests.properties import compiled, examples, oracle, said
 from tests.running import outputs, partitioned
 from tests.strategies import ProgramText
@@ -260,12 +273,20 @@ def test_a_rule_in_normal_form() -> None:
     shape, constants = normal_form(placed.rule, (4, 5, 6, 7), ("a",))
     names, seconds = ("v", "x"), 1_000_000
     assert constants == ()
-    assert shape == Shape(
-        Part(4, 0, names, ()),
+    assert shape == RuleTemplate(
+        PositionalRole(4, 0, names, ()),
         (
-            Step(Part(5, 1, names, (Call("=", (Var("x"), Attribute("0", "x"))),)), Pick(Mode.LAST, 3), Within(seconds, 4 * seconds - 1, 0)),
-            Step(Part(6, 0, names, ()), Lack(), Amid(1, 0)),
-            Step(Part(7, 1, names, (Call(">", (TimeOf("3"), TimeOf("1"))),)), Whole("AVG", True, "v"), Within(1, 2 * seconds, 1)),
+            PositionalClause(
+                PositionalRole(5, 1, names, (Call("=", (Var("x"), Attribute("0", "x"))),)),
+                PositionalSelection(Mode.LAST, 3),
+                PositionalWindow(seconds, 4 * seconds - 1, 0),
+            ),
+            PositionalClause(PositionalRole(6, 0, names, ()), PositionalNegation(), PositionalBetween(1, 0)),
+            PositionalClause(
+                PositionalRole(7, 1, names, (Call(">", (TimeOf("3"), TimeOf("1"))),)),
+                PositionalAggregate("AVG", True, "v"),
+                PositionalWindow(1, 2 * seconds, 1),
+            ),
         ),
         Call(">", (Attribute("3", RESULT), Attribute("1", "v"))),
         (Attribute("3", RESULT),),

@@ -8,21 +8,21 @@ import random
 import pytest
 
 from dotr.model.time import Micros
-from dotr.patterns.happened import Happened
-from dotr.patterns.lanes import Lane, OrderLane, SkipLane
+from dotr.patterns.happened import StoredEvent
+from dotr.patterns.lanes import EventRun, ExtremumRun, SkipRun
 from dotr.patterns.state import STATE_VERSION, SWEEP, State, StateError
-from dotr.patterns.store import TRIM, IndexSpec, Key, Lanes, Measure, PortStore, compile_remember
-from dotr.patterns.sums import DistinctLane, SumLane
+from dotr.patterns.store import TRIM, IndexSpec, IndexKey, KeyIndex, Measure, PortStore, compile_insert
+from dotr.patterns.sums import DistinctRun, SumRun
 
 pytestmark = pytest.mark.core
 
 
 def store(retention: Micros, *specs: IndexSpec) -> PortStore:
-    return PortStore(retention, len(specs), compile_remember(specs, [None] * len(specs), [None] * len(specs)))
+    return PortStore(retention, len(specs), compile_insert(specs, [None] * len(specs), [None] * len(specs)))
 
 
-def happened(time: Micros, *values: str | None) -> Happened:
-    return Happened(time, 0, values)
+def happened(time: Micros, *values: str | None) -> StoredEvent:
+    return StoredEvent(time, 0, values)
 
 
 def test_events_are_kept_as_long_as_the_retention_and_no_longer() -> None:
@@ -74,23 +74,23 @@ def test_events_of_several_times_are_as_if_they_had_come_time_by_time(measure: M
                 assert answers(ours[key], measure, horizon, some[-1].time) == answers(theirs[key], measure, horizon, some[-1].time)
 
 
-def live(lanes: Lanes, horizon: Micros) -> dict[Key, list[Happened]]:
+def live(lanes: KeyIndex, horizon: Micros) -> dict[IndexKey, list[StoredEvent]]:
     found = {key: [event for event in lane if event.time >= horizon] for key, lane in lanes.items()}
     return {key: events for key, events in found.items() if events}
 
 
-def answers(lane: list[Happened], measure: Measure | None, low: Micros, high: Micros) -> object:
+def answers(lane: list[StoredEvent], measure: Measure | None, low: Micros, high: Micros) -> object:
     match lane:
-        case SumLane():
+        case SumRun():
             return lane.sum(low, high), lane.avg(low, high)
-        case OrderLane():
+        case ExtremumRun():
             return lane.best(low, high)
-        case DistinctLane():
+        case DistinctRun():
             return lane.distinct("SUM", high, 0, high - low)
-        case SkipLane():
+        case SkipRun():
             start = lane.stretch(low, high)[0]
             return [lane[place].time for bound in (10.0, 40.0) if (place := lane.after(start, bound)) < len(lane)]
-        case Lane():
+        case EventRun():
             return lane.number(low, high)
         case _:
             return measure
@@ -167,9 +167,9 @@ def test_a_short_lane_is_not_trimmed() -> None:
 
 def full() -> State:
     kept, used = store(10, IndexSpec((0,))), {(3, 1), (2, 0)}
-    kept.add([Happened(3, 0, ("<ä>", None)), Happened(3, 1, ('"b"', "<c>"))])
+    kept.add([StoredEvent(3, 0, ("<ä>", None)), StoredEvent(3, 1, ('"b"', "<c>"))])
     state = State([kept], [used], [], 1)
-    state.waiting[0].append(Happened(4, 2, (None,)))
+    state.waiting[0].append(StoredEvent(4, 2, (None,)))
     state.passed = 7
     return state
 
@@ -184,11 +184,11 @@ def test_what_is_written_is_read() -> None:
         '{"version":2,"events":[[[3,0,["<ä>",null]],[3,1,["\\"b\\"","<c>"]]]],"consumed":[[[2,0],[3,1]]],"waiting":[[[4,2,[null]]]],"passed":7}'
     )
     state = empty().restore(written)
-    assert list(state.stores[0]) == [Happened(3, 0, ("<ä>", None)), Happened(3, 1, ('"b"', "<c>"))]
+    assert list(state.stores[0]) == [StoredEvent(3, 0, ("<ä>", None)), StoredEvent(3, 1, ('"b"', "<c>"))]
     assert set(state.stores[0].indexes[0]) == {"<ä>", '"b"'}
     assert state.consumed == ({(2, 0), (3, 1)},)
-    assert list(state.waiting[0]) == [Happened(4, 2, (None,))]
-    assert all(type(event) is Happened for event in state.waiting[0])
+    assert list(state.waiting[0]) == [StoredEvent(4, 2, (None,))]
+    assert all(type(event) is StoredEvent for event in state.waiting[0])
     assert state.passed == 7
     assert len(state) == 3
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 from dotr.model.stream import Element
@@ -23,11 +23,11 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 Found = list[tuple[int, str, int]]
 
 
-def program_of(text: str) -> Program:
+def program_of(text: str) -> CompiledProgram:
     return compile_program(ProgramSpec((Document("rules.dotr", HEADER + text),)))
 
 
-def fired(program: str | Program, elements: list[Element]) -> Found:
+def fired(program: str | CompiledProgram, elements: list[Element]) -> Found:
     found = outputs(partitioned(program_of(program) if isinstance(program, str) else program, elements, 1))
     return sorted((o.time // SECOND, o.rule, int(o.attributes["a"].split('"')[1])) for o in found)
 

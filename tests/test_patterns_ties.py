@@ -7,12 +7,12 @@ from itertools import permutations
 import pytest
 
 from dotr.model.algebra import Attribute, Call, Const, Var
-from dotr.patterns.ties import Values, equalities, equality, in_tie_order, tie_key
+from dotr.patterns.ties import AttributeValues, equalities, equality, in_tie_order, tie_key
 
 pytestmark = pytest.mark.core
 
 AB = ("a", "b")
-ORDERS: dict[str, list[Values]] = {
+ORDERS: dict[str, list[AttributeValues]] = {
     "values by code point": [('"1"', '"2"'), ('"1"', "<z>"), ('"2"', '"1"')],
     "the first attribute first": [('"1"', '"9"'), ('"2"', '"1"')],
     "without a, b comes first, and a comes before b": [('"1"', None), ('"1"', '"2"'), ('"3"', '"2"'), (None, '"1"'), (None, '"2"')],

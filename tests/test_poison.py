@@ -18,16 +18,16 @@ from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import Clock
 from dotr.patterns import operator
-from dotr.patterns.happened import Happened
+from dotr.patterns.happened import StoredEvent
 from dotr.patterns.matcher import Matcher, compile_matcher
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
 from dotr.runtimes.spark import run
-from dotr.runtimes.spark.checkpoint import Layout
+from dotr.runtimes.spark.checkpoint import CheckpointLayout
 from dotr.runtimes.spark.inputs import scan_inputs
 from dotr.runtimes.spark.planning import Offset, plan
 from dotr.runtimes.spark.reading import task_lines
-from dotr.runtimes.spark.rows import Line
+from dotr.runtimes.spark.rows import SparkRow
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.stepping import place_of, step_bucket
 from dotr.runtimes.spark.tasks import Task
@@ -67,7 +67,7 @@ def pipeline() -> Pipeline:
 
 def as_spark_would(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Totals]:
     """What the workers and the sink do, in this process, with two tasks a batch and two buckets."""
-    layout = Layout("c", "", tuple((f.input, f.delay, f.path) for f in prepared.inputs), 1, 2, 2)
+    layout = CheckpointLayout("c", "", tuple((f.input, f.delay, f.path) for f in prepared.inputs), 1, 2, 2)
     job = dataclasses.replace(run._job(prepared, layout, 2, (f"{next(_RUNS)}/query", "")), batch=2)
     fired: list[Firing] = []
     rejected: list[DeadLetter] = []
@@ -82,7 +82,7 @@ def as_spark_would(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Tot
     start = Offset.start(1)
     for number, cut in enumerate(plan(scan_inputs(job), job.delays, start, 1)):
         lines = task_lines(job, Task.of_cut(start, cut, cut.time))
-        out: list[Line] = [line for line in lines if line.key < 0]
+        out: list[SparkRow] = [line for line in lines if line.key < 0]
         for bucket, key in enumerate(job.keys(0)):
             out += step_bucket(job, 0, bucket, pages[bucket], [line for line in lines if line.key == key])
         sink.take(number, [(line.kind, line.payload) for line in out])
@@ -161,8 +161,8 @@ def hostile(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> None:
         table, steps = alike.table, alike.shape.steps  # type: ignore[attr-defined]
         mine = bool(steps) and (columns is None or any(columns & set(row) for row in table))
 
-        def find(anchors: Iterable[Happened], *rest: object) -> None:
-            def watched() -> Iterator[Happened]:
+        def find(anchors: Iterable[StoredEvent], *rest: object) -> None:
+            def watched() -> Iterator[StoredEvent]:
                 for anchor in anchors:
                     yield anchor
                     if mine and any(value is not None and '"13"' in value for value in anchor.values):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from dotr.knowledge.triples import TripleIndex
-from dotr.knowledge.views import View
+from dotr.knowledge.views import MaskedIndex
 from dotr.model.algebra import (
     AggregateCall,
     Alternative,
@@ -42,7 +42,7 @@ from dotr.model.algebra import (
     Var,
 )
 from dotr.model.terms import XSD, Term, Triple, literal
-from dotr.queries import Plan, evaluate, plan
+from dotr.queries import QueryPlan, evaluate, plan
 from dotr.queries.scope import certain, possible
 from tests.oracle.algebra import select as by_oracle
 
@@ -192,7 +192,7 @@ def bag(rows: list[Row] | tuple[Row, ...]) -> Counter[Row]:
     return Counter(rows)
 
 
-def check(author: Author, rounds: int) -> Plan:
+def check(author: Author, rounds: int) -> QueryPlan:
     """One query on a few splits of a few graphs; the plan is made once for each background."""
     query = author.query()
     for _ in range(rounds):
@@ -209,7 +209,7 @@ def check(author: Author, rounds: int) -> Plan:
                 assert expected == bag(made.static), (query, background, new)
             chance = random.Random(len(background) * 31 + len(new))  # one of its own, so that the queries stay what they were
             removed = chance.sample(background, chance.randint(0, min(3, len(background))))
-            view = View(known, dict.fromkeys(removed))
+            view = MaskedIndex(known, dict.fromkeys(removed))
             left = frozenset(background).difference(removed).union(new)
             expected = bag([tuple([s.get(n) for n in query.projection]) for s in by_oracle(query, left)])
             assert bag(evaluate(query, view, fresh)) == expected, (query, background, new, removed)
@@ -219,7 +219,7 @@ def check(author: Author, rounds: int) -> Plan:
     return made
 
 
-def _touches(made: Plan, triple: Triple) -> bool:
+def _touches(made: QueryPlan, triple: Triple) -> bool:
     assert made.kinds is not None
     return (triple[1], None) in made.kinds or (triple[1], triple[2]) in made.kinds
 

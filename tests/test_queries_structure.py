@@ -16,7 +16,7 @@ from dotr.languages.sparql import parse_select
 from dotr.model.algebra import Select
 from dotr.model.places import Document, Span
 from dotr.model.terms import RDF_TYPE, Term, Triple, iri, literal
-from dotr.queries import evaluate, plan, same_question
+from dotr.queries import evaluate, plan, same_query
 
 pytestmark = pytest.mark.core
 
@@ -184,6 +184,6 @@ def test_names_do_not_make_a_question() -> None:
     one = parsed("SELECT ?x (COUNT(?y) AS ?n) { ?x :p ?y OPTIONAL { ?y :q ?z } FILTER NOT EXISTS { ?y :r ?w } } GROUP BY ?x")
     same = parsed("SELECT ?a (COUNT(?b) AS ?c) { ?a :p ?b OPTIONAL { ?b :q ?x } FILTER NOT EXISTS { ?b :r ?y } } GROUP BY ?a")
     other = parsed("SELECT ?a (COUNT(?x) AS ?c) { ?a :p ?b OPTIONAL { ?b :q ?x } FILTER NOT EXISTS { ?b :r ?y } } GROUP BY ?a")
-    assert same_question(one, same)
-    assert not same_question(one, other)
-    assert not same_question(parsed("SELECT ?x ?y { ?x :p ?y } LIMIT 1"), parsed("SELECT ?y ?x { ?y :p ?x } LIMIT 1"))
+    assert same_query(one, same)
+    assert not same_query(one, other)
+    assert not same_query(parsed("SELECT ?x ?y { ?x :p ?y } LIMIT 1"), parsed("SELECT ?y ?x { ?y :p ?x } LIMIT 1"))

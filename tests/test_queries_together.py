@@ -14,8 +14,8 @@ from dotr.model.algebra import Bgp, Call, Const, Expression, Extend, Filter, Joi
 from dotr.model.rules import FactSource
 from dotr.model.stream import Instant
 from dotr.model.terms import XSD, Term, Triple, literal
-from dotr.queries import plan, units
-from dotr.queries.loops import Row
+from dotr.queries import plan, join_groups
+from dotr.queries.loops import AnswerRow
 from tests.properties import examples
 
 NODES = [f"<http://e/{name}>" for name in "abc"]
@@ -59,14 +59,14 @@ def triples() -> st.SearchStrategy[list[Triple]]:
     return st.lists(st.tuples(st.sampled_from(NODES), st.sampled_from(PREDICATES), st.sampled_from([*NODES, *NUMBERS])), max_size=8)
 
 
-def asked(selects: list[Select], background: list[Triple], instant: list[Triple]) -> list[Counter[Row]]:
+def asked(selects: list[Select], background: list[Triple], instant: list[Triple]) -> list[Counter[AnswerRow]]:
     sources = [FactSource(select, select.projection, select.projection) for select in selects]
-    facts = StageOne(Knowledge.load(background, ()), list(dict.fromkeys(sources))).facts(Instant(0, tuple(instant))).facts
+    facts = StageOne(Knowledge.load(background, ()), list(dict.fromkeys(sources))).evaluate(Instant(0, tuple(instant))).facts
     numbers = {source: number for number, source in enumerate(dict.fromkeys(sources))}
     return [Counter(facts.get(numbers[source], ())) for source in sources]
 
 
-def alone(select: Select, background: list[Triple], instant: list[Triple]) -> Counter[Row]:
+def alone(select: Select, background: list[Triple], instant: list[Triple]) -> Counter[AnswerRow]:
     known = TripleIndex(background)
     return Counter(plan(select, known).answers(TripleIndex(triple for triple in instant if triple not in known)))
 
@@ -94,9 +94,9 @@ def test_queries_equal_up_to_names_are_one_whatever_their_order(data: st.DataObj
     together = StageOne(Knowledge.load(background, ()), streams)
     assert len(together.plans) == 1
     for instant in data.draw(st.lists(triples(), min_size=1, max_size=3)):
-        found = together.facts(Instant(0, tuple(instant))).facts
+        found = together.evaluate(Instant(0, tuple(instant))).facts
         for number, source in enumerate(streams):
-            own = StageOne(Knowledge.load(background, ()), [source]).facts(Instant(0, tuple(instant))).facts
+            own = StageOne(Knowledge.load(background, ()), [source]).evaluate(Instant(0, tuple(instant))).facts
             assert list(found.get(number, ())) == list(own.get(0, ()))
 
 
@@ -164,4 +164,4 @@ def test_a_common_core_is_joined_once() -> None:
     plans = [
         plan(select, background) for select in (query(streamed, "x", "y", "z"), query(streamed, "u", "v", "w"), query(other, "x", "y", "z"))
     ]
-    assert [(unit.trigger, unit.plans) for unit in units(plans, background)] == [(streamed, (0, 1)), (other, (2,))]
+    assert [(unit.trigger, unit.plans) for unit in join_groups(plans, background)] == [(streamed, (0, 1)), (other, (2,))]

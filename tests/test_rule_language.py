@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dotr.languages.dotr import Code, RuleSet, compile_rules
+from dotr.languages.dotr import RuleCode, RuleSet, compile_rules
 from dotr.model.algebra import Attribute, Bgp, Call, Const, Filter, Pattern, Select, TimeOf, TriplePattern, Var
 from dotr.model.places import Document
 from dotr.model.rules import (
@@ -63,7 +63,7 @@ def codes(rules: RuleSet) -> list[str]:
 def rule(text: str) -> Rule:
     """The one rule of a text."""
     rules = compiled(text)
-    assert set(codes(rules)) <= {Code.UNUSED_QUERY}, "\n".join(map(str, rules.diagnostics))
+    assert set(codes(rules)) <= {RuleCode.UNUSED_QUERY}, "\n".join(map(str, rules.diagnostics))
     return rules.rules[0]
 
 
@@ -286,10 +286,10 @@ def test_an_aggregate_is_not_known_before_its_clause_nor_in_a_shared_query() -> 
     count = "and ?n = count(*) of Temp as D within 5 min from Smoke "
     temp = "query Temp = [ SELECT ?v { ?t :value ?v } ] "
     rules = compiled(f"{temp} {start} and last Temp [ FILTER(?v > ?n) ] within 1 s from Smoke {count} if ?n > 1")
-    assert [(d.code, d.message) for d in rules.diagnostics] == [(Code.UNBOUND_LABEL, "?n is not bound yet")]
+    assert [(d.code, d.message) for d in rules.diagnostics] == [(RuleCode.UNBOUND_LABEL, "?n is not bound yet")]
     shared = "query Warm = [ SELECT ?v { ?t :v ?v FILTER(?v > ?n) } ] "
     rules = compiled(f"{temp} {shared} {start} {count} and last Warm within 1 s from Smoke if ?n > 1")
-    assert codes(rules) == [Code.NEVER_BOUND]
+    assert codes(rules) == [RuleCode.NEVER_BOUND]
 
 
 def test_conditions_and_assignments_end_where_the_rule_goes_on() -> None:
@@ -332,7 +332,7 @@ def test_files_are_read_together() -> None:
     user = Document("b.dotr", "define Fire = [ [] :at ?r ] from Smoke with Fire.?r = Smoke.?room")
     assert codes(compile_rules([user, query], PREFIXES)) == []
     again = compile_rules([query, user, user], PREFIXES)
-    assert codes(again) == [Code.RULE_NAME_TWICE]
+    assert codes(again) == [RuleCode.RULE_NAME_TWICE]
     assert again.rules == ()
 
 
@@ -342,14 +342,14 @@ def test_what_a_broken_statement_defines_is_not_reported_again() -> None:
         "define Fire = [ [] a :Fire ] from Smoke and last Alarm within 1 h from Smoke if Smoke.?x > Alarm.?y\n"
         "define Alarm = [ [] a :Alarm ]\n"
     )
-    assert codes(rules) == [Code.UNCLOSED_BRACKET, Code.UNEXPECTED]
+    assert codes(rules) == [RuleCode.UNCLOSED_BRACKET, RuleCode.UNEXPECTED]
 
 
 def test_an_event_of_the_same_instant_and_recursion_in_the_past() -> None:
     alarm = "define Alarm = [ [] a :Alarm ] from Fire and each Fire as F within %s from Fire"
     fire = " define Fire = [ [] a :Fire ] from A = [ SELECT ?x { ?x a :A } ] and each Alarm within %s from A"
-    assert codes(compiled(alarm % "[0, 0]" + fire % "5 min")) == [Code.UNFOUNDED] * 3
-    assert codes(compiled(alarm % "5 min" + fire % "[0, 5 min]")) == [Code.SAME_INSTANT_CYCLE]
+    assert codes(compiled(alarm % "[0, 0]" + fire % "5 min")) == [RuleCode.UNFOUNDED] * 3
+    assert codes(compiled(alarm % "5 min" + fire % "[0, 5 min]")) == [RuleCode.SAME_INSTANT_CYCLE]
 
 
 def ticks(text: str) -> Role:
@@ -381,8 +381,8 @@ def test_an_anchor_may_be_delayed(event: str) -> None:
 
 def test_a_delayed_anchor_is_of_the_past_and_what_its_windows_reach_is_not() -> None:
     again = "define Fire = [ [] a :Fire ] from Fire as Before delayed by 1 us"
-    assert codes(compiled(again)) == [Code.UNFOUNDED]
-    assert codes(compiled(again + " and last Fire within [0, 0] from Before")) == [Code.SAME_INSTANT_RECURSION]
+    assert codes(compiled(again)) == [RuleCode.UNFOUNDED]
+    assert codes(compiled(again + " and last Fire within [0, 0] from Before")) == [RuleCode.SAME_INSTANT_RECURSION]
 
 
 def test_every_may_be_the_name_of_a_rule() -> None:
@@ -391,7 +391,7 @@ def test_every_may_be_the_name_of_a_rule() -> None:
 
 def test_a_thousand_unclosed_brackets_are_a_thousand_errors() -> None:
     text = "\n".join(f"rule R{i} define E{i} = [ [] a :E\nfrom A = [ SELECT ?x {{ ?x a :A }} ]" for i in range(1000))
-    assert codes(compiled(text)) == [Code.UNCLOSED_BRACKET] * 1000
+    assert codes(compiled(text)) == [RuleCode.UNCLOSED_BRACKET] * 1000
 
 
 WORDS = [*RULE_R.replace("\n", " ").split(" "), "\n", "and", "not", "[", "]", "(", '"', "'", "{", "#", "<", "\\", "é", "0", "5 min"]

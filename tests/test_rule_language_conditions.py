@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dotr.expressions import evaluator
 from dotr.expressions.functions import FUNCTIONS
-from dotr.languages.dotr import Code, compile_rules
+from dotr.languages.dotr import RuleCode, compile_rules
 from dotr.languages.dotr.domains import TAKES
-from dotr.languages.dotr.kinds import Kind, kind_of
+from dotr.languages.dotr.kinds import TermKind, kind_of
 from dotr.model.algebra import Call, Const, Filter
 from dotr.model.places import Document
 from dotr.model.rules import FactSource
@@ -59,7 +59,7 @@ def test_what_is_said_to_hold_never_does_never_hold(texts: list[str]) -> None:
     text = f"define E = [ [] a :E ] from A = [ SELECT ?s {{ ?s :a ?a ; :b ?b {filters} }} ]"
     read = compile_rules([Document("x.dotr", text)], {"": "http://example.org/", "xsd": XSD})
     assert not read.errors
-    if not any(d.code in (Code.NEVER_HOLDS, Code.NEVER_COMPARABLE) for d in read.warnings):
+    if not any(d.code in (RuleCode.NEVER_HOLDS, RuleCode.NEVER_COMPARABLE) for d in read.warnings):
         return
     source = read.rules[0].anchor.source
     assert isinstance(source, FactSource)
@@ -102,48 +102,48 @@ def test_no_false_alarm(query: str) -> None:
 @pytest.mark.parametrize(
     ("query", "code"),
     [
-        ("?s :a ?v FILTER(?v > 5 && 3 >= ?v)", Code.NEVER_HOLDS),
-        ("?s :a ?v FILTER(?v > 5) FILTER(?v = 2)", Code.NEVER_HOLDS),
-        ("?s :a ?v FILTER(?v = :x && ?v > 2)", Code.NEVER_HOLDS),
-        ("?s ?p ?v FILTER(?p = 5)", Code.NEVER_COMPARABLE),
-        ("?s :a ?v FILTER(?s = 5 || ?s < 3)", Code.NEVER_COMPARABLE),
-        ("?s :a ?v FILTER(?s < ?s)", Code.NEVER_COMPARABLE),
-        ("?s :a ?v OPTIONAL { ?t :b ?s } FILTER(?s = 5)", Code.NEVER_COMPARABLE),
-        ("{ ?s :a ?w } UNION { ?s :b ?w } FILTER(?s = 5)", Code.NEVER_COMPARABLE),
-        ('VALUES ?s { 1 2 } FILTER(?s = "1")', Code.NEVER_COMPARABLE),
-        ('{ SELECT (COUNT(*) AS ?n) { ?s :a ?w } } FILTER(?n > "2")', Code.NEVER_COMPARABLE),
-        ("?s :a ?v FILTER(STR(?v) != 5)", Code.NEVER_COMPARABLE),
-        ('?s :a ?v FILTER("a" = 1)', Code.NEVER_HOLDS),
+        ("?s :a ?v FILTER(?v > 5 && 3 >= ?v)", RuleCode.NEVER_HOLDS),
+        ("?s :a ?v FILTER(?v > 5) FILTER(?v = 2)", RuleCode.NEVER_HOLDS),
+        ("?s :a ?v FILTER(?v = :x && ?v > 2)", RuleCode.NEVER_HOLDS),
+        ("?s ?p ?v FILTER(?p = 5)", RuleCode.NEVER_COMPARABLE),
+        ("?s :a ?v FILTER(?s = 5 || ?s < 3)", RuleCode.NEVER_COMPARABLE),
+        ("?s :a ?v FILTER(?s < ?s)", RuleCode.NEVER_COMPARABLE),
+        ("?s :a ?v OPTIONAL { ?t :b ?s } FILTER(?s = 5)", RuleCode.NEVER_COMPARABLE),
+        ("{ ?s :a ?w } UNION { ?s :b ?w } FILTER(?s = 5)", RuleCode.NEVER_COMPARABLE),
+        ('VALUES ?s { 1 2 } FILTER(?s = "1")', RuleCode.NEVER_COMPARABLE),
+        ('{ SELECT (COUNT(*) AS ?n) { ?s :a ?w } } FILTER(?n > "2")', RuleCode.NEVER_COMPARABLE),
+        ("?s :a ?v FILTER(STR(?v) != 5)", RuleCode.NEVER_COMPARABLE),
+        ('?s :a ?v FILTER("a" = 1)', RuleCode.NEVER_HOLDS),
     ],
 )
-def test_alarm(query: str, code: Code) -> None:
+def test_alarm(query: str, code: RuleCode) -> None:
     assert warned(query) == [code]
 
 
 def test_aggregates_and_times_in_the_last_condition() -> None:
     count = "and ?n = count(*) of B = [ SELECT ?x { ?x :b ?y } ] within 1 min from A "
-    assert Code.NEVER_COMPARABLE in warned("?s :a ?v", count + 'if ?n = "3"')
-    assert Code.NEVER_HOLDS in warned("?s :a ?v", count + "if ?n > 3 && ?n < 2")
+    assert RuleCode.NEVER_COMPARABLE in warned("?s :a ?v", count + 'if ?n = "3"')
+    assert RuleCode.NEVER_HOLDS in warned("?s :a ?v", count + "if ?n > 3 && ?n < 2")
     assert warned("?s :a ?v", count + "if ?n > 3 && time(A) > 7") == []
-    assert warned("?s :a ?v", 'if time(A) > "2020-01-01"') == [Code.NEVER_COMPARABLE]
+    assert warned("?s :a ?v", 'if time(A) > "2020-01-01"') == [RuleCode.NEVER_COMPARABLE]
 
 
-KINDS: dict[Kind, list[Term]] = {}
+KINDS: dict[TermKind, list[Term]] = {}
 for _term in TERMS:
     KINDS.setdefault(kind_of(_term), []).append(_term)
-KINDS[Kind.OTHER] += [
+KINDS[TermKind.OTHER] += [
     literal("2024-05-14T08:00:00Z", XSD + "dateTime"),
     literal("2024-05-14", XSD + "date"),
     literal("08:00:00", XSD + "time"),
     literal("PT5M", XSD + "dayTimeDuration"),
 ]
-KINDS[Kind.TRIPLE] = ['<<( <http://e/a> <http://e/p> "1" )>>', "<<( _:b <http://e/p> <<( _:b <http://e/p> _:b )>> )>>"]
+KINDS[TermKind.TRIPLE] = ['<<( <http://e/a> <http://e/p> "1" )>>', "<<( _:b <http://e/p> <<( _:b <http://e/p> _:b )>> )>>"]
 SUITABLE = {
-    Kind.IRI: f"<{XSD}integer>",
-    Kind.TRIPLE: KINDS[Kind.TRIPLE][0],
-    Kind.NUMBER: literal("1", XSD + "integer"),
-    Kind.STRING: literal("a"),
-    Kind.OTHER: literal("2024-05-14T08:00:00Z", XSD + "dateTime"),
+    TermKind.IRI: f"<{XSD}integer>",
+    TermKind.TRIPLE: KINDS[TermKind.TRIPLE][0],
+    TermKind.NUMBER: literal("1", XSD + "integer"),
+    TermKind.STRING: literal("a"),
+    TermKind.OTHER: literal("2024-05-14T08:00:00Z", XSD + "dateTime"),
 }
 
 
@@ -156,7 +156,7 @@ def test_a_function_takes_no_kind_that_is_not_in_its_row(function: str) -> None:
         others = [
             [SUITABLE[kind] for kind in SUITABLE if kind in takes[min(other, len(takes) - 1)]] for other in range(width) if other != place
         ]
-        for kind in set(Kind) - takes[min(place, len(takes) - 1)]:
+        for kind in set(TermKind) - takes[min(place, len(takes) - 1)]:
             for term in KINDS[kind]:
                 for rest in itertools.product(*others):
                     arguments = [*rest[:place], term, *rest[place:]]

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from dotr.languages.dotr import Code, RuleSet, compile_rules
+from dotr.languages.dotr import RuleCode, RuleSet, compile_rules
 from dotr.model.places import Document
 from dotr.model.rules import Choose, FactSource
 from dotr.model.terms import XSD
@@ -86,31 +86,31 @@ def test_xsd_durations(lexical: str, micros: int) -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("5", Code.UNEXPECTED),
-        ("5 m", Code.UNKNOWN_UNIT),
-        ("5 weeks", Code.UNKNOWN_UNIT),
-        ("5 minutos", Code.UNKNOWN_UNIT),
-        ("1 h 5 m", Code.UNKNOWN_UNIT),
-        ("0.5 us", Code.NO_DURATION),
-        ("0.0001 ms", Code.NO_DURATION),
-        ("1..5 s", Code.UNEXPECTED),
-        ("1,5 s", Code.UNEXPECTED),
-        ("1e3 s", Code.UNKNOWN_UNIT),
-        ("99999999999999 days", Code.NO_DURATION),
-        ('"PT5M"', Code.UNEXPECTED),
-        ('"PT"^^xsd:duration', Code.NO_DURATION),
-        ('"P"^^xsd:duration', Code.NO_DURATION),
-        ('"P1DT"^^xsd:duration', Code.NO_DURATION),
-        ('"pt5m"^^xsd:duration', Code.NO_DURATION),
-        ('"PT1.5M"^^xsd:duration', Code.NO_DURATION),
-        ('"P1Y"^^xsd:duration', Code.NO_DURATION),
-        ('"P1M"^^xsd:duration', Code.NO_DURATION),
-        ('"-PT5M"^^xsd:duration', Code.NO_DURATION),
-        ('"PT5M"^^xsd:string', Code.NO_DURATION),
-        ('"PT0.0000001S"^^xsd:duration', Code.NO_DURATION),
+        ("5", RuleCode.UNEXPECTED),
+        ("5 m", RuleCode.UNKNOWN_UNIT),
+        ("5 weeks", RuleCode.UNKNOWN_UNIT),
+        ("5 minutos", RuleCode.UNKNOWN_UNIT),
+        ("1 h 5 m", RuleCode.UNKNOWN_UNIT),
+        ("0.5 us", RuleCode.NO_DURATION),
+        ("0.0001 ms", RuleCode.NO_DURATION),
+        ("1..5 s", RuleCode.UNEXPECTED),
+        ("1,5 s", RuleCode.UNEXPECTED),
+        ("1e3 s", RuleCode.UNKNOWN_UNIT),
+        ("99999999999999 days", RuleCode.NO_DURATION),
+        ('"PT5M"', RuleCode.UNEXPECTED),
+        ('"PT"^^xsd:duration', RuleCode.NO_DURATION),
+        ('"P"^^xsd:duration', RuleCode.NO_DURATION),
+        ('"P1DT"^^xsd:duration', RuleCode.NO_DURATION),
+        ('"pt5m"^^xsd:duration', RuleCode.NO_DURATION),
+        ('"PT1.5M"^^xsd:duration', RuleCode.NO_DURATION),
+        ('"P1Y"^^xsd:duration', RuleCode.NO_DURATION),
+        ('"P1M"^^xsd:duration', RuleCode.NO_DURATION),
+        ('"-PT5M"^^xsd:duration', RuleCode.NO_DURATION),
+        ('"PT5M"^^xsd:string', RuleCode.NO_DURATION),
+        ('"PT0.0000001S"^^xsd:duration', RuleCode.NO_DURATION),
     ],
 )
-def test_what_is_no_length_of_time(text: str, code: Code) -> None:
+def test_what_is_no_length_of_time(text: str, code: RuleCode) -> None:
     assert code in [d.code for d in rules("A", f"and each A as B within {text} from A").errors]
     assert code in [d.code for d in rules(f"every {text} as Tick", "").errors]
     assert code in [d.code for d in rules(f"A delayed by {text}", "").errors]

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from dotr.languages.dotr import Code, compile_rules
+from dotr.languages.dotr import RuleCode, compile_rules
 from dotr.model.places import Document
 
 pytestmark = pytest.mark.core
 
 ERRORS = Path(__file__).parent / "errors"
 CASES = sorted(ERRORS.glob("*.dotr"))
-FOUND_BY_THE_ENGINE = {Code.BACKGROUND_ALONE, Code.ONE_PARTITION, Code.NEVER_TICKS, Code.TOO_MUCH_OF_THE_BACKGROUND}
-FOUND_IN_THE_DATA = {Code.NEVER_AS_TYPED}
+FOUND_BY_THE_ENGINE = {RuleCode.BACKGROUND_ALONE, RuleCode.ONE_PARTITION, RuleCode.NEVER_TICKS, RuleCode.TOO_MUCH_OF_THE_BACKGROUND}
+FOUND_IN_THE_DATA = {RuleCode.NEVER_AS_TYPED}
 
 
 def messages(case: Path) -> str:
@@ -33,7 +33,7 @@ def test_message(case: Path) -> None:
 
 
 def test_every_code_has_a_case() -> None:
-    assert {code.value for code in Code} - {case.stem.split("_")[0] for case in CASES} == FOUND_BY_THE_ENGINE | FOUND_IN_THE_DATA
+    assert {code.value for code in RuleCode} - {case.stem.split("_")[0] for case in CASES} == FOUND_BY_THE_ENGINE | FOUND_IN_THE_DATA
 
 
 if __name__ == "__main__":

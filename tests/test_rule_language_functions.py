@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from dotr.diagnostics import Refused
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.expressions.functions import FUNCTIONS
 from dotr.model.places import Document
@@ -323,7 +323,7 @@ def written(expression: str) -> str:
     return re.sub(r"\$(?=[a-z])", "A.?", expression)
 
 
-def run(rules: str) -> Program:
+def run(rules: str) -> CompiledProgram:
     return compile_program(ProgramSpec(rules=(Document("functions.dotr", rules),), prefixes=PREFIXES))
 
 

@@ -145,8 +145,8 @@ def test_inconsistent_instants(tmp_path: Path) -> None:
         )
         with program.session() as session:
             session.advance(10, HEAT + " :r1 a :Smoke .")
-            (clash,) = session.clashes
+            (clash,) = session.inconsistencies
             assert clash.rule == "cax-dw"
             assert [origin.value for _, origin in clash.premises] == ["background", "instant", "instant"]
             assert len(session.advance(12, SMOKE)) == found
-            assert session.clashes == ()
+            assert session.inconsistencies == ()

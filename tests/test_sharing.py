@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dotr.engine.instants import merge
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
@@ -20,12 +20,12 @@ with E{n}.?v = A.?v, E{n}.?w = B.?w
 """
 
 
-def program(*rules: tuple[str, int, int]) -> Program:
+def program(*rules: tuple[str, int, int]) -> CompiledProgram:
     text = "PREFIX : <http://e/>\n" + "".join(RULE.format(n=n, mode=m, low=a, high=b) for n, (m, a, b) in enumerate(rules))
     return compile_program(ProgramSpec(rules=(Document("r.dotr", text),), prefixes={"": "http://e/"}))
 
 
-def run(compiled: Program) -> list[tuple[object, str, str, str]]:
+def run(compiled: CompiledProgram) -> list[tuple[object, str, str, str]]:
     found: list[tuple[object, str, str, str]] = []
     with compiled.session() as session:
         for time, graph in [
@@ -99,7 +99,7 @@ def test_names_that_stand_in_another_order_are_another_tie_order() -> None:
     compiled = compile_program(ProgramSpec(rules=(Document("r.dotr", text),), prefixes={"": "http://e/"}))
     assert len(compiled.layout.streams) == 2
     assert len(compiled.stage_one.plans) == 1, "and one query, whose answers are sorted for each"
-    found = compiled.stage_one.facts(merge(1, [read_graph(":s1 :a :v2, :v1 . :s0 :a :v3 .", {"": "http://e/"}, 64)])).facts
+    found = compiled.stage_one.evaluate(merge(1, [read_graph(":s1 :a :v2, :v1 . :s0 :a :v3 .", {"": "http://e/"}, 64)])).facts
     rows = {stream: [[str(term)[-3:-1] for term in row] for row in rows] for stream, rows in found.items()}
     assert rows == {0: [["s0", "v3"], ["s1", "v1"], ["s1", "v2"]], 1: [["v1", "s1"], ["v2", "s1"], ["v3", "s0"]]}
 
@@ -108,7 +108,7 @@ def test_what_no_rule_wants_is_told_in_one_comparison() -> None:
     compiled = program(*(("last", low, 10 + low) for low in range(100)))
 
     def asked(graph: str) -> int:
-        found = compiled.stage_one.facts(merge(1, [read_graph(graph, {"": "http://e/"}, 64)]))
+        found = compiled.stage_one.evaluate(merge(1, [read_graph(graph, {"": "http://e/"}, 64)]))
         return sum(map(len, found.facts.values()))
 
     assert [asked(f":s {p} .") for p in (":a 0", ":a 1", ':a "x"', ":b 109", ":b 108.5")] == [0, 1, 0, 0, 1]

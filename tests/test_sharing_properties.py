@@ -14,7 +14,7 @@ from dotr.engine.program import compile_program
 from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
 from dotr.expressions import condition
-from dotr.expressions.scales import Scale, scale_of
+from dotr.expressions.scales import OrderedDomain, domain_of
 from dotr.expressions.values import VALUES
 from dotr.model.algebra import Attribute, Call, Const, Var
 from dotr.model.places import Document
@@ -22,7 +22,7 @@ from dotr.model.stream import Firing
 from dotr.model.terms import XSD, Term, Triple, literal
 from dotr.model.time import Clock
 from dotr.patterns.code import picks_finder
-from dotr.patterns.search import Picks
+from dotr.patterns.search import ConstantTable
 from dotr.patterns.shapes import ROW
 from tests.properties import examples
 
@@ -76,13 +76,13 @@ def test_a_search_finds_the_rows_with_which_all_conditions_hold(data: st.DataObj
     for operator in operators:
         column = data.draw(constants(size, size))
         if operator != "=":  # those of one shape are on one scale
-            scale = next(filter(None, map(scale_of, column)), Scale.EXACT)
-            spare = next((term for term in column if scale_of(term) is scale), TERMS[0])
-            column = [term if scale_of(term) is scale else spare for term in column]
+            scale = next(filter(None, map(domain_of, column)), OrderedDomain.EXACT)
+            spare = next((term for term in column if domain_of(term) is scale), TERMS[0])
+            column = [term if domain_of(term) is scale else spare for term in column]
         columns.append(column)
     table = tuple(zip(*columns, strict=True))
     conditions = tuple([compared(o, v, Attribute(ROW, str(n)), mirrored) for n, (o, v) in enumerate(zip(operators, names, strict=True))])
-    find = picks_finder(Picks(conditions, table), ("a", "b"))
+    find = picks_finder(ConstantTable(conditions, table), ("a", "b"))
     each = [
         [condition(compared(o, v, Const(k), mirrored), [Var("a"), Var("b")]) for o, v, k in zip(operators, names, terms, strict=True)]
         for terms in table
@@ -200,5 +200,5 @@ def test_together_they_say_what_each_says_alone(world: tuple[list[str], list[tup
 
 
 def test_every_scale_is_among_the_kinds() -> None:
-    assert {scale_of(term) for term in TERMS} == {None, *Scale}
+    assert {domain_of(term) for term in TERMS} == {None, *OrderedDomain}
     assert any(value != value for value in map(VALUES.__getitem__, TERMS)), "NaN"

@@ -13,12 +13,12 @@ import pytest
 from dotr.cli import main
 from dotr.config import read_config
 from dotr.diagnostics import Refused
-from dotr.engine.change import Fate
-from dotr.engine.holdings import holdings
+from dotr.engine.change import StateFate
+from dotr.engine.holdings import state_schema
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark.checkpoint import Checkpoint, wanted_layout
-from dotr.runtimes.standing import Standing
+from dotr.runtimes.standing import RunProgress
 from dotr.runtimes.totals import Totals
 from tests.kept_spark import project, unpack
 from tests.kept_whole import HOME
@@ -103,7 +103,7 @@ def test_a_restart_with_changed_rules_keeps_what_is_unchanged(
     assert main(["status", folder]) == 0
     assert "Last batch: 2, and the state moved " in capsys.readouterr().out
 
-    told: list[Standing] = []
+    told: list[RunProgress] = []
     with caplog.at_level(logging.WARNING, "dotr"):
         caplog.clear()
         run_spark(pipeline(tmp_path, "spark", 120, rules="then.dotr, jumps.dotr"), lambda totals: None, told.append)
@@ -173,7 +173,7 @@ def test_the_time_unit_is_held_fast(tmp_path: Path) -> None:
     layout = wanted_layout(made)
     checkpoint = Checkpoint(str(tmp_path / "kept"))
     checkpoint.make()
-    checkpoint.claim(replace(layout, holdings=holdings(made.program)))
+    checkpoint.claim(replace(layout, holdings=state_schema(made.program)))
     checkpoint.examine(layout, made.program)
     other = build(read_config(str(tmp_path / "unit.yaml"), ["time.unit=ms"]), fresh=False, on_spark=True)
     with pytest.raises(Refused, match=r"S102 .* the time unit .* is another one than when it was made"):
@@ -221,11 +221,11 @@ def test_the_checkpoint_folder_of_every_release_goes_on(packed: Path, tmp_path: 
     assert position is not None
     prepared = project("rest", on_spark=True, batch=1000)
     found = checkpoint.change(prepared.program)
-    assert {verdict.fate for verdict in found.verdicts} == {Fate.KEPT}
+    assert {verdict.fate for verdict in found.verdicts} == {StateFate.KEPT}
     assert {verdict.rule for verdict in found.verdicts} == {rule.name for rule in prepared.program.rules.rules}
     assert not found.moves
     assert found.learns is None
-    told: list[Standing] = []
+    told: list[RunProgress] = []
     totals = run_spark(prepared, lambda totals: None, told.append)
     after = position.time // SECOND
     for kind in ("", "-dead.ndjson"):

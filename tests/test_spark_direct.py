@@ -16,7 +16,7 @@ from dotr.patterns.layout import Layout
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
 from dotr.runtimes.spark.checkpoint import Checkpoint
-from dotr.runtimes.standing import Standing
+from dotr.runtimes.standing import RunProgress
 from dotr.runtimes.totals import Totals
 from tests.test_spark_run import pipeline, results, write_inputs
 
@@ -76,7 +76,7 @@ def test_no_state_and_the_same_output_through_a_crash(batch: int, tmp_path: Path
 
     with pytest.raises(Exception, match="enough"):
         run_spark(pipeline(tmp_path, "spark", batch, rules="direct.dotr"), crash)
-    told: list[Standing] = []
+    told: list[RunProgress] = []
     run_spark(pipeline(tmp_path, "spark", batch, rules="direct.dotr"), lambda totals: None, told.append)
     assert results(tmp_path, "spark") == results(tmp_path, "local")
     checkpoint = tmp_path / "spark" / "checkpoint"

@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dotr.io.feeds import FilesFeed, OneFile, Point
-from dotr.io.pace import Unhurried
+from dotr.io.feeds import FilesFeed, OneFile, InputPoint
+from dotr.io.pace import NoRateLimit
 from dotr.io.records import Format, InputFile, Record
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import LAST_MICRO
@@ -18,7 +18,7 @@ from dotr.runtimes.spark.growing import GrowingPlan, Scanned
 from dotr.runtimes.spark.inputs import judge
 from dotr.runtimes.spark.journal import NAME, SPOOL_END, Journal, Spooled
 from dotr.runtimes.spark.planning import END, Cut, Offset
-from dotr.runtimes.spark.tasks import Stretch, Task
+from dotr.runtimes.spark.tasks import InputRange, Task
 from tests.oracle.arrivals import Ends, Input, Outcome, Step, outcome
 from tests.scripts import ScriptedFeed, Stopped, World, record_of, worlds
 
@@ -30,7 +30,7 @@ def planned(world: World, inputs: Sequence[Input], start: Offset, size: int, tas
     for feed, spec, place in zip(world.feeds, inputs, start.places, strict=True):
         feed.place = place.file * feed.length + place.offset
         idle = None if spec.idle is None else int(spec.idle * 1_000_000)
-        scanned.append(Scanned.at(place, feed, spec.delay, single=spec.single, idle=idle, pace=Unhurried(), bounded=False))
+        scanned.append(Scanned.at(place, feed, spec.delay, single=spec.single, idle=idle, pace=NoRateLimit(), bounded=False))
     return GrowingPlan(scanned, start, size, tasks, world.clock)
 
 
@@ -38,7 +38,7 @@ def paths(number: int, first: int, last: int) -> tuple[str, ...]:
     return tuple(f"{number}/{each}" for each in range(first, last + 1))
 
 
-def files(feed: ScriptedFeed, stretch: Stretch) -> Iterator[tuple[int, InputFile, Iterator[Record]]]:
+def files(feed: ScriptedFeed, stretch: InputRange) -> Iterator[tuple[int, InputFile, Iterator[Record]]]:
     for number, _ in enumerate(stretch.paths, stretch.file):
         first = number * feed.length + (stretch.offset if number == stretch.file else 0)
         last = number * feed.length + stretch.stop if number == stretch.stop_file and stretch.stop != END else (number + 1) * feed.length
@@ -121,7 +121,7 @@ def test_a_long_element_counts_as_several(tmp_path: Path) -> None:
     (tmp_path / "a.ndjson").write_text("".join(json.dumps({"time": at, "graph": "#" * 4_700}) + "\n" for at in range(60)))
     feed = FilesFeed(OneFile(InputFile("a", str(tmp_path / "a.ndjson"), Format.NDJSON)), elements=False)
     start = Offset.start(1)
-    scanned = Scanned.at(start.places[0], feed, 0, single=False, idle=None, pace=Unhurried(), bounded=False)
+    scanned = Scanned.at(start.places[0], feed, 0, single=False, idle=None, pace=NoRateLimit(), bounded=False)
     growing = GrowingPlan([scanned], start, 200, 2)
     while growing.scan():
         pass
@@ -132,7 +132,7 @@ def test_a_long_element_counts_as_several(tmp_path: Path) -> None:
 
 
 def test_points_are_in_order() -> None:
-    assert Point(0, 5, 1) < Point(1, 0, 1)
+    assert InputPoint(0, 5, 1) < InputPoint(1, 0, 1)
 
 
 def test_a_journal_remembers_what_appeared_and_forgets_what_is_gone(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from dotr.config import read_config
 from dotr.diagnostics import Refused
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.standing import Standing
+from dotr.runtimes.standing import RunProgress
 from dotr.runtimes.totals import Totals
 
 pytestmark = pytest.mark.spark
@@ -92,7 +92,7 @@ def test_what_a_run_tells_and_its_checkpoint_afterwards(folder: Path, capsys: py
     from dotr.runtimes.spark.run import run_spark
 
     session = SparkSession.active()
-    told: list[Standing] = []
+    told: list[RunProgress] = []
     counted: list[Totals] = []
     foreign = Foreign()
     session.streams.addListener(foreign)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.keys import bucket_keys, hash_partition
-from dotr.runtimes.spark.planning import BEGINNING, END, ORDINARY, Cut, Offset, Place, plan
+from dotr.runtimes.spark.planning import BEGINNING, END, ORDINARY, Cut, Offset, InputPlace, plan
 
 Input = list[Micros | None]
 
@@ -113,7 +113,7 @@ def test_a_long_element_counts_as_several() -> None:
 
 
 def test_an_empty_input_ends_at_once() -> None:
-    assert list(plan(scan_of([[]]), [0], Offset.start(1), 5)) == [Cut(LAST_MICRO, (Place(END, 0, BEGINNING),), (END,), 0)]  # type: ignore[arg-type]
+    assert list(plan(scan_of([[]]), [0], Offset.start(1), 5)) == [Cut(LAST_MICRO, (InputPlace(END, 0, BEGINNING),), (END,), 0)]  # type: ignore[arg-type]
 
 
 def test_keys_are_spread_evenly() -> None:

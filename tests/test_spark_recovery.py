@@ -27,8 +27,8 @@ from dotr.model.time import Clock
 from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark import query
 from dotr.runtimes.spark.journal import SEGMENT, SPOOL, SPOOL_END
-from dotr.runtimes.spark.names import Names
-from dotr.runtimes.spark.rows import Kind, counts_payload
+from dotr.runtimes.spark.names import DisplayPaths
+from dotr.runtimes.spark.rows import RowKind, counts_payload
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.spool import NEXT, copied, spooling
 from dotr.runtimes.spark.trouble import marked
@@ -41,7 +41,7 @@ def sink() -> Sink:
 
 def test_a_batch_that_is_done_again_counts_once() -> None:
     made = sink()
-    counts = [(int(Kind.COUNTS), counts_payload(Totals(elements=3, dead={Reason.LATE: 1})))]
+    counts = [(int(RowKind.COUNTS), counts_payload(Totals(elements=3, dead={Reason.LATE: 1})))]
     for number in (0, 1, 1, 2):
         made.take(number, counts)
     assert made.totals == Totals(elements=9, dead={Reason.LATE: 3})
@@ -179,7 +179,7 @@ def test_a_dead_letter_knows_its_line_in_either_kind_of_segment(tmp_path: Path) 
         "name: x\nrules: [r.dotr]\ninput: [{ name: rows, format: csv, path: '-', time: t, map: '[] <http://e/v> {v} .' }]\n"
         "output: [{ path: out/o.ndjson }]\n"
     )
-    names = Names(build(read_config(str(tmp_path / "c.yaml")), fresh=False, on_spark=True, waiting=False), tmp_path)
+    names = DisplayPaths(build(read_config(str(tmp_path / "c.yaml")), fresh=False, on_spark=True, waiting=False), tmp_path)
     for segment in ("000000000001-000000000040.csv", "000000000001-000000000040-000000000050.csv"):
         letter = names(DeadLetter(Reason.LATE, "rows", str(tmp_path / SPOOL / segment), 3, 1, "1,1", "why"))
         assert (letter.file, letter.line) == ("-", 41)

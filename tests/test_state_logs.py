@@ -13,21 +13,21 @@ import pytest
 
 import dotr.runtimes.spark.run as run
 from dotr.config import read_config
-from dotr.patterns.happened import Happened
+from dotr.patterns.happened import StoredEvent
 from dotr.patterns.layout import Layer
-from dotr.patterns.logs import Head, Pair
+from dotr.patterns.logs import Manifest, Consumption
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
 from dotr.runtimes.spark import keeping, pages, pieces
-from dotr.runtimes.spark.checkpoint import Layout
+from dotr.runtimes.spark.checkpoint import CheckpointLayout
 from dotr.runtimes.spark.inputs import scan_inputs
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.keeping import opened
-from dotr.runtimes.spark.pages import Pages
+from dotr.runtimes.spark.pages import PagedState
 from dotr.runtimes.spark.parts import read_parts, write_part
 from dotr.runtimes.spark.planning import Offset, plan
 from dotr.runtimes.spark.reading import task_lines
-from dotr.runtimes.spark.rows import BucketSize, Kind, Line, firings_of, size_of
+from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, firings_of, size_of
 from dotr.runtimes.spark.stepping import place_of
 from dotr.runtimes.spark.tasks import Task
 from dotr.runtimes.spark.worker import Live, through_batch
@@ -95,7 +95,7 @@ class Simulated:
     ) -> None:
         buckets = 2
         layers = max(1, len(prepared.program.layout.layers))
-        layout = Layout("c", "", tuple((f.input, f.delay, f.path) for f in prepared.inputs), layers, buckets, buckets)
+        layout = CheckpointLayout("c", "", tuple((f.input, f.delay, f.path) for f in prepared.inputs), layers, buckets, buckets)
         self.job: Job = dataclasses.replace(run._job(prepared, layout, 1, (f"{next(_RUNS)}/query", "")), batch=batch)
         self.stores = [[Stored() for _ in range(buckets)] for _ in range(layers)]
         self.workers: list[Live] = [{} for _ in range(workers)]
@@ -114,15 +114,15 @@ class Simulated:
                 for bucket, store in enumerate(stores):
                     lines += self._bucket(layer, bucket, store, lines)
             for line in lines:
-                if line.kind == Kind.FIRINGS:
+                if line.kind == RowKind.FIRINGS:
                     self.fired += [f"{f.time} {f.rule} {sorted(dict(f.attributes).items())}" for f in firings_of(line.payload)]
-                elif line.kind == Kind.STATE:
+                elif line.kind == RowKind.STATE:
                     size = size_of(line.payload)
                     self.sizes[size.layer, size.bucket] = size
             start = Offset(cut.time, cut.places)
             yield number
 
-    def _bucket(self, layer: int, bucket: int, store: Stored, lines: list[Line]) -> list[Line]:
+    def _bucket(self, layer: int, bucket: int, store: Stored, lines: list[SparkRow]) -> list[SparkRow]:
         key = self.job.keys(layer)[bucket]
         own = [line for line in lines if line.key == key]
         self._random.shuffle(own)
@@ -234,8 +234,8 @@ def test_every_batch_may_be_done_again_by_the_same_worker(rules: str, tmp_path: 
     assert sorted(simulated.fired) == expected
 
 
-def heads(simulated: Simulated) -> list[Head]:
-    return [head for store in simulated.all_stores if store.kept and (head := Head.decode(store.kept[1]))]
+def heads(simulated: Simulated) -> list[Manifest]:
+    return [head for store in simulated.all_stores if store.kept and (head := Manifest.decode(store.kept[1]))]
 
 
 def written_by_a_batch(folder: Path, live: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int]:
@@ -272,13 +272,13 @@ def test_a_batch_decodes_the_pages_that_it_touches(tmp_path: Path, monkeypatch: 
     elements += [(400 + number, f":k{number} :value 2 .") for number in range(400)]
     simulated = Simulated(prepared(tmp_path, AGAIN, elements, monkeypatch), 100, decoded=2_000)
     warmed: list[int] = []
-    warm = Pages._warm
+    warm = PagedState._warm
 
-    def counted(self: Pages, page: int) -> object:
+    def counted(self: PagedState, page: int) -> object:
         warmed.append(page)
         return warm(self, page)
 
-    monkeypatch.setattr(Pages, "_warm", counted)
+    monkeypatch.setattr(PagedState, "_warm", counted)
     for number in simulated.batches():
         held = sum(each.pages.decoded for each in simulated.workers[0].values())
         assert held <= 2_000 + 400
@@ -315,7 +315,7 @@ def test_pieces_are_few_and_of_about_what_counts(tmp_path: Path, monkeypatch: py
             assert max(sum(piece.size for piece in head.pieces) for head in there) < 3 * 180 * 100
 
 
-def counts(held: Pages, layer: Layer) -> list[int]:
+def counts(held: PagedState, layer: Layer) -> list[int]:
     """How many events of each port there are in decoded pages, and in texts, where what is too old at the last `closed` is not held."""
     found = [0] * len(layer.ports)
     for page in range(held.count):
@@ -331,7 +331,7 @@ def counts(held: Pages, layer: Layer) -> list[int]:
     return found
 
 
-def contents(held: Pages, layer: Layer, closed: int) -> list[tuple[list[Happened], list[list[tuple[int, int]]]]]:
+def contents(held: PagedState, layer: Layer, closed: int) -> list[tuple[list[StoredEvent], list[list[tuple[int, int]]]]]:
     """Of each page what is not too old at a time: the events by port, and those of them that are consumed by each set."""
     found = []
     for page in range(held.count):
@@ -381,7 +381,7 @@ def test_a_page_is_written_once_for_what_is_new(tmp_path: Path, monkeypatch: pyt
     simulated = Simulated(prepared(tmp_path, AGAIN, elements, monkeypatch), 500, decoded=4_000)
     events: list[int] = []
 
-    def counted(some: Mapping[int, Sequence[Happened]], pairs: Sequence[Pair]) -> bytes:
+    def counted(some: Mapping[int, Sequence[StoredEvent]], pairs: Sequence[Consumption]) -> bytes:
         events.append(sum(map(len, some.values())))
         return write_part(some, pairs)
 

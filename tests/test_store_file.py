@@ -19,9 +19,9 @@ from dotr.knowledge.entailment import Entailment, rule_set
 from dotr.knowledge.loading import load_graphs
 from dotr.knowledge.sources import Sources
 from dotr.knowledge.store import cache, dictionary
-from dotr.knowledge.store.cache import Background, Keeping, StoreFile, background, default_folder
+from dotr.knowledge.store.cache import Background, CachePolicy, StoreFile, background, default_folder
 from dotr.knowledge.store.compiled import CompiledStore
-from dotr.knowledge.store.file import MappedFile, Unusable, note_of, write_file
+from dotr.knowledge.store.file import MappedFile, UnusableFile, note_of, write_file
 from dotr.languages.datalog import parse_datalog
 from dotr.model.places import Document
 
@@ -40,7 +40,7 @@ def sources(tmp_path: Path) -> Sources:
 
 def opened(sources: Sources, folder: Path, **how: bool) -> Background:
     rules = [*rule_set(sources.entailment), *(rule for each in sources.datalog for rule in parse_datalog(each, {}))]
-    found = background(sources, rules, Keeping(folder, 0, **how))
+    found = background(sources, rules, CachePolicy(folder, 0, **how))
     assert ("<http://e/s0>", "<http://e/twice>", "<http://e/s2>") in found.knowledge.background
     assert (found.knowledge.loaded, found.knowledge.derived, len(found.knowledge.background)) == (40, 39, 79)
     return found
@@ -155,7 +155,7 @@ def test_damage_is_found_after_the_file_was_checked(tmp_path: Path, sources: Sou
         damaged.seek(status.st_size - 40)
         damaged.write(b"\xff\xff")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    with pytest.raises(Unusable, match="damaged"):
+    with pytest.raises(UnusableFile, match="damaged"):
         CompiledStore(path)
 
 
@@ -186,14 +186,14 @@ def test_a_foreign_file_is_refused_with_the_reason(tmp_path: Path, sources: Sour
         code = code[::-1]
     content[place : place + len(code)] = code
     path.write_bytes(content)
-    with pytest.raises(Unusable, match=why):
+    with pytest.raises(UnusableFile, match=why):
         MappedFile(path)
 
 
 @pytest.mark.fallbacks("store")
 def test_a_store_of_other_sources_is_not_believed(tmp_path: Path, sources: Sources) -> None:
     path = path_of(opened(sources, tmp_path / "cache"))
-    with pytest.raises(Unusable, match="other sources"):
+    with pytest.raises(UnusableFile, match="other sources"):
         CompiledStore(path, b"0123456789abcdef")
     other = Sources(sources.graphs, (*sources.datalog, Document("more.dlog", "")))
     mine = path.with_name(other.key().hex() + path.suffix)
@@ -215,10 +215,10 @@ def test_sections_that_do_not_fit_together_are_refused(tmp_path: Path, sources: 
                 continue  # what no predicate points at does no harm
             path = tmp_path / "made"
             write_file(path, found.key, {**{each: (text,) for each, text in sections.items()}, name: (content,)})
-            with pytest.raises((Unusable, ValueError)):
+            with pytest.raises((UnusableFile, ValueError)):
                 CompiledStore(path)
         write_file(tmp_path / "made", found.key, {each: (text,) for each, text in sections.items() if each != name})
-        with pytest.raises(Unusable, match=f"no section {name}"):
+        with pytest.raises(UnusableFile, match=f"no section {name}"):
             CompiledStore(tmp_path / "made")
 
 
@@ -305,7 +305,7 @@ def test_a_worker_maps_strata(tmp_path: Path, sources: Sources) -> None:
     text += "[?b, e:n, ?n] :- AGGREGATE([?a, e:alone, ?b], [?b, e:in, ?z] ON ?b BIND COUNT(?a) AS ?n) .\n"
     sources = Sources(sources.graphs, (Document("not.dlog", text),))
     rules = parse_datalog(sources.datalog[0], {})
-    path, key = path_of(background(sources, rules, Keeping(tmp_path / "cache", 0))), sources.key()
+    path, key = path_of(background(sources, rules, CachePolicy(tmp_path / "cache", 0))), sources.key()
     os.unlink(sources.graphs[0])
     knowledge = background(sources, rules, StoreFile(path, key)).knowledge
     assert (knowledge.loaded, knowledge.derived) == (40, 40)
@@ -323,7 +323,7 @@ def test_contradictions_are_kept(tmp_path: Path) -> None:
         )
     )
     sources, rules = Sources((str(path),), entailment=Entailment.OWL2RL), rule_set(Entailment.OWL2RL)
-    made, kept = (background(sources, rules, Keeping(tmp_path / "cache", 0)).knowledge for _ in range(2))
+    made, kept = (background(sources, rules, CachePolicy(tmp_path / "cache", 0)).knowledge for _ in range(2))
     assert made.contradictions == kept.contradictions
     assert isinstance(kept.contradictions[0], Contradiction)
     assert kept.contradictions[0].rule == "cax-dw"
@@ -338,7 +338,7 @@ def test_too_many_terms_are_refused(tmp_path: Path, sources: Sources, monkeypatc
 
 def test_small_sources_are_closed_in_memory(tmp_path: Path, sources: Sources) -> None:
     rules = [rule for each in sources.datalog for rule in parse_datalog(each, {})]
-    assert background(sources, rules, Keeping(tmp_path / "cache")).store is None
+    assert background(sources, rules, CachePolicy(tmp_path / "cache")).store is None
     assert not (tmp_path / "cache").exists()
 
 

@@ -128,7 +128,7 @@ def test_terms_of_a_stream_are_not_kept(tmp_path: Path) -> None:
         for n in range(50_000):
             assert ends.get(f"<new{n}>", NO_TERMS) == []
             assert (f"<new{n}>", "<p>", "<o>") not in store.triples
-        assert len(store.strangers) <= dictionary._STRANGERS
+        assert len(store.known_absent) <= dictionary._STRANGERS
         assert len(getattr(ends, "recent")) == 0  # noqa: B009
 
 

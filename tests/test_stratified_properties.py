@@ -24,7 +24,7 @@ from dotr.knowledge.store.compiled import CompiledStore, write_store
 from dotr.knowledge.strata import strata
 from dotr.knowledge.triples import TripleIndex, is_hidden
 from dotr.model.algebra import AggregateCall, Bgp, Call, Const, Exists, Filter, LeftJoin, Pattern, Select, Slot, TriplePattern, Var
-from dotr.model.datalog import Aggregate, Bind, BodyItem, DatalogRule, Not, Test
+from dotr.model.datalog import GroupAggregate, Bind, BodyItem, DatalogRule, Not, FilterItem
 from dotr.model.terms import OWL, RDF_TYPE, RDFS, XSD, Term, Triple, iri, literal
 from dotr.queries import plan
 from tests.oracle.algebra import select
@@ -62,14 +62,16 @@ class Author:
             return TriplePattern(subject, Const(RDF_TYPE), Const(CLASSES[number]))
         return TriplePattern(subject, Const(PROPERTIES[number]), self.term(names, [*NODES, *NUMBERS]))
 
-    def aggregate(self, most: int) -> Aggregate:
-        body: list[TriplePattern | Test | Bind] = [TriplePattern(Var("x"), Const(self.random.choice(PROPERTIES[: 2 * most + 2])), Var("v"))]
+    def aggregate(self, most: int) -> GroupAggregate:
+        body: list[TriplePattern | FilterItem | Bind] = [
+            TriplePattern(Var("x"), Const(self.random.choice(PROPERTIES[: 2 * most + 2])), Var("v"))
+        ]
         inner = ["x", "v"]
         if self.chance(0.4):
             body.append(self.atom(most, ["v", "u"], self.random.choice(inner)))
             inner = sorted({s.name for a in body if isinstance(a, TriplePattern) for s in (a.subject, a.object) if isinstance(s, Var)})
         if self.chance(0.2):
-            body.append(Test(Call("!=", (Var("v"), Const(self.random.choice([*NODES, *NUMBERS]))))))
+            body.append(FilterItem(Call("!=", (Var("v"), Const(self.random.choice([*NODES, *NUMBERS]))))))
         if self.chance(0.1):
             body.append(Bind(Call("+", (Var("v"), Const(NUMBERS[1]))), "t"))
             inner.append("t")
@@ -79,7 +81,7 @@ class Author:
             argument = None if function == "COUNT" and self.chance(0.5) else Var(self.random.choice(inner))
             results.append((result, AggregateCall(function, self.chance(0.3), argument)))
         keys = self.random.choice([("x",), ("x",), ("v",), ("x", "v"), ()])
-        return Aggregate(tuple(body), keys, tuple(results))
+        return GroupAggregate(tuple(body), keys, tuple(results))
 
     def rule(self) -> DatalogRule:
         stratum = self.random.choice([0, 1, 1, 1, 2, 2])
@@ -95,7 +97,7 @@ class Author:
             body.append(aggregate)
             numbers = [name for name, _ in aggregate.results]
             if self.chance(0.3):
-                body.append(Test(Call(self.random.choice([">", "<", "="]), (Var("n"), Const(NUMBERS[1])))))
+                body.append(FilterItem(Call(self.random.choice([">", "<", "="]), (Var("n"), Const(NUMBERS[1])))))
         if stratum and (not numbers or self.chance(0.2)):
             for _ in range(self.random.choice([1, 1, 1, 2])):
                 atoms = [self.atom(stratum - 1, [*names, "o"], "x")]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dotr.engine.instants import merge
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.session import Session
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
@@ -39,7 +39,7 @@ with Left.?door = Before.?door, Left.?t = time(Before)
 """
 
 
-def program(text: str, tmp_path: Path | None = None, background: str = "") -> Program:
+def program(text: str, tmp_path: Path | None = None, background: str = "") -> CompiledProgram:
     graphs: tuple[str, ...] = ()
     if tmp_path is not None:
         path = tmp_path / "background.ttl"

@@ -11,8 +11,20 @@ from hypothesis import strategies as st
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.outputs import output_order
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import Kind, firings_of
-from dotr.runtimes.spark.waiting import FIRINGS, LETTERS, Letters, Waiting, blocks, clear, folder_of, merged, read_run, run_of, write_run
+from dotr.runtimes.spark.rows import RowKind, firings_of
+from dotr.runtimes.spark.waiting import (
+    FIRINGS,
+    LETTERS,
+    SpilledLetters,
+    SpillBuffer,
+    blocks,
+    clear,
+    folder_of,
+    merged,
+    read_run,
+    run_of,
+    write_run,
+)
 
 _TERMS = st.sampled_from(['"a"', '"\ud800"', '"b\\n"', "<http://e/é>"])
 _FIRINGS = st.builds(
@@ -40,11 +52,11 @@ def test_runs_are_merged_into_the_order_of_the_output(folder: Path, found: list[
     held: list[Firing] = []
     runs: list[Path] = []
     for bucket in found:
-        waiting = Waiting(FIRINGS, job(folder), run)
+        waiting = SpillBuffer(FIRINGS, job(folder), run)
         for step in bucket:
             waiting.add(step, len(step))
         for line in waiting.lines(-1):
-            if line.kind == Kind.RUN:
+            if line.kind == RowKind.RUN:
                 runs.append(run_of(line.payload))
                 assert len(list(read_run(FIRINGS, runs[-1]))) == line.time >= 1
             else:
@@ -57,11 +69,11 @@ def test_runs_are_merged_into_the_order_of_the_output(folder: Path, found: list[
 
 def test_a_few_firings_are_a_row_and_many_are_none(tmp_path: Path) -> None:
     firing = Firing(1, "R", "E", (), (), 0)
-    waiting = Waiting(FIRINGS, job(tmp_path))
+    waiting = SpillBuffer(FIRINGS, job(tmp_path))
     waiting.add([firing] * 5_000, 5_000)
-    assert [line.kind for line in waiting.lines(-1)] == [Kind.FIRINGS]
+    assert [line.kind for line in waiting.lines(-1)] == [RowKind.FIRINGS]
     waiting.add([firing], 1)
-    assert [(line.kind, line.time) for line in waiting.lines(-1)] == [(Kind.RUN, 5_001)]
+    assert [(line.kind, line.time) for line in waiting.lines(-1)] == [(RowKind.RUN, 5_001)]
 
 
 def test_an_instant_is_not_divided() -> None:
@@ -78,11 +90,11 @@ def test_a_run_reads_as_it_was_written(tmp_path: Path) -> None:
 
 def test_dead_letters_wait_in_the_order_of_their_lines(tmp_path: Path) -> None:
     """Long ones count as several, so that a run of them is no larger."""
-    letters = Letters(job(tmp_path))
+    letters = SpilledLetters(job(tmp_path))
     found = [DeadLetter(Reason.UNREADABLE, "ab"[line % 2], "f", line, None, "\ud800" * 51_200, "why") for line in range(1_001)]
     letters.extend(reversed(found))
     lines = letters.lines(-1)
-    assert {line.kind for line in lines} == {Kind.DEAD_RUN}
+    assert {line.kind for line in lines} == {RowKind.DEAD_RUN}
     assert [line.time for line in lines] == [496, 496, 9]
     again = list(merged(LETTERS, [], [run_of(line.payload) for line in lines], 2))
     assert again == sorted(found, key=lambda letter: (letter.input, letter.line))

@@ -24,7 +24,7 @@ import dotr
 from dotr.engine import written
 from dotr.engine.holdings import _said
 from dotr.engine.program import compile_program
-from dotr.engine.written import FORMS, MEMBERS, UNSAID, Form, Unless
+from dotr.engine.written import FORMS, MEMBERS, UNSAID, WrittenForm, Unless
 from dotr.languages.datalog import parse_datalog
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -186,7 +186,7 @@ def test_a_field_without_a_written_name_is_refused(monkeypatch: pytest.MonkeyPat
         _said(Window(1))
     kind, form = written._form(Window, "Old", interval="span", further=Unless("more", 0))
     monkeypatch.setattr("dotr.engine.holdings.FORMS", {kind: form})
-    assert form == Form("Old", (("interval", "span"), ("further", Unless("more", 0))))
+    assert form == WrittenForm("Old", (("interval", "span"), ("further", Unless("more", 0))))
     assert _said([Window(1), Window(1, 2)]) == [["Old", ["span", 1]], ["Old", ["span", 1], ["more", 2]]]
 
 

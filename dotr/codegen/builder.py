@@ -34,7 +34,7 @@ WorkPassed: TypeAlias = Callable[[int, Any], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class WorkCount:
     """How a join counts its work: from what it `start`s (an expression); more than `least` is shown to `passed`, with `rows`. `again`: the
     join is called many times."""
 
@@ -71,7 +71,7 @@ class LoopBuilder:
     {'k0': '<p>'}
     """
 
-    def __init__(self, name: str, *, leave: str, count: Count | None = None) -> None:
+    def __init__(self, name: str, *, leave: str, count: WorkCount | None = None) -> None:
         self.name: Final = name
         self.names: dict[Variable, str] = {}
         self.parameters: dict[str, object] = {}

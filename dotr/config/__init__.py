@@ -4,7 +4,7 @@
 paths are relative to the configuration file, those of `--set` to the working directory.
 """
 
-from dotr.config.files import Files as Files
+from dotr.config.files import ConfigFiles as ConfigFiles
 from dotr.config.files import existing as existing
 from dotr.config.files import read_document as read_document
 from dotr.config.reading import Config as Config

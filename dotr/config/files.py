@@ -58,7 +58,7 @@ def read_document(path: str, span: Span | None = None) -> Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class ConfigFiles:
     """A YAML document's tree, and where its relative paths start; `outside` are the locations set by `--set`."""
 
     tree: Tree

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from dotr.config.files import Files, read_document
+from dotr.config.files import ConfigFiles, read_document
 from dotr.config.sections import Settings, schema_problems
 from dotr.config.tree import read_tree, set_values
 from dotr.diagnostics import Diagnostic, Refused, refuse
 from dotr.engine.spec import ProgramSpec
 from dotr.knowledge.limits import Limits
-from dotr.knowledge.store.cache import SMALL, Keeping, default_folder
+from dotr.knowledge.store.cache import SMALL, CachePolicy, default_folder
 from dotr.model.places import Span
 
 
@@ -23,7 +23,7 @@ class Config:
     """A validated configuration and its files."""
 
     settings: Settings
-    files: Files
+    files: ConfigFiles
 
     def place(self, *location: str | int) -> Span:
         return self.files.tree.place(location)
@@ -40,11 +40,11 @@ class Config:
             raise Refused(problems)
         return spec
 
-    def keeping(self, least: int = SMALL, *, fresh: bool = False) -> Keeping:
+    def keeping(self, least: int = SMALL, *, fresh: bool = False) -> CachePolicy:
         """Where compiled backgrounds are kept, and from how many bytes of sources on."""
         named = self.settings.knowledge.cache
         folder = default_folder() if named is None else Path(self.files.path(named, ("knowledge", "cache"))).absolute()
-        return Keeping(folder, least, fresh)
+        return CachePolicy(folder, least, fresh)
 
     def spec(self) -> tuple[ProgramSpec, list[Diagnostic]]:
         """The program as far as its files can be read, and every problem with them."""
@@ -72,4 +72,4 @@ def read_config(path: str, options: Sequence[str] = ()) -> Config:
         settings = Settings.model_validate(tree.data)
     except ValidationError as error:
         raise Refused(schema_problems(error, tree, Settings)) from None
-    return Config(settings, Files(tree, Path(path).parent, touched))
+    return Config(settings, ConfigFiles(tree, Path(path).parent, touched))

@@ -13,18 +13,18 @@ from hashlib import blake2b
 from pathlib import Path
 
 from dotr.engine.spec import ProgramSpec
-from dotr.fallbacks import Kind, answered, caught
+from dotr.fallbacks import FallbackKind, answered, caught
 from dotr.knowledge.store.compiled import CompiledStore
-from dotr.knowledge.store.file import MappedFile, Unusable, write_file
+from dotr.knowledge.store.file import MappedFile, UnusableFile, write_file
 from dotr.model.algebra import Select
-from dotr.queries.loops import Row
+from dotr.queries.loops import AnswerRow
 
 
 class StaticAnswers:
     """What is known of a program's static answers. Without a store nothing is kept beyond this process."""
 
     def __init__(self, spec: ProgramSpec, store: CompiledStore | None) -> None:
-        self._found: dict[str, list[Row]] = {}
+        self._found: dict[str, list[AnswerRow]] = {}
         self._new = False
         self._path: Path | None = None
         if store is not None:
@@ -38,11 +38,11 @@ class StaticAnswers:
                 self._found = _read(MappedFile(self._path, self._key))
             except FileNotFoundError:
                 pass
-            except (OSError, Unusable) as error:
-                caught(error, Kind.ANSWERS)
-                answered(error, Kind.ANSWERS)
+            except (OSError, UnusableFile) as error:
+                caught(error, FallbackKind.ANSWERS)
+                answered(error, FallbackKind.ANSWERS)
 
-    def of(self, query: Select, find: Callable[[], Sequence[Row]]) -> Sequence[Row]:
+    def of(self, query: Select, find: Callable[[], Sequence[AnswerRow]]) -> Sequence[AnswerRow]:
         """The answers of a query; `find` is asked where they are not known yet."""
         if self._path is None:
             return find()
@@ -62,9 +62,9 @@ class StaticAnswers:
             self._new = False
 
 
-def _read(file: MappedFile) -> dict[str, list[Row]]:
+def _read(file: MappedFile) -> dict[str, list[AnswerRow]]:
     try:
         data = json.loads(bytes(file.view("answers")).decode("utf-8", "surrogatepass"))
         return {key: [tuple(row) for row in rows] for key, rows in data.items()}
     except (ValueError, TypeError, AttributeError) as error:
-        raise Unusable(f"is damaged: {error}") from None
+        raise UnusableFile(f"is damaged: {error}") from None

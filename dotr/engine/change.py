@@ -16,23 +16,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from dotr.engine.holdings import Held, Holdings, holdings
-from dotr.engine.program import Program
+from dotr.engine.holdings import RuleState, StateSchema, state_schema
+from dotr.engine.program import CompiledProgram
 from dotr.engine.routing import bucket_of
-from dotr.engine.sharing import moved_filters, share
+from dotr.engine.sharing import moved_filters, share_queries
 from dotr.model.rules import FactSource, Role
 from dotr.model.terms import Variable
 from dotr.model.time import Clock, Micros
 from dotr.patterns.code import event_test
-from dotr.patterns.happened import Happened
-from dotr.patterns.layout import Layer, Layout, Placed, lay_out
-from dotr.patterns.reach import reaches, roles
-from dotr.patterns.state import Written
-from dotr.patterns.store import Test
+from dotr.patterns.happened import StoredEvent
+from dotr.patterns.layout import Layer, Layout, PlacedRule, lay_out
+from dotr.patterns.reach import lookbacks, roles
+from dotr.patterns.state import StateSnapshot
+from dotr.patterns.store import EventTest
 from dotr.patterns.ties import tie_key
 
 
-class Fate(Enum):
+class StateFate(Enum):
     """What becomes of a rule's state."""
 
     KEPT = "kept"
@@ -41,33 +41,33 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RuleVerdict:
     """What becomes of a rule's state, and why; `moved`: it is looked for elsewhere than it was."""
 
     rule: str
-    fate: Fate
+    fate: StateFate
     why: str = ""
     moved: bool = False
 
     def __str__(self) -> str:
         """
-        >>> print(Verdict("Fire", Fate.EMPTY, "it has changed"))
+        >>> print(RuleVerdict("Fire", StateFate.EMPTY, "it has changed"))
         rule Fire starts empty: it has changed
         """
-        said = {Fate.KEPT: "keeps its state", Fate.EMPTY: "starts empty", Fate.DROPPED: "is dropped"}[self.fate]
+        said = {StateFate.KEPT: "keeps its state", StateFate.EMPTY: "starts empty", StateFate.DROPPED: "is dropped"}[self.fate]
         where = "in another layer or under another key" if self.moved else ""
         return ": ".join(filter(None, [f"rule {self.rule} {said}" + (f", {where}" if where else ""), self.why]))
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """What becomes of every rule, by name; since when the new program's rules are (`ProgramSpec.since`), and what its state is of. `moves`:
     state must be written anew, for its places are other ones."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[RuleVerdict, ...]
     since: Mapping[str, Micros]
-    before: Holdings
-    after: Holdings
+    before: StateSchema
+    after: StateSchema
 
     @property
     def moves(self) -> bool:
@@ -79,26 +79,27 @@ class Change:
         """What is to be said where the background is another one; None: it is not."""
         if self.before.knowledge == self.after.knowledge:
             return None
-        kept = any(verdict.fate is Fate.KEPT for verdict in self.verdicts)
+        kept = any(verdict.fate is StateFate.KEPT for verdict in self.verdicts)
         return "The background knowledge, or a setting of it, has changed" + (
             ": events that are kept were extracted with the old one, and stay as they are." if kept else "."
         )
 
 
-def change(before: Holdings, program: Program, now: Micros) -> Change:
+def change(before: StateSchema, program: CompiledProgram, now: Micros) -> StateChange:
     """What a program makes of the state that another has left when time had come to `now`."""
-    plain = lay_out(share(program.rules.rules))
-    wanted = holdings(program, plain)
+    plain = lay_out(share_queries(program.rules.rules))
+    wanted = state_schema(program, plain)
     meant = before.meanings
     kept = {name for name, meaning in wanted.meanings.items() if meant.get(name) == meaning}
     since = _since(plain, kept, before.since, now)
-    after = holdings(program, lay_out(share(program.rules.rules), since), wanted.knowledge)
+    after = state_schema(program, lay_out(share_queries(program.rules.rules), since), wanted.knowledge)
     was = {held.name: held for held in before.rules}
     verdicts = [_verdict(held, was, before, after, kept) for held in after.rules]
     gone = [
-        Verdict(name, Fate.DROPPED, "the program has no such rule any more") for name in was.keys() - {held.name for held in after.rules}
+        RuleVerdict(name, StateFate.DROPPED, "the program has no such rule any more")
+        for name in was.keys() - {held.name for held in after.rules}
     ]
-    return Change(tuple(sorted([*verdicts, *gone], key=lambda verdict: verdict.rule)), since, before, after)
+    return StateChange(tuple(sorted([*verdicts, *gone], key=lambda verdict: verdict.rule)), since, before, after)
 
 
 def _since(layout: Layout, kept: set[str], before: Mapping[str, Micros], now: Micros) -> dict[str, Micros]:
@@ -121,49 +122,49 @@ def _since(layout: Layout, kept: set[str], before: Mapping[str, Micros], now: Mi
     return found
 
 
-def _memory(placed: Placed) -> Micros:
+def _memory(placed: PlacedRule) -> Micros:
     """How far a rule looks back."""
-    return max(reach.far for reach in reaches(placed.rule))
+    return max(reach.far for reach in lookbacks(placed.rule))
 
 
-def _remembered(placed: Placed) -> Sequence[int]:
+def _remembered(placed: PlacedRule) -> Sequence[int]:
     """The ports of a rule at which events stay: those of its clauses, and its anchor's where anchors wait."""
     return placed.ports if placed.rule.anchor.delay else placed.ports[1:]
 
 
-def _verdict(held: Held, was: Mapping[str, Held], before: Holdings, after: Holdings, kept: set[str]) -> Verdict:
+def _verdict(held: RuleState, was: Mapping[str, RuleState], before: StateSchema, after: StateSchema, kept: set[str]) -> RuleVerdict:
     old = was.get(held.name)
     if old is None:
-        return Verdict(held.name, Fate.EMPTY, "it is new")
+        return RuleVerdict(held.name, StateFate.EMPTY, "it is new")
     if held.name in kept:
         keys = [[each.keys[rule.layer][port] for port in rule.ports] for each, rule in ((before, old), (after, held))]
-        return Verdict(held.name, Fate.KEPT, moved=old.layer != held.layer or keys[0] != keys[1])
+        return RuleVerdict(held.name, StateFate.KEPT, moved=old.layer != held.layer or keys[0] != keys[1])
     if old.text != held.text:
-        return Verdict(held.name, Fate.EMPTY, "it has changed")
+        return RuleVerdict(held.name, StateFate.EMPTY, "it has changed")
     now = {rule.name: rule for rule in after.rules}
     for name in sorted({*old.reads, *held.reads}):
         if name not in now:
-            return Verdict(held.name, Fate.EMPTY, f"it reads what rule {name} made, which is gone")
+            return RuleVerdict(held.name, StateFate.EMPTY, f"it reads what rule {name} made, which is gone")
         if name not in was:
-            return Verdict(held.name, Fate.EMPTY, f"it reads what rule {name} makes, which is new")
+            return RuleVerdict(held.name, StateFate.EMPTY, f"it reads what rule {name} makes, which is new")
         if was[name].text != now[name].text:
-            return Verdict(held.name, Fate.EMPTY, f"it reads what rule {name} makes, which has changed")
-    return Verdict(held.name, Fate.EMPTY, "what it reads has changed")
+            return RuleVerdict(held.name, StateFate.EMPTY, f"it reads what rule {name} makes, which has changed")
+    return RuleVerdict(held.name, StateFate.EMPTY, "what it reads has changed")
 
 
 @dataclass(slots=True)
-class _Piece:
+class _PartialState:
     """A part of one partition's new state."""
 
-    events: list[list[Happened]]
+    events: list[list[StoredEvent]]
     consumed: list[list[tuple[Micros, int]]]
-    waiting: list[list[Happened]]
+    waiting: list[list[StoredEvent]]
 
 
-class Mover:
+class StateMigrator:
     """Puts what one partition of the old state holds where the new program, compiled with the change's `since`, looks for it."""
 
-    def __init__(self, before: Holdings, after: Holdings, program: Program, clock: Clock, buckets: int) -> None:
+    def __init__(self, before: StateSchema, after: StateSchema, program: CompiledProgram, clock: Clock, buckets: int) -> None:
         self._layers = program.layout.layers
         assert tuple(map(len, after.keys)) == tuple(len(layer.ports) for layer in self._layers), (
             "the program is laid out as it was examined"
@@ -173,9 +174,9 @@ class Mover:
         meant, means = before.meanings, after.meanings
         written = {rule.name: rule for rule in program.rules.rules}
         places = {placed.rule.name: placed for layer in self._layers for placed in layer.rules}
-        self._consuming: dict[int, list[tuple[Held, Placed, Layer, int]]] = defaultdict(list)
-        self._stores: dict[int, dict[tuple[int, int, int], Test | None]] = defaultdict(dict)
-        self._queues: dict[int, dict[tuple[int, int, int, int], Test | None]] = defaultdict(dict)
+        self._consuming: dict[int, list[tuple[RuleState, PlacedRule, Layer, int]]] = defaultdict(list)
+        self._stores: dict[int, dict[tuple[int, int, int], EventTest | None]] = defaultdict(dict)
+        self._queues: dict[int, dict[tuple[int, int, int, int], EventTest | None]] = defaultdict(dict)
         for held in after.rules:
             old = was.get(held.name)
             if old is None or meant[held.name] != means[held.name]:
@@ -192,18 +193,18 @@ class Mover:
                 elif old.queue is not None and held.queue is not None:
                     self._queues[old.layer][old.queue, held.layer, held.queue, there] = test
 
-    def pieces(self, layer: int, bucket: int, state: Written) -> dict[tuple[int, int], Written]:
+    def pieces(self, layer: int, bucket: int, state: StateSnapshot) -> dict[tuple[int, int], StateSnapshot]:
         """What a bucket of a layer held, as parts of the states of the new layers and buckets."""
-        found: dict[tuple[int, int], _Piece] = {}
+        found: dict[tuple[int, int], _PartialState] = {}
 
-        def piece(number: int, event: Happened, port: int) -> _Piece:
+        def piece(number: int, event: StoredEvent, port: int) -> _PartialState:
             return at(number, bucket_of(self._layers[number].ports[port], event.values, self._buckets))
 
-        def at(number: int, target: int) -> _Piece:
+        def at(number: int, target: int) -> _PartialState:
             if (number, target) not in found:
                 there = self._layers[number]
                 sets = there.first_consumed[-1]
-                found[number, target] = _Piece([[] for _ in there.ports], [[] for _ in range(sets)], [[] for _ in there.queues])
+                found[number, target] = _PartialState([[] for _ in there.ports], [[] for _ in range(sets)], [[] for _ in there.queues])
             return found[number, target]
 
         for (here, number, there), test in self._stores[layer].items():
@@ -223,10 +224,10 @@ class Mover:
                     for event in state.events[old.ports[place]]:
                         if event[:2] in used:
                             piece(new.number, event, placed.ports[place]).consumed[first + number].append(event[:2])
-        return {place: Written(part.events, part.consumed, part.waiting, state.passed) for place, part in found.items()}
+        return {place: StateSnapshot(part.events, part.consumed, part.waiting, state.passed) for place, part in found.items()}
 
 
-def _test(role: Role, shared: Role, clock: Clock) -> Test | None:
+def _test(role: Role, shared: Role, clock: Clock) -> EventTest | None:
     """Which of the events that were kept are facts of the role's stream now. Filters that the role has as constraints are tested there;
     where the query itself has them, all that read the stream have the same."""
     if not isinstance(role.source, FactSource):
@@ -237,15 +238,17 @@ def _test(role: Role, shared: Role, clock: Clock) -> Test | None:
     return event_test(moved, role.source.attributes, clock)
 
 
-def joined(layer: Layer, pieces: Iterable[Written], passed: Micros | None) -> Written:
+def joined(layer: Layer, pieces: Iterable[StateSnapshot], passed: Micros | None) -> StateSnapshot:
     """The state of a partition from all its parts."""
     parts = list(pieces)
 
-    def together(of: Callable[[Written], Sequence[Sequence[Happened]]], number: int, names: Sequence[Variable]) -> list[Happened]:
+    def together(
+        of: Callable[[StateSnapshot], Sequence[Sequence[StoredEvent]]], number: int, names: Sequence[Variable]
+    ) -> list[StoredEvent]:
         events = {event[:2]: event for part in parts for event in of(part)[number]}
         return sorted(events.values(), key=lambda event: (event.time, tie_key(names, event.values), event.ordinal))
 
-    return Written(
+    return StateSnapshot(
         [together(lambda part: part.events, number, port.attributes) for number, port in enumerate(layer.ports)],
         [sorted({pair for part in parts for pair in part.consumed[number]}) for number in range(layer.first_consumed[-1])],
         [together(lambda part: part.waiting, queue, layer.ports[port].attributes) for (port, _), queue in layer.queues.items()],

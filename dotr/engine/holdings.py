@@ -17,19 +17,19 @@ from enum import Enum
 from hashlib import blake2b
 from typing import Any
 
-from dotr.engine.program import Program
-from dotr.engine.written import FACTS, FORMS, MEMBERS, Form
+from dotr.engine.program import CompiledProgram
+from dotr.engine.written import FACTS, FORMS, MEMBERS, WrittenForm
 from dotr.languages.datalog import parse_datalog
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource, Rule
 from dotr.model.time import Micros
 from dotr.patterns.layout import Layout
 from dotr.patterns.reach import roles
-from dotr.queries.question import question
+from dotr.queries.question import canonical
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class RuleState:
     """What a rule has: its layer, the port of each role (the anchor's first), the number of its first set of consumed events, and of the
     queue that its anchors wait in. `text` is the digest of the rule; it reads what `reads` make."""
 
@@ -56,9 +56,9 @@ class Held:
         }
 
     @staticmethod
-    def of_json(data: Mapping[str, Any]) -> Held:
+    def of_json(data: Mapping[str, Any]) -> RuleState:
         """The inverse of `to_json`; raises TypeError or KeyError."""
-        return Held(
+        return RuleState(
             name=data["name"],
             text=data["text"],
             reads=tuple(data["reads"]),
@@ -71,12 +71,12 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
+class StateSchema:
     """What a program's state is of. `knowledge` is the digest of the background, and of what applies to all rules; `keys` says of
     each layer's ports which of the stream's attributes keys them (None: all is in one partition; -1: it is anywhere)."""
 
     knowledge: str
-    rules: tuple[Held, ...]
+    rules: tuple[RuleState, ...]
     keys: tuple[tuple[int | None, ...], ...]
 
     @property
@@ -95,15 +95,15 @@ class Holdings:
         return {"knowledge": self.knowledge, "rules": tuple(held.to_json() for held in self.rules), "keys": self.keys}
 
     @staticmethod
-    def of_json(data: Mapping[str, object]) -> Holdings:
+    def of_json(data: Mapping[str, object]) -> StateSchema:
         """The inverse of `to_json`, also of what another process has written, or a release that had further digests; raises TypeError,
         KeyError or ValueError."""
         found = json.loads(json.dumps(data))
         keys = tuple(tuple(keys) for keys in found["keys"])
-        return Holdings(knowledge=str(found["knowledge"]), rules=tuple(map(Held.of_json, found["rules"])), keys=keys)
+        return StateSchema(knowledge=str(found["knowledge"]), rules=tuple(map(RuleState.of_json, found["rules"])), keys=keys)
 
 
-def holdings(program: Program, layout: Layout | None = None, knowledge: str | None = None) -> Holdings:
+def state_schema(program: CompiledProgram, layout: Layout | None = None, knowledge: str | None = None) -> StateSchema:
     """What the state of a program is of, where it is laid out as it is, or in this way; its graphs are read for it, unless the digest of
     its `knowledge` is there."""
     layout = layout or program.layout
@@ -122,9 +122,9 @@ def holdings(program: Program, layout: Layout | None = None, knowledge: str | No
             behind = _behind(name, needs)
             queue = queues[placed.ports[0], placed.rule.anchor.delay] if placed.rule.anchor.delay else None
             since = layer.ports[placed.ports[0]].since
-            held.append(Held(name, texts[name], tuple(sorted(behind)), layer.number, placed.ports, first, queue, since))
+            held.append(RuleState(name, texts[name], tuple(sorted(behind)), layer.number, placed.ports, first, queue, since))
     keys = tuple(tuple(-1 if port.spread else port.key_position for port in layer.ports) for layer in layout.layers)
-    return Holdings(knowledge, tuple(held), keys)
+    return StateSchema(knowledge, tuple(held), keys)
 
 
 def _needed(rule: Rule, makers: Mapping[str, Sequence[str]]) -> set[str]:
@@ -143,7 +143,7 @@ def _behind(name: str, needs: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
-def _knowledge(program: Program) -> str:
+def _knowledge(program: CompiledProgram) -> str:
     spec = program.spec
     graphs = []
     for path in spec.graphs:
@@ -171,7 +171,7 @@ def _said(noun: object) -> object:
         case Span():
             return None
         case FactSource():
-            return [FACTS.name, _said(question(noun.query)), list(noun.attributes), list(noun.reported), noun.period]
+            return [FACTS.name, _said(canonical(noun.query)), list(noun.attributes), list(noun.reported), noun.period]
         case tuple() | list():
             return [_said(each) for each in noun]
         case frozenset() | set():
@@ -183,7 +183,7 @@ def _said(noun: object) -> object:
     raise TypeError(f"{type(noun).__name__} has no digest")
 
 
-def _members(noun: object, form: Form) -> Iterator[list[object]]:
+def _members(noun: object, form: WrittenForm) -> Iterator[list[object]]:
     """The fields by their written names, but for those that have the value which all rules had before there was the field."""
     for field, written in form.fields:
         value = getattr(noun, field)

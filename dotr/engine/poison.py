@@ -12,49 +12,49 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dotr.engine.instants import merge
-from dotr.engine.program import Program
-from dotr.engine.stage_one import Asked
-from dotr.fallbacks import Kind, answered, caught, described
+from dotr.engine.program import CompiledProgram
+from dotr.engine.stage_one import InstantFacts
+from dotr.fallbacks import FallbackKind, answered, caught, error_line
 from dotr.model.terms import Triple
 from dotr.model.time import Micros
 
 
-class Rescued(NamedTuple):
+class IsolatedInstant(NamedTuple):
     """What stage one says of the elements that it can take (None: there is none), and which are not, with the error."""
 
-    asked: Asked | None
+    asked: InstantFacts | None
     rejected: dict[int, str]
 
 
-def rescue(program: Program, time: Micros, graphs: Sequence[tuple[Triple, ...]], first: Exception) -> Rescued:
+def isolate(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]], first: Exception) -> IsolatedInstant:
     """An instant that has failed once with the error `first`, again."""
-    caught(first, Kind.INSTANT)
-    ask = program.stage_one.facts
+    caught(first, FallbackKind.INSTANT)
+    ask = program.stage_one.evaluate
     try:
         asked = ask(merge(time, graphs))
     except Exception as error:
-        together = described(error)
+        together = error_line(error)
     else:
-        answered(first, Kind.INSTANT)
-        return Rescued(asked, {})
+        answered(first, FallbackKind.INSTANT)
+        return IsolatedInstant(asked, {})
     rejected: dict[int, str] = {}
     for number, graph in enumerate(graphs):
         try:
             ask(merge(time, [graph]))
         except Exception as error:
-            rejected[number] = described(error)
+            rejected[number] = error_line(error)
     others = [number for number in range(len(graphs)) if number not in rejected]
     if not others:
-        return Rescued(None, rejected)
+        return IsolatedInstant(None, rejected)
     if rejected:
         try:
-            return Rescued(ask(merge(time, [graphs[number] for number in others])), rejected)
+            return IsolatedInstant(ask(merge(time, [graphs[number] for number in others])), rejected)
         except Exception as error:
-            together = described(error)
-    return Rescued(None, rejected | dict.fromkeys(others, together))
+            together = error_line(error)
+    return IsolatedInstant(None, rejected | dict.fromkeys(others, together))
 
 
-def blamed(program: Program, time: Micros, graphs: Sequence[tuple[Triple, ...]], asked: Asked) -> dict[int, str]:
+def attribute_failures(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]], asked: InstantFacts) -> dict[int, str]:
     """The elements that make queries fail, with the rules that miss them and the error: those that do so alone, else all of the instant."""
     found: dict[int, str] = {}
     for streams, error in asked.failed:
@@ -66,5 +66,5 @@ def blamed(program: Program, time: Micros, graphs: Sequence[tuple[Triple, ...]],
     return found
 
 
-def _fails(program: Program, time: Micros, graph: tuple[Triple, ...], streams: tuple[int, ...]) -> bool:
-    return any(failed == streams for failed, _ in program.stage_one.facts(merge(time, [graph])).failed)
+def _fails(program: CompiledProgram, time: Micros, graph: tuple[Triple, ...], streams: tuple[int, ...]) -> bool:
+    return any(failed == streams for failed, _ in program.stage_one.evaluate(merge(time, [graph])).failed)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from dotr.diagnostics import Diagnostic, Refused, Severity
 from dotr.engine.answers import StaticAnswers
 from dotr.engine.routing import Router
-from dotr.engine.sharing import share
+from dotr.engine.sharing import share_queries
 from dotr.engine.spec import Inconsistent, ProgramSpec
-from dotr.engine.stage_one import OverBackground, StageOne, planned
+from dotr.engine.stage_one import StaticLimitExceeded, StageOne, plan_source
 from dotr.engine.stage_two import StageTwo
 from dotr.expressions.bounds import BOUNDS, LONGEST_TEXT
 from dotr.knowledge.clashes import visible
@@ -20,7 +20,7 @@ from dotr.knowledge.entailment import rule_set
 from dotr.knowledge.knowledge import Knowledge, uncollected
 from dotr.knowledge.limits import LimitExceeded
 from dotr.knowledge.loading import load_graphs
-from dotr.knowledge.store.cache import Keeping, StoreFile, background
+from dotr.knowledge.store.cache import CachePolicy, StoreFile, background
 from dotr.knowledge.store.compiled import CompiledStore
 from dotr.languages.datalog import parse_datalog
 from dotr.languages.dotr import RuleSet, compile_rules
@@ -32,9 +32,9 @@ from dotr.model.stream import Fact, Instant
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock
 from dotr.patterns.layout import Layout, lay_out
-from dotr.patterns.partition import Single
+from dotr.patterns.partition import SinglePartition
 from dotr.patterns.reach import roles
-from dotr.queries import Plan, plan
+from dotr.queries import QueryPlan, plan
 
 _TOLD: Final = 10
 """Of how many contradictions of the background a user is told."""
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Program:
+class CompiledProgram:
     """What `compile_program` makes of a specification. `warnings` are those of its files. `store` is where the background is mapped from
     (None: it is in memory), `store_made` whether that was made now; `notices` are what there is to be told of that."""
 
@@ -113,7 +113,7 @@ class Program:
         return Router(self.layout, buckets)
 
     @cached_property
-    def _reported(self) -> tuple[tuple[Label, Plan], ...]:
+    def _reported(self) -> tuple[tuple[Label, QueryPlan], ...]:
         """Each label's query, once, with what it projects: shared queries and the rules' own."""
         questions: dict[tuple[Label, Select], None] = {}
 
@@ -153,7 +153,7 @@ class Program:
         return events
 
 
-def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = None) -> Program:
+def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None = None) -> CompiledProgram:
     """Compile a specification; raises `Refused` with every problem of every file. `keeping`: where compiled backgrounds are kept (None: in
     the user's cache folder), or the one to use."""
     problems: list[Diagnostic] = []
@@ -173,16 +173,18 @@ def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = Non
             problems += refused.diagnostics
         raise Refused(problems)
     try:
-        closed = background(spec.sources, [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog], keeping or Keeping.default())
+        closed = background(
+            spec.sources, [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog], keeping or CachePolicy.default()
+        )
     except Refused as refused:
         raise Refused([*problems, *refused.diagnostics]) from None
     knowledge = closed.knowledge
     static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share(ruleset.rules), spec.since)
+    layout = lay_out(share_queries(ruleset.rules), spec.since)
     try:
         stage_one = StageOne(knowledge, layout.streams, static.of, rejects=spec.inconsistent is Inconsistent.REJECT, limits=spec.limits)
         static_queries = _static_queries(ruleset, stage_one, static)
-    except OverBackground as over:
+    except StaticLimitExceeded as over:
         raise Refused([*problems, _over_background(layout, ruleset, over)]) from None
     knowledge.limit_to(spec.limits.triples)
     warnings = [
@@ -193,7 +195,7 @@ def compile_program(spec: ProgramSpec, keeping: Keeping | StoreFile | None = Non
         *single_partitions(layout),
     ]
     static.keep()
-    return Program(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.made, closed.notices)
+    return CompiledProgram(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.made, closed.notices)
 
 
 def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:
@@ -218,7 +220,7 @@ def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) 
             if not isinstance(role.source, FactSource) or role.source.period is not None:
                 continue
             query = role.source.query
-            asked = plans.get(query) or plans.setdefault(query, planned(role.source, background, static.of, stage_one.limits))
+            asked = plans.get(query) or plans.setdefault(query, plan_source(role.source, background, static.of, stage_one.limits))
             if asked.static:
                 found[role.span] = Diagnostic(
                     "D501",
@@ -230,7 +232,7 @@ def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) 
     return list(found.values())
 
 
-def _over_background(layout: Layout, rules: RuleSet, over: OverBackground) -> Diagnostic:
+def _over_background(layout: Layout, rules: RuleSet, over: StaticLimitExceeded) -> Diagnostic:
     """Why a query is refused that makes too much of the background."""
     of_rules = [placed.rule for layer in layout.layers for placed in layer.rules] + list(rules.rules)
     role = next((role for rule in of_rules for role in roles(rule) if role.source == over.source), None)
@@ -273,5 +275,5 @@ def single_partitions(layout: Layout) -> list[Diagnostic]:
         )
         for layer in layout.layers
         for placed in layer.rules
-        if isinstance(placed.split, Single)
+        if isinstance(placed.split, SinglePartition)
     ]

@@ -13,9 +13,9 @@ from dotr.model.terms import Label
 from dotr.patterns.layout import Layout, Port, Stream
 from dotr.patterns.operator import Arrival
 from dotr.patterns.partition import bucket, bucket_of_all
-from dotr.patterns.ties import Values
+from dotr.patterns.ties import AttributeValues
 
-Facts: TypeAlias = Mapping[int, Sequence[Values]]
+Facts: TypeAlias = Mapping[int, Sequence[AttributeValues]]
 """The facts of interest of one instant: for each stream that has any, their values in the tie order."""
 
 Deliveries: TypeAlias = dict[int, dict[int, list[Arrival]]]
@@ -68,7 +68,7 @@ class Router:
                 deliveries[layer].setdefault(number, {}).setdefault(port, []).append(arrival)
 
 
-def bucket_of(port: Port, values: Values, buckets: int) -> int:
+def bucket_of(port: Port, values: AttributeValues, buckets: int) -> int:
     """The bucket of an event at a port."""
     if port.spread:
         return bucket_of_all(values, buckets)

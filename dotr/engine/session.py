@@ -11,12 +11,12 @@ from typing import Final
 from dotr.diagnostics import DotrError
 from dotr.engine.events import EPOCH, MICROSECOND, Event, utc
 from dotr.engine.instants import merge
-from dotr.engine.program import Program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.routing import Facts
-from dotr.engine.stage_one import Asked
-from dotr.engine.stage_two import Put, StageTwo
-from dotr.fallbacks import Kind, taken
-from dotr.knowledge.clashes import NO_CLASHES, Clash
+from dotr.engine.stage_one import InstantFacts
+from dotr.engine.stage_two import TakeFirings, StageTwo
+from dotr.fallbacks import FallbackKind, taken
+from dotr.knowledge.clashes import NO_INCONSISTENCIES, Inconsistency
 from dotr.knowledge.limits import LIMITS
 from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.stream import DeadLetter, Firing, Instant
@@ -36,7 +36,9 @@ class Engine:
     are compiled already. Where a moment has many firings `put` has them on the way, in no order, and what is returned is the rest.
     """
 
-    def __init__(self, program: Program, clock: Clock, layers: Sequence[StageTwo] | None = None, put: Put | None = None) -> None:
+    def __init__(
+        self, program: CompiledProgram, clock: Clock, layers: Sequence[StageTwo] | None = None, put: TakeFirings | None = None
+    ) -> None:
         self.program = program
         self._layers = program.stage_two(clock) if layers is None else layers
         self._put = put
@@ -46,25 +48,25 @@ class Engine:
         self._passed: Micros | None = None
         self.failed: list[DeadLetter] = []
 
-    def step(self, instant: Instant) -> tuple[list[Firing], Asked]:
+    def step(self, instant: Instant) -> tuple[list[Firing], InstantFacts]:
         """The firings of an instant later than all before, in order of rule name, then attributes, after those of the moments before it;
         and what stage one found. Nothing has happened where that was rejected."""
-        asked = self.ask(instant)
-        return [] if asked.rejected else self.take(instant.time, asked), asked
+        asked = self.evaluate(instant)
+        return [] if asked.rejected else self.match(instant.time, asked), asked
 
-    def ask(self, instant: Instant) -> Asked:
+    def evaluate(self, instant: Instant) -> InstantFacts:
         """What stage one finds; nothing has happened yet."""
-        return self.program.stage_one.facts(instant)
+        return self.program.stage_one.evaluate(instant)
 
-    def take(self, time: Micros, asked: Asked) -> list[Firing]:
+    def match(self, time: Micros, asked: InstantFacts) -> list[Firing]:
         """The firings of an instant that was asked and is not rejected, as `step` gives them."""
         if not self._timed:
             return self._moment(time, asked.facts) if asked.facts else []
-        earlier = [firing for firings in self.passing(time - 1) for firing in firings]
+        earlier = [firing for firings in self.moments_until(time - 1) for firing in firings]
         self._passed = time
         return earlier + self._moment(time, {**asked.facts, **self.program.stage_one.ticks_at(time)})
 
-    def passing(self, until: Micros) -> Iterator[list[Firing]]:
+    def moments_until(self, until: Micros) -> Iterator[list[Firing]]:
         """The firings of each moment up to a time, while no instant comes."""
         if self._timed:
             if self._passed is None:
@@ -77,7 +79,7 @@ class Engine:
         """The firings of each moment up to a time later than all before: it counts like an instant at which nothing holds."""
         if self._passed is None:
             self._passed = time - 1
-        yield from self.passing(time)
+        yield from self.moments_until(time)
         self._passed = time
 
     def finish(self) -> Iterator[list[Firing]]:
@@ -140,7 +142,7 @@ class Session:
     """A program with state, run in this process and advanced by its caller, one instant after the
     other.
 
-    `Program.session` makes one. The first call of `advance` decides how times are written: integers
+    `CompiledProgram.session` makes one. The first call of `advance` decides how times are written: integers
     that count the program's unit, or date-times. As a context manager a session is finished at the
     end of the block; events that were still waiting are then lost, unless `finish` is called
     before. A session is not thread-safe; sessions of one program are independent of each other.
@@ -165,7 +167,7 @@ class Session:
     2024-02-29 12:30:00+00:00
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: CompiledProgram) -> None:
         self._program = program
         self._unit = program.spec.unit
         self._nesting = program.spec.limits.nesting
@@ -173,8 +175,8 @@ class Session:
         self._running: Engine | None = None
         self._last: Micros | None = None
         self._finished = False
-        self._told: set[tuple[Kind, str]] = set()
-        self.clashes: Sequence[Clash] = NO_CLASHES
+        self._told: set[tuple[FallbackKind, str]] = set()
+        self.inconsistencies: Sequence[Inconsistency] = NO_INCONSISTENCIES
 
     def __enter__(self) -> Session:
         return self
@@ -187,7 +189,7 @@ class Session:
 
         Args:
             time: the time of the instant, later than that of every call before. An `int` counts the
-                program's unit (seconds, where `Program.load` names none); a `datetime` without a
+                program's unit (seconds, where `CompiledProgram.load` names none); a `datetime` without a
                 zone is UTC. The first call decides which of both a session takes.
             graphs: the graphs of the instant, which is their merge. Each is Turtle text, in which
                 the program's prefixes may be used, or an iterable of triples, whose terms are
@@ -218,7 +220,7 @@ class Session:
         if not elements:
             return self._events(engine, engine.advance(now))
         firings, asked = engine.step(merge(now, elements))
-        self.clashes = asked.clashes
+        self.inconsistencies = asked.inconsistencies
         if asked.exceeded:
             label = self._program.asked_as(asked.over)
             where = f"the query {label}" if label else "the closure"

@@ -13,20 +13,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from dotr.engine.wanted import wanted
+from dotr.engine.wanted import weakest_filter
 from dotr.model.algebra import Attribute, Expression, Filter, Group, Select, Var, chained
 from dotr.model.rules import Aggregate, Clause, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
 from dotr.model.traverse import free_variables, has_exists, transform
 from dotr.patterns.reach import roles
-from dotr.queries import question
+from dotr.queries import canonical
 
 MOST_ALTERNATIVES = 8
 """More filters than this are not joined into one: testing them all in vain would cost more than handing the fact on."""
 
 _Question: TypeAlias = tuple[Select, Micros | None]
-_Names: TypeAlias = Mapping[Variable, Variable]
+_Renaming: TypeAlias = Mapping[Variable, Variable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class _Split:
 
     @property
     def question(self) -> _Question:
-        return question(self.base.query), self.base.period
+        return canonical(self.base.query), self.base.period
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _Shared:
     moving: bool
 
 
-def share(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+def share_queries(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     """The same rules, in which roles that ask the same but for filters have one source."""
     first: dict[_Question, FactSource] = {}
     variants: dict[_Question, dict[tuple[Expression, ...], None]] = {}
@@ -70,7 +70,7 @@ def share(rules: Sequence[Rule]) -> tuple[Rule, ...]:
         shared[asked] = _Shared(_asked(base, filters), True) if len(filters) > 1 else _Shared(_with(base, filters[0]), False)
 
     def rule_of(rule: Rule) -> Rule:
-        names: dict[Label, _Names] = {}
+        names: dict[Label, _Renaming] = {}
         for role in roles(rule):
             if isinstance(role.source, FactSource):
                 split, asked = splits[role.source]
@@ -108,16 +108,16 @@ def share(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     return tuple(map(rule_of, rules))
 
 
-def _names(source: FactSource, shared: FactSource) -> _Names:
+def _names(source: FactSource, shared: FactSource) -> _Renaming:
     """What the attributes of a source are called in one that asks the same."""
     return dict(zip(source.attributes, shared.attributes, strict=True))
 
 
-def _all_renamed(expressions: Sequence[Expression], own: _Names, others: Mapping[Label, _Names]) -> tuple[Expression, ...]:
+def _all_renamed(expressions: Sequence[Expression], own: _Renaming, others: Mapping[Label, _Renaming]) -> tuple[Expression, ...]:
     return tuple([_renamed(each, own, others) for each in expressions])
 
 
-def _renamed(expression: Expression, own: _Names, others: Mapping[Label, _Names]) -> Expression:
+def _renamed(expression: Expression, own: _Renaming, others: Mapping[Label, _Renaming]) -> Expression:
     def renamed(part: Expression) -> Expression:
         match part:
             case Var(name):
@@ -165,7 +165,7 @@ def _asked(base: FactSource, filters: Sequence[tuple[Expression, ...]]) -> FactS
     """The one source of several variants: solutions that none of them wants are left out where that is cheap to tell."""
     if not all(filters):
         return base
-    needed = wanted(filters)
+    needed = weakest_filter(filters)
     conditions = needed.conditions
     if not needed.enough and len(filters) <= MOST_ALTERNATIVES:
         alternatives = [chained(["&&"] * (len(each) - 1), each) for each in filters]

@@ -14,8 +14,8 @@ from typing import NamedTuple, cast
 
 from dotr.diagnostics import DotrError
 from dotr.expressions.bounds import BOUNDS
-from dotr.fallbacks import Kind, answered, caught, described
-from dotr.knowledge.clashes import NO_CLASHES, Clash, clashes
+from dotr.fallbacks import FallbackKind, answered, caught, error_line
+from dotr.knowledge.clashes import NO_INCONSISTENCIES, Inconsistency, inconsistencies
 from dotr.knowledge.closure import Closure
 from dotr.knowledge.knowledge import Knowledge
 from dotr.knowledge.limits import LIMITS, LimitExceeded, Limits
@@ -25,27 +25,27 @@ from dotr.model.rules import FactSource
 from dotr.model.stream import Instant
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Micros
-from dotr.patterns.ties import Values, in_tie_order
-from dotr.queries import Plan, Unit, columns, plan, units
-from dotr.queries.loops import Row
+from dotr.patterns.ties import AttributeValues, in_tie_order
+from dotr.queries import QueryPlan, JoinGroup, canonical_columns, plan, join_groups
+from dotr.queries.loops import AnswerRow
 from dotr.queries.plan import Static, found_now
-from dotr.queries.together import Found
+from dotr.queries.together import RowsByKey
 
 
-class Asked(NamedTuple):
+class InstantFacts(NamedTuple):
     """What an instant holds: its facts by stream, and the contradictions found in it. Where it is `rejected` for these, it holds
     nothing, and is no instant; so it is where it went over a limit: `exceeded` says which, and `over` which streams' query did, if one.
     `failed` are queries that have failed twice, as the streams that they feed, with the error."""
 
-    facts: Mapping[int, Sequence[Values]]
-    clashes: Sequence[Clash]
+    facts: Mapping[int, Sequence[AttributeValues]]
+    inconsistencies: Sequence[Inconsistency]
     rejected: bool = False
     exceeded: str = ""
     failed: Sequence[tuple[tuple[int, ...], str]] = ()
     over: tuple[int, ...] = ()
 
 
-class _Over(Exception):
+class _QueryLimitExceeded(Exception):
     """A query goes over a limit."""
 
     def __init__(self, number: int, error: LimitExceeded) -> None:
@@ -53,7 +53,7 @@ class _Over(Exception):
         self.number = number
 
 
-class OverBackground(DotrError):
+class StaticLimitExceeded(DotrError):
     """What a query has over the background alone goes over a limit."""
 
     def __init__(self, source: FactSource, error: LimitExceeded) -> None:
@@ -61,33 +61,33 @@ class OverBackground(DotrError):
         self.source = source
 
 
-def planned(source: FactSource, background: TripleIndex, static: Static, limits: Limits) -> Plan:
-    """The plan of a source's query; raises `OverBackground`."""
+def plan_source(source: FactSource, background: TripleIndex, static: Static, limits: Limits) -> QueryPlan:
+    """The plan of a source's query; raises `StaticLimitExceeded`."""
     try:
         return plan(source.query, background, static, limits)
     except LimitExceeded as error:
-        raise OverBackground(source, error) from None
+        raise StaticLimitExceeded(source, error) from None
 
 
-class Ticks(NamedTuple):
+class TickStream(NamedTuple):
     """A stream of ticks: its period, and the answers of the background, in the tie order."""
 
     stream: int
     period: Micros
-    rows: Sequence[Values]
+    rows: Sequence[AttributeValues]
 
 
-class Fed(NamedTuple):
+class StreamBinding(NamedTuple):
     """A stream that a plan feeds, its attributes, and how its values stand in the plan's rows (None: in order)."""
 
     stream: int
     names: tuple[Variable, ...]
-    chosen: Callable[[Row], Values] | None = None
+    chosen: Callable[[AnswerRow], AttributeValues] | None = None
 
-    def values(self, rows: list[Row]) -> list[Values]:
+    def values(self, rows: list[AnswerRow]) -> list[AttributeValues]:
         return rows if self.chosen is None else list(map(self.chosen, rows))
 
-    def facts(self, rows: list[Row]) -> Sequence[Values]:
+    def facts(self, rows: list[AnswerRow]) -> Sequence[AttributeValues]:
         """The plan's rows as facts, in the tie order of the stream."""
         return in_tie_order(self.names, self.values(rows))
 
@@ -108,25 +108,25 @@ class StageOne:
         self.knowledge = knowledge
         self.limits = limits
         self.rejects = rejects
-        self.plans: list[Plan] = []
+        self.plans: list[QueryPlan] = []
         numbers: dict[Select, int] = {}
         orders: list[tuple[Variable, ...]] = []
-        self.ticks: list[Ticks] = []
-        self._streams: list[list[Fed]] = []
+        self.ticks: list[TickStream] = []
+        self._streams: list[list[StreamBinding]] = []
         for stream, source in enumerate(streams):
             if source.period is not None:
-                rows = list(planned(source, knowledge.background, static, limits).static)
+                rows = list(plan_source(source, knowledge.background, static, limits).static)
                 if rows:
-                    self.ticks.append(Ticks(stream, source.period, in_tie_order(source.attributes, rows)))
+                    self.ticks.append(TickStream(stream, source.period, in_tie_order(source.attributes, rows)))
                 continue
-            asked, order = columns(source.query)
+            asked, order = canonical_columns(source.query)
             number = numbers.setdefault(asked, len(self.plans))
             if number == len(self.plans):
-                self.plans.append(planned(source, knowledge.background, static, limits))
+                self.plans.append(plan_source(source, knowledge.background, static, limits))
                 self._streams.append([])
                 orders.append(order)
             chosen = None if order == orders[number] else itemgetter(*map(orders[number].index, order))
-            self._streams[number].append(Fed(stream, source.attributes, chosen))
+            self._streams[number].append(StreamBinding(stream, source.attributes, chosen))
         self._first = [fed[0].stream for fed in self._streams]
         self._names = [source.attributes for source in streams]
         self._plan_of = {stream: number for number, feds in enumerate(self._streams) for stream, _, _ in feds}
@@ -146,9 +146,9 @@ class StageOne:
             else:
                 for predicate in each.triggers:
                     self._by_predicate.setdefault(predicate, []).append(number)
-        self._units_always: list[Unit] = []
-        self._units: dict[Term, list[Unit]] = {}
-        for unit in units(self.plans, knowledge.background, limits, self._first):
+        self._units_always: list[JoinGroup] = []
+        self._units: dict[Term, list[JoinGroup]] = {}
+        for unit in join_groups(self.plans, knowledge.background, limits, self._first):
             (self._units_always if unit.trigger is None else self._units.setdefault(unit.trigger, [])).append(unit)
 
     @property
@@ -156,30 +156,32 @@ class StageOne:
         """Whether an instant's elements may become dead letters here."""
         return self.rejects or self.knowledge.computes
 
-    def facts(self, instant: Instant) -> Asked:
+    def evaluate(self, instant: Instant) -> InstantFacts:
         """The facts of interest at an instant, each stream's in the tie order."""
         BOUNDS.characters = self.limits.literal
         try:
             return self._facts(instant)
-        except _Over as over:
-            return Asked({}, NO_CLASHES, rejected=True, exceeded=str(over), over=tuple(fed.stream for fed in self._streams[over.number]))
+        except _QueryLimitExceeded as over:
+            return InstantFacts(
+                {}, NO_INCONSISTENCIES, rejected=True, exceeded=str(over), over=tuple(fed.stream for fed in self._streams[over.number])
+            )
 
-    def _facts(self, instant: Instant) -> Asked:
+    def _facts(self, instant: Instant) -> InstantFacts:
         try:
             closure = self.knowledge.close(instant.triples)
         except LimitExceeded as error:
-            return Asked({}, NO_CLASHES, rejected=True, exceeded=str(error))
-        clashing = NO_CLASHES
+            return InstantFacts({}, NO_INCONSISTENCIES, rejected=True, exceeded=str(error))
+        clashing = NO_INCONSISTENCIES
         if closure.contradictions:
-            clashing = clashes(closure, instant.triples)
+            clashing = inconsistencies(closure, instant.triples)
             if self.rejects:
-                return Asked({}, clashing, rejected=True)
+                return InstantFacts({}, clashing, rejected=True)
         failed: list[tuple[tuple[int, ...], str]] = []
         if closure.removed is not None:
-            return Asked(self._amended(closure, closure.removed, failed), clashing, failed=failed)
+            return InstantFacts(self._amended(closure, closure.removed, failed), clashing, failed=failed)
         new = closure.new
         apart: set[int] = set()
-        found: Found = {}
+        found: RowsByKey = {}
         waiting = self._units
         for predicate in new.by_subject:
             due = waiting.get(predicate)
@@ -187,7 +189,7 @@ class StageOne:
                 self._ask(due, new, found, apart)
         if self._units_always:
             self._ask(self._units_always, new, found, apart)
-        facts: dict[int, Sequence[Values]] = self._finished(found, apart)
+        facts: dict[int, Sequence[AttributeValues]] = self._finished(found, apart)
         for number in [*self._due(new), *sorted(apart)] if apart else self._due(new):
             try:
                 answers = self.plans[number].answers(new)
@@ -197,15 +199,15 @@ class StageOne:
                 self._check(number, answers)
                 for fed in self._streams[number]:
                     facts[fed.stream] = fed.facts(answers)
-        return Asked(facts, clashing, failed=failed)
+        return InstantFacts(facts, clashing, failed=failed)
 
-    def _finished(self, found: Found, apart: Collection[int]) -> dict[int, Sequence[Values]]:
+    def _finished(self, found: RowsByKey, apart: Collection[int]) -> dict[int, Sequence[AttributeValues]]:
         """The facts of what the units have found, each plan's under its first stream; of those plans that are to be asked apart, none."""
         for number in self._statics:
             found.setdefault(self._first[number], [])
         for number in apart:
             found.pop(self._first[number], None)
-        facts = cast(dict[int, Sequence[Values]], found)
+        facts = cast(dict[int, Sequence[AttributeValues]], found)
         if self._whole:
             for stream in self._whole.keys() & found.keys():
                 found[stream] = self.plans[self._whole[stream]].whole(found[stream])
@@ -220,13 +222,15 @@ class StageOne:
                 facts[stream] = in_tie_order(self._names[stream], rows)
         return facts
 
-    def _check(self, number: int, answers: Sequence[Row]) -> None:
+    def _check(self, number: int, answers: Sequence[AnswerRow]) -> None:
         if len(answers) > self.limits.rows:
-            raise _Over(number, LimitExceeded(self.limits.rows, "rows"))
+            raise _QueryLimitExceeded(number, LimitExceeded(self.limits.rows, "rows"))
 
-    def _amended(self, closure: Closure, removed: TripleIndex, failed: list[tuple[tuple[int, ...], str]]) -> dict[int, Sequence[Values]]:
+    def _amended(
+        self, closure: Closure, removed: TripleIndex, failed: list[tuple[tuple[int, ...], str]]
+    ) -> dict[int, Sequence[AttributeValues]]:
         """The facts of an instant that takes back some of what the background concludes: each plan is asked by itself."""
-        facts: dict[int, Sequence[Values]] = {}
+        facts: dict[int, Sequence[AttributeValues]] = {}
         changed = closure.new.by_subject.keys() | removed.by_subject.keys()
         for number, (each, streams) in enumerate(zip(self.plans, self._streams, strict=True)):
             if each.static or each.triggers is None or not changed.isdisjoint(each.triggers):
@@ -239,22 +243,24 @@ class StageOne:
                     facts[fed.stream] = fed.facts(rows)
         return facts
 
-    def _again(self, number: int, first: Exception, ask: Callable[[], list[Row]], failed: list[tuple[tuple[int, ...], str]]) -> list[Row]:
-        """A plan that has failed once is asked again. Raises `_Over` where it goes over a limit."""
+    def _again(
+        self, number: int, first: Exception, ask: Callable[[], list[AnswerRow]], failed: list[tuple[tuple[int, ...], str]]
+    ) -> list[AnswerRow]:
+        """A plan that has failed once is asked again. Raises `_QueryLimitExceeded` where it goes over a limit."""
         if isinstance(first, LimitExceeded):
-            raise _Over(number, first) from None
-        caught(first, Kind.QUERY)
+            raise _QueryLimitExceeded(number, first) from None
+        caught(first, FallbackKind.QUERY)
         try:
             rows = ask()
         except LimitExceeded as error:
-            raise _Over(number, error) from None
+            raise _QueryLimitExceeded(number, error) from None
         except Exception as error:
-            failed.append((tuple(fed.stream for fed in self._streams[number]), described(error)))
+            failed.append((tuple(fed.stream for fed in self._streams[number]), error_line(error)))
             return []
-        answered(first, Kind.QUERY)
+        answered(first, FallbackKind.QUERY)
         return rows
 
-    def _ask(self, due: Sequence[Unit], new: TripleIndex, found: Found, apart: set[int]) -> None:
+    def _ask(self, due: Sequence[JoinGroup], new: TripleIndex, found: RowsByKey, apart: set[int]) -> None:
         """Add what the units find; the plans of a unit that fails are to be asked apart from each other."""
         background, size = self.knowledge.background, len(new.triples)
         for unit in due:
@@ -266,21 +272,21 @@ class StageOne:
             except LimitExceeded:  # a plan by itself says which of them goes over it
                 apart.update(unit.plans)
             except Exception as error:
-                caught(error, Kind.TOGETHER)
-                answered(error, Kind.TOGETHER)
+                caught(error, FallbackKind.TOGETHER)
+                answered(error, FallbackKind.TOGETHER)
                 apart.update(unit.plans)
 
     def next_tick(self, after: Micros) -> Micros | None:
         """The first time after another at which there are ticks.
 
         >>> stage = StageOne(Knowledge.load([], []), [])
-        >>> stage.ticks = [Ticks(0, 10, [()]), Ticks(1, 4, [()])]
+        >>> stage.ticks = [TickStream(0, 10, [()]), TickStream(1, 4, [()])]
         >>> stage.next_tick(-11), stage.next_tick(4), sorted(stage.ticks_at(8)), sorted(stage.ticks_at(20))
         (-10, 8, [1], [0, 1])
         """
         return min([(after // each.period + 1) * each.period for each in self.ticks]) if self.ticks else None
 
-    def ticks_at(self, time: Micros) -> dict[int, Sequence[Values]]:
+    def ticks_at(self, time: Micros) -> dict[int, Sequence[AttributeValues]]:
         """The ticks of a time, by stream."""
         return {each.stream: each.rows for each in self.ticks if time % each.period == 0}
 

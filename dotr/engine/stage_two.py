@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.expressions.bounds import BOUNDS
-from dotr.fallbacks import Kind, answered, caught, described
+from dotr.fallbacks import FallbackKind, answered, caught, error_line
 from dotr.knowledge.limits import LIMITS, Limits
 from dotr.model.rules import Absent, Choose, Clause, FactSource
 from dotr.model.stream import DeadLetter, Firing, Reason
@@ -21,16 +21,16 @@ from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.outputs import compile_template, digest_of, match_text
 from dotr.outputs.templates import Make
-from dotr.patterns.failing import Excess, Failure
-from dotr.patterns.happened import Happened, Matched
+from dotr.patterns.failing import LimitExcess, RuleFailure
+from dotr.patterns.happened import StoredEvent, Match
 from dotr.patterns.layout import Layer
 from dotr.patterns.operator import Arrival, Arrivals, Operator
 from dotr.patterns.reach import positive_roles
 from dotr.patterns.state import State
-from dotr.patterns.ties import Values
+from dotr.patterns.ties import AttributeValues
 
 
-class Step(NamedTuple):
+class LayerResult(NamedTuple):
     """What a layer's partition did at an instant: its firings (the rest of them, where they were many), the composite events it made that
     the layers above read, and a dead letter for each anchor that a rule has failed at twice, or gone over a limit at: it names the rule and
     its place."""
@@ -40,7 +40,7 @@ class Step(NamedTuple):
     failed: Sequence[DeadLetter] = ()
 
 
-class _Writer(NamedTuple):
+class _RuleWriter(NamedTuple):
     """What writes the firings of a rule; `labels` are those of its positive roles. Rules alike in labels or attributes hold one object."""
 
     rule: str
@@ -53,7 +53,7 @@ class _Writer(NamedTuple):
     make: Make
 
 
-class _Writers(dict[int, _Writer]):
+class _RuleWriters(dict[int, _RuleWriter]):
     """What writes the firings of each rule of a layer, by the rule's number; made when it first fires, as most of many rules hardly do."""
 
     def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], above: Set[Label]) -> None:
@@ -62,22 +62,22 @@ class _Writers(dict[int, _Writer]):
         self._above = above
         self._one: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def __missing__(self, number: int) -> _Writer:
+    def __missing__(self, number: int) -> _RuleWriter:
         rule = self._layer.rules[number].rule
         labels, names = tuple(role.label for role in positive_roles(rule)), self._attributes[rule.event]
         labels, names = self._one.setdefault(labels, labels), self._one.setdefault(names, names)
         made = compile_template(rule.template, names)
-        writer = self[number] = _Writer(
+        writer = self[number] = _RuleWriter(
             rule.name, rule.name.encode(), rule.event, rule.event in self._above, labels, names, made.named, made.instance
         )
         return writer
 
 
-Put: TypeAlias = Callable[[list[Firing]], None]
+TakeFirings: TypeAlias = Callable[[list[Firing]], None]
 """Takes firings of a moment that has many, before it is over, in no order."""
 
 
-class Untaken(BaseException):
+class OutputFailed(BaseException):
     """What takes firings has failed: that is no rule's fault. Nothing that waits for errors of rules may catch it."""
 
     def __init__(self, error: Exception) -> None:
@@ -100,7 +100,7 @@ class StageTwo:
         self._layer = layer
         self._limits = limits
         self._operator = Operator(layer, attributes, clock, limits)
-        self._writers = _Writers(layer, attributes, above)
+        self._writers = _RuleWriters(layer, attributes, above)
 
     def start(self) -> State:
         """The state of a partition before the first instant."""
@@ -122,8 +122,8 @@ class StageTwo:
         partition: int = 0,
         *,
         ended: bool = False,
-        put: Put | None = None,
-    ) -> Step:
+        put: TakeFirings | None = None,
+    ) -> LayerResult:
         """Run the layer at a moment later than all before, and not later than one that is `due`; changes the state in place. `ended`: the
         last instant is over, so that nothing more is waited for. Where there are many firings, `put` has them on the way."""
         BOUNDS.characters = self._limits.literal
@@ -134,20 +134,20 @@ class StageTwo:
             many = _Many(self, time, put)
             try:
                 matched = operator.step(state, time, arrivals, partition, ended=ended, take=many.take)
-            except Untaken as untaken:
+            except OutputFailed as untaken:
                 raise untaken.error from None
         if not matched and not operator.told and (many is None or many.none):
             return _NOTHING
         done = self.whole(time, matched, {} if many is None else many.seen)
         if many is not None and not many.none:
-            done = Step(done.firings, many.events + done.events, [*many.failed, *done.failed])
+            done = LayerResult(done.firings, many.events + done.events, [*many.failed, *done.failed])
         if operator.told:
             told = [self._letter(time, each) for each in operator.told]
             operator.told.clear()
             done = done._replace(failed=[*dict.fromkeys(told), *done.failed])
         return done
 
-    def whole(self, time: Micros, matched: Sequence[Matched], seen: dict[bytes, int]) -> Step:
+    def whole(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int]) -> LayerResult:
         """The firings of matches, but for those whose graphs cannot be made; `seen` has those before them that may be equal."""
         before = seen.copy() if seen else {}
         try:
@@ -157,28 +157,28 @@ class StageTwo:
             seen.update(before)
             return self._apart(time, matched, seen, error)
 
-    def _apart(self, time: Micros, matched: Sequence[Matched], seen: dict[bytes, int], first: Exception) -> Step:
+    def _apart(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int], first: Exception) -> LayerResult:
         """The firings of those matches whose graphs can be made, after an error has come first."""
-        caught(first, Kind.GRAPHS)
-        left: list[Matched] = []
+        caught(first, FallbackKind.GRAPHS)
+        left: list[Match] = []
         failed: list[DeadLetter] = []
         for each in matched:
             try:
                 self._written(time, [each], {})
             except Exception as error:
-                failed.append(self._letter(time, Failure(each.rule, each.bound[0], described(error))))
+                failed.append(self._letter(time, RuleFailure(each.rule, each.bound[0], error_line(error))))
             else:
                 left.append(each)
         if not failed:
-            answered(first, Kind.GRAPHS)
+            answered(first, FallbackKind.GRAPHS)
         return self._written(time, left, seen)._replace(failed=failed)
 
-    def _letter(self, time: Micros, told: Failure | Excess) -> DeadLetter:
+    def _letter(self, time: Micros, told: RuleFailure | LimitExcess) -> DeadLetter:
         placed = self._layer.rules[told.rule]
         rule, names = placed.rule, self._layer.ports[placed.ports[0]].attributes
         attributes = {name: term for name, term in zip(names, told.anchor.values, strict=True) if term is not None}
         line, _ = rule.span.line_column
-        if isinstance(told, Failure):
+        if isinstance(told, RuleFailure):
             reason, text = Reason.FAILED, json.dumps({"event": rule.anchor.label, "attributes": attributes}, ensure_ascii=False)
             why = f"rule {rule.name} fails at it: {told.error}"
         else:
@@ -191,7 +191,7 @@ class StageTwo:
             why = f"rule {rule.name} goes over a limit at its anchor {anchor}: more than {most}, at the clause {clause}"
         return DeadLetter(reason, f"rule {rule.name}", rule.span.document.name, line, time, text, why)
 
-    def _written(self, time: Micros, matched: Sequence[Matched], seen: dict[bytes, int]) -> Step:
+    def _written(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int]) -> LayerResult:
         """The firings of matches; those of rules that fire on the same events come one after the other and hold the same objects."""
         writers, new = self._writers, tuple.__new__
         firings: list[Firing] = []
@@ -221,24 +221,24 @@ class StageTwo:
             firings.append(new(Firing, (time, rule, event, pairs, graph, dropped)))
             if above:
                 events.append((event, (ordinal, values)))
-        return Step(firings, events)
+        return LayerResult(firings, events)
 
 
 class _Many:
     """The firings of a moment that has many, on their way. Equal matches have equal anchors, and those stand beside each other: so `seen`
     forgets what it has of others."""
 
-    def __init__(self, stage: StageTwo, time: Micros, put: Put) -> None:
+    def __init__(self, stage: StageTwo, time: Micros, put: TakeFirings) -> None:
         self._stage = stage
         self._time = time
         self._put = put
-        self._anchor: Values | None = None
+        self._anchor: AttributeValues | None = None
         self.none = True
         self.seen: dict[bytes, int] = {}
         self.events: list[tuple[Label, Arrival]] = []
         self.failed: list[DeadLetter] = []
 
-    def take(self, matched: list[Matched]) -> None:
+    def take(self, matched: list[Match]) -> None:
         """Writes matches as firings, some at a time."""
         self.none = False
         for start in range(0, len(matched), _PIECE):
@@ -252,7 +252,7 @@ class _Many:
             try:
                 self._put(done.firings)
             except Exception as error:
-                raise Untaken(error) from error
+                raise OutputFailed(error) from error
 
 
 def _described(clause: Clause) -> str:
@@ -267,11 +267,11 @@ def _described(clause: Clause) -> str:
             return f"?{clause.variable} = {clause.function.lower()}(…) of {label}"
 
 
-def _named(labels: Sequence[Label], bound: Sequence[Happened]) -> list[tuple[Label, Micros, Values]]:
+def _named(labels: Sequence[Label], bound: Sequence[StoredEvent]) -> list[tuple[Label, Micros, AttributeValues]]:
     return [(label, event.time, event.values) for label, event in zip(labels, bound, strict=True)]
 
 
-_NOTHING = Step([], [])
+_NOTHING = LayerResult([], [])
 
 _PIECE: Final = 5_000
 """Matches that are written as firings at a time, where there are many."""

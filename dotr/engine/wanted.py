@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dotr.expressions.scales import AS_IT_IS, mark_of, scale_of
+from dotr.expressions.scales import AS_IT_IS, rank_in, domain_of
 from dotr.model.algebra import Call, Const, Expression, Var
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import conjuncts
 from dotr.patterns.search import comparison, folded
 
 
-class Wanted(NamedTuple):
+class Prefilter(NamedTuple):
     """Conditions that hold wherever one of the filters does; `enough`: one of the filters holds wherever they do."""
 
     conditions: tuple[Expression, ...]
@@ -29,13 +29,13 @@ class _Bound(NamedTuple):
     constant: Term
 
 
-def wanted(filters: Sequence[Sequence[Expression]]) -> Wanted:
+def weakest_filter(filters: Sequence[Sequence[Expression]]) -> Prefilter:
     """What several filters, each a conjunction, have in common.
 
     >>> from dotr.model.terms import XSD, literal
     >>> def above(number: int) -> list[Expression]:
     ...     return [Call(">", (Var("v"), Const(literal(str(number), XSD + "integer"))))]
-    >>> wanted([above(5), above(3), above(9)]) == Wanted(tuple(above(3)), True)
+    >>> weakest_filter([above(5), above(3), above(9)]) == Prefilter(tuple(above(3)), True)
     True
     """
     bounds = [[_bound(each) for condition in conditions for each in conjuncts(condition)] for conditions in filters]
@@ -46,7 +46,7 @@ def wanted(filters: Sequence[Sequence[Expression]]) -> Wanted:
             if None not in alike:
                 found.append(_weakest([each for each in alike if each is not None]))
     single = all(len(each) == 1 for each in bounds)
-    return Wanted(tuple(dict.fromkeys(found)), bool(found) and single and _is_even(bounds))
+    return Prefilter(tuple(dict.fromkeys(found)), bool(found) and single and _is_even(bounds))
 
 
 def _is_even(bounds: Sequence[Sequence[_Bound | None]]) -> bool:
@@ -59,13 +59,13 @@ def _bound(condition: Expression) -> _Bound | None:
     if compared is None or not isinstance(compared.constant, Const):
         return None
     term = compared.constant.term
-    return _Bound(compared.attribute, compared.operator, term) if compared.operator == "=" or scale_of(term) is not None else None
+    return _Bound(compared.attribute, compared.operator, term) if compared.operator == "=" or domain_of(term) is not None else None
 
 
 def _alike(one: _Bound, other: _Bound) -> bool:
     if one.attribute != other.attribute or one.operator[0] != other.operator[0]:
         return False
-    return one.operator == "=" or scale_of(one.constant) is scale_of(other.constant)
+    return one.operator == "=" or domain_of(one.constant) is domain_of(other.constant)
 
 
 def _weakest(bounds: Sequence[_Bound]) -> Expression:
@@ -76,6 +76,6 @@ def _weakest(bounds: Sequence[_Bound]) -> Expression:
         constants = tuple([Const(term) for term in terms])
         return Call("=", (Var(attribute), constants[0])) if len(constants) == 1 else Call("IN", (Var(attribute), *constants))
     choose = min if operator[0] == ">" else max
-    constant = choose((each.constant for each in bounds), key=lambda term: mark_of(term, AS_IT_IS))
+    constant = choose((each.constant for each in bounds), key=lambda term: rank_in(term, AS_IT_IS))
     closed = next((each.operator for each in bounds if len(each.operator) == 2), operator)
     return Call(closed, (Var(attribute), Const(constant)))

@@ -27,34 +27,34 @@ class Unless:
     value: object
 
 
-class Unsaid:
+class Unwritten:
     """A field that means nothing."""
 
 
-UNSAID: Final = Unsaid()
+UNSAID: Final = Unwritten()
 
-Member: TypeAlias = str | Unless | Unsaid
+FormMember: TypeAlias = str | Unless | Unwritten
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class WrittenForm:
     """The written name of a class, and those of its fields by their names in the code, in the order in which they are written."""
 
     name: str
     fields: tuple[tuple[str, str | Unless], ...]
 
 
-def _form(kind: type, name: str, /, **members: Member) -> tuple[type, Form]:
+def _form(kind: type, name: str, /, **members: FormMember) -> tuple[type, WrittenForm]:
     """A class and its form; raises TypeError where a field has no written name, or there is a name without a field."""
     own = {each.name for each in fields(kind)}
     if own != set(members):
         raise TypeError(
             f"{kind.__name__}: the fields {sorted(own ^ set(members))} have no written names, or are no fields (see {__name__})"
         )
-    return kind, Form(name, tuple((field, member) for field, member in members.items() if not isinstance(member, Unsaid)))
+    return kind, WrittenForm(name, tuple((field, member) for field, member in members.items() if not isinstance(member, Unwritten)))
 
 
-FORMS: Final[Mapping[type, Form]] = dict(
+FORMS: Final[Mapping[type, WrittenForm]] = dict(
     [
         # dotr.model.rules
         _form(
@@ -163,9 +163,9 @@ FORMS: Final[Mapping[type, Form]] = dict(
             of_rule_set=Unless("of_rule_set", False),
         ),
         _form(datalog.Not, "Not", body="body"),
-        _form(datalog.Test, "Test", condition="condition"),
+        _form(datalog.FilterItem, "Test", condition="condition"),
         _form(datalog.Bind, "Bind", expression="expression", variable="variable"),
-        _form(datalog.Aggregate, "Aggregate", body="body", keys="keys", results="results"),
+        _form(datalog.GroupAggregate, "Aggregate", body="body", keys="keys", results="results"),
     ]
 )
 """Of all classes but `Span`, which means nothing, and `FactSource`."""

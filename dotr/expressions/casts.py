@@ -8,14 +8,14 @@ from math import isnan
 from typing import Any, Final
 
 from dotr.expressions.bounds import fits
-from dotr.expressions.dates import Date, DateTime, DayTime, Duration, Moment, Time, YearMonth
+from dotr.expressions.dates import Date, DateTime, DayTime, Duration, TemporalValue, Time, YearMonth
 from dotr.expressions.exact import plain
 from dotr.expressions.operators import to_double, to_single
 from dotr.expressions.values import (
     NUMERIC,
     NUMERIC_READERS,
     READERS,
-    Blank,
+    BlankNode,
     Iri,
     Lang,
     Single,
@@ -58,7 +58,7 @@ def _text(value: Any) -> str | None:
         return literal_parts(value.term)[0]
     if kind is Lang:
         return str(value.text)
-    return None if kind is Blank or kind is TripleTerm else str(value)
+    return None if kind is BlankNode or kind is TripleTerm else str(value)
 
 
 def _to_number(datatype: str, value: Any) -> Value | None:
@@ -97,7 +97,7 @@ def _to_moment(datatype: str, value: Any) -> Value | None:
     kind = type(value)
     if kind is str:
         return READERS[datatype](value.strip(_SPACE))
-    if not isinstance(value, Moment):
+    if not isinstance(value, TemporalValue):
         return None
     if kind.datatype == datatype:
         return value  # type: ignore[return-value]

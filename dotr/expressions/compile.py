@@ -17,8 +17,8 @@ from dotr.codegen import define
 from dotr.codegen.printer import printed
 from dotr.codegen.tree import Assign, CodeNode, GeneratedFunction, IfElse, Return, SkipIf
 from dotr.expressions import operators
-from dotr.expressions.functions import FUNCTIONS, Form, Function
-from dotr.expressions.membership import Members
+from dotr.expressions.functions import FUNCTIONS, ArgumentForm, Function
+from dotr.expressions.membership import ConstantSet
 from dotr.expressions.operators import SAME, to_double
 from dotr.expressions.values import EXACT_TYPES, NUMERIC, VALUES, read, write
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var, is_chain
@@ -176,7 +176,7 @@ class _Code:
                 if self._gives_truth(function):
                     name = self.truth(expression)
                     return self.assign(f"TRUE if {name} is True else FALSE if {name} is False else None")
-                if function in FUNCTIONS and FUNCTIONS[function].result is Form.TERM:
+                if function in FUNCTIONS and FUNCTIONS[function].result is ArgumentForm.TERM:
                     return self._apply(FUNCTIONS[function], expression)
                 return self.assign(f"W({self.value(expression)})")
             case _:
@@ -202,7 +202,7 @@ class _Code:
                     return self.assign(f"{self.bind(_ARITHMETIC[function])}({names})")
                 if is_chain(function):
                     return self._chain(function, arguments)
-                if FUNCTIONS[function].result is Form.TERM:
+                if FUNCTIONS[function].result is ArgumentForm.TERM:
                     return self.assign(f"V[{self._apply(FUNCTIONS[function], expression)}]")
                 return self._apply(FUNCTIONS[function], expression)
             case _:
@@ -241,7 +241,7 @@ class _Code:
 
     @staticmethod
     def _gives_truth(function: str) -> bool:
-        return function in _TRUTHS or (function in FUNCTIONS and FUNCTIONS[function].result is Form.TRUTH)
+        return function in _TRUTHS or (function in FUNCTIONS and FUNCTIONS[function].result is ArgumentForm.TRUTH)
 
     def _parameter(self, expression: Parameter) -> str:
         """A variable that is no parameter is never bound."""
@@ -262,7 +262,7 @@ class _Code:
         forms = (*function.parameters, *[function.parameters[-1]] * (len(call.arguments) - len(function.parameters)))
         if not function.least <= len(call.arguments) <= function.most:
             raise ValueError(f"{call.function} does not take {len(call.arguments)} arguments")
-        names = [self.term(a) if form is Form.TERM else self.value(a) for a, form in zip(call.arguments, forms, strict=False)]
+        names = [self.term(a) if form is ArgumentForm.TERM else self.value(a) for a, form in zip(call.arguments, forms, strict=False)]
         result = f"{self.bind(function.run)}({', '.join(names)})"
         missing = " or ".join(f"{n} is None" for n in names)
         return self.assign(f"None if {missing} else {result}" if names else result)
@@ -336,7 +336,7 @@ class _Code:
         constants = [m.term for m in members if isinstance(m, Const)]
         result = self.assign("False")
         if constants:
-            self.set(result, f"{self.bind(Members(constants))}[{self.term(tested)}]")
+            self.set(result, f"{self.bind(ConstantSet(constants))}[{self.term(tested)}]")
         for member in members:
             if not isinstance(member, Const):
                 with self.guarded(f"{result} is not True"):

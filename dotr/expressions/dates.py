@@ -18,7 +18,7 @@ Seconds: TypeAlias = int | Decimal
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TemporalValue:
     """A date, a time, or both, as written: `zone` is the offset from UTC in minutes, or None."""
 
     year: int
@@ -33,7 +33,7 @@ class Moment:
     datatype: ClassVar[str] = ""
 
 
-class DateTime(Moment):
+class DateTime(TemporalValue):
     __slots__ = ()
     datatype = XSD + "dateTime"
 
@@ -41,7 +41,7 @@ class DateTime(Moment):
         return f"{_date(self)}T{_time(self)}{_zone(self.zone)}"
 
 
-class Date(Moment):
+class Date(TemporalValue):
     __slots__ = ()
     datatype = XSD + "date"
 
@@ -49,7 +49,7 @@ class Date(Moment):
         return f"{_date(self)}{_zone(self.zone)}"
 
 
-class Time(Moment):
+class Time(TemporalValue):
     __slots__ = ()
     datatype = XSD + "time"
 
@@ -155,7 +155,7 @@ def read_time(text: str) -> Time | None:
     return _moment(Time, "1972", "12", "31", "00", "00", "00", found[4] if found else None)
 
 
-_Kind = TypeVar("_Kind", bound=Moment)
+_Kind = TypeVar("_Kind", bound=TemporalValue)
 
 
 def _moment(kind: type[_Kind], *parts: str | None) -> _Kind | None:
@@ -226,7 +226,7 @@ def read_year_month(text: str) -> YearMonth | None:
     return None if value is None else YearMonth(value.months, 0)
 
 
-def moved(moment: Moment, by: Duration) -> DateTime | Date | None:
+def moved(moment: TemporalValue, by: Duration) -> DateTime | Date | None:
     """A date-time or a date plus a duration (XSD 1.1, appendix E.3.3): months first, the day cut to the month's length, then seconds."""
     if isinstance(moment, Time):
         return None
@@ -246,7 +246,7 @@ def moved(moment: Moment, by: Duration) -> DateTime | Date | None:
     return DateTime(year, month, day, whole // 3600, whole % 3600 // 60, _tidy(second), moment.zone, _tidy(instant))
 
 
-def since(later: Moment, earlier: Moment) -> DayTime:
+def since(later: TemporalValue, earlier: TemporalValue) -> DayTime:
     """The time between two instants."""
     return DayTime(0, _tidy(EXACT.subtract(Decimal(later.instant), Decimal(earlier.instant))))
 
@@ -256,12 +256,12 @@ def scaled(duration: Duration, seconds: Decimal) -> DayTime | None:
     return DayTime(0, _tidy(seconds)) if seconds.adjusted() < _LONGEST_PART else None
 
 
-def _date(moment: Moment) -> str:
+def _date(moment: TemporalValue) -> str:
     sign = "-" if moment.year < 0 else ""
     return f"{sign}{abs(moment.year):04}-{moment.month:02}-{moment.day:02}"
 
 
-def _time(moment: Moment) -> str:
+def _time(moment: TemporalValue) -> str:
     second = plain(moment.second)
     return f"{moment.hour:02}:{moment.minute:02}:{'0' if moment.second < 10 else ''}{second}"
 
@@ -274,6 +274,6 @@ def _zone(zone: int | None) -> str:
     return f"{'-' if zone < 0 else '+'}{abs(zone) // 60:02}:{abs(zone) % 60:02}"
 
 
-def zone_name(moment: Moment) -> str:
+def zone_name(moment: TemporalValue) -> str:
     """The zone as TZ() has it: `Z`, `-05:00`, or nothing."""
     return _zone(moment.zone) if moment.zone is not None else ""

@@ -36,7 +36,7 @@ from dotr.model.terms import (
 )
 
 
-class Form(Enum):
+class ArgumentForm(Enum):
     """How an argument or a result is handed over: as a term, as its value, or as a truth value (which is a value too)."""
 
     TERM = auto()
@@ -49,8 +49,8 @@ class Function:
     """`run` gets no None, and gives None for an error. The last form of `parameters` stands for all further arguments."""
 
     run: Callable[..., Any]
-    parameters: tuple[Form, ...]
-    result: Form
+    parameters: tuple[ArgumentForm, ...]
+    result: ArgumentForm
     least: int
     most: int
 
@@ -208,11 +208,11 @@ def _tz(a: Any) -> str | None:
     return zone_name(a) if type(a) in (DateTime, Date, Time) else None
 
 
-def _of(run: Callable[..., Any], parameters: tuple[Form, ...], result: Form, most: int | None = None) -> Function:
+def _of(run: Callable[..., Any], parameters: tuple[ArgumentForm, ...], result: ArgumentForm, most: int | None = None) -> Function:
     return Function(run, parameters, result, len(parameters), len(parameters) if most is None else most)
 
 
-_T, _V, _B = Form.TERM, Form.VALUE, Form.TRUTH
+_T, _V, _B = ArgumentForm.TERM, ArgumentForm.VALUE, ArgumentForm.TRUTH
 _ANY_NUMBER: Final = 1 << 16
 
 FUNCTIONS: Final[dict[str, Function]] = {

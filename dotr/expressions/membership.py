@@ -16,11 +16,11 @@ from dotr.expressions.values import VALUES, TripleTerm, read
 from dotr.model.terms import Term
 
 
-class Members(dict[Term | None, bool | None]):
+class ConstantSet(dict[Term | None, bool | None]):
     """Term → whether it is one of the constants (None: an error), found when first asked for; emptied when it has grown to `limit` terms.
 
     >>> from dotr.model.terms import XSD, literal
-    >>> members = Members(['"a"', literal("25", XSD + "integer")])
+    >>> members = ConstantSet(['"a"', literal("25", XSD + "integer")])
     >>> members[literal("25.0", XSD + "decimal")], members['"b"'], members['"b"@en'], members["<http://example.org/a>"], members[None]
     (True, None, False, False, None)
     """

@@ -14,11 +14,11 @@ from math import copysign, inf, isnan, nan
 from typing import Any, Final
 
 from dotr.expressions.bounds import DIGITS
-from dotr.expressions.dates import Date, DateTime, DayTime, Duration, Moment, Time, YearMonth, moved, scaled, since
+from dotr.expressions.dates import Date, DateTime, DayTime, Duration, TemporalValue, Time, YearMonth, moved, scaled, since
 from dotr.expressions.exact import EXACT, quotient
-from dotr.expressions.values import EXACT_TYPES, NUMERIC, Blank, Iri, Lang, Number, Single, TripleTerm, Unknown, Value, single
+from dotr.expressions.values import EXACT_TYPES, NUMERIC, BlankNode, Iri, Lang, Number, Single, TripleTerm, Unknown, Value, single
 
-_NODES: Final = frozenset((Iri, Blank))
+_NODES: Final = frozenset((Iri, BlankNode))
 _MOMENTS: Final = frozenset((DateTime, Date, Time))
 _DURATIONS: Final = frozenset((Duration, DayTime, YearMonth))
 SAME: Final = frozenset((int, Decimal, float, Single, str, bool))
@@ -244,7 +244,7 @@ def _inexactly(operation: Callable[[float, float], float], a: Any, b: Any) -> fl
     return result if type(a) is float else single(result)
 
 
-def _moved(moment: Moment, by: Duration) -> Value | None:
+def _moved(moment: TemporalValue, by: Duration) -> Value | None:
     try:
         return moved(moment, by)
     except DecimalException:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from dotr.expressions.dates import Date, DateTime, DayTime, Duration, Moment, Time, YearMonth
+from dotr.expressions.dates import Date, DateTime, DayTime, Duration, TemporalValue, Time, YearMonth
 from dotr.expressions.exact import plain
 from dotr.expressions.operators import to_single
-from dotr.expressions.values import NUMERIC, VALUES, Blank, Iri, Lang, Single, TripleTerm, Unknown
+from dotr.expressions.values import NUMERIC, VALUES, BlankNode, Iri, Lang, Single, TripleTerm, Unknown
 from dotr.model.terms import Term, triple_parts
 
 OrderBy: TypeAlias = tuple[int, int, Any, str]
@@ -45,7 +45,7 @@ def _equality_key(term: Term) -> str:
         return f"n{number or 0.0!r}"
     if kind is bool:
         return f"b{value!r}"
-    if isinstance(value, Moment):
+    if isinstance(value, TemporalValue):
         return f"{_MOMENTS[kind]}{plain(value.instant)}"
     if isinstance(value, Duration):
         return f"P{value.months} {plain(value.seconds)}"
@@ -89,7 +89,7 @@ _UNBOUND: Final[OrderBy] = (0, 0, "", "")
 def _order_key(term: Term) -> OrderBy:
     value = VALUES[term]
     kind = type(value)
-    if kind is Blank:
+    if kind is BlankNode:
         return 1, 0, "", term
     if kind is Iri:
         return 2, 0, term[1:-1], term
@@ -99,7 +99,7 @@ def _order_key(term: Term) -> OrderBy:
         # NaN first; numbers of all types by their exact values.
         return (_LITERALS, 0, value if type(value) is not Single else float(value), term) if value == value else (_LITERALS, -1, 0, term)
     rank = _RANKS[kind]
-    if isinstance(value, Moment):
+    if isinstance(value, TemporalValue):
         return _LITERALS, rank, value.instant, term
     if isinstance(value, Duration):
         return _LITERALS, rank, (value.months, value.seconds), term

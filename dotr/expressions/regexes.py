@@ -14,7 +14,7 @@ import re2
 
 from dotr.diagnostics import DotrError
 from dotr.expressions.bounds import BOUNDS
-from dotr.expressions.strings import Text, like, text_of
+from dotr.expressions.strings import StringValue, like, text_of
 from dotr.expressions.values import Value
 
 _WORD: Final = r"\p{L}\p{M}\p{N}\p{S}"
@@ -130,7 +130,7 @@ def regex(text: Value, pattern: Value, flags: Value = "") -> bool | None:
         return None
 
 
-def replace(text: Value, pattern: Value, replacement: Value, flags: Value = "") -> Text | None:
+def replace(text: Value, pattern: Value, replacement: Value, flags: Value = "") -> StringValue | None:
     r"""REPLACE: every match replaced; `$1` is a group, `$0` the match, `\$` and `\\` are themselves.
 
     >>> replace("abcd", "b", "Z"), replace("abcb", "(b)", "[$1]"), replace("a", "x*", "y"), replace("A", "a", "b", "i")

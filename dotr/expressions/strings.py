@@ -11,7 +11,7 @@ from dotr.expressions.bounds import BOUNDS, fits
 from dotr.expressions.operators import to_double
 from dotr.expressions.values import NUMERIC, Lang, Value
 
-Text: TypeAlias = str | Lang
+StringValue: TypeAlias = str | Lang
 
 _MAX_CHAR: Final = 0x10FFFF
 
@@ -21,7 +21,7 @@ def text_of(value: Value) -> str | None:
     return value if type(value) is str else value.text if type(value) is Lang else None
 
 
-def like(value: Value, text: str) -> Text | None:
+def like(value: Value, text: str) -> StringValue | None:
     """A text with the language tag of the value it was made from; None where it is too long."""
     if not fits(text):
         return None
@@ -47,7 +47,7 @@ def strlen(a: Value) -> int | None:
     return None if text is None else len(text)
 
 
-def substr(a: Value, start: Value, length: Value | None = None) -> Text | None:
+def substr(a: Value, start: Value, length: Value | None = None) -> StringValue | None:
     """Characters from `start` on, counted from 1 (XPath fn:substring).
 
     >>> substr("foobar", 4), substr("foobar", 0, 3), substr(Lang("foobar", "en"), 2, 1.5)
@@ -69,12 +69,12 @@ def _rounded(number: float) -> float:
     return number if number - number != 0 else float(floor(number + 0.5))
 
 
-def ucase(a: Value) -> Text | None:
+def ucase(a: Value) -> StringValue | None:
     text = text_of(a)
     return None if text is None else like(a, text.upper())
 
 
-def lcase(a: Value) -> Text | None:
+def lcase(a: Value) -> StringValue | None:
     text = text_of(a)
     return None if text is None else like(a, text.lower())
 
@@ -94,7 +94,7 @@ def contains(a: Value, b: Value) -> bool | None:
     return None if pair is None else pair[1] in pair[0]
 
 
-def strbefore(a: Value, b: Value) -> Text | None:
+def strbefore(a: Value, b: Value) -> StringValue | None:
     """
     >>> strbefore(Lang("abc", "en"), "b"), strbefore("abc", "xyz"), strbefore(Lang("abc", "en"), ""), strbefore(Lang("abc", "en"), "z")
     (Lang(text='a', tag='en'), '', Lang(text='', tag='en'), '')
@@ -106,7 +106,7 @@ def strbefore(a: Value, b: Value) -> Text | None:
     return like(a, before) if found else ""
 
 
-def strafter(a: Value, b: Value) -> Text | None:
+def strafter(a: Value, b: Value) -> StringValue | None:
     """
     >>> strafter("abc", "b"), strafter(Lang("abc", "en"), ""), strafter(Lang("abc", "en"), "z")
     ('c', Lang(text='abc', tag='en'), '')
@@ -126,7 +126,7 @@ def encode_for_uri(a: Value) -> str | None:
     return encoded if fits(encoded) else None
 
 
-def concat(*values: Value) -> Text | None:
+def concat(*values: Value) -> StringValue | None:
     """
     >>> concat(Lang("a", "en"), Lang("b", "en")), concat(Lang("a", "en"), "b"), concat(), concat("a", 1)
     (Lang(text='ab', tag='en'), 'ab', '', None)

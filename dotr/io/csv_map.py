@@ -21,7 +21,7 @@ from dotr.model.algebra import Const, Var
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot, TemplateTerm, leaves
 from dotr.model.terms import RDF, XSD, Term, Triple, escaped, literal
-from dotr.outputs.generation import Piece, PieceTriple, body, function, term_piece
+from dotr.outputs.generation import TermCode, TripleCode, body, function, term_piece
 
 MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
 """From a row's cells to its triples, and the number of those left out because a cell is empty."""
@@ -133,27 +133,27 @@ def _compiled(template: Template, header: tuple[str, ...]) -> MakeRow:
         codes = [repr(part) if isinstance(part, str) else f"{made}(c{position[part.column]})" for part in (start, *parts, end)]
         return "(" + " + ".join(codes) + ")"
 
-    def piece(slot: TemplateSlot) -> Piece:
+    def piece(slot: TemplateSlot) -> TermCode:
         match slot:
             case Const(term):
-                return Piece(repr(term), fixed=term)
+                return TermCode(repr(term), fixed=term)
             case Blank():
                 label = f"_:{blanks.index(slot)}"
-                return Piece(repr(label), fixed=label)
+                return TermCode(repr(label), fixed=label)
             case Cell(column):
-                return Piece(f"cell_term(c{position[column]})", cells([slot]))
+                return TermCode(f"cell_term(c{position[column]})", cells([slot]))
             case CellIri(parts):
                 inside = cells(parts)
                 if len(inside) > 1:
-                    return Piece(joined("<", parts, "encoded", ">"), inside)
+                    return TermCode(joined("<", parts, "encoded", ">"), inside)
                 at = next(number for number, part in enumerate(parts) if isinstance(part, Cell))
                 around = f"iri{len(names)}"
                 names[around] = _around("<" + "".join(cast(Sequence[str], parts[:at])), "".join(cast(Sequence[str], parts[at + 1 :])) + ">")
-                return Piece(f"{around}({inside[0]})", inside)
+                return TermCode(f"{around}({inside[0]})", inside)
             case CellLiteral(parts, datatype, language):
                 suffix = f"@{language}" if language else "" if datatype in (XSD + "string", RDF + "langString") else f"^^<{datatype}>"
                 texts = [escaped(part) if isinstance(part, str) else part for part in parts]
-                return Piece(joined('"', texts, "escaped", f'"{suffix}'), cells(parts))
+                return TermCode(joined('"', texts, "escaped", f'"{suffix}'), cells(parts))
             case TemplateTerm(subject, predicate, object):
                 return term_piece((piece(subject), piece(predicate), piece(object)))
             case Var() | Fresh():
@@ -161,6 +161,6 @@ def _compiled(template: Template, header: tuple[str, ...]) -> MakeRow:
             case _:
                 assert_never(slot)
 
-    triples: list[PieceTriple] = [(piece(s), piece(p), piece(o)) for s, p, o in template.triples]
+    triples: list[TripleCode] = [(piece(s), piece(p), piece(o)) for s, p, o in template.triples]
     cells_used = [Assign(f"c{number}", f"row[{number}]") for number in used]
     return function("map", "row", [*cells_used, *body(triples, "numbered({})" if blanks else "{}")], names)

@@ -114,7 +114,7 @@ class _Long(Exception):
     """More bytes than a record may have."""
 
 
-class _Cut(Exception):
+class _CsvCut(Exception):
     """The last line ends in a damage of the file."""
 
 
@@ -159,7 +159,7 @@ class _Rows:
                 size += len(raw)
                 if raw[-1] != LINE_END:
                     if size <= self._limit and damage(self._lines):
-                        raise _Cut
+                        raise _CsvCut
                 elif size == self._limit + 1:
                     size -= 1  # the line end that is no part of it
                 if size > self._limit:
@@ -184,7 +184,7 @@ class _Rows:
             time = parse_time(cells[self._time_at], self._unit)
         except _Long:
             return self._long(taken, waiting, offset, line)
-        except _Cut:
+        except _CsvCut:
             if len(taken) == 1:
                 self.damaged = True
                 broken = damage(self._lines)
@@ -207,7 +207,7 @@ class _Rows:
 
     def _long(self, taken: list[bytes], waiting: deque[bytes], offset: int, line: int) -> tuple[Record, int]:
         """The record beyond the limit that begins with the lines taken."""
-        state, end, after, delimiter = Quoting.START, offset, line, self._delimiter.encode()
+        state, end, after, delimiter = QuoteState.START, offset, line, self._delimiter.encode()
         second: int | None = None  # where the second line starts
         pieces = deque([*taken, *waiting])
         waiting.clear()
@@ -217,10 +217,10 @@ class _Rows:
             if piece[-1] == LINE_END:
                 after += 1
                 second = end if second is None else second
-                if state is not Quoting.INSIDE:
+                if state is not QuoteState.INSIDE:
                     break
         raw, why, reason = beginning(b"".join(taken), self._limit), beyond(self._limit), Reason.LIMIT
-        if state in (Quoting.ODD, Quoting.INSIDE) and second is not None and second < end and self._lines.seekable():
+        if state in (QuoteState.ODD, QuoteState.INSIDE) and second is not None and second < end and self._lines.seekable():
             self._lines.seek(second)
             end, after = second, line + 1
             if len(taken[0]) <= self._limit + 1 and taken[0][-1] == LINE_END:
@@ -237,7 +237,7 @@ _PIECE: Final = 1 << 16
 _INSIDE: Final = re.compile(rb'(?:[^"]++|"")*+')
 
 
-class Quoting(Enum):
+class QuoteState(Enum):
     """Where a piece of a record ends. QUOTE: behind a quote inside of quotes, which may close them or be the first of two. ODD: something
     stands behind quotes that are closed."""
 
@@ -248,37 +248,37 @@ class Quoting(Enum):
     ODD = 4
 
 
-def quoting(piece: bytes, state: Quoting, delimiter: bytes) -> Quoting:
+def quoting(piece: bytes, state: QuoteState, delimiter: bytes) -> QuoteState:
     r'''The state of quoting behind a piece of a record, from the state before it.
 
-    >>> [quoting(b'1,"a', Quoting.START, b",").name, quoting(b'b""",2', Quoting.INSIDE, b",").name]
+    >>> [quoting(b'1,"a', QuoteState.START, b",").name, quoting(b'b""",2', QuoteState.INSIDE, b",").name]
     ['INSIDE', 'PLAIN']
-    >>> [quoting(b'x"y', Quoting.INSIDE, b",").name, quoting(b'"\r\n', Quoting.QUOTE, b",").name]
+    >>> [quoting(b'x"y', QuoteState.INSIDE, b",").name, quoting(b'"\r\n', QuoteState.QUOTE, b",").name]
     ['ODD', 'INSIDE']
     '''
     at = 0
     while at < len(piece):
         match state:
-            case Quoting.INSIDE:
+            case QuoteState.INSIDE:
                 found = _INSIDE.match(piece, at)
                 assert found is not None
                 at = found.end() + 1
-                state = Quoting.QUOTE if at <= len(piece) else state
-            case Quoting.QUOTE:
+                state = QuoteState.QUOTE if at <= len(piece) else state
+            case QuoteState.QUOTE:
                 if piece.startswith(b'"', at):
-                    state, at = Quoting.INSIDE, at + 1
+                    state, at = QuoteState.INSIDE, at + 1
                 elif piece.startswith(delimiter, at):
-                    state, at = Quoting.START, at + len(delimiter)
+                    state, at = QuoteState.START, at + len(delimiter)
                 else:
-                    return Quoting.PLAIN if piece[at:].strip(b"\r\n") == b"" else Quoting.ODD
-            case Quoting.START if piece.startswith(b'"', at):
-                state, at = Quoting.INSIDE, at + 1
-            case Quoting.START | Quoting.PLAIN:
+                    return QuoteState.PLAIN if piece[at:].strip(b"\r\n") == b"" else QuoteState.ODD
+            case QuoteState.START if piece.startswith(b'"', at):
+                state, at = QuoteState.INSIDE, at + 1
+            case QuoteState.START | QuoteState.PLAIN:
                 at = piece.find(delimiter + b'"', at)
                 if at < 0:
-                    return Quoting.START if piece.endswith(delimiter) else Quoting.PLAIN
-                state, at = Quoting.INSIDE, at + len(delimiter) + 1
-            case Quoting.ODD:
+                    return QuoteState.START if piece.endswith(delimiter) else QuoteState.PLAIN
+                state, at = QuoteState.INSIDE, at + len(delimiter) + 1
+            case QuoteState.ODD:
                 return state
             case _:
                 assert_never(state)

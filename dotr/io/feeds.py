@@ -13,13 +13,13 @@ from queue import Empty, Queue
 from typing import Final, NamedTuple, Protocol
 
 from dotr.diagnostics import Refused
-from dotr.io.growing import Folder, Growing
+from dotr.io.growing import Folder, GrowingInput
 from dotr.io.lines import STANDARD_INPUT, damaged
 from dotr.io.reading import Reader
 from dotr.io.records import START, InputFile, Position, Record
 
 
-class Point(NamedTuple):
+class InputPoint(NamedTuple):
     """A place in an input: the number of a file, and in it an offset and a line."""
 
     file: int
@@ -27,10 +27,10 @@ class Point(NamedTuple):
     line: int
 
 
-BEGIN: Final = Point(0, *START)
+BEGIN: Final = InputPoint(0, *START)
 
 
-class Taken(NamedTuple):
+class FeedRecords(NamedTuple):
     """Records of one file, with the file's number in its input."""
 
     number: int
@@ -45,14 +45,14 @@ class Feed(Protocol):
     def ended(self) -> bool: ...
 
     @property
-    def end(self) -> Point: ...
+    def end(self) -> InputPoint: ...
 
-    def take(self, most: int) -> Taken | None: ...
+    def take(self, most: int) -> FeedRecords | None: ...
 
     def close(self) -> None: ...
 
 
-class Files(Protocol):
+class InputFiles(Protocol):
     """The files of an input, numbered from 0 on."""
 
     def file(self, number: int) -> InputFile | None:
@@ -75,12 +75,12 @@ class OneFile:
         return None if number else self._file
 
 
-class Appearing:
+class AppearingFiles:
     """The files that appear in a watched folder."""
 
     closed = False
 
-    def __init__(self, growing: Growing, known: list[str], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, growing: GrowingInput, known: list[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._growing = growing
         self._folder = Folder(growing.pattern, growing.settle, known, clock)
         self._paths: list[str] = []
@@ -94,7 +94,7 @@ class Appearing:
 class FilesFeed:
     """One file after the other. What cannot be opened is one unreadable record, unless the input is that file alone: then it is refused."""
 
-    def __init__(self, files: Files, start: Point = BEGIN, *, elements: bool = True, ended: bool = False) -> None:
+    def __init__(self, files: InputFiles, start: InputPoint = BEGIN, *, elements: bool = True, ended: bool = False) -> None:
         self._files = files
         self._elements = elements
         self._point = start
@@ -105,11 +105,11 @@ class FilesFeed:
         self.ended = ended
 
     @property
-    def end(self) -> Point:
+    def end(self) -> InputPoint:
         """Where reading goes on."""
         return self._point
 
-    def take(self, most: int) -> Taken | None:
+    def take(self, most: int) -> FeedRecords | None:
         """Up to so many records of one file; None: nothing now."""
         number = self._point.file
         while self._next is None:
@@ -123,20 +123,20 @@ class FilesFeed:
         while self._next is not None and len(taken) < most:
             taken.append(self._next)
             self._advance()
-        return Taken(number, file, taken)
+        return FeedRecords(number, file, taken)
 
     def _advance(self) -> None:
         """Take the next record in hand; after the last one, the next file is to come."""
         self._next = record = next(self._records, None)
         if record is not None:
-            self._point = Point(self._point.file, record.offset, record.line)
+            self._point = InputPoint(self._point.file, record.offset, record.line)
             return
         self.close()
         self._file_done()
 
     def _file_done(self) -> None:
         number = self._point.file + 1
-        self._point = Point(number, *START)
+        self._point = InputPoint(number, *START)
         if self._files.closed and self._files.file(number) is None:
             self.ended = True
 
@@ -162,7 +162,7 @@ class FilesFeed:
             self._reader = None
 
 
-def unopened(point: Point, refused: Refused) -> Record:
+def unopened(point: InputPoint, refused: Refused) -> Record:
     """The record of a file that cannot be opened, or read from its beginning."""
     record = damaged(point.offset, point.line, refused)
     return record._replace(why=refused.diagnostics[0].message)
@@ -180,7 +180,7 @@ class StandardInput:
         threading.Thread(target=self._read, daemon=True).start()
 
     @property
-    def end(self) -> Point:
+    def end(self) -> InputPoint:
         return self._point
 
     def _read(self) -> None:
@@ -193,7 +193,7 @@ class StandardInput:
         else:
             self._queue.put(None)
 
-    def take(self, most: int) -> Taken | None:
+    def take(self, most: int) -> FeedRecords | None:
         """Up to so many records; None: nothing now."""
         taken: list[Record] = []
         try:
@@ -207,7 +207,7 @@ class StandardInput:
                 taken.append(item)
         except Empty:
             pass
-        return Taken(0, self._file, taken) if taken else None
+        return FeedRecords(0, self._file, taken) if taken else None
 
     def close(self) -> None:
         """The thread ends with the process: it may be waiting for input."""

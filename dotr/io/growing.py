@@ -24,7 +24,7 @@ _SHARE: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Growing:
+class GrowingInput:
     """One further input. `like` is what its files have in common: as its path, nothing, or that of standard input. `pattern` is the glob
     of a watched folder, `settle` how long a file stands still before it is complete, and `idle` the declared while, None for ever."""
 
@@ -82,7 +82,7 @@ class Folder:
         return now - since >= self._settle
 
 
-def settled(paths: Iterable[str], settle: Micros) -> None:
+def stable_files(paths: Iterable[str], settle: Micros) -> None:
     """Waits until none of the files has changed for a while; what has not changed for a minute has not to be waited for."""
     looked: dict[str, tuple[int, int]] = {}
     while True:

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 
 from dotr.diagnostics import refuse
 from dotr.io.records import SHOWN, Position, Record
-from dotr.io.unpacked import MAGIC, Unpacked
+from dotr.io.unpacked import MAGIC, GzipBytes
 from dotr.model.places import Span
 
 STANDARD_INPUT: Final = "-"
@@ -31,13 +31,13 @@ def open_lines(path: str, position: Position, place: Span | None = None) -> Bina
     """
     if path == STANDARD_INPUT:
         waiting = io.BufferedReader(standard_bytes(), _BUFFER)
-        return io.BufferedReader(Unpacked(waiting), _BUFFER) if waiting.peek(2)[:2] == MAGIC else waiting
+        return io.BufferedReader(GzipBytes(waiting), _BUFFER) if waiting.peek(2)[:2] == MAGIC else waiting
     try:
         file: BinaryIO = open(path, "rb", _BUFFER)  # noqa: SIM115 (the reader closes it)
         try:
             if file.read(2) == MAGIC:
                 file.seek(0)
-                file = io.BufferedReader(Unpacked(file), _BUFFER)
+                file = io.BufferedReader(GzipBytes(file), _BUFFER)
                 left = position.offset
                 while left and (skipped := len(file.read(min(left, 1 << 20)))):
                     left -= skipped
@@ -72,7 +72,7 @@ def pass_line(lines: BinaryIO) -> tuple[int, bytes]:
 def damage(lines: BinaryIO) -> OSError | EOFError | None:
     """Why a file that has come to its end did so too early; None where it did not."""
     raw = getattr(lines, "raw", None)
-    return raw.error if isinstance(raw, Unpacked) else None
+    return raw.error if isinstance(raw, GzipBytes) else None
 
 
 def why_damaged(error: Exception) -> str:

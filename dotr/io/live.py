@@ -16,11 +16,11 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Final
 
-from dotr.io.feeds import Feed, Taken
+from dotr.io.feeds import Feed, FeedRecords
 from dotr.io.lateness import Lateness
-from dotr.io.merge import Dead
-from dotr.io.pace import Pace, Unhurried
-from dotr.io.records import Traced
+from dotr.io.merge import OnReject
+from dotr.io.pace import RateLimit, NoRateLimit
+from dotr.io.records import SourcedElement
 from dotr.model.stream import Element, Reason
 from dotr.model.time import LAST_MICRO, Micros
 
@@ -39,7 +39,7 @@ class Channel:
     feed: Feed
     lateness: Lateness
     idle: Micros | None = None
-    pace: Pace | Unhurried = field(default_factory=Unhurried)
+    pace: RateLimit | NoRateLimit = field(default_factory=NoRateLimit)
     growing: bool = True
     quiet: float | None = None
     waiting: int = 0
@@ -48,7 +48,7 @@ class Channel:
         """Whether nothing has come for the declared while."""
         return self.idle is not None and self.quiet is not None and (now - self.quiet) * 1_000_000 >= self.idle
 
-    def take(self, most: int, now: float) -> Taken | None:
+    def take(self, most: int, now: float) -> FeedRecords | None:
         """What there is now, up to so many records; takes note of quiet."""
         most = min(most, self.pace.allowance(now))
         if most <= 0:
@@ -75,11 +75,11 @@ def bound(channels: Sequence[Channel], now: float, last: Micros) -> Micros:
 
 def live(
     channels: Sequence[Channel],
-    dead: Dead,
+    dead: OnReject,
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[tuple[Micros, list[Element]]]:
-    """The instants of the channels as they close, each with its elements, which are `Traced`. Ends when all inputs have."""
+    """The instants of the channels as they close, each with its elements, which are `SourcedElement`. Ends when all inputs have."""
     waiting: list[tuple[Micros, int, int, Element]] = []
     closed = -LAST_MICRO
     numbers = count()
@@ -110,7 +110,7 @@ def live(
                     dead(record.letter(file, Reason.IDLE, IDLE_WHY))
                 else:
                     assert record.element is not None
-                    kept = Traced(*record.element)
+                    kept = SourcedElement(*record.element)
                     kept.file, kept.record = file, record
                     heappush(waiting, (moment, place, next(numbers), kept))
                     channel.waiting += 1

@@ -18,10 +18,10 @@ from dotr.io.records import InputFile, Record, traced
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Micros
 
-Dead: TypeAlias = Callable[[DeadLetter], None]
+OnReject: TypeAlias = Callable[[DeadLetter], None]
 
 
-class Source(NamedTuple):
+class RecordSource(NamedTuple):
     """A file's records from some position on, and the judge of their lateness, who knows the greatest time before it."""
 
     file: InputFile
@@ -29,7 +29,7 @@ class Source(NamedTuple):
     lateness: Lateness
 
 
-def merged(files: Sequence[InputFile], dead: Dead, *, trace: bool = False) -> Iterator[tuple[Micros, list[Element]]]:
+def merged(files: Sequence[InputFile], dead: OnReject, *, trace: bool = False) -> Iterator[tuple[Micros, list[Element]]]:
     """The instants of whole files: each time with its elements, in the order of the files and within a file in its own.
 
     What is late or unreadable goes to `dead` when it is met. Every file is opened at once; raises `Refused` where one cannot be.
@@ -41,7 +41,7 @@ def merged(files: Sequence[InputFile], dead: Dead, *, trace: bool = False) -> It
             readers.append(Reader(file))  # noqa: PERF401 (those opened are closed if a later one cannot be)
         records = [traced(reader.file, reader.records()) if trace else reader.records() for reader in readers]
         sources = [
-            Source(reader.file, own, Lateness(reader.file.delay, single=reader.file.single))
+            RecordSource(reader.file, own, Lateness(reader.file.delay, single=reader.file.single))
             for reader, own in zip(readers, records, strict=True)
         ]
         yield from instants(sources, dead)
@@ -50,7 +50,7 @@ def merged(files: Sequence[InputFile], dead: Dead, *, trace: bool = False) -> It
             reader.close()
 
 
-def instants(sources: Sequence[Source], dead: Dead) -> Iterator[tuple[Micros, list[Element]]]:
+def instants(sources: Sequence[RecordSource], dead: OnReject) -> Iterator[tuple[Micros, list[Element]]]:
     """The instants of sources: as `merged`, from wherever the sources start."""
     inputs = [in_time_order(source, dead) for source in sources]
     if len(sources) == 1 and sources[0].file.single:  # nothing to merge
@@ -97,13 +97,13 @@ def instants(sources: Sequence[Source], dead: Dead) -> Iterator[tuple[Micros, li
 _NONE = Element(0, ())
 
 
-def in_time_order(source: Source, dead: Dead) -> Iterator[Element]:
+def in_time_order(source: RecordSource, dead: OnReject) -> Iterator[Element]:
     """The elements of a source in time order, those of one time in the file's order; what is late or unreadable goes to `dead`."""
     file, records, lateness = source
     return _held_back(file, records, lateness, dead) if lateness.delay else _as_they_come(file, records, lateness, dead)
 
 
-def _as_they_come(file: InputFile, records: Iterator[Record], lateness: Lateness, dead: Dead) -> Iterator[Element]:
+def _as_they_come(file: InputFile, records: Iterator[Record], lateness: Lateness, dead: OnReject) -> Iterator[Element]:
     greatest = lateness.greatest
     for record in records:
         time = record[3]
@@ -121,7 +121,7 @@ def _as_they_come(file: InputFile, records: Iterator[Record], lateness: Lateness
             yield element
 
 
-def _held_back(file: InputFile, records: Iterator[Record], lateness: Lateness, dead: Dead) -> Iterator[Element]:
+def _held_back(file: InputFile, records: Iterator[Record], lateness: Lateness, dead: OnReject) -> Iterator[Element]:
     held: list[tuple[Micros, int, Element]] = []
     delay = lateness.delay
     for number, record in enumerate(records):

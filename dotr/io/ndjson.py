@@ -14,7 +14,7 @@ from dotr.io.lines import DAMAGED, LINE_END, bounded, damage, damaged, pass_line
 from dotr.io.records import InputFile, Position, Record, beginning, beyond
 from dotr.io.times import parse_date_time, parse_integer
 from dotr.languages.turtle.graphs import Header, check_turtle, read_turtle
-from dotr.languages.turtle.nesting import OPENING, Beyond, check_json_nesting, check_nesting
+from dotr.languages.turtle.nesting import OPENING, TextLimitExceeded, check_json_nesting, check_nesting
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros, Unit
 
@@ -58,7 +58,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
                     yield Record(offset, end, line, time, Element(time, read_turtle(before(graph), graph)), raw)
                     continue
                 check_turtle(before(graph), graph)
-            except Beyond as error:
+            except TextLimitExceeded as error:
                 yield Record(offset, end, line, None, None, raw, str(error), time, Reason.LIMIT)
             except (ValueError, RecursionError) as error:
                 if raw.strip():

@@ -11,7 +11,7 @@ from dotr.io.lines import DAMAGED, LINE_END, bounded, damage, pass_line, why_dam
 from dotr.io.quads import Statement, assemble, quad_parts, statement
 from dotr.io.records import InputFile, Position, Record, beginning, beyond
 from dotr.languages.turtle.graphs import place_of, reason, too_long
-from dotr.languages.turtle.nesting import Beyond, check_nesting
+from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.stream import Reason
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -46,7 +46,7 @@ def _statements(lines: BinaryIO, spec: InputFile, position: Position) -> Iterato
                 yield Statement(offset, end, line, raw, None, why=reason(error) + place_of(error, line=line))
             except MemoryError:
                 yield Statement(offset, end, line, raw, None, why=str(too_long()), reason=Reason.LIMIT)
-            except Beyond as error:
+            except TextLimitExceeded as error:
                 yield Statement(offset, end, line, raw, None, why=str(error), reason=Reason.LIMIT)
             else:
                 if quads:

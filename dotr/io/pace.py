@@ -7,10 +7,10 @@ from typing import Final
 _MANY: Final = 1 << 62
 
 
-class Pace:
+class RateLimit:
     """At most `rate` records a second over all files of an input.
 
-    >>> pace = Pace(100)
+    >>> pace = RateLimit(100)
     >>> pace.allowance(7.0)
     10
     >>> pace.took(10); pace.allowance(7.0), pace.allowance(7.0625), pace.allowance(60.0)
@@ -34,7 +34,7 @@ class Pace:
         self._left -= records
 
 
-class Unhurried:
+class NoRateLimit:
     """No limit."""
 
     def allowance(self, now: float) -> int:

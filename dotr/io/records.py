@@ -151,7 +151,7 @@ class Record(NamedTuple):
         return DeadLetter(reason or self.reason, file.input, file.path, self.line, time, self.text, why)
 
 
-class Traced(Element):
+class SourcedElement(Element):
     """An element that remembers the record it was, and in which file, so that it can become a dead letter after it was merged."""
 
     file: InputFile
@@ -168,6 +168,6 @@ def traced(file: InputFile, records: Iterator[Record]) -> Iterator[Record]:
         if record.element is None:
             yield record
         else:
-            element = Traced(*record.element)
+            element = SourcedElement(*record.element)
             element.file, element.record = file, record
             yield record._replace(element=element)

@@ -54,7 +54,7 @@ def may_pass(error: OSError) -> bool:
     return error.errno in _PASSING
 
 
-class Unwritten(DotrError):
+class WriteFailed(DotrError):
     """Text that could not be written though the path is right: the disk is full, the reader of a pipe has gone."""
 
 
@@ -88,14 +88,14 @@ class FileSink:
         return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="\n")
 
     def write(self, texts: Iterable[str]) -> None:
-        """Append texts, which bring their line ends with them; raises `Unwritten`."""
+        """Append texts, which bring their line ends with them; raises `WriteFailed`."""
         try:
             self._text.writelines(texts)
         except OSError as error:
             raise self._unwritten(error) from None
 
     def flush(self) -> None:
-        """Hand on to the operating system what was written; raises `Unwritten`."""
+        """Hand on to the operating system what was written; raises `WriteFailed`."""
         try:
             self._text.flush()
         except OSError as error:
@@ -103,7 +103,7 @@ class FileSink:
 
     def mark(self) -> int | None:
         """How far the file has been written, to go back to; None: what was handed on cannot be taken back. In a compressed file a member
-        ends here. Raises `Unwritten`."""
+        ends here. Raises `WriteFailed`."""
         if not self._made:
             return None
         try:
@@ -114,7 +114,7 @@ class FileSink:
         return place
 
     def back(self, mark: int) -> None:
-        """Take away all that was written after a mark; raises `Unwritten`."""
+        """Take away all that was written after a mark; raises `WriteFailed`."""
         try:
             self._settled()
             self._file.seek(mark)
@@ -132,7 +132,7 @@ class FileSink:
         return self._file.tell()
 
     def close(self) -> None:
-        """Finish the file; raises `Unwritten`, and closes it nevertheless."""
+        """Finish the file; raises `WriteFailed`, and closes it nevertheless."""
         try:
             try:
                 self._text.close()
@@ -147,17 +147,17 @@ class FileSink:
         if self._made:
             os.unlink(self.path)
 
-    def _unwritten(self, error: OSError) -> Unwritten:
-        return Unwritten(_cannot(self.path, error))
+    def _unwritten(self, error: OSError) -> WriteFailed:
+        return WriteFailed(_cannot(self.path, error))
 
     def __enter__(self) -> FileSink:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is None or not issubclass(kind, Unwritten):
+        if kind is None or not issubclass(kind, WriteFailed):
             self.close()
             return
-        with suppress(Unwritten):  # what has gone wrong is told already
+        with suppress(WriteFailed):  # what has gone wrong is told already
             self.close()
 
 
@@ -174,7 +174,7 @@ class BatchFile:
     """A batch's file in a folder: there whole, once this is left, or not at all; it takes the place of an earlier try of the same batch.
     Where nothing is written there is none. `suffix` is the format's, such as `.ndjson`.
 
-    Raises `Refused` where the folder cannot be written, `Unwritten` where the disk is full or fails.
+    Raises `Refused` where the folder cannot be written, `WriteFailed` where the disk is full or fails.
     """
 
     __slots__ = ("_file", "_folder", "_target", "_waiting")
@@ -224,5 +224,5 @@ class BatchFile:
             yield
         except OSError as error:
             if may_pass(error):
-                raise Unwritten(_cannot(str(self._folder), error)) from None
+                raise WriteFailed(_cannot(str(self._folder), error)) from None
             raise _unwritable(str(self._folder), error, None) from None

@@ -23,7 +23,7 @@ from dotr.io.lines import DAMAGED, LINE_END, STANDARD_INPUT, damage, open_lines,
 from dotr.io.quads import Statement, assemble, quad_parts, statement
 from dotr.io.records import InputFile, Position, Record, beginning, beyond
 from dotr.languages.turtle.graphs import Header, place_of, reason, too_long
-from dotr.languages.turtle.nesting import Beyond, check_nesting
+from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.stream import Reason
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -64,7 +64,7 @@ _PIECE: Final = 1 << 16
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
     """The records from a position on; their elements too, if asked for."""
     declared = _declared(spec.path)
-    reader = _Reader(declared, position.offset, spec.nesting)
+    reader = _StatementReader(declared, position.offset, spec.nesting)
     if declared.until < position.offset:
         with open_lines(spec.path, Position(declared.until, 1)) as earlier:
             for cut in _cut(earlier, Position(declared.until, 1), spec.record):
@@ -144,7 +144,7 @@ class _Cut:
         self.reason = reason
 
 
-class _Reader:
+class _StatementReader:
     """Reads statements one after the other, with the prefixes declared so far."""
 
     def __init__(self, declared: _Declared, offset: int, nesting: int) -> None:
@@ -181,7 +181,7 @@ class _Reader:
                 why = f"it is not UTF-8 (byte {error.start})"
             except MemoryError:
                 why, failed = str(too_long()), Reason.LIMIT
-            except Beyond as error:
+            except TextLimitExceeded as error:
                 why, failed = str(error), Reason.LIMIT
         return Statement(cut.offset, cut.end, cut.line, cut.raw, None, why=why, reason=failed)
 

@@ -25,7 +25,7 @@ _APART: Final = 1 << 22
 _TRUNCATED: Final = "compressed file ended before the end-of-stream marker was reached"
 
 
-class _State(NamedTuple):
+class _Decompression(NamedTuple):
     """Between two chunks: the bytes delivered, those read of the file, and what decompresses; None between two members."""
 
     told: int
@@ -33,17 +33,17 @@ class _State(NamedTuple):
     member: _Decompress | None
 
 
-class Unpacked(io.RawIOBase):
+class GzipBytes(io.RawIOBase):
     """The decompressed bytes of a file. `error` is why it ends before its end, if it does."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.error: OSError | EOFError | None = None
         self._apart = _APART
-        self._states = [_State(0, 0, None)]
+        self._states = [_Decompression(0, 0, None)]
         self._go_on(self._states[0])
 
-    def _go_on(self, state: _State) -> None:
+    def _go_on(self, state: _Decompression) -> None:
         self._told, self._read, member = state
         self._member = member and member.copy()
         self._chunk = b""
@@ -116,7 +116,7 @@ class Unpacked(io.RawIOBase):
                 self.error = EOFError(_TRUNCATED)
             return False
         self._chunk = chunk
-        self._before = _State(self._told, self._read, self._member and self._member.copy())
+        self._before = _Decompression(self._told, self._read, self._member and self._member.copy())
         self._read += len(chunk)
         self._whole = chunk
         if self._told - self._states[-1].told >= self._apart and self.seekable():

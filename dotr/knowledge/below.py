@@ -1,6 +1,6 @@
 """What a rule asks of the strata below its own: that something is not there (NOT), and the groups of what is (AGGREGATE).
 
-Both are functions of a `Model`, the background and the new triples of the strata below, and of the terms that the rule has bound by then.
+Both are functions of a `LowerModel`, the background and the new triples of the strata below, and of the terms that the rule has bound by then.
 Hidden predicates are no part of it. Compiled once an item and set of bound variables.
 Cost: NOT stops at the first match; a group costs its members, whatever the other groups hold, where the rule has bound its keys.
 """
@@ -17,31 +17,31 @@ from dotr.knowledge.joins import JoinWriter, Row, compile_join
 from dotr.knowledge.ordering import Side, ordered
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import AggregateCall, TriplePattern, Var
-from dotr.model.datalog import Aggregate, Bind, Not, Test
+from dotr.model.datalog import GroupAggregate, Bind, Not, FilterItem
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
 
 
-class Model(NamedTuple):
+class LowerModel(NamedTuple):
     """The triples of the strata below: those of the background, and the others."""
 
     background: TripleIndex
     new: TripleIndex
 
 
-Lookup: TypeAlias = Callable[..., "list[Row]"]
+LowerLookup: TypeAlias = Callable[..., "list[Row]"]
 """A model and the given terms to rows."""
 
 _CACHED: Final = 4096
 
 
 @lru_cache(_CACHED)
-def presence(item: Not, given: tuple[Variable, ...]) -> Lookup:
+def exists(item: Not, given: tuple[Variable, ...]) -> LowerLookup:
     """One row where what is negated is there, for the given terms; none where it is absent.
 
     >>> from dotr.model.algebra import Const
-    >>> broken = presence(Not((TriplePattern(Var("s"), Const("<broken>"), Var("why")),)), ("s",))
-    >>> model = Model(TripleIndex([("<a>", "<broken>", "<x>"), ("<a>", "<broken>", "<y>")]), TripleIndex())
+    >>> broken = exists(Not((TriplePattern(Var("s"), Const("<broken>"), Var("why")),)), ("s",))
+    >>> model = LowerModel(TripleIndex([("<a>", "<broken>", "<x>"), ("<a>", "<broken>", "<y>")]), TripleIndex())
     >>> broken(model, "<a>"), broken(model, "<b>")
     ([()], [])
     """
@@ -58,8 +58,11 @@ def presence(item: Not, given: tuple[Variable, ...]) -> Lookup:
 
 @lru_cache(_CACHED)
 def matches(
-    items: tuple[TriplePattern | Test | Bind, ...], given: tuple[Variable, ...], wanted: tuple[Variable, ...], skipped: int | None = None
-) -> Lookup:
+    items: tuple[TriplePattern | FilterItem | Bind, ...],
+    given: tuple[Variable, ...],
+    wanted: tuple[Variable, ...],
+    skipped: int | None = None,
+) -> LowerLookup:
     """The rows of a conjunction without the item that is skipped."""
     body = [item for number, item in enumerate(items) if number != skipped]
     join = compile_join(body, given, [Side.BOTH for item in body if isinstance(item, TriplePattern)], wanted)
@@ -67,13 +70,13 @@ def matches(
 
 
 @lru_cache(_CACHED)
-def groups(item: Aggregate, given: tuple[Variable, ...]) -> Lookup:
+def groups(item: GroupAggregate, given: tuple[Variable, ...]) -> LowerLookup:
     """The groups that have the given keys: a row has the other keys, then the results.
 
     >>> from dotr.model.algebra import Const
     >>> inside = TriplePattern(Var("x"), Const("<in>"), Var("room"))
-    >>> count = Aggregate((inside,), ("room",), (("n", AggregateCall("COUNT", False, Var("x"))),))
-    >>> model = Model(TripleIndex([("<a>", "<in>", "<hall>"), ("<b>", "<in>", "<hall>")]), TripleIndex([("<c>", "<in>", "<hall>")]))
+    >>> count = GroupAggregate((inside,), ("room",), (("n", AggregateCall("COUNT", False, Var("x"))),))
+    >>> model = LowerModel(TripleIndex([("<a>", "<in>", "<hall>"), ("<b>", "<in>", "<hall>")]), TripleIndex([("<c>", "<in>", "<hall>")]))
     >>> [(room, n[:3]) for room, n in groups(count, ())(model)], groups(count, ("room",))(model, "<attic>")
     ([('<hall>', '"3"')], [])
     """
@@ -85,7 +88,7 @@ def groups(item: Aggregate, given: tuple[Variable, ...]) -> Lookup:
     width = len(others)
     results = [_result(call, arguments) for _, call in item.results]
 
-    def found(model: Model, *terms: Term) -> list[Row]:
+    def found(model: LowerModel, *terms: Term) -> list[Row]:
         members: dict[Row, list[Row]] = {} if item.keys else {(): []}
         for row in rows(model, *terms):
             members.setdefault(row[:width], []).append(row[width:])

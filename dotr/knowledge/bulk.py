@@ -21,16 +21,24 @@ from collections.abc import Callable, ItemsView, Iterable, Iterator, Sequence
 from itertools import filterfalse
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from dotr.knowledge.below import Model
-from dotr.knowledge.closure import Plan, Rules, Work
-from dotr.knowledge.derivations import Alarm, Push
-from dotr.knowledge.handlers import NOTHING, Says, general_handler, keyed_handler, routed_handler, said, settle
+from dotr.knowledge.below import LowerModel
+from dotr.knowledge.closure import BackgroundDispatch, RuleDispatch, Dispatch
+from dotr.knowledge.derivations import ConstraintViolation, Push
+from dotr.knowledge.handlers import (
+    NOTHING,
+    SubjectConclusions,
+    general_delta_rule,
+    keyed_delta_rule,
+    routed_delta_rule,
+    subject_conclusions,
+    bind_schema,
+)
 from dotr.knowledge.limits import LimitExceeded
-from dotr.knowledge.positions import Position
+from dotr.knowledge.positions import DeltaPosition
 from dotr.knowledge.triples import Ends, TripleIndex, fill, is_hidden
 from dotr.model.terms import Term, Triple
 
-ManyHandler: TypeAlias = "Callable[[Sequence[Triple], TripleIndex, Push, list[object], list[Alarm]], None]"
+BulkDeltaFunction: TypeAlias = "Callable[[Sequence[Triple], TripleIndex, Push, list[object], list[ConstraintViolation]], None]"
 
 _CHUNK: Final = 5_000
 """How many triples a handler is given at a time: what it concludes again and again is forgotten in between."""
@@ -42,21 +50,21 @@ UNSEEN: Final = "(unseen)"
 """Among the counts by rule: triples of hidden predicates, whatever the rule."""
 
 
-class Asked(NamedTuple):
+class BulkDeltaRule(NamedTuple):
     """A handler, and the name of its rule. `says` is what it concludes of one subject for every triple that it is given, where that is
     always the same; `of_subject`: of the triple's own subject."""
 
     rule: str
-    handler: ManyHandler
-    says: Says = NOTHING
+    handler: BulkDeltaFunction
+    says: SubjectConclusions = NOTHING
     of_subject: bool = False
 
 
-class Run(NamedTuple):
-    """New triples of one predicate. `said` has been concluded of the subject of each, so that it is in the index."""
+class DeltaRun(NamedTuple):
+    """New triples of one predicate. `subject_conclusions` has been concluded of the subject of each, so that it is in the index."""
 
     triples: list[Triple]
-    said: Says
+    said: SubjectConclusions
 
 
 class BulkIndex(TripleIndex):
@@ -66,10 +74,10 @@ class BulkIndex(TripleIndex):
 
     of: dict[Term, list[Triple]]
     """Predicate -> its triples."""
-    models: Sequence[Model]
+    models: Sequence[LowerModel]
     """What the rules of each stratum ask of the strata below."""
 
-    def __init__(self, models: Sequence[Model] = (), closed: tuple[dict[Term, list[Triple]], set[Triple]] | None = None) -> None:
+    def __init__(self, models: Sequence[LowerModel] = (), closed: tuple[dict[Term, list[Triple]], set[Triple]] | None = None) -> None:
         """`closed`: triples by predicate, and all of them, which become its own."""
         super().__init__()
         self.models = models
@@ -144,20 +152,20 @@ class BulkCloser:
     """Rules over a background that is closed under them; closes one set of triples over it. `derived`: how many triples each rule was the
     first to conclude, and under `UNSEEN` those that no query sees. Raises `LimitExceeded` where there are more triples than that."""
 
-    def __init__(self, rules: Rules, background: TripleIndex, limit: int = sys.maxsize, models: Sequence[Model] = ()) -> None:
+    def __init__(self, rules: RuleDispatch, background: TripleIndex, limit: int = sys.maxsize, models: Sequence[LowerModel] = ()) -> None:
         self._limit = limit + len(background)
         self.background = background
         self.index = BulkIndex(models)
         self.index.triples.update(background.triples)
-        self.alarms: list[Alarm] = []
+        self.alarms: list[ConstraintViolation] = []
         self.derived: Counter[str] = Counter()
-        self._fresh: dict[Term, list[Run]] = {}
+        self._fresh: dict[Term, list[DeltaRun]] = {}
         self._young = 0
         self._narrow = rules.narrow
         self._hiding = rules.hiding
-        self._plan = Plan(rules.wide, background)
-        self._written: dict[Work, Asked] = {}
-        self._general: dict[Position, Asked] = {}
+        self._plan = BackgroundDispatch(rules.wide, background)
+        self._written: dict[Dispatch, BulkDeltaRule] = {}
+        self._general: dict[DeltaPosition, BulkDeltaRule] = {}
 
     def put(self, triples: Iterable[Triple], rule: str = "") -> int:
         """Takes triples that are to be closed, concluded by `rule` or given; returns how many different ones were given, whether the
@@ -184,9 +192,9 @@ class BulkCloser:
             fresh, self._fresh = self._fresh, {}
             self._round(fresh)
 
-    def _round(self, fresh: dict[Term, list[Run]]) -> None:
+    def _round(self, fresh: dict[Term, list[DeltaRun]]) -> None:
         """Puts a round's triples into the index; what follows from them is fresh again."""
-        asked: list[tuple[Asked, list[Triple]]] = []
+        asked: list[tuple[BulkDeltaRule, list[Triple]]] = []
         for predicate, runs in fresh.items():
             for run in runs:
                 self.index.extend(predicate, run.triples)
@@ -198,7 +206,7 @@ class BulkCloser:
                 for run in runs:
                     self._ask(each, run.triples)
 
-    def _asked(self, predicate: Term, run: Run) -> list[tuple[Asked, list[Triple]]]:
+    def _asked(self, predicate: Term, run: DeltaRun) -> list[tuple[BulkDeltaRule, list[Triple]]]:
         """Which handlers are given which of a run's triples. Wakes what sleeps until such triples come."""
         triples, said = run
         asked = [(self._handler(work), triples) for work in self._plan.everywhere]
@@ -214,14 +222,14 @@ class BulkCloser:
             for object in [None, *objects] if None in works else objects:
                 for work in works[object]:
                     if work.position is None:
-                        self._wake(work.wakes)
+                        self._wake(work.schema_triggers)
                         continue
                     each = self._handler(work)
                     if not (each.of_subject and each.says <= said):
                         asked.append((each, triples if object is None else by_object[object]))
         return asked
 
-    def _ask(self, asked: Asked, triples: Sequence[Triple]) -> None:
+    def _ask(self, asked: BulkDeltaRule, triples: Sequence[Triple]) -> None:
         for start in range(0, len(triples), _CHUNK):
             concluded: list[Triple] = []
             some = triples[start : start + _CHUNK] if len(triples) > _CHUNK else triples
@@ -242,39 +250,39 @@ class BulkCloser:
         known.update(new)
         return new if len(known) - before == len(new) else list(dict.fromkeys(new))
 
-    def _add(self, new: list[Triple], said: Says) -> None:
+    def _add(self, new: list[Triple], said: SubjectConclusions) -> None:
         """Takes new triples for the next round."""
         for predicate, triples in _grouped(new, 1).items():
             runs = self._fresh.setdefault(predicate, [])
             if runs and runs[-1].said is said:
                 runs[-1].triples.extend(triples)
             else:
-                runs.append(Run(triples, said))
+                runs.append(DeltaRun(triples, said))
         self._young += len(new)
         if self._young > _YOUNG:
             gc.collect(0)
             self._young = 0
 
-    def _handler(self, work: Work) -> Asked:
+    def _handler(self, work: Dispatch) -> BulkDeltaRule:
         asked = self._written.get(work)
         if asked is None:
             position = work.position
             assert position is not None
             if work.key is not None:
-                settled = settle(position, work.key, self.background)
-                handler = keyed_handler(position, settled, self.background, many=True)
-                asked = Asked(position.rule.name, cast(ManyHandler, handler), *said(position, settled))
+                settled = bind_schema(position, work.key, self.background)
+                handler = keyed_delta_rule(position, settled, self.background, many=True)
+                asked = BulkDeltaRule(position.rule.name, cast(BulkDeltaFunction, handler), *subject_conclusions(position, settled))
             else:
-                handler = routed_handler(position, self.background, many=True)
-                asked = Asked(position.rule.name, cast(ManyHandler, handler))
+                handler = routed_delta_rule(position, self.background, many=True)
+                asked = BulkDeltaRule(position.rule.name, cast(BulkDeltaFunction, handler))
             self._written[work] = asked
         return asked
 
-    def _wake(self, positions: Iterable[Position]) -> None:
+    def _wake(self, positions: Iterable[DeltaPosition]) -> None:
         for position in positions:
             if position not in self._general:
-                handler = general_handler(position, self.background, many=True)
-                self._general[position] = Asked(position.rule.name, cast(ManyHandler, handler))
+                handler = general_delta_rule(position, self.background, many=True)
+                self._general[position] = BulkDeltaRule(position.rule.name, cast(BulkDeltaFunction, handler))
 
 
 def _grouped(triples: Iterable[Triple], place: int) -> dict[Term, list[Triple]]:

@@ -15,7 +15,7 @@ from dotr.knowledge.triples import is_hidden
 from dotr.model.terms import Triple
 
 
-class Origin(Enum):
+class PremiseOrigin(Enum):
     """Where a premise comes from: an element of the instant, the closed background, or what the two together derive."""
 
     INSTANT = "instant"
@@ -23,39 +23,41 @@ class Origin(Enum):
     DERIVED = "derived"
 
 
-class Clash(NamedTuple):
+class Inconsistency(NamedTuple):
     """A rule whose conclusion is `false`, and its premises as they were met."""
 
     rule: str
-    premises: tuple[tuple[Triple, Origin], ...]
+    premises: tuple[tuple[Triple, PremiseOrigin], ...]
 
     def __str__(self) -> str:
         """
-        >>> print(Clash("cax-dw", ((("<A>", "<d>", "<B>"), Origin.BACKGROUND), (("<x>", "<t>", "<A>"), Origin.INSTANT))))
+        >>> print(Inconsistency("cax-dw", ((("<A>", "<d>", "<B>"), PremiseOrigin.BACKGROUND), (("<x>", "<t>", "<A>"), PremiseOrigin.INSTANT))))
         cax-dw: <A> <d> <B> (background), <x> <t> <A> (instant)
         """
         said = ", ".join(f"{' '.join(triple)} ({origin.value})" for triple, origin in self.premises)
         return f"{self.rule}: {said or 'a rule without a body'}"
 
 
-NO_CLASHES: Final[tuple[Clash, ...]] = ()
+NO_INCONSISTENCIES: Final[tuple[Inconsistency, ...]] = ()
 
 
-def clashes(closure: Closure, given: Collection[Triple]) -> tuple[Clash, ...]:
+def inconsistencies(closure: Closure, given: Collection[Triple]) -> tuple[Inconsistency, ...]:
     """The contradictions of a closed instant that was given these triples, in their order.
 
     >>> from dotr.knowledge.triples import TripleIndex
     >>> background = TripleIndex([("<A>", "<disjoint>", "<B>")])
     >>> found = Contradiction("dw", (("<A>", "<disjoint>", "<B>"), ("<x>", "<is>", "<A>"), ("<x>", "<is>", "<B>")))
-    >>> print(clashes(Closure(background, TripleIndex(), (found,)), [("<x>", "<is>", "<A>")])[0])
+    >>> print(inconsistencies(Closure(background, TripleIndex(), (found,)), [("<x>", "<is>", "<A>")])[0])
     dw: <A> <disjoint> <B> (background), <x> <is> <A> (instant), <x> <is> <B> (derived)
     """
     background, instant = closure.background.triples, frozenset(given)
 
-    def origin(triple: Triple) -> Origin:
-        return Origin.INSTANT if triple in instant else Origin.BACKGROUND if triple in background else Origin.DERIVED
+    def origin(triple: Triple) -> PremiseOrigin:
+        return PremiseOrigin.INSTANT if triple in instant else PremiseOrigin.BACKGROUND if triple in background else PremiseOrigin.DERIVED
 
-    return tuple(Clash(found.rule, tuple((triple, origin(triple)) for triple in visible(found))) for found in closure.contradictions)
+    return tuple(
+        Inconsistency(found.rule, tuple((triple, origin(triple)) for triple in visible(found))) for found in closure.contradictions
+    )
 
 
 def visible(found: Contradiction) -> list[Triple]:

@@ -21,11 +21,11 @@ from functools import partial
 from itertools import chain, islice, repeat
 from typing import Final, NamedTuple, TypeAlias
 
-from dotr.knowledge.derivations import Alarm, Push
-from dotr.knowledge.handlers import Handler, general_handler, keyed_handler, routed_handler, schema_rows, settle
+from dotr.knowledge.derivations import ConstraintViolation, Push
+from dotr.knowledge.handlers import DeltaRule, general_delta_rule, keyed_delta_rule, routed_delta_rule, schema_rows, bind_schema
 from dotr.knowledge.limits import LIMITS, LimitExceeded
 from dotr.knowledge.ordering import JoinItem
-from dotr.knowledge.positions import Position, Split, positions, split
+from dotr.knowledge.positions import DeltaPosition, SchemaSplit, delta_positions, split
 from dotr.knowledge.transitive import Transitive, is_first, transitive_predicate
 from dotr.knowledge.triples import NO_ENDS, TripleIndex, is_hidden
 from dotr.model.algebra import Const, Slot, TriplePattern, Var
@@ -57,21 +57,21 @@ DERIVATIONS: Final = 10
 
 _STRETCH: Final = 1024
 
-Handlers: TypeAlias = tuple[Handler, ...]
-Route: TypeAlias = tuple[dict[Term, Handlers], Handlers]
+DeltaRules: TypeAlias = tuple[DeltaRule, ...]
+Route: TypeAlias = tuple[dict[Term, DeltaRules], DeltaRules]
 """The handlers of a predicate: those for some objects, and those for all others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Work:
+class Dispatch:
     """What a triple on some route is given to. Without a position: it wakes the general versions of `wakes`."""
 
-    position: Position | None
+    position: DeltaPosition | None
     key: Term | None = None
-    wakes: tuple[Position, ...] = ()
+    schema_triggers: tuple[DeltaPosition, ...] = ()
 
 
-Places: TypeAlias = dict[Term, dict[Term | None, list[Work]]]
+DispatchTable: TypeAlias = dict[Term, dict[Term | None, list[Dispatch]]]
 """Predicate -> constant object, or None -> what a triple there is given to."""
 
 
@@ -80,21 +80,21 @@ def computes(rule: DatalogRule) -> bool:
     return not rule.of_rule_set and any(isinstance(item, Bind) for item in rule.body)
 
 
-class Rules:
+class RuleDispatch:
     """Rules as a closure needs them, whatever the background: where the narrow positions are found, and the wide ones. `hiding` are the
     names of those that may conclude hidden triples."""
 
     def __init__(self, rules: Iterable[DatalogRule], strata: Iterable[int] = repeat(0)) -> None:
-        self.narrow: Places = {}
-        self.wide: list[Position] = []
+        self.narrow: DispatchTable = {}
+        self.wide: list[DeltaPosition] = []
         self.hiding: set[str] = set()
         for rule, stratum in zip(rules, strata, strict=False):
             if rule.of_rule_set and any(_may_hide(head, rule) for head in rule.head):
                 self.hiding.add(rule.name)
-            for position in positions(rule, stratum):
+            for position in delta_positions(rule, stratum):
                 predicate = position.pattern.predicate
                 if position.key is None and isinstance(predicate, Const):
-                    _place(self.narrow, predicate.term, _constant(position.pattern.object), Work(position))
+                    _place(self.narrow, predicate.term, _constant(position.pattern.object), Dispatch(position))
                 else:
                     self.wide.append(position)
 
@@ -108,23 +108,23 @@ def _may_hide(head: TriplePattern, rule: DatalogRule) -> bool:
     return not named and any(head.predicate == item.predicate for item in patterns)
 
 
-def _place(places: Places, predicate: Term, object: Term | None, work: Work) -> None:
+def _place(places: DispatchTable, predicate: Term, object: Term | None, work: Dispatch) -> None:
     places.setdefault(predicate, {}).setdefault(object, []).append(work)
 
 
-class Plan:
+class BackgroundDispatch:
     """Where the wide positions are found, over one background."""
 
-    def __init__(self, wide: Iterable[Position], background: TripleIndex) -> None:
-        self.everywhere: list[Work] = []
-        self.places: Places = {}
-        self.sleeping: dict[tuple[Term, Term | None], list[Position]] = {}
+    def __init__(self, wide: Iterable[DeltaPosition], background: TripleIndex) -> None:
+        self.everywhere: list[Dispatch] = []
+        self.places: DispatchTable = {}
+        self.sleeping: dict[tuple[Term, Term | None], list[DeltaPosition]] = {}
         for position in wide:
             self._add(position, background)
         for (predicate, object), asleep in self.sleeping.items():
-            _place(self.places, predicate, object, Work(None, None, tuple(asleep)))
+            _place(self.places, predicate, object, Dispatch(None, None, tuple(asleep)))
 
-    def _add(self, position: Position, background: TripleIndex) -> None:
+    def _add(self, position: DeltaPosition, background: TripleIndex) -> None:
         predicate = position.pattern.predicate
         parts = split(position, background)
         missing = next((atom for atom in (*parts.schema, *parts.residue) if _is_missing(atom, background)), None)
@@ -136,20 +136,20 @@ class Plan:
                     self._sleep(item, position)
             self._add_keys(position, parts, background)
         elif isinstance(predicate, Const):
-            _place(self.places, predicate.term, None, Work(position))
+            _place(self.places, predicate.term, None, Dispatch(position))
         else:
-            self.everywhere.append(Work(position))
+            self.everywhere.append(Dispatch(position))
 
-    def _add_keys(self, position: Position, parts: Split, background: TripleIndex) -> None:
+    def _add_keys(self, position: DeltaPosition, parts: SchemaSplit, background: TripleIndex) -> None:
         pattern, name = position.pattern, position.key
         assert name is not None
         for row in schema_rows(parts.schema, {}, [name], background):
             key = row[0]
             assert key is not None
             predicate = key if isinstance(pattern.predicate, Var) else pattern.predicate.term
-            _place(self.places, predicate, key if pattern.object == Var(name) else _constant(pattern.object), Work(position, key))
+            _place(self.places, predicate, key if pattern.object == Var(name) else _constant(pattern.object), Dispatch(position, key))
 
-    def _sleep(self, pattern: TriplePattern, position: Position) -> None:
+    def _sleep(self, pattern: TriplePattern, position: DeltaPosition) -> None:
         assert isinstance(pattern.predicate, Const)
         asleep = self.sleeping.setdefault((pattern.predicate.term, _constant(pattern.object)), [])
         if position not in asleep:
@@ -176,17 +176,17 @@ class Closer:
     """Rules over a background that is closed under them; the background must not change as long as this is used. No closure may have more
     triples beyond it than the limit."""
 
-    def __init__(self, rules: Rules, background: TripleIndex, limit: int = LIMITS.triples) -> None:
+    def __init__(self, rules: RuleDispatch, background: TripleIndex, limit: int = LIMITS.triples) -> None:
         self.background = background
         self.limit = limit
         self._narrow = rules.narrow
-        self._plan = plan = Plan(rules.wide, background)
-        self.schema: Mapping[tuple[Term, Term | None], Sequence[Position]] = plan.sleeping
-        self._general: dict[Position, Handler] = {}
+        self._plan = plan = BackgroundDispatch(rules.wide, background)
+        self.schema: Mapping[tuple[Term, Term | None], Sequence[DeltaPosition]] = plan.sleeping
+        self._general: dict[DeltaPosition, DeltaRule] = {}
         self._transitive: dict[Term, Transitive] = {}
-        self._written: dict[Work, Handler] = {}
+        self._written: dict[Dispatch, DeltaRule] = {}
         self._routes: dict[Term, Route] = {}
-        unused: Handlers = (self._first_call,)
+        unused: DeltaRules = (self._first_call,)
         for predicate in dict.fromkeys([*rules.narrow, *plan.places]):
             objects = dict.fromkeys([*rules.narrow.get(predicate, ()), *plan.places.get(predicate, ())])
             keyed = {object: unused for object in objects if object is not None}
@@ -200,15 +200,15 @@ class Closer:
     def close(self, triples: Iterable[Triple], new: TripleIndex | None = None, again: Sequence[Triple] = ()) -> Closure:
         """What K(t) has beyond the background, if the instant holds these triples. With `new`, to what it holds already: of that, the
         triples of `again` are given to the rules once more. Raises `LimitExceeded`."""
-        known, strangers = self.background.triples, self.background.strangers
+        known, strangers = self.background.triples, self.background.known_absent
         if new is None:
             new = TripleIndex()
         by_subject, by_object, seen = new.by_subject, new.by_object, new.triples
         route, default = self._routes.get, self._default
         pending = list(triples)
         push = pending.append
-        active: list[Handler] = []
-        alarms: list[Alarm] = []
+        active: list[DeltaRule] = []
+        alarms: list[ConstraintViolation] = []
         if again:
             for s, p, o in again:
                 keyed, plain = route(p, default)
@@ -262,7 +262,9 @@ class Closer:
         if len(pending) > DERIVATIONS * self.limit:
             raise LimitExceeded(DERIVATIONS * self.limit, "derivations")
 
-    def _go_on(self, work: Iterator[Triple], pending: list[Triple], new: TripleIndex, active: list[Handler], alarms: list[Alarm]) -> None:
+    def _go_on(
+        self, work: Iterator[Triple], pending: list[Triple], new: TripleIndex, active: list[DeltaRule], alarms: list[ConstraintViolation]
+    ) -> None:
         """Looks at conclusions beyond as many as there may be triples: most are known, or the limit is exceeded."""
         if len(new.triples) > self.limit:
             raise LimitExceeded(self.limit)
@@ -276,7 +278,9 @@ class Closer:
                 for handler in chain(keyed.get(o, plain), active):
                     handler(s, p, o, new, pending.append, active, alarms)
 
-    def _first_call(self, s: Term, p: Term, o: Term, new: TripleIndex, push: Push, active: list[Handler], alarms: list[Alarm]) -> None:
+    def _first_call(
+        self, s: Term, p: Term, o: Term, new: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
+    ) -> None:
         """Stands where a route has not been used yet: writes its handlers, and is replaced by them."""
         keyed, _ = self._routes[p]
         handlers = tuple(map(self._handler, self._works(p, o if o in keyed else None)))
@@ -287,7 +291,7 @@ class Closer:
         for handler in handlers:
             handler(s, p, o, new, push, active, alarms)
 
-    def _works(self, predicate: Term, object: Term | None) -> list[Work]:
+    def _works(self, predicate: Term, object: Term | None) -> list[Dispatch]:
         """What triples with this predicate and object are given to; None: an object that has no route of its own."""
         works = list(self._plan.everywhere)
         for places in (self._narrow, self._plan.places):
@@ -297,16 +301,16 @@ class Closer:
                 works += found.get(object, [])
         return works
 
-    def _handler(self, work: Work) -> Handler:
+    def _handler(self, work: Dispatch) -> DeltaRule:
         handler = self._written.get(work)
         if handler is None:
             handler = self._written[work] = self._write(work)
         return handler
 
-    def _write(self, work: Work) -> Handler:
+    def _write(self, work: Dispatch) -> DeltaRule:
         position = work.position
         if position is None:
-            return partial(self._wake, work.wakes)
+            return partial(self._wake, work.schema_triggers)
         predicate = transitive_predicate(position, work.key, self.background)
         if predicate is not None:
             if predicate not in self._transitive:
@@ -314,29 +318,29 @@ class Closer:
             rule = self._transitive[predicate]
             return rule.first if is_first(position) else rule.second
         if work.key is not None:
-            return keyed_handler(position, settle(position, work.key, self.background), self.background)
-        return routed_handler(position, self.background)
+            return keyed_delta_rule(position, bind_schema(position, work.key, self.background), self.background)
+        return routed_delta_rule(position, self.background)
 
     def _wake(
         self,
-        asleep: Sequence[Position],
+        asleep: Sequence[DeltaPosition],
         s: Term,
         p: Term,
         o: Term,
         new: TripleIndex,
         push: Push,
-        active: list[Handler],
-        alarms: list[Alarm],
+        active: list[DeltaRule],
+        alarms: list[ConstraintViolation],
     ) -> None:
         """The instant brought schema: the general versions of these positions take part from now on."""
         for position in asleep:
             handler = self._general.get(position)
             if handler is None:
-                handler = self._general[position] = general_handler(position, self.background)
+                handler = self._general[position] = general_delta_rule(position, self.background)
             if handler not in active:
                 active.append(handler)
 
 
-def contradictions(alarms: Iterable[Alarm]) -> tuple[Contradiction, ...]:
+def contradictions(alarms: Iterable[ConstraintViolation]) -> tuple[Contradiction, ...]:
     """Each contradiction once, in an order that does not depend on how they were found."""
     return tuple(sorted({Contradiction(rule, tuple(sorted(set(triples)))) for rule, triples in alarms}))

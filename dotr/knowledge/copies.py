@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import cast
 
-from dotr.knowledge.equal_names import SAME, Classes, Members, Part
+from dotr.knowledge.equal_names import SAME, MergedClasses, ClassMembers, NameClass
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.terms import Term, Triple
 
 
-class Copies(AbstractSet[Triple]):
+class ExpandedTriples(AbstractSet[Triple]):
     """The triples of an index of copies, for membership: those said with standing names, and their copies, less the background's. Names
     in `loops` are said to be equal to themselves."""
 
@@ -56,22 +56,22 @@ class Copies(AbstractSet[Triple]):
         return self._count
 
 
-def with_copies(said: AbstractSet[Triple], loops: AbstractSet[Term], classes: Classes, background: TripleIndex) -> TripleIndex:
+def expanded_index(said: AbstractSet[Triple], loops: AbstractSet[Term], classes: MergedClasses, background: TripleIndex) -> TripleIndex:
     """An index of the copies of triples that were said with standing names, none of `owl:sameAs`. The names in `loops` are said to be equal
     to themselves, too.
 
-    >>> classes = Classes(TripleIndex(), {}, {})
+    >>> classes = MergedClasses(TripleIndex(), {}, {})
     >>> _ = classes.join("<a>", "<b>")
-    >>> index = with_copies({("<a>", "<p>", "<o>")}, set(), classes, TripleIndex())
+    >>> index = expanded_index({("<a>", "<p>", "<o>")}, set(), classes, TripleIndex())
     >>> sorted(index), ("<b>", "<p>", "<o>") in index, len(index)  # doctest: +NORMALIZE_WHITESPACE
     ([('<a>', '<http://www.w3.org/2002/07/owl#sameAs>', '<b>'), ('<a>', '<p>', '<o>'),
       ('<b>', '<http://www.w3.org/2002/07/owl#sameAs>', '<a>'), ('<b>', '<p>', '<o>')], True, 4)
     """
     index = TripleIndex()
     known = background.triples
-    parts: dict[Term, list[Part]] = {}
-    shared_subjects: dict[tuple[Term, Members], None] = {}
-    shared_objects: dict[tuple[Term, Members], None] = {}
+    parts: dict[Term, list[NameClass]] = {}
+    shared_subjects: dict[tuple[Term, ClassMembers], None] = {}
+    shared_objects: dict[tuple[Term, ClassMembers], None] = {}
     for s, p, o in said:
         several = [classes.has(s), classes.has(o)]
         by_subject, by_object = index.by_subject.setdefault(p, {}), index.by_object.setdefault(p, {})
@@ -99,11 +99,11 @@ def with_copies(said: AbstractSet[Triple], loops: AbstractSet[Term], classes: Cl
     _equalities(index, loops, classes, background)
     for p in [p for p, ends in index.by_subject.items() if not ends]:
         del index.by_subject[p], index.by_object[p]
-    index.triples = cast("set[Triple]", Copies(said, loops, classes.name, background, index))
+    index.triples = cast("set[Triple]", ExpandedTriples(said, loops, classes.name, background, index))
     return index
 
 
-def _equalities(index: TripleIndex, loops: AbstractSet[Term], classes: Classes, background: TripleIndex) -> None:
+def _equalities(index: TripleIndex, loops: AbstractSet[Term], classes: MergedClasses, background: TripleIndex) -> None:
     """Says of all names of joined classes that they are equal, where the background does not say it."""
     ends = index.by_subject.setdefault(SAME, {})
     index.by_object[SAME] = ends
@@ -120,10 +120,10 @@ def _equalities(index: TripleIndex, loops: AbstractSet[Term], classes: Classes, 
             ends[name] = [*ends.get(name, ()), name]
 
 
-class Grouped(Mapping[Term, Sequence[Triple]]):
+class TriplesByPredicate(Mapping[Term, Sequence[Triple]]):
     """The triples of an index by predicate, written out when they are asked for.
 
-    >>> Grouped(TripleIndex([("<s>", "<p>", "<o>")]))["<p>"]
+    >>> TriplesByPredicate(TripleIndex([("<s>", "<p>", "<o>")]))["<p>"]
     [('<s>', '<p>', '<o>')]
     """
 

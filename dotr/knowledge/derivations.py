@@ -14,26 +14,26 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from dotr.codegen.tree import Emit, IfElse, Return
-from dotr.knowledge.below import Model, groups, presence
+from dotr.knowledge.below import LowerModel, groups, exists
 from dotr.knowledge.joins import JoinWriter
 from dotr.knowledge.ordering import Side, ordered
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, TriplePattern, Var
-from dotr.model.datalog import Aggregate, DatalogRule, Not
+from dotr.model.datalog import GroupAggregate, DatalogRule, Not
 from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_iri
 from dotr.model.traverse import free_variables
 
-Alarm: TypeAlias = tuple[str, tuple[Triple, ...]]
+ConstraintViolation: TypeAlias = tuple[str, tuple[Triple, ...]]
 Push: TypeAlias = Callable[[Triple], None]
 Derivation: TypeAlias = Callable[..., None]
 
 
-class Layer(TripleIndex):
+class StratumDelta(TripleIndex):
     """The new triples of a closure by strata. `models` has for every stratum the model that its rules ask: what is absent, which groups."""
 
     __slots__ = ("models",)
 
-    def __init__(self, models: Sequence[Model], triples: Iterable[Triple] = ()) -> None:
+    def __init__(self, models: Sequence[LowerModel], triples: Iterable[Triple] = ()) -> None:
         super().__init__(triples)
         self.models = models
 
@@ -45,7 +45,7 @@ class RuleWriter(JoinWriter):
         super().__init__(name, leave="return", index=index, hidden=rule.of_rule_set)
         self._stratum = stratum
 
-    def below(self, step: Not | Aggregate) -> None:
+    def below(self, step: Not | GroupAggregate) -> None:
         """A look-up in the model of the strata below. `NOT [?s, <broken>, ?w]` and `AGGREGATE … ON ?room BIND COUNT(?x) AS ?n`:
 
         if a0(new.models[1], v_s): continue
@@ -55,8 +55,8 @@ class RuleWriter(JoinWriter):
         arguments = ", ".join([f"new.models[{self._stratum}]", *map(self.read, given)])
         match step:
             case Not():
-                self.skip_if(f"{self.parameter('a', presence(step, given))}({arguments})")
-            case Aggregate(_, keys, results):
+                self.skip_if(f"{self.parameter('a', exists(step, given))}({arguments})")
+            case GroupAggregate(_, keys, results):
                 slots = [*(key for key in keys if key not in given), *(name for name, _ in results)]
                 targets, checks = [], []
                 for slot in slots:

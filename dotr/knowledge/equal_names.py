@@ -16,28 +16,28 @@ from dotr.model.terms import OWL, Term, Triple, iri
 
 SAME: Final = iri(OWL + "sameAs")
 
-Members: TypeAlias = tuple[Term, ...]
+ClassMembers: TypeAlias = tuple[Term, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class NameClass:
     """Equal names of which the background says the same. `joined`: it says too that they are equal."""
 
-    members: Members
+    members: ClassMembers
     joined: bool = True
 
 
-class Parts:
+class NameClasses:
     """The names that a background has for one individual each; only individuals with several names.
 
-    >>> parts = Parts(TripleIndex([("<a>", SAME, "<b>"), ("<b>", SAME, "<a>")]))
+    >>> parts = NameClasses(TripleIndex([("<a>", SAME, "<b>"), ("<b>", SAME, "<a>")]))
     >>> parts.first["<b>"], parts.members["<a>"]
     ('<a>', ('<a>', '<b>'))
     """
 
     def __init__(self, background: TripleIndex) -> None:
         self.first: dict[Term, Term] = {}
-        self.members: dict[Term, Members] = {}
+        self.members: dict[Term, ClassMembers] = {}
         ends = background.by_subject.get(SAME, NO_ENDS)
         for name in ends:
             if name not in self.first:
@@ -47,17 +47,17 @@ class Parts:
                     self.first.update(dict.fromkeys(members, members[0]))
 
 
-class Classes:
+class MergedClasses:
     """Parts of a background, joined at an instant.
 
-    >>> classes = Classes(TripleIndex([("<b>", "<p>", "<o>")]), {}, {})
+    >>> classes = MergedClasses(TripleIndex([("<b>", "<p>", "<o>")]), {}, {})
     >>> classes.join("<a>", "<b>"), classes.join("<b>", "<c>"), classes.join("<c>", "<a>")
     (True, True, False)
     >>> classes.name("<a>"), [part.members for part in classes.parts("<b>")]
     ('<b>', [('<b>',), ('<a>', '<c>')])
     """
 
-    def __init__(self, background: TripleIndex, first: Mapping[Term, Term], members: Mapping[Term, Members]) -> None:
+    def __init__(self, background: TripleIndex, first: Mapping[Term, Term], members: Mapping[Term, ClassMembers]) -> None:
         self._background = background
         self._first = first
         self._members = members
@@ -105,19 +105,19 @@ class Classes:
         """The name of each class that was joined here."""
         return iter(dict.fromkeys(map(self.name, self._class)))
 
-    def parts(self, name: Term) -> list[Part]:
+    def parts(self, name: Term) -> list[NameClass]:
         """The parts of the class that a name stands for; those of which the background says nothing are put together."""
         found, fresh = [], []
         for part in self._class.get(name, (name,)):
             members = self._members.get(part)
             if members is not None:
-                found.append(Part(members))
+                found.append(NameClass(members))
             elif self._weight(part):
-                found.append(Part((part,)))
+                found.append(NameClass((part,)))
             else:
                 fresh.append(part)
         if fresh:
-            found.append(Part(tuple(sorted(fresh)), joined=False))
+            found.append(NameClass(tuple(sorted(fresh)), joined=False))
         return found
 
     def all_names(self) -> list[Term]:

@@ -14,14 +14,14 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from typing import Final, Generic, Protocol, TypeVar
 
-from dotr.knowledge.closure import Closer, Closure, Contradiction, Rules
-from dotr.knowledge.copies import with_copies
+from dotr.knowledge.closure import Closer, Closure, Contradiction, RuleDispatch
+from dotr.knowledge.copies import expanded_index
 from dotr.knowledge.entailment import Entailment, rule_set
 from dotr.knowledge.entailment.irreflexive import REFLEXIVE
-from dotr.knowledge.equal_names import SAME, Classes, Parts
+from dotr.knowledge.equal_names import SAME, MergedClasses, NameClasses
 from dotr.knowledge.triples import HIDDEN, NO_ENDS, NO_TERMS, TripleIndex
 from dotr.model.algebra import Call, Const, Expression, TriplePattern, Var, is_chain
-from dotr.model.datalog import Bind, DatalogRule, Test
+from dotr.model.datalog import Bind, DatalogRule, FilterItem
 from dotr.model.terms import OWL, RDF_FIRST, RDF_REST, RDF_TYPE, RDFS, Term, Triple, can_be_subject, iri, is_literal
 
 _REPLACED: Final = frozenset(("eq-sym", "eq-trans", "eq-rep-s", "eq-rep-p", "eq-rep-o", "eq-diff1"))
@@ -35,7 +35,7 @@ _BLIND: Final = frozenset(("<", ">", "<=", ">=", "+", "-", "*", "/", "!", "&&", 
 
 
 @dataclass(frozen=True, slots=True)
-class Equality:
+class SameAsRules:
     """A program's rules for closing with standing names, and the terms that must stay themselves. `loops`: rules of the program's own may
     conclude that something is equal to itself, of all names of an individual; without them only what was given says so, of one name."""
 
@@ -44,12 +44,12 @@ class Equality:
     loops: bool
 
     @staticmethod
-    def of(rules: Sequence[DatalogRule]) -> Equality | None:
+    def of(rules: Sequence[DatalogRule]) -> SameAsRules | None:
         """None where the rules do not have the rows of equality, or one of the others looks at names as such.
 
-        >>> Equality.of([]), Equality.of(rule_set(Entailment.RDFS))
+        >>> SameAsRules.of([]), SameAsRules.of(rule_set(Entailment.RDFS))
         (None, None)
-        >>> len(Equality.of(rule_set(Entailment.OWL2RL)).rules) < len(rule_set(Entailment.OWL2RL))
+        >>> len(SameAsRules.of(rule_set(Entailment.OWL2RL)).rules) < len(rule_set(Entailment.OWL2RL))
         True
         """
         tables = frozenset(rule_set(Entailment.OWL2RL))
@@ -61,7 +61,7 @@ class Equality:
         kept = [_of_one_name(rule) if rule in tables else rule for rule in rules if rule not in tables or rule.name not in _REPLACED]
         constants = {slot.term for rule in rules for slot in _slots(rule) if isinstance(slot, Const)}
         loops = any(head.predicate == Const(SAME) or isinstance(head.predicate, Var) for rule in own for head in rule.head)
-        return Equality(tuple(kept), frozenset(constants), loops)
+        return SameAsRules(tuple(kept), frozenset(constants), loops)
 
     def is_plain(self, names: Iterable[Term], index: TripleIndex) -> bool:
         """Whether names are those of individuals, and of nothing else, in all that an index holds."""
@@ -108,7 +108,7 @@ def _is_blind(rule: DatalogRule) -> bool:
         match item:
             case TriplePattern(_, Const(predicate), _) if predicate != SAME:
                 pass
-            case Test(expression) | Bind(expression, _) if _is_blind_expression(expression):
+            case FilterItem(expression) | Bind(expression, _) if _is_blind_expression(expression):
                 pass
             case _:
                 return False
@@ -134,7 +134,7 @@ def _speaks_of_equality(index: TripleIndex) -> bool:
     return any(SAME in index.by_subject[p] or (SAME in index.by_object[p] and p != _SUBPROPERTY) for p in index.by_subject)
 
 
-class Closed(Protocol):
+class ClosedByRules(Protocol):
     """Triples closed under some rules."""
 
     @property
@@ -147,11 +147,11 @@ class Closed(Protocol):
     def index(self) -> TripleIndex: ...
 
 
-AnyClosed = TypeVar("AnyClosed", bound=Closed)
+AnyClosed = TypeVar("AnyClosed", bound=ClosedByRules)
 
 
 @dataclass(frozen=True, slots=True)
-class Named(Generic[AnyClosed]):
+class RepresentativeBackground(Generic[AnyClosed]):
     """A background closed with standing names. `copies` are all its triples, where there are equal names."""
 
     closed: AnyClosed
@@ -159,10 +159,12 @@ class Named(Generic[AnyClosed]):
     copies: TripleIndex | None
 
 
-def close_by_names(equality: Equality, given: list[Triple], close: Callable[[list[Triple]], AnyClosed]) -> Named[AnyClosed] | None:
+def close_by_names(
+    equality: SameAsRules, given: list[Triple], close: Callable[[list[Triple]], AnyClosed]
+) -> RepresentativeBackground[AnyClosed] | None:
     """A background closed with standing names; None where the tables' own rules must do it."""
     empty = TripleIndex()
-    classes = Classes(empty, {}, {})
+    classes = MergedClasses(empty, {}, {})
     joined = _join_given(given, classes, equality)
     if joined is None:
         return None
@@ -194,21 +196,23 @@ def close_by_names(equality: Equality, given: list[Triple], close: Callable[[lis
         return None
     contradictions |= _differing(differing, loops, classes)
     if not names:
-        return Named(closed, contradictions, None)
+        return RepresentativeBackground(closed, contradictions, None)
     said = _said((triple for triples in closed.of.values() for triple in triples), classes)
-    return Named(closed, contradictions, with_copies(said.keys(), _loopy(loops, themselves, equality, classes), classes, empty))
+    return RepresentativeBackground(
+        closed, contradictions, expanded_index(said.keys(), reflexive_names(loops, themselves, equality, classes), classes, empty)
+    )
 
 
-class EqualCloser:
+class SameAsCloser:
     """A program with equality over a background that holds all copies; `by_names`: it could be closed with standing names."""
 
-    def __init__(self, equality: Equality, rules: Sequence[DatalogRule], background: TripleIndex, *, by_names: bool) -> None:
+    def __init__(self, equality: SameAsRules, rules: Sequence[DatalogRule], background: TripleIndex, *, by_names: bool) -> None:
         self.background = background
         self._equality = equality
         self._all = rules
-        self._closer = Closer(Rules(equality.rules), background)
+        self._closer = Closer(RuleDispatch(equality.rules), background)
         self._tables: Closer | None = None
-        self._parts = parts = Parts(background)
+        self._parts = parts = NameClasses(background)
         self._is_plain = (
             by_names and not _speaks_of_equality(background) and (not parts.first or equality.is_plain(parts.first, background))
         )
@@ -255,11 +259,11 @@ class EqualCloser:
 
     def _by_tables(self, triples: Iterable[Triple]) -> Closure:
         if self._tables is None:
-            self._tables = Closer(Rules(self._all), self.background, self._closer.limit)
+            self._tables = Closer(RuleDispatch(self._all), self.background, self._closer.limit)
         return self._tables.close(triples)
 
     def _with_names(self, given: tuple[Triple, ...]) -> Closure:
-        classes = Classes(self.background, self._parts.first, self._parts.members)
+        classes = MergedClasses(self.background, self._parts.first, self._parts.members)
         joined = _join_given(given, classes, self._equality)
         if joined is None:
             return self._by_tables(given)
@@ -287,11 +291,11 @@ class EqualCloser:
         loops |= {s for s, p, _ in said if p == _DIFFERENT and (s, SAME, s) in known} | set(map(classes.name, themselves))
         found = {each for each in found if self._stands(each, {*loops, *classes.joined()})}
         found |= _differing([*new, *said], loops, classes)
-        copies = with_copies(said.keys(), _loopy(loops, themselves, self._equality, classes), classes, self.background)
+        copies = expanded_index(said.keys(), reflexive_names(loops, themselves, self._equality, classes), classes, self.background)
         return Closure(self.background, copies, tuple(sorted(found)))
 
 
-def _join_given(given: Iterable[Triple], classes: Classes, equality: Equality) -> tuple[list[Triple], set[Term]] | None:
+def _join_given(given: Iterable[Triple], classes: MergedClasses, equality: SameAsRules) -> tuple[list[Triple], set[Term]] | None:
     """Joins the names that triples say are equal; the other triples, and the names that are said to be equal to themselves. None where one
     says it of what is no name, or of a name and itself where rules may say that of others."""
     rest = []
@@ -326,7 +330,7 @@ def _single_valued(given: Iterable[Triple], functional: Container[Term], inverse
     return pairs
 
 
-def _join_derived(derived: Iterable[Triple], classes: Classes) -> bool | None:
+def _join_derived(derived: Iterable[Triple], classes: MergedClasses) -> bool | None:
     """Joins the names that a closure says are equal; whether that was news. None where it says it of what is no name."""
     more = False
     for name, _, other in derived:
@@ -336,26 +340,26 @@ def _join_derived(derived: Iterable[Triple], classes: Classes) -> bool | None:
     return more
 
 
-def _said(closed: Iterable[Triple], classes: Classes) -> dict[Triple, None]:
+def _said(closed: Iterable[Triple], classes: MergedClasses) -> dict[Triple, None]:
     """What a closure says with standing names, equality left out, in its order."""
     return dict.fromkeys(classes.triple(triple) for triple in closed if triple[1] != SAME)
 
 
-def _named(found: Contradiction, classes: Classes) -> Contradiction:
+def _named(found: Contradiction, classes: MergedClasses) -> Contradiction:
     return Contradiction(found.rule, tuple(sorted(set(map(classes.triple, found.triples)))))
 
 
-def _loops(equalities: Iterable[Triple], classes: Classes) -> set[Term]:
+def _loops(equalities: Iterable[Triple], classes: MergedClasses) -> set[Term]:
     """The standing names of those that a program's own rules make equal to themselves; what holds of one of them holds of all."""
     return {classes.name(one) for one, _, other in equalities if one == other}
 
 
-def _loopy(loops: Iterable[Term], themselves: set[Term], equality: Equality, classes: Classes) -> set[Term]:
+def reflexive_names(loops: Iterable[Term], themselves: set[Term], equality: SameAsRules, classes: MergedClasses) -> set[Term]:
     """All names that are to be said to be equal to themselves: of a class, where a rule concludes it, else those of which it was given."""
     return {each for name in loops for each in classes.names(name)} if equality.loops else themselves
 
 
-def _differing(triples: Iterable[Triple], loops: set[Term], classes: Classes) -> set[Contradiction]:
+def _differing(triples: Iterable[Triple], loops: set[Term], classes: MergedClasses) -> set[Contradiction]:
     """eq-diff1: names of one class that are said to differ. One pair of names speaks for all of a class."""
     found: dict[Term, Contradiction] = {}
     for one, predicate, other in triples:

@@ -16,21 +16,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from dotr.knowledge.derivations import Alarm, Push, RuleWriter
+from dotr.knowledge.derivations import ConstraintViolation, Push, RuleWriter
 from dotr.knowledge.joins import Row, compile_join
 from dotr.knowledge.ordering import JoinItem, Side, ordered
-from dotr.knowledge.positions import Position, split
+from dotr.knowledge.positions import DeltaPosition, split
 from dotr.knowledge.triples import HIDDEN, TripleIndex
 from dotr.model.algebra import Const, TriplePattern, Var
-from dotr.model.datalog import Aggregate, Bind, DatalogRule
+from dotr.model.datalog import GroupAggregate, Bind, DatalogRule
 from dotr.model.terms import Term, Variable, is_iri
 from dotr.model.traverse import free_variables
 
-Handler: TypeAlias = Callable[[Term, Term, Term, TripleIndex, Push, "list[Handler]", "list[Alarm]"], None]
-Says: TypeAlias = frozenset[tuple[Term, Term]]
+DeltaRule: TypeAlias = Callable[[Term, Term, Term, TripleIndex, Push, "list[DeltaRule]", "list[ConstraintViolation]"], None]
+SubjectConclusions: TypeAlias = frozenset[tuple[Term, Term]]
 """What is concluded of a subject: predicates and objects."""
 
-NOTHING: Final[Says] = frozenset()
+NOTHING: Final[SubjectConclusions] = frozenset()
 
 _ARGUMENTS = ("s", "p", "o", "new", "push", "active", "alarms")
 _MANY = ("triples", "new", "push", "active", "alarms")
@@ -43,20 +43,20 @@ def schema_rows(schema: Sequence[JoinItem], given: dict[Variable, Term], wanted:
     return list(dict.fromkeys(join(index, index, *given.values())))
 
 
-def general_handler(position: Position, index: TripleIndex, *, many: bool = False) -> Handler:
+def general_delta_rule(position: DeltaPosition, index: TripleIndex, *, many: bool = False) -> DeltaRule:
     """A handler for any triple that the position matches; it checks the whole pattern."""
     writer = _begin(position, index, routed=False, many=many)
     return _finish(writer, position.rule, position.others(), index)
 
 
-def routed_handler(position: Position, index: TripleIndex, *, many: bool = False) -> Handler:
+def routed_delta_rule(position: DeltaPosition, index: TripleIndex, *, many: bool = False) -> DeltaRule:
     """A handler for triples that have the pattern's predicate and object, where those are constants.
 
     >>> at, inside = (TriplePattern(Var("a"), Const("<at>"), Var("c")), TriplePattern(Var("c"), Const("<in>"), Var("b")))
     >>> rule = DatalogRule("r", (TriplePattern(Var("a"), Const("<in>"), Var("b")),), (at, inside))
     >>> index = TripleIndex([("<c>", "<in>", "<b>")])
     >>> found: list[Triple] = []
-    >>> routed_handler(Position(rule, at, 0, None), index)("<a>", "<at>", "<c>", TripleIndex(), found.append, [], [])
+    >>> routed_delta_rule(DeltaPosition(rule, at, 0, None), index)("<a>", "<at>", "<c>", TripleIndex(), found.append, [], [])
     >>> found
     [('<a>', '<in>', '<b>')]
     """
@@ -65,7 +65,7 @@ def routed_handler(position: Position, index: TripleIndex, *, many: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SchemaBindings:
     """What the background's schema settles for a key: the ways to satisfy it, as terms of the `names` that the rest of the rule needs; what
     is left of the body for the triple and the instant."""
 
@@ -75,7 +75,7 @@ class Settled:
     residue: tuple[JoinItem, ...]
 
 
-def settle(position: Position, key: Term, index: TripleIndex) -> Settled:
+def bind_schema(position: DeltaPosition, key: Term, index: TripleIndex) -> SchemaBindings:
     """What the schema says of one key of a wide position."""
     assert position.key is not None
     parts = split(position, index)
@@ -84,10 +84,10 @@ def settle(position: Position, key: Term, index: TripleIndex) -> Settled:
     found = {name for item in parts.schema for name in _mentioned(item)} - {position.key}
     needed = tuple(name for name in dict.fromkeys([*heads, *later]) if name in found)
     given = {position.key: key}
-    return Settled(given, needed, tuple(schema_rows(parts.schema, given, needed, index)), parts.residue)
+    return SchemaBindings(given, needed, tuple(schema_rows(parts.schema, given, needed, index)), parts.residue)
 
 
-def keyed_handler(position: Position, settled: Settled, index: TripleIndex, *, many: bool = False) -> Handler:
+def keyed_delta_rule(position: DeltaPosition, settled: SchemaBindings, index: TripleIndex, *, many: bool = False) -> DeltaRule:
     """A handler for triples whose predicate (or class) is this one, with the background's schema built in.
 
     `[?x, a, ?d] :- [?x, a, ?c], [?c, <sub>, ?d]` for the class `<A>`, of which the background knows two superclasses (the rows `r2`):
@@ -111,15 +111,15 @@ def keyed_handler(position: Position, settled: Settled, index: TripleIndex, *, m
     return _finish(writer, position.rule, residue, index)
 
 
-def said(position: Position, settled: Settled) -> tuple[Says, bool]:
+def subject_conclusions(position: DeltaPosition, settled: SchemaBindings) -> tuple[SubjectConclusions, bool]:
     """What a handler for a key says of one end of every triple that it concludes from, as (predicate, object), and whether that end is the
     triple's subject. Nothing, where it is not always the same.
 
     >>> from dotr.model.terms import RDF_TYPE
     >>> of, sub = TriplePattern(Var("x"), Const(RDF_TYPE), Var("c")), TriplePattern(Var("c"), Const("<sub>"), Var("d"))
     >>> rule = DatalogRule("r", (TriplePattern(Var("x"), Const(RDF_TYPE), Var("d")),), (of, sub))
-    >>> position, index = Position(rule, of, 0, "c"), TripleIndex([("<A>", "<sub>", "<B>"), ("<A>", "<sub>", "<C>")])
-    >>> says, of_subject = said(position, settle(position, "<A>", index))
+    >>> position, index = DeltaPosition(rule, of, 0, "c"), TripleIndex([("<A>", "<sub>", "<B>"), ("<A>", "<sub>", "<C>")])
+    >>> says, of_subject = subject_conclusions(position, bind_schema(position, "<A>", index))
     >>> sorted(object for _, object in says), of_subject
     (['<B>', '<C>'], True)
     """
@@ -145,19 +145,19 @@ def said(position: Position, settled: Settled) -> tuple[Says, bool]:
 def _mentioned(item: JoinItem | object) -> tuple[Variable, ...]:
     if isinstance(item, Bind):
         return (*free_variables(item), item.variable)
-    if isinstance(item, Aggregate):
+    if isinstance(item, GroupAggregate):
         return (*item.keys, *(name for name, _ in item.results))
     return free_variables(item) if isinstance(item, JoinItem) else ()
 
 
 def _test_early(writer: RuleWriter, items: Sequence[JoinItem], index: TripleIndex) -> tuple[JoinItem, ...]:
     """Writes the conditions that need nothing but the triple; returns the rest."""
-    early = [i for i in items if not isinstance(i, TriplePattern | Bind | Aggregate) and writer.names.keys() >= set(free_variables(i))]
+    early = [i for i in items if not isinstance(i, TriplePattern | Bind | GroupAggregate) and writer.names.keys() >= set(free_variables(i))]
     writer.steps(ordered(early, writer.names, [], index))
     return tuple(item for item in items if item not in early)
 
 
-def _opened(position: Position, index: TripleIndex, many: bool) -> RuleWriter:
+def _opened(position: DeltaPosition, index: TripleIndex, many: bool) -> RuleWriter:
     writer = RuleWriter("delta_rule", position.rule, position.stratum, index=index)
     writer.begin(_MANY if many else _ARGUMENTS)
     if many:
@@ -165,7 +165,7 @@ def _opened(position: Position, index: TripleIndex, many: bool) -> RuleWriter:
     return writer
 
 
-def _begin(position: Position, index: TripleIndex, *, routed: bool, many: bool) -> RuleWriter:
+def _begin(position: DeltaPosition, index: TripleIndex, *, routed: bool, many: bool) -> RuleWriter:
     writer = _opened(position, index, many)
     _match(writer, position.pattern, routed=routed)
     return writer
@@ -187,10 +187,10 @@ def _match(writer: RuleWriter, pattern: TriplePattern, *, routed: bool) -> None:
             writer.skip_if(f"{argument} != {held}")
 
 
-def _finish(writer: RuleWriter, rule: DatalogRule, rest: Sequence[JoinItem], index: TripleIndex) -> Handler:
+def _finish(writer: RuleWriter, rule: DatalogRule, rest: Sequence[JoinItem], index: TripleIndex) -> DeltaRule:
     sides = [Side.BOTH for item in rest if isinstance(item, TriplePattern)]
     writer.steps(ordered(rest, writer.names, sides, index))
     writer.conclude(rule)
     writer.end()
-    function: Handler = writer.function()
+    function: DeltaRule = writer.function()
     return function

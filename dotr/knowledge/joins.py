@@ -3,7 +3,7 @@
     join = compile_join(body, given, sides, wanted)
     rows = join(background, new, *given_terms)          # list of tuples, one per way to match, in the order of `wanted`
 
-- `body`: triple patterns, triple terms, `Test`s and `Bind`s, in any order. `given`: variables whose terms the caller passes (never None).
+- `body`: triple patterns, triple terms, `FilterItem`s and `Bind`s, in any order. `given`: variables whose terms the caller passes (never None).
 - `sides`: for each triple pattern of the body, in its order, which index it reads: `Side.BACKGROUND`, `Side.NEW` or `Side.BOTH`.
 - `wanted`: the variables of a row. One that nothing binds is None in every row; no variables give `()` for every match.
 - `index`: the background, if it is known already and will not change: sizes and look-ups are then settled when the join is compiled.
@@ -11,7 +11,7 @@
 - `hidden`: whether variable predicates see hidden predicates (`dotr.knowledge.triples`); a query's do not.
 
 Bag semantics: the multiplicity of a row is the number of ways to match, provided the two indexes share no triple (BOTH reads one after
-the other). A `Test` that errs is false. A `Bind` that errs gives no row; SPARQL's `Extend` differs and is not compiled here. A `Bind` to a
+the other). A `FilterItem` that errs is false. A `Bind` that errs gives no row; SPARQL's `Extend` differs and is not compiled here. A `Bind` to a
 variable that is bound already compares terms. A variable that nothing binds is None for conditions (`BOUND`, `COALESCE`).
 To seed a query by each of its patterns: the seed NEW, those
 before it BACKGROUND, those after it BOTH; each answer that needs the new triples is then found exactly once.
@@ -26,19 +26,19 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, Final, TypeAlias, assert_never
 
-from dotr.codegen import Count, LoopBuilder, define
+from dotr.codegen import WorkCount, LoopBuilder, define
 from dotr.expressions import condition, evaluator
-from dotr.knowledge.ordering import JoinItem, Side, Step, ordered
+from dotr.knowledge.ordering import JoinItem, Side, JoinStep, ordered
 from dotr.knowledge.triples import NO_EDGES, NO_ENDS, NO_TERMS, TripleIndex
 from dotr.model.algebra import Const, Expression, Slot, TermPattern, TriplePattern, Var
-from dotr.model.datalog import Aggregate, Bind, Not, Test
+from dotr.model.datalog import GroupAggregate, Bind, Not, FilterItem
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
 
-__all__ = ["Join", "JoinWriter", "Row", "Side", "compile_join", "write_join"]
+__all__ = ["JoinFunction", "JoinWriter", "Row", "Side", "compile_join", "write_join"]
 
 Row: TypeAlias = tuple[Term | None, ...]
-Join: TypeAlias = Callable[..., list[Row]]
+JoinFunction: TypeAlias = Callable[..., list[Row]]
 
 _NAMES: Final = {"chain": chain, "NO_EDGES": NO_EDGES, "NO_ENDS": NO_ENDS, "NO_TERMS": NO_TERMS}
 
@@ -51,7 +51,7 @@ def compile_join(
     *,
     index: TripleIndex | None = None,
     hidden: bool = False,
-) -> Join:
+) -> JoinFunction:
     """A join as a function.
 
     >>> from dotr.model.algebra import Var
@@ -61,7 +61,7 @@ def compile_join(
     >>> join(TripleIndex([("<s1>", "<in>", "<A>"), ("<s2>", "<in>", "<B>")]), TripleIndex([("<r>", "<from>", "<s1>")]))
     [('<r>', '<A>')]
     """
-    function: Join = write_join(body, given, sides, wanted, index=index, hidden=hidden).function()
+    function: JoinFunction = write_join(body, given, sides, wanted, index=index, hidden=hidden).function()
     return function
 
 
@@ -112,7 +112,7 @@ class JoinWriter(LoopBuilder):
     """Builds the nested loops of a join, step by step. `hidden`: whether variable predicates see hidden ones."""
 
     def __init__(
-        self, name: str, *, leave: str, index: TripleIndex | None = None, hidden: bool = False, count: Count | None = None
+        self, name: str, *, leave: str, index: TripleIndex | None = None, hidden: bool = False, count: WorkCount | None = None
     ) -> None:
         super().__init__(name, leave=leave, count=count)
         self.index = index
@@ -150,10 +150,10 @@ class JoinWriter(LoopBuilder):
 
     # --- steps ---
 
-    def steps(self, steps: Sequence[Step]) -> None:
+    def steps(self, steps: Sequence[JoinStep]) -> None:
         for step in steps:
             match step:
-                case Test(test):
+                case FilterItem(test):
                     self.require(f"{self.parameter('t', _condition(test))}({self._arguments(test)})")
                 case Bind(expression, variable):
                     value = f"{self.parameter('e', _evaluator(expression))}({self._arguments(expression)})"
@@ -167,7 +167,7 @@ class JoinWriter(LoopBuilder):
                     self.pattern(pattern, side)
                 case TermPattern():
                     self.term_pattern(step)
-                case Not() | Aggregate():
+                case Not() | GroupAggregate():
                     self.below(step)
                 case _:
                     assert_never(step)
@@ -199,7 +199,7 @@ class JoinWriter(LoopBuilder):
                 elif not isinstance(slot, Const):
                     self.names[slot.name] = target
 
-    def below(self, step: Not | Aggregate) -> None:
+    def below(self, step: Not | GroupAggregate) -> None:
         """Writes what asks the strata below: only a rule's join does (`dotr.knowledge.derivations`)."""
         raise TypeError(f"{step} in the join of a query")
 

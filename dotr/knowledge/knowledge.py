@@ -17,16 +17,16 @@ from typing import Final, cast
 
 from dotr.diagnostics import Diagnostic, Refused, refuse
 from dotr.knowledge.bulk import UNSEEN, BulkCloser
-from dotr.knowledge.closure import Closer, Closure, Contradiction, Plan, Rules, computes, contradictions
-from dotr.knowledge.copies import Grouped
-from dotr.knowledge.equality import EqualCloser, Equality, close_by_names
+from dotr.knowledge.closure import Closer, Closure, Contradiction, BackgroundDispatch, RuleDispatch, computes, contradictions
+from dotr.knowledge.copies import TriplesByPredicate
+from dotr.knowledge.equality import SameAsCloser, SameAsRules, close_by_names
 from dotr.knowledge.joins import Row, compile_join
-from dotr.knowledge.levels import Layered
+from dotr.knowledge.levels import StratifiedProgram
 from dotr.knowledge.limits import LimitExceeded
 from dotr.knowledge.safety import check_safety
-from dotr.knowledge.settling import Floors, Settled, settle, storeys_in_memory
+from dotr.knowledge.settling import StratumSizes, ClosedStrata, close_strata, stratum_indexes
 from dotr.knowledge.strata import negates, strata
-from dotr.knowledge.stratified import Storeys, Stratified
+from dotr.knowledge.stratified import StratumIndexes, Stratified
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.datalog import DatalogRule
@@ -61,7 +61,7 @@ class Knowledge:
     loaded: int
     derived: int
     computes: bool
-    _closer: Closer | EqualCloser | Stratified
+    _closer: Closer | SameAsCloser | Stratified
 
     @classmethod
     def load(cls, triples: Iterable[Triple], rules: Sequence[DatalogRule], limit: int | None = None) -> Knowledge:
@@ -74,7 +74,7 @@ class Knowledge:
     def of(cls, closed: ClosedTriples, rules: Sequence[DatalogRule]) -> Knowledge:
         """Knowledge in memory."""
         background = closed.index()
-        storeys = None if closed.floors is None else storeys_in_memory(background, closed.of, closed.floors, Layered(rules))
+        storeys = None if closed.floors is None else stratum_indexes(background, closed.of, closed.floors, StratifiedProgram(rules))
         return cls.over(background, rules, closed.contradictions, closed.loaded, by_names=closed.by_names, storeys=storeys)
 
     @classmethod
@@ -86,18 +86,18 @@ class Knowledge:
         loaded: int,
         *,
         by_names: bool = True,
-        storeys: Storeys | None = None,
+        storeys: StratumIndexes | None = None,
     ) -> Knowledge:
         """Knowledge of a background that is closed already under rules; `by_names` as `close_background` found it. `storeys`: the same by
         the strata of the rules, where they negate or aggregate."""
-        equality = Equality.of(rules)
-        closer: Closer | EqualCloser | Stratified
+        equality = SameAsRules.of(rules)
+        closer: Closer | SameAsCloser | Stratified
         if storeys is not None:
             closer = Stratified(rules, storeys, contradictions)
         elif equality is not None:
-            closer = EqualCloser(equality, rules, background, by_names=by_names)
+            closer = SameAsCloser(equality, rules, background, by_names=by_names)
         else:
-            closer = Closer(Rules(filter(_is_recurring, rules)), background)
+            closer = Closer(RuleDispatch(filter(_is_recurring, rules)), background)
         return cls(background, contradictions, loaded, len(background) - loaded, any(map(computes, rules)), closer)
 
     def limit_to(self, most: int) -> None:
@@ -134,7 +134,7 @@ class ClosedTriples:
     by_rule: Mapping[str, int]
     by_names: bool = True
     copies: TripleIndex | None = None
-    floors: Floors | None = None
+    floors: StratumSizes | None = None
 
     def index(self) -> TripleIndex:
         """The index of the triples in memory."""
@@ -167,18 +167,18 @@ def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule], li
 
 def _close_by_strata(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
     """Close under rules that negate or aggregate, the lowest stratum first."""
-    layered = Layered(rules)
+    layered = StratifiedProgram(rules)
     lowest = _close(given, [rule for rule, _ in layered.up_to(0)], limit)
     of, triples = cast("dict[Term, list[Triple]]", lowest.of), cast("set[Triple]", lowest.triples)  # as `_close` made them
-    settled = Settled(of, triples, set(lowest.contradictions), Counter(lowest.by_rule))
-    floors = settle(settled, layered, limit)
+    settled = ClosedStrata(of, triples, set(lowest.contradictions), Counter(lowest.by_rule))
+    floors = close_strata(settled, layered, limit)
     found = tuple(sorted(settled.found))
     return ClosedTriples(settled.of, settled.triples, found, lowest.loaded, settled.by_rule, floors=floors)
 
 
 def _close_equal(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
     """Close under one name for all that are equal, where the rules speak of equality and that is possible."""
-    equality = Equality.of(rules)
+    equality = SameAsRules.of(rules)
     if equality is None:
         return _close(given, rules, limit)
     kept = equality.rules
@@ -192,7 +192,7 @@ def _close_equal(given: list[Triple], rules: Sequence[DatalogRule], limit: int) 
     own[UNSEEN] = 0
     by_rule = {**own, "eq-rep": seen - loaded - sum(own.values()), UNSEEN: len(named.copies) - seen}
     found = tuple(sorted(named.contradictions))
-    return ClosedTriples(Grouped(named.copies), named.copies.triples, found, loaded, by_rule, copies=named.copies)
+    return ClosedTriples(TriplesByPredicate(named.copies), named.copies.triples, found, loaded, by_rule, copies=named.copies)
 
 
 def _close(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
@@ -205,8 +205,8 @@ def _close(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> Clo
             facts.append((rule.name, _facts(rule, rows)))
             if rows and not rule.head:
                 found.add(Contradiction(rule.name, ()))
-    prepared = Rules(filter(_is_recurring, rules))
-    asleep = Plan(prepared.wide, TripleIndex()).sleeping
+    prepared = RuleDispatch(filter(_is_recurring, rules))
+    asleep = BackgroundDispatch(prepared.wide, TripleIndex()).sleeping
     closed = BulkCloser(prepared, TripleIndex(), limit)
     if asleep:
         closed.put(triple for triple in given if (triple[1], None) in asleep or (triple[1], triple[2]) in asleep)

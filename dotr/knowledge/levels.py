@@ -12,63 +12,63 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
 
-from dotr.knowledge.below import Model
-from dotr.knowledge.closure import Closer, Rules
-from dotr.knowledge.derivations import Alarm, Derivation, Push, derivation, matched, support
+from dotr.knowledge.below import LowerModel
+from dotr.knowledge.closure import Closer, RuleDispatch
+from dotr.knowledge.derivations import ConstraintViolation, Derivation, Push, derivation, matched, support
 from dotr.knowledge.limits import LIMITS
-from dotr.knowledge.positions import Position
-from dotr.knowledge.strata import Key, key_of, strata
+from dotr.knowledge.positions import DeltaPosition
+from dotr.knowledge.strata import AtomKey, key_of, strata
 from dotr.knowledge.triples import TripleIndex, is_hidden
-from dotr.knowledge.watching import Watches
+from dotr.knowledge.watching import TriggerAtoms
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Triple
 from dotr.model.traverse import free_variables
 
-Numbered: TypeAlias = tuple[DatalogRule, int]
+RuleInStratum: TypeAlias = tuple[DatalogRule, int]
 """A rule and its stratum; one of a rule set belongs to the lowest."""
 
 NOTHING: Final = TripleIndex()
 
 
-class Layered:
+class StratifiedProgram:
     """A program by its strata, `depth` of them, and a rule set that is closed in each. `shared`: without a rule set, a stratum's rules read
     nothing that a higher one derives."""
 
     def __init__(self, rules: Sequence[DatalogRule]) -> None:
         program = [rule for rule in rules if not rule.of_rule_set]
-        self.regime: list[Numbered] = [(rule, 0) for rule in rules if rule.of_rule_set]
-        self._numbered: list[Numbered] = list(zip(program, strata(program), strict=True))
+        self.regime: list[RuleInStratum] = [(rule, 0) for rule in rules if rule.of_rule_set]
+        self._numbered: list[RuleInStratum] = list(zip(program, strata(program), strict=True))
         self.depth = max(stratum for _, stratum in self._numbered) + 1
         self.shared = not self.regime
-        self.watches = [(stratum, Watches(self.own(stratum))) for stratum in range(1, self.depth)]
+        self.watches = [(stratum, TriggerAtoms(self.own(stratum))) for stratum in range(1, self.depth)]
 
-    def own(self, stratum: int) -> list[Numbered]:
+    def own(self, stratum: int) -> list[RuleInStratum]:
         """The rules of a stratum."""
         return [each for each in self._numbered if each[1] == stratum]
 
-    def up_to(self, stratum: int) -> list[Numbered]:
+    def up_to(self, stratum: int) -> list[RuleInStratum]:
         """All rules that a model of a stratum is closed under."""
         return [*self.regime, *(each for each in self._numbered if each[1] <= stratum)]
 
-    def active(self, stratum: int) -> list[Numbered]:
+    def active(self, stratum: int) -> list[RuleInStratum]:
         """The rules that take part in closing a stratum over those below."""
         return self.own(stratum) if self.shared else self.up_to(stratum)
 
 
-def rules_of(numbered: Iterable[Numbered]) -> Rules:
+def rules_of(numbered: Iterable[RuleInStratum]) -> RuleDispatch:
     """Rules for a closure, each with its stratum."""
     given = list(numbered)
-    return Rules((rule for rule, _ in given), (stratum for _, stratum in given))
+    return RuleDispatch((rule for rule, _ in given), (stratum for _, stratum in given))
 
 
-def models(indexes: Sequence[TripleIndex]) -> list[Model]:
+def models(indexes: Sequence[TripleIndex]) -> list[LowerModel]:
     """What the rules of each stratum ask of the background: the lowest nothing, the others the model below theirs."""
-    return [Model(NOTHING, NOTHING), *(Model(index, NOTHING) for index in indexes)]
+    return [LowerModel(NOTHING, NOTHING), *(LowerModel(index, NOTHING) for index in indexes)]
 
 
 @dataclass(eq=False)
-class Head:
+class HeadInStratum:
     """A head of a rule of some stratum."""
 
     rule: DatalogRule
@@ -80,7 +80,7 @@ class Head:
         return support(self.rule, self.stratum, free_variables(self.head))
 
 
-class Level:
+class StratumRules:
     """A stratum over its background. `active` are the rules that take part in its closure, `heads` those that can derive what it holds;
     `watches` are the watched atoms, by the strata of their rules; `models` is what the rules ask of the background, by stratum. `limit`:
     how many triples it may have beyond the background; to be said before the first instant."""
@@ -88,22 +88,22 @@ class Level:
     def __init__(
         self,
         index: TripleIndex,
-        active: Sequence[Numbered],
-        heads: Sequence[Numbered],
-        watches: Sequence[tuple[int, Watches]],
-        models: Sequence[Model],
+        active: Sequence[RuleInStratum],
+        heads: Sequence[RuleInStratum],
+        watches: Sequence[tuple[int, TriggerAtoms]],
+        models: Sequence[LowerModel],
     ) -> None:
         self.index = index
         self.limit = LIMITS.triples
         self.watches = watches
         self.models = models
-        self._derivations: dict[Position, Derivation] = {}
+        self._derivations: dict[DeltaPosition, Derivation] = {}
         self._active = active
         self._may_derive = heads
-        self._heads: dict[Key, list[Head]] | None = None
+        self._heads: dict[AtomKey, list[HeadInStratum]] | None = None
 
     @cached_property
-    def rules(self) -> Rules:
+    def rules(self) -> RuleDispatch:
         return rules_of(self._active)
 
     @cached_property
@@ -115,7 +115,7 @@ class Level:
         narrow = self.rules.narrow
         return bool(self.rules.wide) or any(predicate in narrow for predicate in new.by_subject)
 
-    def follow(self, triple: Triple, background: TripleIndex, new: TripleIndex, push: Push, alarms: list[Alarm]) -> None:
+    def follow(self, triple: Triple, background: TripleIndex, new: TripleIndex, push: Push, alarms: list[ConstraintViolation]) -> None:
         """What follows from a triple by the rules of this level, over any background."""
         for position in self._positions(triple):
             terms = matched(position.pattern, triple)
@@ -126,7 +126,7 @@ class Level:
                     derive = self._derivations[position] = derivation(position.rule, position.stratum, names, position.number)
                 derive(background, new, push, alarms, *terms.values())
 
-    def _positions(self, triple: Triple) -> Iterator[Position]:
+    def _positions(self, triple: Triple) -> Iterator[DeltaPosition]:
         predicate = triple[1]
         places = self.rules.narrow.get(predicate)
         if places is not None:
@@ -144,7 +144,7 @@ class Level:
             self._heads = {}
             for rule, stratum in self._may_derive:
                 for head in rule.head:
-                    self._heads.setdefault(key_of(head), []).append(Head(rule, stratum, head))
+                    self._heads.setdefault(key_of(head), []).append(HeadInStratum(rule, stratum, head))
         _, predicate, object = triple
         found: list[bool] = []
         for key in ((predicate, object), (predicate, None), (None, object), (None, None)):

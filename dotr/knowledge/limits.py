@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from dotr.fallbacks import Foreseen
+from dotr.fallbacks import ExpectedError
 
 Passed: TypeAlias = Callable[[int, Any], int]
 """Work done and rows found so far, to the work up to which neither need be looked at again. Raises `LimitExceeded`."""
 
 
-class LimitExceeded(Foreseen):
+class LimitExceeded(ExpectedError):
     """More than there may be."""
 
     def __init__(self, limit: int, what: str = "triples") -> None:

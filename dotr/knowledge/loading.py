@@ -20,7 +20,7 @@ from pyoxigraph import Triple as TripleTerm
 
 from dotr.diagnostics import Diagnostic, Refused, refuse
 from dotr.knowledge.limits import LIMITS
-from dotr.languages.turtle.nesting import Beyond, check_json_nesting, check_nesting
+from dotr.languages.turtle.nesting import TextLimitExceeded, check_json_nesting, check_nesting
 from dotr.model.places import Document, Span
 from dotr.model.terms import Term, Triple
 
@@ -82,7 +82,7 @@ def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None
         raise _unreadable(path, content, error) from None
     except MemoryError:
         raise refuse("K104", f"{path}: a statement or a term longer than the parser can read at once (16 MiB)", hint=_MEND) from None
-    except Beyond as error:
+    except TextLimitExceeded as error:
         text = content.decode("utf-8", errors="replace")
         start = len(content[: error.place].decode("utf-8", errors="replace"))
         problem = f"more than {LIMITS.nesting} brackets in each other"

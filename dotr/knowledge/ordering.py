@@ -16,11 +16,11 @@ from typing import TypeAlias
 
 from dotr.knowledge.triples import NO_ENDS, NO_TERMS, TripleIndex
 from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern
-from dotr.model.datalog import Aggregate, Bind, Not, Test
+from dotr.model.datalog import GroupAggregate, Bind, Not, FilterItem
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
 
-JoinItem: TypeAlias = TriplePattern | TermPattern | Test | Bind | Not | Aggregate
+JoinItem: TypeAlias = TriplePattern | TermPattern | FilterItem | Bind | Not | GroupAggregate
 
 
 class Side(Enum):
@@ -31,10 +31,10 @@ class Side(Enum):
     BOTH = "both"
 
 
-Step: TypeAlias = tuple[TriplePattern, Side] | TermPattern | Test | Bind | Not | Aggregate
+JoinStep: TypeAlias = tuple[TriplePattern, Side] | TermPattern | FilterItem | Bind | Not | GroupAggregate
 
 
-def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequence[Side], background: TripleIndex | None) -> list[Step]:
+def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequence[Side], background: TripleIndex | None) -> list[JoinStep]:
     """The body's items in the order in which to join them; `sides` has one entry for each triple pattern."""
     if len(body) == 1 and isinstance(body[0], TriplePattern):  # as in most rules: an atom beside the one that is new
         return [(body[0], sides[0])]
@@ -43,24 +43,24 @@ def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequen
     conditions = [item for item in body if not isinstance(item, TriplePattern)]
     matched = bound.union(*(free_variables(p) for p, _ in patterns), (c.variable for c in conditions if isinstance(c, Bind)))
     matched = matched.union(*(free_variables(c) for c in conditions if isinstance(c, TermPattern)))
-    aggregates = [c for c in conditions if isinstance(c, Aggregate)]
+    aggregates = [c for c in conditions if isinstance(c, GroupAggregate)]
     bindable = matched.union(*(_binds(aggregate) for aggregate in aggregates)) if aggregates else matched
-    steps: list[Step] = []
+    steps: list[JoinStep] = []
 
-    def place(condition: TermPattern | Test | Bind | Not | Aggregate) -> None:
+    def place(condition: TermPattern | FilterItem | Bind | Not | GroupAggregate) -> None:
         conditions.remove(condition)
         steps.append(condition)
         if isinstance(condition, Bind):
             bound.add(condition.variable)
         elif isinstance(condition, TermPattern):
             bound.update(free_variables(condition))
-        elif isinstance(condition, Aggregate):
+        elif isinstance(condition, GroupAggregate):
             bound.update(_binds(condition))
 
-    def is_ready(condition: TermPattern | Test | Bind | Not | Aggregate) -> bool:
+    def is_ready(condition: TermPattern | FilterItem | Bind | Not | GroupAggregate) -> bool:
         if isinstance(condition, TermPattern):
             return condition.term.name in bound or all(map(is_bound, (condition.subject, condition.predicate, condition.object)))
-        can_be_bound = matched if isinstance(condition, Aggregate) else bindable
+        can_be_bound = matched if isinstance(condition, GroupAggregate) else bindable
         return can_be_bound.intersection(free_variables(condition)) <= bound
 
     def is_bound(slot: Slot) -> bool:
@@ -69,7 +69,7 @@ def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequen
     def place_ready() -> None:
         while ready := [c for c in conditions if is_ready(c)]:
             # Tests bind nothing, so that all that are ready stay so.
-            for condition in [c for c in ready if isinstance(c, Test)] or ready[:1]:
+            for condition in [c for c in ready if isinstance(c, FilterItem)] or ready[:1]:
                 place(condition)
 
     place_ready()
@@ -80,12 +80,12 @@ def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequen
             steps.append(best)
             bound.update(free_variables(best[0]))
         else:
-            place(next((c for c in conditions if isinstance(c, Aggregate)), conditions[0]))
+            place(next((c for c in conditions if isinstance(c, GroupAggregate)), conditions[0]))
         place_ready()
     return steps
 
 
-def _binds(aggregate: Aggregate) -> list[Variable]:
+def _binds(aggregate: GroupAggregate) -> list[Variable]:
     return [*aggregate.keys, *(name for name, _ in aggregate.results)]
 
 

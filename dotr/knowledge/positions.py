@@ -15,7 +15,7 @@ from typing import Final
 from dotr.knowledge.ordering import JoinItem
 from dotr.knowledge.triples import HIDDEN, TripleIndex
 from dotr.model.algebra import Const, TermPattern, TriplePattern, Var
-from dotr.model.datalog import Aggregate, Bind, DatalogRule, Not, Test
+from dotr.model.datalog import GroupAggregate, Bind, DatalogRule, Not, FilterItem
 from dotr.model.terms import OWL, RDF, RDF_REIFIES, RDF_TYPE, RDFS, Term, Variable, iri
 from dotr.model.traverse import free_variables
 
@@ -26,7 +26,7 @@ _FEW: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Position:
+class DeltaPosition:
     """A triple pattern of the body of a rule; `key` is None where it is narrow."""
 
     rule: DatalogRule
@@ -41,15 +41,17 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class SchemaSplit:
     """The rest of a body in two: what the schema settles for a key, and what is left for the instant."""
 
     schema: tuple[JoinItem, ...]
     residue: tuple[JoinItem, ...]
 
 
-def positions(rule: DatalogRule, stratum: int = 0) -> list[Position]:
-    return [Position(rule, item, number, _key(item), stratum) for number, item in enumerate(rule.body) if isinstance(item, TriplePattern)]
+def delta_positions(rule: DatalogRule, stratum: int = 0) -> list[DeltaPosition]:
+    return [
+        DeltaPosition(rule, item, number, _key(item), stratum) for number, item in enumerate(rule.body) if isinstance(item, TriplePattern)
+    ]
 
 
 def _key(pattern: TriplePattern) -> Variable | None:
@@ -59,7 +61,7 @@ def _key(pattern: TriplePattern) -> Variable | None:
     return object.name if isinstance(object, Var) and predicate.term == RDF_TYPE else None
 
 
-def split(position: Position, background: TripleIndex) -> Split:
+def split(position: DeltaPosition, background: TripleIndex) -> SchemaSplit:
     """The schema of a wide position: atoms that are reached from the key, and the conditions that need nothing else."""
     assert position.key is not None
     known = {position.key}
@@ -72,11 +74,11 @@ def split(position: Position, background: TripleIndex) -> Split:
         match item:
             case TriplePattern():
                 return not names & inner and bool(names & known) and _is_schema(item, names, position.key, background)
-            case Test():
+            case FilterItem():
                 return bool(schema) and names <= known
             case Bind():
                 return bool(schema) and names <= known and item.variable not in inner
-            case Not() | Aggregate() | TermPattern():
+            case Not() | GroupAggregate() | TermPattern():
                 return False
 
     while found := next((item for item in rest if is_settled(item)), None):
@@ -85,7 +87,7 @@ def split(position: Position, background: TripleIndex) -> Split:
         known.update(free_variables(found))
         if isinstance(found, Bind):
             known.add(found.variable)
-    return Split(tuple(schema), tuple(rest))
+    return SchemaSplit(tuple(schema), tuple(rest))
 
 
 def _is_schema(pattern: TriplePattern, names: set[Variable], key: Variable | None, background: TripleIndex) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 
 from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.model.algebra import TriplePattern, Var
-from dotr.model.datalog import Aggregate, Bind, BodyItem, DatalogRule, Not, Test
+from dotr.model.datalog import GroupAggregate, Bind, BodyItem, DatalogRule, Not, FilterItem
 from dotr.model.terms import Variable
 from dotr.model.traverse import free_variables, walk
 
@@ -47,15 +47,15 @@ def check_safety(rule: DatalogRule) -> list[Diagnostic]:
     report("K301", (name for head in rule.head for name in free_variables(head)), "its head uses")
     for item in rule.body:
         match item:
-            case Test(condition):
+            case FilterItem(condition):
                 report("K302", free_variables(condition), "a FILTER uses")
             case Bind(expression, variable):
                 report("K303", free_variables(expression), f"the BIND of ?{variable} uses")
-            case Aggregate(body, keys, results):
+            case GroupAggregate(body, keys, results):
                 inner = bound_by(body)
                 for part in body:
                     match part:
-                        case Test(condition):
+                        case FilterItem(condition):
                             report("K302", free_variables(condition), "a FILTER uses", inner)
                         case Bind(expression, variable):
                             report("K303", free_variables(expression), f"the BIND of ?{variable} uses", inner)
@@ -71,7 +71,7 @@ def check_safety(rule: DatalogRule) -> list[Diagnostic]:
     return problems
 
 
-def _not_local(rule: DatalogRule, aggregate: Aggregate, inner: set[Variable]) -> Iterator[Diagnostic]:
+def _not_local(rule: DatalogRule, aggregate: GroupAggregate, inner: set[Variable]) -> Iterator[Diagnostic]:
     """Variables of an aggregate that are used outside as if they were bound there."""
     outside = {name for head in rule.head for name in free_variables(head)}
     for item in rule.body:
@@ -94,7 +94,7 @@ def _mentioned(item: BodyItem) -> set[Variable]:
         match node:
             case Var(name) | Bind(_, name):
                 found.add(name)
-            case Aggregate(_, keys, results):
+            case GroupAggregate(_, keys, results):
                 found.update(keys, (name for name, _ in results))
             case _:
                 pass
@@ -105,7 +105,7 @@ def bound_by(body: Sequence[BodyItem]) -> set[Variable]:
     """The variables that the items of a body bind."""
     bound = {name for item in body if isinstance(item, TriplePattern) for name in free_variables(item)}
     for item in body:
-        if isinstance(item, Aggregate):
+        if isinstance(item, GroupAggregate):
             bound.update(item.keys, (name for name, _ in item.results))
     binds = [item for item in body if isinstance(item, Bind)]
     while ready := [bind for bind in binds if bind.variable not in bound and bound.issuperset(free_variables(bind))]:

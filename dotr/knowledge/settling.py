@@ -17,24 +17,24 @@ from dataclasses import dataclass
 
 from dotr.knowledge.bulk import BulkCloser, BulkIndex
 from dotr.knowledge.closure import Contradiction, contradictions
-from dotr.knowledge.derivations import Alarm, Layer, derivation
-from dotr.knowledge.levels import Layered, models, rules_of
-from dotr.knowledge.stratified import Storeys
+from dotr.knowledge.derivations import ConstraintViolation, StratumDelta, derivation
+from dotr.knowledge.levels import StratifiedProgram, models, rules_of
+from dotr.knowledge.stratified import StratumIndexes
 from dotr.knowledge.triples import TripleIndex, fill
 from dotr.model.terms import Term, Triple
 
 
 @dataclass(frozen=True, slots=True)
-class Floors:
+class StratumSizes:
     """How much of a closed background stands in the models of its lower strata: for each but the highest, the number of triples of those
-    predicates that have more in the whole. Where all strata share one index, only the lowest is told. `apart` as `Storeys` has it."""
+    predicates that have more in the whole. Where all strata share one index, only the lowest is told. `apart` as `StratumIndexes` has it."""
 
     heights: tuple[Mapping[Term, int], ...]
     apart: bool
 
 
 @dataclass(slots=True)
-class Settled:
+class ClosedStrata:
     """A background as its strata are closed one after the other; `of` are all its triples by predicate."""
 
     of: dict[Term, list[Triple]]
@@ -43,7 +43,7 @@ class Settled:
     by_rule: Counter[str]
 
 
-def settle(closed: Settled, rules: Layered, limit: int) -> Floors:
+def close_strata(closed: ClosedStrata, rules: StratifiedProgram, limit: int) -> StratumSizes:
     """Closes the strata above the lowest, which is closed already. Raises `LimitExceeded` where one has more triples than that."""
     index = BulkIndex(closed=(closed.of, closed.triples))
     indexes = [index]
@@ -52,8 +52,8 @@ def settle(closed: Settled, rules: Layered, limit: int) -> Floors:
     for stratum in range(1, rules.depth):
         asked = models([index] * stratum if rules.shared else indexes)
         closer = BulkCloser(rules_of(rules.active(stratum)), index, limit, asked)
-        alarms: list[Alarm] = []
-        new = Layer(asked)
+        alarms: list[ConstraintViolation] = []
+        new = StratumDelta(asked)
         for rule, _ in rules.own(stratum):
             heads: list[Triple] = []
             derivation(rule, stratum, ())(index, new, heads.append, alarms)
@@ -74,19 +74,21 @@ def settle(closed: Settled, rules: Layered, limit: int) -> Floors:
     closed.of, closed.triples = index.of, index.triples
     whole = _counts(index)
     lower = counts[:1] if rules.shared else counts[:-1]
-    return Floors(tuple({p: each.get(p, 0) for p, count in whole.items() if each.get(p, 0) < count} for each in lower), apart)
+    return StratumSizes(tuple({p: each.get(p, 0) for p, count in whole.items() if each.get(p, 0) < count} for each in lower), apart)
 
 
 def _counts(index: BulkIndex) -> dict[Term, int]:
     return {predicate: len(triples) for predicate, triples in index.of.items()}
 
 
-def storeys_in_memory(whole: TripleIndex, of: Mapping[Term, Sequence[Triple]], floors: Floors, rules: Layered) -> Storeys:
+def stratum_indexes(
+    whole: TripleIndex, of: Mapping[Term, Sequence[Triple]], floors: StratumSizes, rules: StratifiedProgram
+) -> StratumIndexes:
     """The background by strata; `whole` is the index of all its triples. Predicates that do not grow share their tables."""
     late = frozenset(triple for predicate, count in floors.heights[0].items() for triple in of[predicate][count:])
     if rules.shared:
-        return Storeys([whole] * rules.depth, late, floors.apart)
-    return Storeys([*(_lower(whole, of, heights) for heights in floors.heights), whole], late, floors.apart)
+        return StratumIndexes([whole] * rules.depth, late, floors.apart)
+    return StratumIndexes([*(_lower(whole, of, heights) for heights in floors.heights), whole], late, floors.apart)
 
 
 def _lower(whole: TripleIndex, of: Mapping[Term, Sequence[Triple]], heights: Mapping[Term, int]) -> TripleIndex:
@@ -105,10 +107,10 @@ def _lower(whole: TripleIndex, of: Mapping[Term, Sequence[Triple]], heights: Map
     return index
 
 
-class Beyond(AbstractSet[Triple]):
+class TripleDifference(AbstractSet[Triple]):
     """The triples of a whole that are not in one of its parts: for membership, which costs two.
 
-    >>> ("<s>", "<p>", "<o>") in Beyond({("<s>", "<p>", "<o>")}, set()), len(Beyond({("<s>", "<p>", "<o>")}, {("<s>", "<p>", "<o>")}))
+    >>> ("<s>", "<p>", "<o>") in TripleDifference({("<s>", "<p>", "<o>")}, set()), len(TripleDifference({("<s>", "<p>", "<o>")}, {("<s>", "<p>", "<o>")}))
     (True, 0)
     """
 

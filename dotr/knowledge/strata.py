@@ -17,35 +17,35 @@ from typing import Final, NamedTuple, TypeAlias
 
 from dotr.diagnostics import Diagnostic, Refused
 from dotr.model.algebra import Const, Slot, TriplePattern
-from dotr.model.datalog import Aggregate, DatalogRule, Not
+from dotr.model.datalog import GroupAggregate, DatalogRule, Not
 from dotr.model.graphs import shortest_path, strong_components
 from dotr.model.terms import RDF_TYPE, Term, is_iri
 
-Key: TypeAlias = tuple[Term | None, Term | None]
+AtomKey: TypeAlias = tuple[Term | None, Term | None]
 """Predicate and object of the triples that an atom stands for; None: any."""
 
 
-class Need(NamedTuple):
+class Dependency(NamedTuple):
     """What a body asks for; `how` is empty for an atom of the body itself."""
 
-    key: Key
+    key: AtomKey
     how: str
 
 
-class Link(NamedTuple):
+class CycleLink(NamedTuple):
     """A step of a cycle: a rule, the head by which it was reached, and what its body needs."""
 
     rule: DatalogRule
-    head: Key
-    need: Need
+    head: AtomKey
+    need: Dependency
 
 
 def negates(rule: DatalogRule) -> bool:
     """Whether a rule has NOT or AGGREGATE in its body."""
-    return any(isinstance(item, Not | Aggregate) for item in rule.body)
+    return any(isinstance(item, Not | GroupAggregate) for item in rule.body)
 
 
-def key_of(pattern: TriplePattern) -> Key:
+def key_of(pattern: TriplePattern) -> AtomKey:
     return _term(pattern.predicate), _term(pattern.object)
 
 
@@ -53,15 +53,15 @@ def _term(slot: Slot) -> Term | None:
     return slot.term if isinstance(slot, Const) else None
 
 
-def needs(rule: DatalogRule) -> Iterator[Need]:
+def needs(rule: DatalogRule) -> Iterator[Dependency]:
     for item in rule.body:
         match item:
             case TriplePattern():
-                yield Need(key_of(item), "")
+                yield Dependency(key_of(item), "")
             case Not(body):
-                yield from (Need(key_of(atom), "NOT ") for atom in body)
-            case Aggregate(body):
-                yield from (Need(key_of(atom), "AGGREGATE of ") for atom in body if isinstance(atom, TriplePattern))
+                yield from (Dependency(key_of(atom), "NOT ") for atom in body)
+            case GroupAggregate(body):
+                yield from (Dependency(key_of(atom), "AGGREGATE of ") for atom in body if isinstance(atom, TriplePattern))
             case _:
                 pass
 
@@ -91,11 +91,11 @@ def strata(rules: Sequence[DatalogRule]) -> list[int]:
 class _Heads:
     """The head keys of a program, found by those that unify with a key."""
 
-    rules: dict[Key, list[int]] = field(default_factory=dict)
-    by_predicate: dict[Term | None, list[Key]] = field(default_factory=dict)
-    by_object: dict[Term | None, list[Key]] = field(default_factory=dict)
+    rules: dict[AtomKey, list[int]] = field(default_factory=dict)
+    by_predicate: dict[Term | None, list[AtomKey]] = field(default_factory=dict)
+    by_object: dict[Term | None, list[AtomKey]] = field(default_factory=dict)
 
-    def add(self, key: Key, rule: int) -> None:
+    def add(self, key: AtomKey, rule: int) -> None:
         known = self.rules.get(key)
         if known is None:
             self.rules[key] = [rule]
@@ -104,7 +104,7 @@ class _Heads:
         elif known[-1] != rule:
             known.append(rule)
 
-    def unifying(self, key: Key) -> list[Key]:
+    def unifying(self, key: AtomKey) -> list[AtomKey]:
         predicate, object = key
         if predicate is None and object is None:
             return list(self.rules)
@@ -115,7 +115,7 @@ class _Heads:
         return [each for each in ((predicate, object), (predicate, None), (None, object), (None, None)) if each in self.rules]
 
 
-Node: TypeAlias = int | tuple[str, Key]
+DependencyNode: TypeAlias = int | tuple[str, AtomKey]
 """A rule by its number; ("body", key), which depends on ("head", key), which depends on rules."""
 
 
@@ -126,10 +126,10 @@ class _Graph:
         for number, rule in enumerate(rules):
             for head in rule.head:
                 self._heads.add(key_of(head), number)
-        self._known: dict[Node, list[tuple[Node, int]]] = {}
+        self._known: dict[DependencyNode, list[tuple[DependencyNode, int]]] = {}
         self.problems: list[Diagnostic] = []
 
-    def _edges(self, node: Node) -> list[tuple[Node, int]]:
+    def _edges(self, node: DependencyNode) -> list[tuple[DependencyNode, int]]:
         """What a node depends on, and by how much it must be above that."""
         found = self._known.get(node)
         if found is None:
@@ -143,8 +143,8 @@ class _Graph:
         return found
 
     def levels(self) -> list[int]:
-        level: dict[Node, int] = {}
-        rules: Sequence[Node] = range(len(self._rules))
+        level: dict[DependencyNode, int] = {}
+        rules: Sequence[DependencyNode] = range(len(self._rules))
         for component in strong_components(rules, self._following):
             members = set(component)
             if len(members) > 1 and any(above and target in members for node in component for target, above in self._edges(node)):
@@ -156,17 +156,17 @@ class _Graph:
             level.update(dict.fromkeys(component, height))
         return [level[number] for number in range(len(self._rules))]
 
-    def _following(self, node: Node) -> Iterator[Node]:
+    def _following(self, node: DependencyNode) -> Iterator[DependencyNode]:
         return (target for target, _ in self._edges(node))
 
-    def _refusal(self, component: list[Node], members: set[Node]) -> Diagnostic:
+    def _refusal(self, component: list[DependencyNode], members: set[DependencyNode]) -> Diagnostic:
         numbers = sorted(node for node in component if isinstance(node, int))
         start, target = next((number, target) for number in numbers for target, above in self._edges(number) if above and target in members)
         return refusal(self._cycle(start, target, members))
 
-    def _cycle(self, start: int, target: Node, members: set[Node]) -> list[Link]:
+    def _cycle(self, start: int, target: DependencyNode, members: set[DependencyNode]) -> list[CycleLink]:
         """The shortest way from a rule by what it negates back to it."""
-        path: list[Node] = [start, *shortest_path(target, start, self._following, members)]  # rule, body, head, rule, …, rule
+        path: list[DependencyNode] = [start, *shortest_path(target, start, self._following, members)]  # rule, body, head, rule, …, rule
         links = []
         for at in range(0, len(path) - 1, 3):
             number, body, reached = path[at], path[at + 1], path[at - 1 if at else -2]
@@ -175,11 +175,11 @@ class _Graph:
             assert not isinstance(reached, int)
             rule = self._rules[number]
             need = max((need for need in needs(rule) if need.key == body[1]), key=lambda need: bool(need.how) and not at)
-            links.append(Link(rule, reached[1], need))
+            links.append(CycleLink(rule, reached[1], need))
         return links
 
 
-def refusal(links: Sequence[Link]) -> Diagnostic:
+def refusal(links: Sequence[CycleLink]) -> Diagnostic:
     """Why a cycle is refused, told rule by rule."""
     documents = {link.rule.span.document.name for link in links if link.rule.span is not None}
 
@@ -196,7 +196,7 @@ def refusal(links: Sequence[Link]) -> Diagnostic:
 _NAME: Final = re.compile(r"[\w.-]*:[\w.-]*[\w-]")
 
 
-def name(key: Key, rule: DatalogRule) -> str:
+def name(key: AtomKey, rule: DatalogRule) -> str:
     """A key as the rule's text writes it, where it does."""
     predicate, object = key
     if predicate is None:

@@ -22,40 +22,40 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dotr.knowledge.below import Model
+from dotr.knowledge.below import LowerModel
 from dotr.knowledge.closure import Closer, Closure, Contradiction, contradictions
-from dotr.knowledge.derivations import Alarm, Layer
+from dotr.knowledge.derivations import ConstraintViolation, StratumDelta
 from dotr.knowledge.joins import Row
-from dotr.knowledge.levels import NOTHING, Layered, Level, models, rules_of
+from dotr.knowledge.levels import NOTHING, StratifiedProgram, StratumRules, models, rules_of
 from dotr.knowledge.limits import LIMITS, LimitExceeded
 from dotr.knowledge.triples import TripleIndex
-from dotr.knowledge.views import View
-from dotr.knowledge.watching import Asking, reading
+from dotr.knowledge.views import MaskedIndex
+from dotr.knowledge.watching import NonmonotonicItem, predicates_read
 from dotr.model.datalog import DatalogRule, Not
 from dotr.model.terms import Triple
 
 
-class State(NamedTuple):
+class StratumState(NamedTuple):
     """The model of a stratum at an instant: the background without what is gone, and the new triples."""
 
     view: TripleIndex
-    new: Layer
-    gone: dict[Triple, None]
+    new: StratumDelta
+    retracted: dict[Triple, None]
 
     @property
-    def model(self) -> Model:
-        return Model(self.view, self.new)
+    def model(self) -> LowerModel:
+        return LowerModel(self.view, self.new)
 
 
 @dataclass(eq=False)
-class Changes:
+class TriggerChanges:
     """What a stratum's watched atoms make of the changes below: cases that held and may not any more, and cases to be looked at."""
 
-    lost: list[tuple[Asking, Row]] = field(default_factory=list)
-    risen: list[tuple[Asking, Row]] = field(default_factory=list)
+    lost: list[tuple[NonmonotonicItem, Row]] = field(default_factory=list)
+    risen: list[tuple[NonmonotonicItem, Row]] = field(default_factory=list)
 
 
-class Storeys(NamedTuple):
+class StratumIndexes(NamedTuple):
     """The background by strata: `indexes` are its models, the lowest first, the whole background last; `late` holds the static conclusions
     of the strata above the lowest. `apart`: the rule set derives static triples, above the lowest stratum, that a rule of their own stratum
     or a lower one negates or aggregates."""
@@ -68,8 +68,8 @@ class Storeys(NamedTuple):
 class Stratified:
     """Closes instants under a stratified program over a background that is closed under it; `static` are its contradictions."""
 
-    def __init__(self, rules: Sequence[DatalogRule], storeys: Storeys, static: Iterable[Contradiction]) -> None:
-        layered = Layered(rules)
+    def __init__(self, rules: Sequence[DatalogRule], storeys: StratumIndexes, static: Iterable[Contradiction]) -> None:
+        layered = StratifiedProgram(rules)
         self._shared = layered.depth if layered.shared else 0
         self._late = storeys.late
         self._static = frozenset(static)
@@ -78,16 +78,18 @@ class Stratified:
         if layered.shared:
             asked = models([whole] * layered.depth)
             self._levels = [
-                Level(whole, layered.own(number), layered.up_to(number), [each for each in layered.watches if each[0] == number], asked)
+                StratumRules(
+                    whole, layered.own(number), layered.up_to(number), [each for each in layered.watches if each[0] == number], asked
+                )
                 for number in range(layered.depth)
             ]
         else:
             self._levels = [
-                Level(index, rules, rules, layered.watches[:number], models(storeys.indexes[:number]))
+                StratumRules(index, rules, rules, layered.watches[:number], models(storeys.indexes[:number]))
                 for number, (index, rules) in enumerate(zip(storeys.indexes, map(layered.up_to, range(layered.depth)), strict=True))
             ]
         self._models = models(storeys.indexes[:-1])
-        self._matters = reading(each.places for _, each in layered.watches)
+        self._matters = predicates_read(each.places for _, each in layered.watches)
         self._predicates = None if self._matters is None else frozenset(self._matters)
         at_once = self._matters is not None and not storeys.apart
         self._everything = Closer(rules_of(layered.up_to(layered.depth)), whole) if at_once else None
@@ -104,7 +106,7 @@ class Stratified:
         """K(t) for an instant that holds these triples. Raises `LimitExceeded`."""
         given = triples if isinstance(triples, list | tuple) else tuple(triples)
         if self._everything is not None:
-            new = Layer(self._models)
+            new = StratumDelta(self._models)
             try:
                 closure = self._everything.close(given, new)
             except LimitExceeded:
@@ -114,9 +116,9 @@ class Stratified:
                 if not self._touches(new):
                     return closure
         lowest = self._levels[0]
-        new = Layer(lowest.models)
+        new = StratumDelta(lowest.models)
         closure = lowest.closer.close(given, new)
-        return self._by_strata(given, State(closure.background, new, {}), closure.contradictions)
+        return self._by_strata(given, StratumState(closure.background, new, {}), closure.contradictions)
 
     def _touches(self, new: TripleIndex) -> bool:
         """Whether a NOT or an AGGREGATE may be about some of these triples."""
@@ -131,10 +133,10 @@ class Stratified:
                 return True
         return False
 
-    def _by_strata(self, given: Sequence[Triple], lowest: State, contradictions: Sequence[Contradiction]) -> Closure:
+    def _by_strata(self, given: Sequence[Triple], lowest: StratumState, contradictions: Sequence[Contradiction]) -> Closure:
         found = set(contradictions)
         states = [lowest]
-        work = _Work(self._late, frozenset(given), self._shared, states, found)
+        work = _InstantClosure(self._late, frozenset(given), self._shared, states, found)
         for level in self._levels[1:]:
             states.append(work.settled(level))  # noqa: PERF401 (each looks at those before it)
         view, new, gone = states[-1]
@@ -144,31 +146,31 @@ class Stratified:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Work:
+class _InstantClosure:
     """The closure of one instant, level by level. `shared` is the number of levels where they share one index, else 0; `states` are those
     settled so far, the lowest first."""
 
     late: Container[Triple]
     given: frozenset[Triple]
     shared: int
-    states: list[State]
+    states: list[StratumState]
     found: set[Contradiction]
 
-    def settled(self, level: Level) -> State:
+    def settled(self, level: StratumRules) -> StratumState:
         """The state of a level over those below."""
         below = self.states[-1]
         changes = self._changes(level)
-        if self.shared and not (below.gone or changes.lost or changes.risen or level.may_use(below.new)):
+        if self.shared and not (below.retracted or changes.lost or changes.risen or level.may_use(below.new)):
             return below
         gone = self._hidden(level, changes)
-        view = View(level.index, gone) if gone else level.index
+        view = MaskedIndex(level.index, gone) if gone else level.index
         seeds: list[Triple] = []
         again: list[Triple] = []
         if self.shared:
             new, again = below.new, list(below.new)
-            new.models = [Model(view, new)] * self.shared
+            new.models = [LowerModel(view, new)] * self.shared
         else:
-            new, seeds = Layer([Model(NOTHING, NOTHING), *(state.model for state in self.states)]), list(below.new)
+            new, seeds = StratumDelta([LowerModel(NOTHING, NOTHING), *(state.model for state in self.states)]), list(below.new)
         self._close(level, view, new, seeds, again, gone)
         raised = self._raised(level, view, new, changes, gone)
         if raised:
@@ -179,20 +181,20 @@ class _Work:
         if back:
             for triple in back:
                 del gone[triple]
-            view = View(level.index, gone) if gone else level.index
-            new = Layer(new.models, (triple for triple in new if triple not in level.index.triples))
+            view = MaskedIndex(level.index, gone) if gone else level.index
+            new = StratumDelta(new.models, (triple for triple in new if triple not in level.index.triples))
             if self.shared:
-                new.models = [Model(view, new)] * self.shared
-        return State(view, new, gone)
+                new.models = [LowerModel(view, new)] * self.shared
+        return StratumState(view, new, gone)
 
-    def _changes(self, level: Level) -> Changes:
+    def _changes(self, level: StratumRules) -> TriggerChanges:
         """The cases of NOT and AGGREGATE that the changes below this level decide over."""
-        changes = Changes()
-        groups: dict[tuple[Asking, Row], None] = {}
+        changes = TriggerChanges()
+        groups: dict[tuple[NonmonotonicItem, Row], None] = {}
         for stratum, watches in level.watches:
             below = self.states[stratum - 1]
             old, now = level.models[stratum], below.model
-            for triples, model, to in ((below.new, now, changes.lost), (TripleIndex(below.gone), old, changes.risen)):
+            for triples, model, to in ((below.new, now, changes.lost), (TripleIndex(below.retracted), old, changes.risen)):
                 if len(triples):
                     for watch, triple in watches.touched_by(triples):
                         asking = watch.asking
@@ -209,13 +211,13 @@ class _Work:
                 changes.risen += [(asking, (*case, *row)) for row in after]
         return changes
 
-    def _hidden(self, level: Level, changes: Changes) -> dict[Triple, None]:
+    def _hidden(self, level: StratumRules, changes: TriggerChanges) -> dict[Triple, None]:
         """The static conclusions that may have lost their reason: those gone below, those of lost cases, and what was derived from them."""
         below = self.states[-1]
-        gone = dict(below.gone)
-        static = Layer(level.models)
+        gone = dict(below.retracted)
+        static = StratumDelta(level.models)
         found: list[Triple] = []
-        ignored: list[Alarm] = []
+        ignored: list[ConstraintViolation] = []
         for asking, case in changes.lost:
             asking.derive(level.index, static, found.append, ignored, *case)
         late = self.late
@@ -230,14 +232,16 @@ class _Work:
                 level.follow(waiting.pop(), level.index, static, found.append, ignored)
         return gone
 
-    def _stands(self, triple: Triple, below: State) -> bool:
+    def _stands(self, triple: Triple, below: StratumState) -> bool:
         """Whether the model below this level holds a triple; one index for all levels does not tell."""
         return not self.shared and (triple in below.new.triples or triple in below.view.triples)
 
-    def _raised(self, level: Level, view: TripleIndex, new: Layer, changes: Changes, gone: dict[Triple, None]) -> list[Triple]:
+    def _raised(
+        self, level: StratumRules, view: TripleIndex, new: StratumDelta, changes: TriggerChanges, gone: dict[Triple, None]
+    ) -> list[Triple]:
         """Conclusions of risen cases, and those hidden triples that still follow."""
         raised: list[Triple] = []
-        alarms: list[Alarm] = []
+        alarms: list[ConstraintViolation] = []
         for asking, case in changes.risen:
             asking.derive(view, new, raised.append, alarms, *case)
         raised += [triple for triple in gone if triple not in new.triples and level.is_supported(triple, view, new)]
@@ -245,12 +249,18 @@ class _Work:
         return raised
 
     def _close(
-        self, level: Level, view: TripleIndex, new: Layer, seeds: Sequence[Triple], again: Sequence[Triple], gone: dict[Triple, None]
+        self,
+        level: StratumRules,
+        view: TripleIndex,
+        new: StratumDelta,
+        seeds: Sequence[Triple],
+        again: Sequence[Triple],
+        gone: dict[Triple, None],
     ) -> None:
         if not gone:
             self.found.update(level.closer.close(seeds, new, again).contradictions)
             return
-        alarms: list[Alarm] = []
+        alarms: list[ConstraintViolation] = []
         pending = list(seeds)
         for triple in again:
             level.follow(triple, view, new, pending.append, alarms)

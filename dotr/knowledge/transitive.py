@@ -14,18 +14,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from weakref import ref
 
-from dotr.knowledge.derivations import Alarm, Push
+from dotr.knowledge.derivations import ConstraintViolation, Push
 from dotr.knowledge.limits import LimitExceeded
-from dotr.knowledge.positions import Position, split
+from dotr.knowledge.positions import DeltaPosition, split
 from dotr.knowledge.triples import NO_ENDS, NO_TERMS, TripleIndex
 from dotr.model.algebra import Const, Slot, TriplePattern, Var
 from dotr.model.terms import Term, Triple
 
 if TYPE_CHECKING:
-    from dotr.knowledge.handlers import Handler
+    from dotr.knowledge.handlers import DeltaRule
 
 
-class Paths:
+class TransitivePairs:
     """What is known of one predicate's triples while a closure fills an index: which the rule concluded, and the others by object."""
 
     __slots__ = ("concluded", "into", "work")
@@ -36,14 +36,14 @@ class Paths:
         self.work = 0
 
 
-def transitive_predicate(position: Position, key: Term | None, background: TripleIndex) -> Term | None:
+def transitive_predicate(position: DeltaPosition, key: Term | None, background: TripleIndex) -> Term | None:
     """The predicate that a rule makes transitive, and nothing else, at a position; `key` is the predicate of a wide one, which the
     background's schema lets through.
 
     >>> from dotr.model.datalog import DatalogRule
     >>> first, second, head = (TriplePattern(Var(s), Const("<p>"), Var(o)) for s, o in ("xy", "yz", "xz"))
     >>> rule, other = (DatalogRule("r", (each,), (first, second)) for each in (head, first))
-    >>> [transitive_predicate(Position(each, first, 0, None), None, TripleIndex()) for each in (rule, other)]
+    >>> [transitive_predicate(DeltaPosition(each, first, 0, None), None, TripleIndex()) for each in (rule, other)]
     ['<p>', None]
     """
     rule, pattern = position.rule, position.pattern
@@ -65,7 +65,7 @@ def transitive_predicate(position: Position, key: Term | None, background: Tripl
     return names.term if isinstance(names, Const) else key
 
 
-def is_first(position: Position) -> bool:
+def is_first(position: DeltaPosition) -> bool:
     """Whether the position is the first step of its transitive rule."""
     return position.pattern.subject == position.rule.head[0].subject
 
@@ -83,17 +83,19 @@ class Transitive:
 
     def _forget(self, gone: object = None) -> None:
         self._of: Callable[[], set[Triple] | None] = lambda: None
-        self._noted = Paths({})
+        self._noted = TransitivePairs({})
 
-    def _paths(self, new: TripleIndex) -> Paths:
+    def _paths(self, new: TripleIndex) -> TransitivePairs:
         """What is noted of an index that is being filled, as long as it is; all that it has already are steps."""
         if self._of() is not new.triples:
             known = new.by_object.get(self._predicate, NO_ENDS)
-            self._noted = Paths({object: list(subjects) for object, subjects in known.items()})
+            self._noted = TransitivePairs({object: list(subjects) for object, subjects in known.items()})
             self._of = ref(new.triples, self._forget)
         return self._noted
 
-    def first(self, s: Term, p: Term, o: Term, new: TripleIndex, push: Push, active: list[Handler], alarms: list[Alarm]) -> None:
+    def first(
+        self, s: Term, p: Term, o: Term, new: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
+    ) -> None:
         """A triple as the step that a path begins with."""
         paths = self._paths(new)
         if (s, o) in paths.concluded:
@@ -108,7 +110,9 @@ class Transitive:
             for end in ends:
                 self._conclude(paths, s, end, new, push)
 
-    def second(self, s: Term, p: Term, o: Term, new: TripleIndex, push: Push, active: list[Handler], alarms: list[Alarm]) -> None:
+    def second(
+        self, s: Term, p: Term, o: Term, new: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
+    ) -> None:
         """A triple as what a step leads to."""
         paths = self._paths(new)
         for starts in (self._into.get(s, NO_TERMS), paths.into.get(s, NO_TERMS)):
@@ -116,7 +120,7 @@ class Transitive:
             for start in starts:
                 self._conclude(paths, start, o, new, push)
 
-    def _conclude(self, paths: Paths, s: Term, o: Term, new: TripleIndex, push: Push) -> None:
+    def _conclude(self, paths: TransitivePairs, s: Term, o: Term, new: TripleIndex, push: Push) -> None:
         pair = (s, o)
         if pair not in paths.concluded:
             triple = (s, self._predicate, o)
@@ -124,7 +128,7 @@ class Transitive:
                 paths.concluded.add(pair)
                 push(triple)
 
-    def _count(self, paths: Paths, pairs: int) -> None:
+    def _count(self, paths: TransitivePairs, pairs: int) -> None:
         paths.work += pairs
         if paths.work > self._limit:
             raise LimitExceeded(self._limit, "derivations")

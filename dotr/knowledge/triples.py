@@ -65,7 +65,7 @@ class TripleIndex:
     """Predicate -> object -> subjects."""
     triples: set[Triple]
     """For membership. Its order is none: iterate over the index instead, which goes by first appearance."""
-    strangers: AbstractSet[Term] = frozenset()
+    known_absent: AbstractSet[Term] = frozenset()
     """Some terms that are subjects of no triple: asking here first is cheaper where `triples` is on disk. None where it is not."""
     has_edges: bool
     """Whether the access by variable predicate has been built."""

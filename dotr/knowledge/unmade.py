@@ -9,16 +9,16 @@ from typing import TypeVar, overload
 Item = TypeVar("Item")
 
 
-class Unmade(Sequence[Item]):
+class LazySequence(Sequence[Item]):
     """A sequence that another list can be put before or behind, without either being copied."""
 
     __slots__ = ()
 
     def __add__(self, other: Sequence[Item]) -> Collection[Item]:
-        return _Both(self, other) if other else self
+        return _Concatenation(self, other) if other else self
 
     def __radd__(self, other: Sequence[Item]) -> Collection[Item]:
-        return _Both(other, self) if other else self
+        return _Concatenation(other, self) if other else self
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(other) == len(self) and all(a == b for a, b in zip(self, other, strict=True))
@@ -26,7 +26,7 @@ class Unmade(Sequence[Item]):
     __hash__ = None  # type: ignore[assignment]
 
 
-class _Both(Collection[Item]):
+class _Concatenation(Collection[Item]):
     """One list behind the other, neither copied."""
 
     __slots__ = ("_first", "_second")
@@ -44,10 +44,10 @@ class _Both(Collection[Item]):
         return item in self._first or item in self._second
 
 
-class Without(Unmade[Item]):
+class FilteredSequence(LazySequence[Item]):
     """A sequence of different items but some of them, all of which it has.
 
-    >>> rest = Without(Without(range(5), {3}), {1})
+    >>> rest = FilteredSequence(FilteredSequence(range(5), {3}), {1})
     >>> list(rest), len(rest), 3 in rest, 4 in rest, rest[-1], list([7] + rest)
     ([0, 2, 4], 3, False, True, 4, [7, 0, 2, 4])
     """

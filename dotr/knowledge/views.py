@@ -13,14 +13,14 @@ from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator,
 from typing import Any, TypeVar, cast
 
 from dotr.knowledge.triples import NO_ENDS, Edges, Ends, TripleIndex, is_hidden
-from dotr.knowledge.unmade import Unmade, Without
+from dotr.knowledge.unmade import LazySequence, FilteredSequence
 from dotr.model.terms import Term, Triple
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
 
 
-class _Rest(list[Item]):
+class _FilteredList(list[Item]):
     """A list without some of its items, filled when it is first read."""
 
     __slots__ = ("_source",)
@@ -29,7 +29,7 @@ class _Rest(list[Item]):
         super().__init__()
         self._source: Callable[[], list[Item]] | None = lambda: [item for item in source if item not in gone]
 
-    def _filled(self) -> _Rest[Item]:
+    def _filled(self) -> _FilteredList[Item]:
         source, self._source = self._source, None
         if source is not None:
             self.extend(source())
@@ -52,10 +52,10 @@ class _Rest(list[Item]):
 
 
 def _rest(under: Sequence[Item], gone: Collection[Item]) -> list[Item]:
-    return cast("list[Item]", Without(under, gone)) if isinstance(under, Unmade) else _Rest(under, gone)
+    return cast("list[Item]", FilteredSequence(under, gone)) if isinstance(under, LazySequence) else _FilteredList(under, gone)
 
 
-class _Table(dict[Key, list[Item]]):
+class _MaskedTable(dict[Key, list[Item]]):
     """Lists by key, of which some hide items; it holds those itself (a plain list: nothing is left) and looks the others up beneath."""
 
     __slots__ = ("_beneath",)
@@ -94,7 +94,7 @@ class _Table(dict[Key, list[Item]]):
         return ItemsView(self)
 
 
-class _Predicates(dict[Term, Ends]):
+class _MaskedPredicates(dict[Term, Ends]):
     """The tables of the predicates, those that hide something among them."""
 
     __slots__ = ("_beneath",)
@@ -126,7 +126,7 @@ class _Predicates(dict[Term, Ends]):
         return ItemsView(self)
 
 
-class _Members(set[Triple]):
+class _VisibleTriples(set[Triple]):
     """The triples of the background that are not hidden: for membership."""
 
     __slots__ = ("_beneath", "_gone")
@@ -145,11 +145,11 @@ class _Members(set[Triple]):
         return (triple for triple in self._beneath if triple not in self._gone)
 
 
-class View(TripleIndex):
+class MaskedIndex(TripleIndex):
     """The triples of an index but those that are `gone`, all of which it holds.
 
     >>> index = TripleIndex([("<s>", "<p>", "<o>"), ("<t>", "<p>", "<o>"), ("<s>", "<q>", "<o>")])
-    >>> view = View(index, {("<s>", "<p>", "<o>")})
+    >>> view = MaskedIndex(index, {("<s>", "<p>", "<o>")})
     >>> list(view), view.by_object["<p>"]["<o>"] + ["<u>"], "<s>" in view.by_subject["<p>"]
     ([('<t>', '<p>', '<o>'), ('<s>', '<q>', '<o>')], ['<t>', '<u>'], False)
     >>> list(view.match("<s>", None, None)), len(view), ("<s>", "<p>", "<o>") in view
@@ -161,7 +161,7 @@ class View(TripleIndex):
     def __init__(self, beneath: TripleIndex, gone: Collection[Triple]) -> None:
         self._beneath, self._gone = beneath, gone
         self.has_edges = False
-        self.triples = _Members(beneath.triples, gone)
+        self.triples = _VisibleTriples(beneath.triples, gone)
         subjects: dict[Term, dict[Term, list[Term]]] = {}
         objects: dict[Term, dict[Term, list[Term]]] = {}
         for s, p, o in gone:
@@ -184,7 +184,7 @@ class View(TripleIndex):
             if is_hidden(p) is hidden:
                 leaving.setdefault(s, []).append((p, o))
                 arriving.setdefault(o, []).append((s, p))
-        return _Table(forward, leaving, _whole(forward)), _Table(backward, arriving, _whole(backward))
+        return _MaskedTable(forward, leaving, _whole(forward)), _MaskedTable(backward, arriving, _whole(backward))
 
     def links(self, subject: Term, object: Term) -> list[Term]:
         return [p for p in self._beneath.links(subject, object) if (subject, p, object) not in self._gone]
@@ -200,8 +200,8 @@ class View(TripleIndex):
 
 
 def _hiding(tables: dict[Term, Ends], gone: dict[Term, dict[Term, list[Term]]]) -> dict[Term, Ends]:
-    own: dict[Term, Ends] = {p: _Table(tables.get(p, NO_ENDS), ends, _whole(tables.get(p, NO_ENDS))) for p, ends in gone.items()}
-    return _Predicates(tables, own)
+    own: dict[Term, Ends] = {p: _MaskedTable(tables.get(p, NO_ENDS), ends, _whole(tables.get(p, NO_ENDS))) for p, ends in gone.items()}
+    return _MaskedPredicates(tables, own)
 
 
 def _whole(table: dict[Key, list[Item]]) -> Callable[[Key, list[Item]], bool]:

@@ -12,27 +12,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from dotr.knowledge.below import Lookup, Model, groups, matches
+from dotr.knowledge.below import LowerLookup, LowerModel, groups, matches
 from dotr.knowledge.derivations import Derivation, derivation, matched
 from dotr.knowledge.joins import Row
 from dotr.knowledge.safety import bound_by
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, TriplePattern
-from dotr.model.datalog import Aggregate, DatalogRule, Not
+from dotr.model.datalog import GroupAggregate, DatalogRule, Not
 from dotr.model.terms import Term, Triple, Variable
 from dotr.model.traverse import free_variables
 
-Places: TypeAlias = Mapping[Term, Mapping[Term | None, object]]
+TriggerTable: TypeAlias = Mapping[Term, Mapping[Term | None, object]]
 """What is found by predicate and then by object (None: any)."""
 
-Reading: TypeAlias = Mapping[Term, frozenset[Term] | None]
+PredicatesRead: TypeAlias = Mapping[Term, frozenset[Term] | None]
 """Kinds of triples: predicates, with these objects or (None) with any."""
 
 
-def reading(places: Iterable[Places | None]) -> Reading | None:
+def predicates_read(places: Iterable[TriggerTable | None]) -> PredicatesRead | None:
     """The kinds of triples that something is found for; None: all.
 
-    >>> reading([{"<p>": {"<o>": 1}}, {"<p>": {"<u>": 2}, "<q>": {None: 3, "<o>": 4}}]) == {"<p>": {"<o>", "<u>"}, "<q>": None}
+    >>> predicates_read([{"<p>": {"<o>": 1}}, {"<p>": {"<u>": 2}, "<q>": {None: 3, "<o>": 4}}]) == {"<p>": {"<o>", "<u>"}, "<q>": None}
     True
     """
     found: dict[Term, frozenset[Term] | None] = {}
@@ -46,18 +46,18 @@ def reading(places: Iterable[Places | None]) -> Reading | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Asking:
+class NonmonotonicItem:
     """A NOT or an AGGREGATE in the body of a rule. `names` are what tells its cases apart: the variables that it shares with the rule, or
     the keys."""
 
     rule: DatalogRule
     stratum: int
     number: int
-    item: Not | Aggregate
+    item: Not | GroupAggregate
 
     @cached_property
     def names(self) -> tuple[Variable, ...]:
-        if isinstance(self.item, Aggregate):
+        if isinstance(self.item, GroupAggregate):
             return self.item.keys
         outer = bound_by(self.rule.body)
         return tuple(name for name in free_variables(self.item) if name in outer)
@@ -70,48 +70,48 @@ class Asking:
         return derivation(self.rule, self.stratum, (*self.names, *(name for name, _ in self.item.results)), self.number)
 
     @cached_property
-    def _groups(self) -> Lookup:
-        assert isinstance(self.item, Aggregate)
+    def _groups(self) -> LowerLookup:
+        assert isinstance(self.item, GroupAggregate)
         return groups(self.item, self.item.keys)
 
-    def results(self, model: Model, case: Row) -> list[Row]:
+    def results(self, model: LowerModel, case: Row) -> list[Row]:
         """What an aggregate makes of a group: one row, or none."""
         return self._groups(model, *case)
 
 
 @dataclass(frozen=True, eq=False)
-class Watch:
+class TriggerAtom:
     """An atom inside a NOT or an AGGREGATE."""
 
-    asking: Asking
+    asking: NonmonotonicItem
     atom: TriplePattern
     number: int
 
     @cached_property
-    def _cases(self) -> Lookup:
+    def _cases(self) -> LowerLookup:
         return matches(self.asking.item.body, free_variables(self.atom), self.asking.names, self.number)
 
-    def cases(self, triple: Triple, model: Model) -> list[Row]:
+    def cases(self, triple: Triple, model: LowerModel) -> list[Row]:
         """The cases that a triple may decide over, where the other atoms hold in a model; each once."""
         terms = matched(self.atom, triple)
         return [] if terms is None else list(dict.fromkeys(self._cases(model, *terms.values())))
 
 
-class Watches:
+class TriggerAtoms:
     """The watched atoms of some rules."""
 
     def __init__(self, rules: Iterable[tuple[DatalogRule, int]]) -> None:
-        self._narrow: dict[Term, dict[Term | None, list[Watch]]] = {}
-        self._wide: list[Watch] = []
+        self._narrow: dict[Term, dict[Term | None, list[TriggerAtom]]] = {}
+        self._wide: list[TriggerAtom] = []
         for rule, stratum in rules:
             for number, item in enumerate(rule.body):
-                if isinstance(item, Not | Aggregate):
-                    self._add(Asking(rule, stratum, number, item))
+                if isinstance(item, Not | GroupAggregate):
+                    self._add(NonmonotonicItem(rule, stratum, number, item))
 
-    def _add(self, asking: Asking) -> None:
+    def _add(self, asking: NonmonotonicItem) -> None:
         for number, atom in enumerate(asking.item.body):
             if isinstance(atom, TriplePattern):
-                watch = Watch(asking, atom, number)
+                watch = TriggerAtom(asking, atom, number)
                 if isinstance(atom.predicate, Const):
                     object = atom.object.term if isinstance(atom.object, Const) else None
                     self._narrow.setdefault(atom.predicate.term, {}).setdefault(object, []).append(watch)
@@ -119,11 +119,11 @@ class Watches:
                     self._wide.append(watch)
 
     @property
-    def places(self) -> Places | None:
+    def places(self) -> TriggerTable | None:
         """Where the watched atoms are found; None: anywhere."""
         return None if self._wide else self._narrow
 
-    def touched_by(self, triples: TripleIndex) -> Iterator[tuple[Watch, Triple]]:
+    def touched_by(self, triples: TripleIndex) -> Iterator[tuple[TriggerAtom, Triple]]:
         """The watched atoms that triples may match, with the triples."""
         for predicate, by_object in triples.by_object.items():
             places = self._narrow.get(predicate)
@@ -136,8 +136,8 @@ class Watches:
 
 
 def _touched(
-    places: Mapping[Term | None, Sequence[Watch]], predicate: Term, by_object: Mapping[Term, Sequence[Term]], triples: TripleIndex
-) -> Iterator[tuple[Watch, Triple]]:
+    places: Mapping[Term | None, Sequence[TriggerAtom]], predicate: Term, by_object: Mapping[Term, Sequence[Term]], triples: TripleIndex
+) -> Iterator[tuple[TriggerAtom, Triple]]:
     for watch in places.get(None, ()):
         for triple in triples.match(None, predicate, None):
             yield watch, triple

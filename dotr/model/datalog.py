@@ -18,7 +18,7 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class FilterItem:
     """`FILTER(…)`: an error derives nothing."""
 
     __test__: ClassVar[bool] = False
@@ -34,19 +34,19 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class GroupAggregate:
     """`AGGREGATE(… ON ?key … BIND COUNT(?v) AS ?n …)`: one row a group, with its keys and results.
 
     The groups are those of the solutions of `body` by the terms of `keys`; without keys there is one group, of no solutions too. A group
     of which a result errs has no row. Variables of `body` that are no keys are its own.
     """
 
-    body: tuple[TriplePattern | Test | Bind, ...]
+    body: tuple[TriplePattern | FilterItem | Bind, ...]
     keys: tuple[Variable, ...]
     results: tuple[tuple[Variable, AggregateCall], ...]
 
 
-BodyItem: TypeAlias = TriplePattern | Not | Test | Bind | Aggregate
+BodyItem: TypeAlias = TriplePattern | Not | FilterItem | Bind | GroupAggregate
 
 
 @dataclass(frozen=True, slots=True)

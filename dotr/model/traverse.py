@@ -45,7 +45,7 @@ from dotr.model.algebra import (
     Var,
     slots_of,
 )
-from dotr.model.datalog import Aggregate, Bind, BodyItem, Not, Test
+from dotr.model.datalog import GroupAggregate, Bind, BodyItem, Not, FilterItem
 from dotr.model.terms import Variable
 
 AlgebraNode: TypeAlias = Expression | Pattern | BgpItem | Path | BodyItem
@@ -151,13 +151,13 @@ def children(node: AlgebraNode) -> tuple[AlgebraNode, ...]:
             return (path,)
         case Sequence(left, right) | Alternative(left, right):
             return left, right
-        case Test(condition):
+        case FilterItem(condition):
             return (condition,)
         case Bind(expression, _):
             return (expression,)
         case Not(body):
             return body
-        case Aggregate(items, _, results):
+        case GroupAggregate(items, _, results):
             return (*items, *_arguments(results))
         case Join() | LeftJoin() | Union() | Minus() | Filter() | Extend() | Values() | Group() | Select():
             return (*subpatterns(node), *expressions_in(node))
@@ -254,11 +254,11 @@ def free_variables(node: Expression | BgpItem | BodyItem) -> tuple[Variable, ...
             names = [slot.name for slot in slots_of(node) if isinstance(slot, Var)]
         case Call() | Var() | Const() | Attribute() | TimeOf() | Exists():
             names = [each.name for each in subexpressions(node) if isinstance(each, Var)]
-        case Test(expression) | Bind(expression, _):
+        case FilterItem(expression) | Bind(expression, _):
             return free_variables(expression)
         case Not(body):
             names = [name for atom in body for name in free_variables(atom)]
-        case Aggregate(_, keys, _):
+        case GroupAggregate(_, keys, _):
             return tuple(dict.fromkeys(keys))
         case _:
             assert_never(node)

@@ -16,7 +16,7 @@ from dotr.codegen.tree import Assign, Block, CodeNode, Emit, GeneratedFunction, 
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TermCode:
     """A place of a triple as code. `guards` are the conditions under which it can be written there; `fixed` is None where any term may
     come, and otherwise tells it from other fixed pieces."""
 
@@ -25,22 +25,22 @@ class Piece:
     fixed: str | None = None
 
 
-PieceTriple: TypeAlias = tuple[Piece, Piece, Piece]
+TripleCode: TypeAlias = tuple[TermCode, TermCode, TermCode]
 
 
-def term_piece(parts: PieceTriple) -> Piece:
+def term_piece(parts: TripleCode) -> TermCode:
     """A triple term: where a part cannot be written, neither can it.
 
-    >>> term_piece((Piece("v0", ("v0 is not None",)), Piece("'<p>'", fixed="<p>"), Piece("n0", fixed="n0")))
-    Piece(code="('<<( ' + v0 + ' ' + '<p>' + ' ' + n0 + ' )>>')", guards=('v0 is not None',), fixed=None)
+    >>> term_piece((TermCode("v0", ("v0 is not None",)), TermCode("'<p>'", fixed="<p>"), TermCode("n0", fixed="n0")))
+    TermCode(code="('<<( ' + v0 + ' ' + '<p>' + ' ' + n0 + ' )>>')", guards=('v0 is not None',), fixed=None)
     """
     text = " + ' ' + ".join(part.code for part in parts)
     fixed = [part.fixed for part in parts if part.fixed is not None]
     guards = tuple(dict.fromkeys(guard for part in parts for guard in part.guards))
-    return Piece(f"('<<( ' + {text} + ' )>>')", guards, f"<<( {' '.join(fixed)} )>>" if len(fixed) == len(parts) else None)
+    return TermCode(f"('<<( ' + {text} + ' )>>')", guards, f"<<( {' '.join(fixed)} )>>" if len(fixed) == len(parts) else None)
 
 
-def may_coincide(triples: Sequence[PieceTriple]) -> bool:
+def may_coincide(triples: Sequence[TripleCode]) -> bool:
     """Whether two of the triples can turn out to be one."""
     return any(
         all(one.fixed is None or other.fixed is None or one.fixed == other.fixed for one, other in zip(left, right, strict=True))
@@ -49,7 +49,7 @@ def may_coincide(triples: Sequence[PieceTriple]) -> bool:
     )
 
 
-def body(triples: Sequence[PieceTriple], finish: str = "{}") -> list[CodeNode]:
+def body(triples: Sequence[TripleCode], finish: str = "{}") -> list[CodeNode]:
     """The statements that return the tuple of triples and the number of those that cannot be written.
 
     `finish` is applied to the tuple where triples had to be left out. A template of one triple, whose object may be missing:

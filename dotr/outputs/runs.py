@@ -35,7 +35,7 @@ _MERGED: Final = 200
 
 
 @dataclass(frozen=True)
-class Form(Generic[T]):
+class SpillForm(Generic[T]):
     """How things of a kind are written down: the order in which they come out, their text, and how many stand in a line of a run."""
 
     order: Callable[[T], Any]
@@ -44,11 +44,11 @@ class Form(Generic[T]):
     line: int
 
 
-class Runs(Generic[T]):
+class SortedRuns(Generic[T]):
     """What has been found of a kind so far: `held` in memory, and `written` as runs, each with how many there are in it. `folder` is called
     for the folder that the runs stand in when there is one."""
 
-    def __init__(self, form: Form[T], folder: Callable[[], Path], run: int = RUN) -> None:
+    def __init__(self, form: SpillForm[T], folder: Callable[[], Path], run: int = RUN) -> None:
         self.form = form
         self._folder = folder
         self._run = run
@@ -73,7 +73,7 @@ class Runs(Generic[T]):
         self.held, self.weight = [], 0
 
 
-def write_run(form: Form[T], folder: Path, found: Iterable[T]) -> Path:
+def write_run(form: SpillForm[T], folder: Path, found: Iterable[T]) -> Path:
     """What was found, in its order, as a file of a name that nobody else has."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{uuid4().hex}.json"
@@ -84,14 +84,14 @@ def write_run(form: Form[T], folder: Path, found: Iterable[T]) -> Path:
     return path
 
 
-def read_run(form: Form[T], path: Path) -> Iterator[T]:
+def read_run(form: SpillForm[T], path: Path) -> Iterator[T]:
     """The inverse of `write_run`."""
     with path.open("rb") as file:
         for line in file:
             yield from form.read(line)
 
 
-def merged(form: Form[T], held: list[T], runs: Sequence[Path], most: int = _MERGED) -> Iterator[T]:
+def merged(form: SpillForm[T], held: list[T], runs: Sequence[Path], most: int = _MERGED) -> Iterator[T]:
     """Everything in the order in which it is written; runs are read so many at a time."""
     held.sort(key=form.order)
     waiting = list(runs)
@@ -132,4 +132,4 @@ def firings_of(payload: bytes) -> list[Firing]:
     ]
 
 
-FIRED: Final[Form[Firing]] = Form(output_order, firings_payload, firings_of, 200)
+FIRED: Final[SpillForm[Firing]] = SpillForm(output_order, firings_payload, firings_of, 200)

@@ -15,7 +15,7 @@ from dotr.codegen.tree import Assign
 from dotr.model.algebra import Const, Var
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot, TemplateTerm, leaves
 from dotr.model.terms import Term, Triple, Variable
-from dotr.outputs.generation import Piece, PieceTriple, body, function, term_piece
+from dotr.outputs.generation import TermCode, TripleCode, body, function, term_piece
 
 Make: TypeAlias = Callable[[Sequence[Term | None], bytes], tuple[tuple[Triple, ...], int]]
 
@@ -51,20 +51,20 @@ def compile_template(template: Template, variables: Sequence[Variable]) -> Compi
         digest = f"blake2b({(kind + slot.name).encode()!r} + seed, digest_size=16).hexdigest()"
         names.append(Assign(f"n{number}", f"{start!r} + {digest} + {end!r}"))
 
-    def piece(slot: TemplateSlot, place: int) -> Piece:
+    def piece(slot: TemplateSlot, place: int) -> TermCode:
         match slot:
             case Const(term):
-                return Piece(repr(term), fixed=term)
+                return TermCode(repr(term), fixed=term)
             case Fresh() | Blank():
                 number = fresh.index(slot)
-                return Piece(f"n{number}", fixed=f"n{number}")
+                return TermCode(f"n{number}", fixed=f"n{number}")
             case Var(name) if name not in positions:
-                return Piece("None", ("False",))
+                return TermCode("None", ("False",))
             case Var(name):
                 code = f"v{positions[name]}"
                 # RDF 1.2 Concepts, section 3.1: a subject is no literal and no triple term, a predicate is an IRI.
                 forms = (f"{code} >= '<='", f"'<=' <= {code} < '='", "")
-                return Piece(code, (f"{code} is not None", *filter(None, [forms[place]])))
+                return TermCode(code, (f"{code} is not None", *filter(None, [forms[place]])))
             case TemplateTerm(subject, predicate, object):
                 return term_piece((piece(subject, 0), piece(predicate, 1), piece(object, 2)))
             case Cell() | CellIri() | CellLiteral():
@@ -72,5 +72,5 @@ def compile_template(template: Template, variables: Sequence[Variable]) -> Compi
             case _:
                 assert_never(slot)
 
-    triples: list[PieceTriple] = [(piece(s, 0), piece(p, 1), piece(o, 2)) for s, p, o in template.triples]
+    triples: list[TripleCode] = [(piece(s, 0), piece(p, 1), piece(o, 2)) for s, p, o in template.triples]
     return CompiledTemplate(function("template", "values, seed", [*names, *body(triples)], {"blake2b": blake2b}), bool(fresh))

@@ -12,21 +12,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dotr.fallbacks import Foreseen
+from dotr.fallbacks import ExpectedError
 from dotr.knowledge.limits import Limits
 from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var
 from dotr.model.rules import Mode
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock
 from dotr.model.traverse import parameters_of, transform
-from dotr.patterns.code import Code, Compared, by_row, cell_of, searchable
-from dotr.patterns.search import Picks, Row
-from dotr.patterns.shapes import ROW, Alike, Amid, Lack, Part, Pick, Shape, Step, Within, branches
+from dotr.patterns.code import MatcherEmitter, RowComparison, by_row, cell_of, searchable
+from dotr.patterns.search import ConstantTable, TableRow
+from dotr.patterns.shapes import (
+    ROW,
+    RuleGroup,
+    PositionalBetween,
+    PositionalNegation,
+    PositionalRole,
+    PositionalSelection,
+    RuleTemplate,
+    PositionalClause,
+    PositionalWindow,
+    branches,
+)
 from dotr.patterns.store import IndexSpec, Measure
 from dotr.patterns.ties import equality
 
 
-class Exceeded(Foreseen):
+class AnchorLimitExceeded(ExpectedError):
     """More than there may be at an anchor: at the clause of this place, or (0) perhaps."""
 
     def __init__(self, place: int = 0) -> None:
@@ -34,18 +45,18 @@ class Exceeded(Foreseen):
         self.place = place
 
 
-class Constraints(NamedTuple):
+class ClassifiedConstraints(NamedTuple):
     """A role's constraints by how they are met: by the key of an index, by its filter, or by a test of each candidate; `rowed` tests name
     a rule's own constant. Where an index has a lane for each of some rows' constants, `lane` is the cell that numbers it."""
 
     equal: tuple[tuple[Variable, Attribute], ...]
     own: tuple[Expression, ...]
     tests: tuple[Expression, ...]
-    rowed: tuple[Expression, ...]
+    per_rule: tuple[Expression, ...]
     lane: int | None
 
 
-class Candidates(Code):
+class CandidateEmitter(MatcherEmitter):
     """`live` is the name of the rows that are alive, None where one row alone is; `looks` are the indexes that the clauses ask for.
 
     Where it is not `exact`, what counts is bounded from above. An anchor's candidates for `each` are branches, of which there are no more
@@ -55,7 +66,7 @@ class Candidates(Code):
     everything has to be exact.
     """
 
-    def __init__(self, alike: Alike, rows: tuple[Row, ...], clock: Clock, limits: Limits, *, exact: bool) -> None:
+    def __init__(self, alike: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool) -> None:
         shape = alike.shape
         self.exact = exact
         self.limits = limits
@@ -71,7 +82,7 @@ class Candidates(Code):
         self._factor, self._product = 1, ""
         self.live: str | None = "rows" if len(rows) > 1 else None
         self.looks: list[IndexSpec] = []
-        self._picks: dict[int, Picks] = {}
+        self._picks: dict[int, ConstantTable] = {}
         self._cells: dict[int, int] = {}
         found: dict[int, Sequence[Expression]] = {}
         for place, part in enumerate(alike.shape.parts if len(rows) > 1 else ()):
@@ -87,7 +98,7 @@ class Candidates(Code):
         self.found = found
         super().__init__(alike, rows, clock, found)
 
-    def constraints(self, place: int, part: Part) -> Constraints:
+    def constraints(self, place: int, part: PositionalRole) -> ClassifiedConstraints:
         equal: dict[Variable, Attribute] = {}
         own: list[Expression] = []
         tests: list[Expression] = []
@@ -105,9 +116,9 @@ class Candidates(Code):
             else:
                 tests.append(each)
         keys = tuple(sorted(equal.items(), key=lambda item: item[0]))
-        return Constraints(keys, tuple(own), tuple(tests), tuple(rowed), self._cells.get(place))
+        return ClassifiedConstraints(keys, tuple(own), tuple(tests), tuple(rowed), self._cells.get(place))
 
-    def by_lanes(self, place: int, constraints: Constraints) -> None:
+    def by_lanes(self, place: int, constraints: ClassifiedConstraints) -> None:
         """Go through the rows alive by the lane that each looks into: r<place> is one of a lane's rows."""
         cell = constraints.lane
         if cell is None or self.live is None:
@@ -147,7 +158,7 @@ class Candidates(Code):
                 product = self._product = f"n{place}"
             self.line(f"if {product} > {limit // self._factor}: raise Exceeded")
 
-    def went(self, place: int, mode: Mode, threshold: Compared | None = None) -> None:
+    def went(self, place: int, mode: Mode, threshold: RowComparison | None = None) -> None:
         """Count the candidates that a loop has gone through; stop if they are too many, or may be."""
         if self.exact:
             self.line(f"if tried > {self.limits.probes}: raise Exceeded({place})")
@@ -158,13 +169,15 @@ class Candidates(Code):
         else:
             self.line(f"if len(c{place}) > {self._once}: raise Exceeded")
 
-    def look(self, place: int, constraints: Constraints, measure: Measure | None = None, measured: Variable | None = None) -> None:
+    def look(
+        self, place: int, constraints: ClassifiedConstraints, measure: Measure | None = None, measured: Variable | None = None
+    ) -> None:
         names = self.shape.parts[place].attributes
         positions = tuple([names.index(name) for name, _ in constraints.equal])
         position = None if measured is None else names.index(measured)
         self.looks.append(IndexSpec(positions, constraints.own, measure, position, self._picks.get(place)))
 
-    def lane(self, place: int, constraints: Constraints, required: bool) -> None:
+    def lane(self, place: int, constraints: ClassifiedConstraints, required: bool) -> None:
         """c<place>: the events of the clause's key, or None; where one is `required`, none leaves this branch."""
         keys, sides = [], []
         for number, (_, other) in enumerate(constraints.equal):
@@ -185,17 +198,17 @@ class Candidates(Code):
             literal = " or ".join(f"{side} < '<='" for side in sides)  # or a triple term
             self.line(f"q{place} = {f'c{place} is not None and ' if not required else ''}({literal})")
 
-    def bounds(self, place: int, scope: Within | Amid) -> None:
+    def bounds(self, place: int, scope: PositionalWindow | PositionalBetween) -> None:
         match scope:
-            case Within(near, far, reference):
+            case PositionalWindow(near, far, reference):
                 self.line(f"low{place} = {self.stands(reference)} - {far}")
                 self.line(f"high{place} = {self.stands(reference)} - {near}")
-            case Amid(first, second):
+            case PositionalBetween(first, second):
                 a, b = self.stands(first), self.stands(second)
                 self.line(f"low{place} = ({a} if {a} < {b} else {b}) + 1")
                 self.line(f"high{place} = ({a} if {a} > {b} else {b}) - 1")
 
-    def equal(self, place: int, constraints: Constraints) -> list[str]:
+    def equal(self, place: int, constraints: ClassifiedConstraints) -> list[str]:
         """The sources of the tests that equal keys are equal terms: needed only of literals."""
         tests = []
         for number, (name, _) in enumerate(constraints.equal):
@@ -203,7 +216,7 @@ class Candidates(Code):
             tests.append(f"(not q{place} or ({mine} == {side} and {mine} not in NAN) or equal({mine}, {side}))")
         return tests
 
-    def passed_over(self, place: int, step: Step | None, constraints: Constraints, *, tried: bool = True) -> None:
+    def passed_over(self, place: int, step: PositionalClause | None, constraints: ClassifiedConstraints, *, tried: bool = True) -> None:
         """Skip a candidate that is consumed, has a positive role already (of a `step` that gives it one), or fails the constraints. Where
         those `tried` are counted, one that fails a constraint that names no other event is none: a rule alone has an index without it."""
         further = constraints.tests
@@ -217,7 +230,7 @@ class Candidates(Code):
         if place in self.shape.consuming:
             self.line(f"if (t{place}, o{place}) in used{place}: continue")
         if step is not None:
-            for other in self.mates(place, step):
+            for other in self.possible_duplicates(place, step):
                 self.line(f"if o{place} == o{other} and t{place} == t{other}: continue")
         tests = self.equal(place, constraints)
         if further:
@@ -225,46 +238,50 @@ class Candidates(Code):
         if tests:
             self.line(f"if not ({' and '.join(tests)}): continue")
 
-    def mates(self, place: int, step: Step) -> list[int]:
+    def possible_duplicates(self, place: int, step: PositionalClause) -> list[int]:
         """The positive places before this one whose event a candidate could be."""
         return [
             other
             for other in range(place)
             if self.shape.positive(other)
             and self.shape.parts[other].same == step.part.same
-            and not (isinstance(step.scope, Within) and step.scope.reference == other and step.scope.near > self.shape.parts[other].delay)
+            and not (
+                isinstance(step.scope, PositionalWindow)
+                and step.scope.reference == other
+                and step.scope.near > self.shape.parts[other].delay
+            )
         ]
 
-    def latest(self, place: int, scope: Within | Amid) -> str:
+    def latest(self, place: int, scope: PositionalWindow | PositionalBetween) -> str:
         """The source of the place of the latest candidate in its lane, -1 if there is none."""
         if self.until_now(scope):
             return f"len(c{place}) - 1"
         return f"len(c{place}) - 1 if c{place}[-1][0] <= high{place} else bisect(c{place}, (high{place} + 1,)) - 1"
 
     @staticmethod
-    def until_now(scope: Within | Amid) -> bool:
+    def until_now(scope: PositionalWindow | PositionalBetween) -> bool:
         """Whether the window ends now, so that nothing in a store lies behind it."""
-        return isinstance(scope, Within) and scope.reference == 0 and scope.near == 0
+        return isinstance(scope, PositionalWindow) and scope.reference == 0 and scope.near == 0
 
-    def threshold(self, constraints: Constraints) -> Compared | None:
+    def threshold(self, constraints: ClassifiedConstraints) -> RowComparison | None:
         """The first comparison of a candidate's attribute with the rows' own constants."""
-        return next((c for c in map(self.compared, constraints.rowed) if c is not None and isinstance(c.left, Var)), None)
+        return next((c for c in map(self.compared, constraints.per_rule) if c is not None and isinstance(c.left, Var)), None)
 
-    def skips(self, part: Part, constraints: Constraints) -> tuple[Measure | None, Variable | None]:
+    def skips(self, part: PositionalRole, constraints: ClassifiedConstraints) -> tuple[Measure | None, Variable | None]:
         """What the index must answer so that candidates that no row wants need not be looked at."""
         threshold = self.threshold(constraints)
         if threshold is None or not isinstance(threshold.left, Var):
             return None, None
         return Measure.ABOVE if threshold.operator in (">", ">=") else Measure.BELOW, threshold.left.name
 
-    def bound(self, threshold: Compared, live: str) -> str:
+    def bound(self, threshold: RowComparison, live: str) -> str:
         """The source of the constant that is passed most easily among the rows alive."""
         above, cell = threshold.operator in (">", ">="), threshold.cell + 2
         if self.ordered == threshold.cell:
             return f"{live}[{0 if above else -1}][{cell}]"
         return f"{'min' if above else 'max'}([row[{cell}] for row in {live}])"
 
-    def search(self, place: int, step: Step, mode: Mode, threshold: Compared | None = None, live: str = "") -> None:
+    def search(self, place: int, step: PositionalClause, mode: Mode, threshold: RowComparison | None = None, live: str = "") -> None:
         """Open a loop over the candidates `e`, from the latest or the first on; with a threshold, after some misses to the next that any of
         the rows in `live` may want."""
         counted = place in self._several and not self.exact
@@ -293,51 +310,51 @@ class Candidates(Code):
         self.line(f"t{place}, o{place}, v{place} = e = c{place}[i]")
         self.line(f"if {outside}: break")
 
-    def hits(self, place: int, constraints: Constraints) -> None:
+    def hits(self, place: int, constraints: ClassifiedConstraints) -> None:
         """Those rows of `left` that want the candidate; none: the next candidate."""
-        self.narrow("hit", "left", constraints.rowed, place)
+        self.narrow("hit", "left", constraints.per_rule, place)
         self.line("if not hit:")
         self.line("    misses += 1")
         self.line("    continue")
 
-    def leave(self, constraints: Constraints) -> None:
+    def leave(self, constraints: ClassifiedConstraints) -> None:
         """Take the rows that were hit out of `left`."""
         threshold = self.threshold(constraints)
-        if len(constraints.rowed) == 1 and threshold is not None and threshold.cell == self.ordered:
+        if len(constraints.per_rule) == 1 and threshold is not None and threshold.cell == self.ordered:
             self.line("left = " + ("left[len(hit):]" if threshold.operator in (">", ">=") else "left[:len(left) - len(hit)]"))
         else:
             self.line("gone = {row[0] for row in hit}")
             self.line("left = [row for row in left if row[0] not in gone]")
 
 
-def _is_exact(condition: Expression, row: Row) -> bool:
+def _is_exact(condition: Expression, row: TableRow) -> bool:
     """Whether it compares with integers and decimals, by `<` or its like."""
     compared = by_row(condition)
     return compared is not None and compared.operator != "=" and row[cell_of(compared) + 2] is not None
 
 
-def _is_free(shape: Shape, place: int) -> bool:
+def _is_free(shape: RuleTemplate, place: int) -> bool:
     """Whether all rows go through the candidates of a clause together."""
     what = shape.steps[place - 1].what
-    return not shape.consuming and (isinstance(what, Lack) or (isinstance(what, Pick) and what.count == 1))
+    return not shape.consuming and (isinstance(what, PositionalNegation) or (isinstance(what, PositionalSelection) and what.count == 1))
 
 
-def _picked(conditions: Sequence[Expression], rows: Sequence[Row]) -> tuple[Picks, list[int]]:
+def _picked(conditions: Sequence[Expression], rows: Sequence[TableRow]) -> tuple[ConstantTable, list[int]]:
     """The constants of some conditions, and for each row the number of its own."""
     compared = [each for each in map(by_row, conditions) if each is not None]
     numbers: dict[tuple[Term, ...], int] = {}
     of_rows = [numbers.setdefault(tuple([row[cell_of(each)] for each in compared]), len(numbers)) for row in rows]  # type: ignore[misc]
     renamed = [Call(each.operator, (Var(each.attribute), Attribute(ROW, str(n)))) for n, each in enumerate(compared)]
-    return Picks(tuple(renamed), tuple(numbers)), of_rows
+    return ConstantTable(tuple(renamed), tuple(numbers)), of_rows
 
 
 def names_row(expression: Expression) -> bool:
     return any(isinstance(p, Attribute) and p.label == ROW for p in parameters_of([expression]))
 
 
-def _goes_through(step: Step, rows: Sequence[Row]) -> bool:
+def _goes_through(step: PositionalClause, rows: Sequence[TableRow]) -> bool:
     """Whether a clause may go through candidates that are no branches."""
-    return not (isinstance(step.what, Pick) and step.what.mode is Mode.EACH and len(rows) == 1)
+    return not (isinstance(step.what, PositionalSelection) and step.what.mode is Mode.EACH and len(rows) == 1)
 
 
 def _names_itself(test: Expression, place: int) -> bool:

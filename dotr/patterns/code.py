@@ -17,21 +17,21 @@ from typing import Final, NamedTuple, TypeGuard
 from dotr.codegen import define
 from dotr.expressions import VALUES, Parameter, conjunction, evaluator
 from dotr.expressions.operators import to_double, to_single
-from dotr.expressions.scales import scale_of
+from dotr.expressions.scales import domain_of
 from dotr.expressions.times import time_term
 from dotr.expressions.values import EXACT_TYPES, Single
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.model.traverse import conjuncts, parameters_of
-from dotr.patterns.search import MIRRORED, Bound, Cell, Comparison, Finder, Picks, Row, comparison
-from dotr.patterns.shapes import RESULT, ROW, Alike, Part
-from dotr.patterns.store import Test
+from dotr.patterns.search import MIRRORED, RowBound, TableCell, Comparison, RowFinder, ConstantTable, TableRow, comparison
+from dotr.patterns.shapes import RESULT, ROW, RuleGroup, PositionalRole
+from dotr.patterns.store import EventTest
 
 
-def rows_of(alike: Alike, consumed: Sequence[int]) -> tuple[Row, ...]:
+def rows_of(alike: RuleGroup, consumed: Sequence[int]) -> tuple[TableRow, ...]:
     """The shape's table; `consumed` says for each rule which set of consumed events is its first."""
-    columns: list[tuple[Cell, ...]] = []
+    columns: list[tuple[TableCell, ...]] = []
     for column in zip(*alike.table, strict=True):
         numbers = [VALUES[term] for term in column]
         exact = tuple(n for n in numbers if type(n) in EXACT_TYPES)
@@ -45,7 +45,7 @@ def rows_of(alike: Alike, consumed: Sequence[int]) -> tuple[Row, ...]:
 _ORDERED: Final = frozenset(("<", ">", "<=", ">="))
 
 
-class Compared(NamedTuple):
+class RowComparison(NamedTuple):
     """`left operator row[cell]`."""
 
     left: Var | Attribute
@@ -53,11 +53,11 @@ class Compared(NamedTuple):
     cell: int
 
 
-class Code:
+class MatcherEmitter:
     """Lines of a function under way. `rows` are in the order of the first column that a number is compared with, whose first cell is
     `ordered`; `found` are the constraints, by place, whose rows are found by other means."""
 
-    def __init__(self, alike: Alike, rows: tuple[Row, ...], clock: Clock, found: Mapping[int, Sequence[Expression]]) -> None:
+    def __init__(self, alike: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, found: Mapping[int, Sequence[Expression]]) -> None:
         self.shape = alike.shape
         self.rows = rows
         self.ordered: int | None = None
@@ -181,7 +181,7 @@ class Code:
         self.globals[f"cell{cell}"] = itemgetter(cell)
         return self._cut(source, operator, f"cell{cell}")
 
-    def _passed_as_single(self, source: str, condition: Expression, compared: Compared, own: int | None) -> str:
+    def _passed_as_single(self, source: str, condition: Expression, compared: RowComparison, own: int | None) -> str:
         if self.ordered != compared.cell:
             return f"[row for row in {source} if {self.holds([condition], own)}]"
         cell = compared.cell + 1
@@ -194,7 +194,7 @@ class Code:
         place = f"{side}({source}, x, key={key})"
         return f"{source}[:{place}]" if operator in (">", ">=") else f"{source}[{place}:]"
 
-    def compared(self, condition: Expression) -> Compared | None:
+    def compared(self, condition: Expression) -> RowComparison | None:
         """A condition as an ordering of an attribute and a column of exact numbers."""
         match condition:
             case Call(operator, (left, Attribute(label, name))) if operator in _ORDERED and label == ROW and _readable(left):
@@ -204,10 +204,10 @@ class Code:
             case _:
                 return None
         cell = 2 + 3 * int(name)
-        return None if self.rows[0][cell + 2] is None else Compared(left, operator, cell)
+        return None if self.rows[0][cell + 2] is None else RowComparison(left, operator, cell)
 
 
-def event_test(own: Sequence[Expression], attributes: Sequence[Variable], clock: Clock) -> Test:
+def event_test(own: Sequence[Expression], attributes: Sequence[Variable], clock: Clock) -> EventTest:
     """Whether an event satisfies the constraints of an index's filter."""
     used = parameters_of(own)
     arguments = ", ".join(f"values[{attributes.index(p.name)}]" if isinstance(p, Var) else "time_of(time)" for p in used)
@@ -227,23 +227,25 @@ def cell_of(compared: Comparison) -> int:
     return 2 + 3 * int(compared.constant.name)
 
 
-def searchable(part: Part, row: Row) -> list[Expression]:
+def searchable(part: PositionalRole, row: TableRow) -> list[Expression]:
     """The constraints of a part by which an event's rows are found; the row is any."""
     found = []
     for each in part.constraints:
         compared = by_row(each)
-        if compared is not None and (compared.operator == "=" or scale_of(row[cell_of(compared)]) is not None):  # type: ignore[arg-type]
+        if compared is not None and (compared.operator == "=" or domain_of(row[cell_of(compared)]) is not None):  # type: ignore[arg-type]
             found.append(each)
     return found
 
 
-def row_finder(conditions: Sequence[Expression], rows: Sequence[Row], attributes: Sequence[Variable], order: int | None = None) -> Finder:
+def row_finder(
+    conditions: Sequence[Expression], rows: Sequence[TableRow], attributes: Sequence[Variable], order: int | None = None
+) -> RowFinder:
     """What finds the rows with which all conditions on an event hold."""
-    bounds = [Bound(attributes.index(c.attribute), c.operator, cell_of(c)) for c in filter(None, map(by_row, conditions))]
+    bounds = [RowBound(attributes.index(c.attribute), c.operator, cell_of(c)) for c in filter(None, map(by_row, conditions))]
     used = parameters_of(conditions)
     arguments = ", ".join(f"values[{attributes.index(p.name)}]" if isinstance(p, Var) else f"row[{2 + 3 * int(_column(p))}]" for p in used)
     test = define(f"def test(values, row):\n    return holds({arguments})\n", "row test", "test", {"holds": conjunction(conditions, used)})
-    return Finder(rows, bounds, test, order)
+    return RowFinder(rows, bounds, test, order)
 
 
 def _column(parameter: Parameter) -> str:
@@ -251,7 +253,7 @@ def _column(parameter: Parameter) -> str:
     return parameter.name
 
 
-def picks_finder(picks: Picks, attributes: Sequence[Variable]) -> Finder:
+def picks_finder(picks: ConstantTable, attributes: Sequence[Variable]) -> RowFinder:
     """What finds the numbers of the rows that an event satisfies, in cell 0."""
     rows = [(number, 0, *(cell for term in terms for cell in (term, None, None))) for number, terms in enumerate(picks.table)]
     return row_finder(picks.conditions, rows, attributes)

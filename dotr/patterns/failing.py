@@ -11,34 +11,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from dotr.fallbacks import described
-from dotr.patterns.candidates import Exceeded
-from dotr.patterns.found import Found
-from dotr.patterns.happened import Happened
+from dotr.fallbacks import error_line
+from dotr.patterns.candidates import AnchorLimitExceeded
+from dotr.patterns.found import MatchBuffer
+from dotr.patterns.happened import StoredEvent
 from dotr.patterns.matcher import Matcher
 from dotr.patterns.state import State
-from dotr.patterns.store import Lanes, PortStore
+from dotr.patterns.store import KeyIndex, PortStore
 
 
-class Failure(NamedTuple):
+class RuleFailure(NamedTuple):
     """A rule, by its number in the layer, the anchor that it failed at twice, and how."""
 
     rule: int
-    anchor: Happened
+    anchor: StoredEvent
     error: str
 
 
-class Excess(NamedTuple):
+class LimitExcess(NamedTuple):
     """A rule, by its number in the layer, the anchor at which it went over a limit, and the place of the clause; `probes` tells the limit
     on candidates from that on the matches of a branch."""
 
     rule: int
-    anchor: Happened
+    anchor: StoredEvent
     place: int
     probes: bool
 
 
-class Alone(NamedTuple):
+class SingleRule(NamedTuple):
     """A rule compiled for itself: its number, the indexes that it looks into as (port, index), and what makes its ports' stores."""
 
     rule: int
@@ -47,7 +47,9 @@ class Alone(NamedTuple):
     stores: Callable[[], list[PortStore]]
 
 
-def exactly(matcher: Matcher, lanes: Sequence[Lanes], anchor: Happened, state: State, found: Found) -> Iterator[Failure | Excess]:
+def exactly(
+    matcher: Matcher, lanes: Sequence[KeyIndex], anchor: StoredEvent, state: State, found: MatchBuffer
+) -> Iterator[RuleFailure | LimitExcess]:
     """The matches of an anchor, which may be many, of each rule for itself; which rules go over a limit there, and which fail."""
     for row in matcher.rows:
         rule = row[0]
@@ -58,21 +60,21 @@ def exactly(matcher: Matcher, lanes: Sequence[Lanes], anchor: Happened, state: S
             try:
                 matcher.exact()(anchor, row, lanes, state.consumed, found.matched, found.base, over)
                 if over:
-                    yield Excess(rule, anchor, min(over), probes=False)
-            except Exceeded as exceeded:
+                    yield LimitExcess(rule, anchor, min(over), probes=False)
+            except AnchorLimitExceeded as exceeded:
                 del found.matched[mark:]
-                yield Excess(rule, anchor, exceeded.place, probes=True)
+                yield LimitExcess(rule, anchor, exceeded.place, probes=True)
             except Exception as error:
                 del found.matched[mark:]
                 if not failed:
                     failed = True
                     continue
-                yield Failure(rule, anchor, described(error))
+                yield RuleFailure(rule, anchor, error_line(error))
             break
         found.flush()
 
 
-def apart(rules: Sequence[Alone], anchor: Happened, state: State, found: Found) -> Iterator[Failure | Excess]:
+def apart(rules: Sequence[SingleRule], anchor: StoredEvent, state: State, found: MatchBuffer) -> Iterator[RuleFailure | LimitExcess]:
     """An anchor at which rules fail together, with each rule for itself."""
     for alone in rules:
         stores = alone.stores()
@@ -83,10 +85,10 @@ def apart(rules: Sequence[Alone], anchor: Happened, state: State, found: Found) 
         mark = len(found.matched)
         try:
             alone.matcher.find((anchor,), lanes, state.consumed, found.matched, found.base)
-        except Exceeded:
+        except AnchorLimitExceeded:
             del found.matched[mark:]
             yield from exactly(alone.matcher, lanes, anchor, state, found)
         except Exception as error:
             del found.matched[mark:]
-            yield Failure(alone.rule, anchor, described(error))
+            yield RuleFailure(alone.rule, anchor, error_line(error))
         found.flush()

@@ -10,28 +10,28 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias
 
 from dotr.model.terms import Label
-from dotr.patterns.happened import Happened, Matched
-from dotr.patterns.ties import Values
+from dotr.patterns.happened import StoredEvent, Match
+from dotr.patterns.ties import AttributeValues
 
-Take: TypeAlias = Callable[[list[Matched]], None]
+TakeMatches: TypeAlias = Callable[[list[Match]], None]
 """Takes matches that are not kept."""
 
 MANY: Final = 50_000
 """So many matches are handed on."""
 
 
-class Found:
+class MatchBuffer:
     """The matches so far that were not handed on; of those that were, only composite events that rules of the layer read at this moment."""
 
     __slots__ = ("_made", "_noted", "_take", "base", "events", "matched")
 
-    def __init__(self, matched: list[Matched], base: int, take: Take | None, made: list[Label | None] | None = None) -> None:
+    def __init__(self, matched: list[Match], base: int, take: TakeMatches | None, made: list[Label | None] | None = None) -> None:
         self.matched = matched
         self.base = base
         self._take = take
         self._made = made
         self._noted = 0
-        self.events: dict[Label, list[tuple[int, Values]]] = {}
+        self.events: dict[Label, list[tuple[int, AttributeValues]]] = {}
 
     def flush(self) -> None:
         """Hands the matches on, if they are many."""
@@ -51,11 +51,11 @@ class Found:
                     self.events.setdefault(event, []).append((ordinal, values))
             self._noted = len(self.matched)
 
-    def some(self, anchors: Iterable[Happened]) -> Iterable[Happened]:
+    def some(self, anchors: Iterable[StoredEvent]) -> Iterable[StoredEvent]:
         """Anchors until there are many matches."""
         return anchors if self._take is None else self._until_many(anchors)
 
-    def _until_many(self, anchors: Iterable[Happened]) -> Iterator[Happened]:
+    def _until_many(self, anchors: Iterable[StoredEvent]) -> Iterator[StoredEvent]:
         matched = self.matched
         for anchor in anchors:
             yield anchor

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dotr.model.time import Micros
-from dotr.patterns.ties import Values
+from dotr.patterns.ties import AttributeValues
 
 
-class Happened(NamedTuple):
+class StoredEvent(NamedTuple):
     """An event as stage two holds it. `ordinal` tells it from the others of its stream at its instant."""
 
     time: Micros
     ordinal: int
-    values: Values
+    values: AttributeValues
 
 
-class Matched(NamedTuple):
+class Match(NamedTuple):
     """A complete binding of the layer's rule number `rule`: the events bound to its positive roles, the anchor first and the others in the
     order written, and the composite event's values. `ordinal` tells it from all other matches of its event's label at the instant."""
 
     rule: int
     ordinal: int
-    bound: tuple[Happened, ...]
-    values: Values
+    bound: tuple[StoredEvent, ...]
+    values: AttributeValues

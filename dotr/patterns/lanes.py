@@ -16,12 +16,12 @@ from dotr.expressions.orders import OrderBy
 from dotr.expressions.values import NUMERIC, Single
 from dotr.model.terms import Term
 from dotr.model.time import Micros
-from dotr.patterns.happened import Happened
+from dotr.patterns.happened import StoredEvent
 
 Rank = TypeVar("Rank", float, OrderBy)
 
 
-class Lane(list[Happened]):
+class EventRun(list[StoredEvent]):
     """The events of one key, in the order of time. `keys` are the terms of the key's attributes: equal keys can have unequal terms, and
     then a question must be asked of each event."""
 
@@ -45,7 +45,7 @@ class Lane(list[Happened]):
         del self[:number]
 
 
-class _BlockLane(Lane, Generic[Rank]):
+class _BlockRun(EventRun, Generic[Rank]):
     """The greatest rank (or, with `least`, the least) of every block of 2^k events that begins at a multiple of 2^k, for every k up to
     that of which there is one block at most."""
 
@@ -80,7 +80,7 @@ class _BlockLane(Lane, Generic[Rank]):
             self._grow(level - 1)
 
 
-class OrderLane(_BlockLane[OrderBy]):
+class ExtremumRun(_BlockRun[OrderBy]):
     """The least or the greatest value, in the order of ORDER BY."""
 
     __slots__ = ("_position",)
@@ -89,7 +89,7 @@ class OrderLane(_BlockLane[OrderBy]):
         super().__init__(not greatest)
         self._position = position
 
-    def append(self, event: Happened) -> None:
+    def append(self, event: StoredEvent) -> None:
         super().append(event)
         self._levels[0].append(order_key(event[2][self._position]))
         if not len(self) & 1:
@@ -116,7 +116,7 @@ class OrderLane(_BlockLane[OrderBy]):
         return None if found is None else found[3]
 
 
-class SkipLane(_BlockLane[float]):
+class SkipRun(_BlockRun[float]):
     """Leads from one event whose number is above a bound (or, `below`, below it) to the next, whatever lies between. Ranks are doubles a
     little above the numbers, so that rounding passes over none; what is no number is above nothing. Nothing is made before it is asked for.
     """
@@ -129,7 +129,7 @@ class SkipLane(_BlockLane[float]):
         self._below = below
         self.made = False
 
-    def note(self, event: Happened) -> None:
+    def note(self, event: StoredEvent) -> None:
         """To be called after an append once the blocks are `made`."""
         self._levels[0].append(self._rank(event))
         if not len(self) & 1:
@@ -139,9 +139,9 @@ class SkipLane(_BlockLane[float]):
         if self.made:
             super().drop(number)
         else:
-            Lane.drop(self, number)
+            EventRun.drop(self, number)
 
-    def _rank(self, event: Happened) -> float:
+    def _rank(self, event: StoredEvent) -> float:
         value = VALUES[event[2][self._position]]
         if type(value) is Single:
             return inf  # compared as floats, with whatever rounding

@@ -16,9 +16,9 @@ from typing import TypeAlias
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
-from dotr.patterns.partition import Anywhere, Partitioning, key_of
+from dotr.patterns.partition import AnyPartition, Partitioning, key_of
 from dotr.patterns.placement import place
-from dotr.patterns.reach import reaches, roles
+from dotr.patterns.reach import lookbacks, roles
 
 Stream: TypeAlias = int | Label
 """A fact stream's number, or the label of a composite event."""
@@ -41,7 +41,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedRule:
     """A rule in its layer: how it is partitioned, the ports of its roles (the anchor's first), and its depth among the layer's rules:
     the events it reads come from lower depths or from lower layers."""
 
@@ -58,7 +58,7 @@ class Layer:
 
     number: int
     ports: tuple[Port, ...]
-    rules: tuple[Placed, ...]
+    rules: tuple[PlacedRule, ...]
     retention: tuple[Micros | None, ...]
 
     @property
@@ -126,7 +126,7 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
     numbers = _streams(rules)
     places = place(rules)
     ports: list[dict[Port, int]] = [{} for _ in range(max((p.layer for p in places), default=0) + 1)]
-    layers: list[list[Placed]] = [[] for _ in ports]
+    layers: list[list[PlacedRule]] = [[] for _ in ports]
     for each in sorted(places, key=lambda p: (p.layer, p.depth, p.rule.name)):
         own = ports[each.layer]
         indexes = tuple(
@@ -134,7 +134,7 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
                 Port(
                     _stream(role, numbers),
                     key_of(each.split, role),
-                    isinstance(each.split, Anywhere),
+                    isinstance(each.split, AnyPartition),
                     role.source.attributes,
                     since.get(each.rule.name),
                 ),
@@ -142,7 +142,7 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
             )
             for role in roles(each.rule)
         )
-        layers[each.layer].append(Placed(each.rule, each.split, indexes, each.depth))
+        layers[each.layer].append(PlacedRule(each.rule, each.split, indexes, each.depth))
     routes: dict[Stream, list[tuple[int, int]]] = {}
     for number, own in enumerate(ports):
         for port, index in own.items():
@@ -157,9 +157,9 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
     )
 
 
-def _retention(ports: int, rules: Sequence[Placed]) -> tuple[Micros | None, ...]:
+def _retention(ports: int, rules: Sequence[PlacedRule]) -> tuple[Micros | None, ...]:
     kept: dict[int, Micros] = {}
     for placed in rules:
-        for port, reach in list(zip(placed.ports, reaches(placed.rule), strict=True))[1:]:
+        for port, reach in list(zip(placed.ports, lookbacks(placed.rule), strict=True))[1:]:
             kept[port] = max(kept.get(port, 0), reach.far)
     return tuple(kept.get(port) for port in range(ports))

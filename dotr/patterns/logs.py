@@ -1,7 +1,7 @@
 """State written as logs, so that a batch writes what it adds, whatever is there: a log for each store and queue, one for what is consumed.
 
 Idea: what a partition remembers comes in the order of time and goes in it. So a log is only ever appended to, in pieces; its oldest pieces
-go whole once all in them is too old, and what says how much of the rest still counts is one time for each log (`Head.oldest`).
+go whole once all in them is too old, and what says how much of the rest still counts is one time for each log (`Manifest.oldest`).
 Invariant: of a log's events those count that are not older than its `oldest`; what is consumed is never later consumed by the same set, so
 that it may stand in a log that is read to the end. Cost: reading and writing are proportional to the events in question.
 """
@@ -17,17 +17,17 @@ from typing import Final, NamedTuple, TypeAlias
 
 from dotr.model.terms import Term
 from dotr.model.time import Micros
-from dotr.patterns.happened import Happened
-from dotr.patterns.state import State, StateError, Written
+from dotr.patterns.happened import StoredEvent
+from dotr.patterns.state import State, StateError, StateSnapshot
 
 HEAD_VERSION: Final = 3
-"""Versions of state up to 2 are whole texts (`Written`); this is that of what stands in the same place where there are logs."""
+"""Versions of state up to 2 are whole texts (`StateSnapshot`); this is that of what stands in the same place where there are logs."""
 
-Pair: TypeAlias = tuple[int, Micros, int, int]
+Consumption: TypeAlias = tuple[int, Micros, int, int]
 """What is consumed: the number of the set, the event's time and ordinal, and the page that it was found in."""
 
 
-class Recorded(set[tuple[Micros, int]]):
+class TrackedSet(set[tuple[Micros, int]]):
     """A set of consumed events that keeps what is new in it, until that is written."""
 
     def __init__(self, events: Iterable[tuple[Micros, int]] = ()) -> None:
@@ -40,7 +40,7 @@ class Recorded(set[tuple[Micros, int]]):
             super().update(events)
 
 
-class Piece(NamedTuple):
+class LogSegment(NamedTuple):
     """A stretch of a log: of which log, its place there, the number of the last batch in it, its bytes, and the latest time in it."""
 
     log: int
@@ -50,7 +50,7 @@ class Piece(NamedTuple):
     until: Micros
 
 
-class Head(NamedTuple):
+class Manifest(NamedTuple):
     """What is told of logs: the number of the batch written last, up to which time all was closed then, `State.passed`, the oldest time
     that counts of each log (None: nothing does), the pieces in order, into how many pages they are divided, about how many events each
     store holds, how many sets of consumed events there are, and the digests of the last few batches by their numbers."""
@@ -59,7 +59,7 @@ class Head(NamedTuple):
     closed: Micros
     passed: Micros | None
     oldest: tuple[Micros | None, ...]
-    pieces: tuple[Piece, ...]
+    pieces: tuple[LogSegment, ...]
     pages: int
     held: tuple[int, ...]
     sets: int
@@ -90,55 +90,55 @@ class Head(NamedTuple):
         return any((time := oldest[piece.log]) is None or piece.until < time for piece in self.pieces)
 
     @staticmethod
-    def decode(written: bytes) -> Head | None:
+    def decode(written: bytes) -> Manifest | None:
         """The inverse of `encode`; None where a state of an older form, or none, is written. Raises StateError.
 
-        >>> head = Head(3, 9, None, (4, None), (Piece(0, 1, 3, 120, 8),), 1, (7,), 0, ((3, "a"),))
-        >>> Head.decode(head.encode()) == head, Head.decode(b'{"version":2}'), Head.decode(b"")
+        >>> head = Manifest(3, 9, None, (4, None), (LogSegment(0, 1, 3, 120, 8),), 1, (7,), 0, ((3, "a"),))
+        >>> Manifest.decode(head.encode()) == head, Manifest.decode(b'{"version":2}'), Manifest.decode(b"")
         (True, None, None)
         """
         if not written.startswith(b'{"version":%d,"number"' % HEAD_VERSION):
             return None
         try:
             data = json.loads(written)
-            pieces = tuple(Piece(log, place, number, size, until) for log, place, number, size, until in data["pieces"])
+            pieces = tuple(LogSegment(log, place, number, size, until) for log, place, number, size, until in data["pieces"])
             recent = tuple((number, digest) for number, digest in data["recent"])
             held, oldest = tuple(data["held"]), tuple(data["oldest"])
-            return Head(data["number"], data["closed"], data["passed"], oldest, pieces, data["pages"], held, data["sets"], recent)
+            return Manifest(data["number"], data["closed"], data["passed"], oldest, pieces, data["pages"], held, data["sets"], recent)
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"it cannot be read ({error})") from error
 
 
-class Added(NamedTuple):
+class LogDelta(NamedTuple):
     """What a batch has added to the logs: the events of each store, then of each queue; and what was consumed."""
 
-    events: Sequence[Sequence[Happened]]
-    consumed: Sequence[Pair]
+    events: Sequence[Sequence[StoredEvent]]
+    consumed: Sequence[Consumption]
 
 
-def added(state: State, after: Micros | None, page: int = 0) -> Added:
+def added(state: State, after: Micros | None, page: int = 0) -> LogDelta:
     """What a state holds that is later than a time (None: all); what was recorded as consumed is handed over."""
     logs = [*(store.log for store in state.stores), *state.waiting]
     events = [list(log) if after is None else _later(log, after) if log and log[-1][0] > after else [] for log in logs]
-    pairs: list[Pair] = []
+    pairs: list[Consumption] = []
     for number, used in enumerate(state.consumed):
         fresh: Iterable[tuple[Micros, int]] = used
-        if isinstance(used, Recorded):
+        if isinstance(used, TrackedSet):
             fresh, used.fresh = used if after is None else used.fresh, []
         elif after is not None:
             continue
         pairs += [(number, time, ordinal, page) for time, ordinal in fresh]
-    return Added(events, pairs)
+    return LogDelta(events, pairs)
 
 
 def recording(state: State) -> State:
     """The state, which from now on keeps what is consumed until it is written."""
-    state.consumed = tuple(map(Recorded, state.consumed))
+    state.consumed = tuple(map(TrackedSet, state.consumed))
     return state
 
 
-def _later(log: Iterable[Happened], after: Micros) -> list[Happened]:
-    found: list[Happened] = []
+def _later(log: Iterable[StoredEvent], after: Micros) -> list[StoredEvent]:
+    found: list[StoredEvent] = []
     for event in reversed(log):  # type: ignore[call-overload]
         if event[0] <= after:
             break
@@ -147,7 +147,7 @@ def _later(log: Iterable[Happened], after: Micros) -> list[Happened]:
     return found
 
 
-def events_line(events: Sequence[Happened]) -> bytes:
+def events_line(events: Sequence[StoredEvent]) -> bytes:
     """Events as a line: each term once, then times, ordinals and the numbers of the terms in turn. The inverse of `events_of`."""
     numbers: defaultdict[Term | None, int] = defaultdict(count().__next__)
     listed = list(map(numbers.__getitem__, chain.from_iterable([values for _, _, values in events])))
@@ -155,10 +155,10 @@ def events_line(events: Sequence[Happened]) -> bytes:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
 
 
-def events_of(lines: bytes) -> Iterator[Happened]:
+def events_of(lines: bytes) -> Iterator[StoredEvent]:
     """The events of a piece.
 
-    >>> first, second = Happened(5, 0, ('"a"', None)), Happened(7, 1, ('"a"', '"b"'))
+    >>> first, second = StoredEvent(5, 0, ('"a"', None)), StoredEvent(7, 1, ('"a"', '"b"'))
     >>> list(events_of(events_line([first, second]) + events_line([second]))) == [first, second, second]
     True
     """
@@ -166,15 +166,15 @@ def events_of(lines: bytes) -> Iterator[Happened]:
         terms, width, times, ordinals, listed = json.loads(line)
         values: Iterable[tuple[Term | None, ...]]
         values = zip(*[map(terms.__getitem__, listed)] * width, strict=True) if width else ((),) * len(times)
-        yield from map(Happened, times, ordinals, values)
+        yield from map(StoredEvent, times, ordinals, values)
 
 
-def pairs_line(pairs: Sequence[Pair]) -> bytes:
+def pairs_line(pairs: Sequence[Consumption]) -> bytes:
     """The inverse of `pairs_of`."""
     return json.dumps(list(zip(*pairs, strict=True)), separators=(",", ":")).encode() + b"\n"
 
 
-def pairs_of(lines: bytes) -> Iterator[Pair]:
+def pairs_of(lines: bytes) -> Iterator[Consumption]:
     """What was consumed, in a piece.
 
     >>> list(pairs_of(pairs_line([(0, 5, 1, 3), (2, 7, 0, 0)]) + pairs_line([(0, 6, 0, 1)])))
@@ -184,7 +184,7 @@ def pairs_of(lines: bytes) -> Iterator[Pair]:
         yield from zip(*json.loads(line), strict=True)
 
 
-def counting(head: Head, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Happened]]:
+def counting(head: Manifest, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, StoredEvent]]:
     """Of pieces, which come with the numbers of their logs, the events that count, with those numbers. Raises StateError."""
     try:
         for log, lines in pieces:
@@ -197,7 +197,7 @@ def counting(head: Head, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tuple[
         raise StateError(f"it cannot be read ({error})") from error
 
 
-def counting_pairs(head: Head, pieces: Iterable[bytes]) -> Iterator[Pair]:
+def counting_pairs(head: Manifest, pieces: Iterable[bytes]) -> Iterator[Consumption]:
     """Of pieces of the last log, what counts. Raises StateError."""
     oldest = head.oldest[-1]
     try:
@@ -208,10 +208,10 @@ def counting_pairs(head: Head, pieces: Iterable[bytes]) -> Iterator[Pair]:
         raise StateError(f"it cannot be read ({error})") from error
 
 
-def whole(head: Head, pieces: Iterable[tuple[int, bytes]]) -> Written:
+def whole(head: Manifest, pieces: Iterable[tuple[int, bytes]]) -> StateSnapshot:
     """All that logs hold, as one text has it."""
     last = len(head.oldest) - 1
-    events: list[list[Happened]] = [[] for _ in range(last)]
+    events: list[list[StoredEvent]] = [[] for _ in range(last)]
     consumed: list[list[tuple[Micros, int]]] = [[] for _ in range(head.sets)]
     for log, lines in pieces:
         if log == last:
@@ -220,7 +220,7 @@ def whole(head: Head, pieces: Iterable[tuple[int, bytes]]) -> Written:
         else:
             events[log] += [event for _, event in counting(head, [(log, lines)])]
     stores = len(head.held)
-    return Written(events[:stores], consumed, events[stores:], head.passed)
+    return StateSnapshot(events[:stores], consumed, events[stores:], head.passed)
 
 
 def digest_of(*parts: bytes) -> bytes:

@@ -8,7 +8,7 @@ narrows or splits it, and all the others are evaluated once for all.
 
 Limits (semantics.md, section 8) are of one rule at one anchor, and exact. So that nothing need be counted exactly where no limit is near,
 the function for all rows holds bounds from above against them: the events in a window, chosen or not, and the lengths of what is gone
-through. It stops (`Exceeded`) at an anchor where such a bound is passed, and a second function, made when it is first needed, finds the
+through. It stops (`AnchorLimitExceeded`) at an anchor where such a bound is passed, and a second function, made when it is first needed, finds the
 matches of that anchor for one rule at a time, and counts.
 
 Invariant: when a rule is run at t, the stores hold every event of its ports with time at most t. Cost: for each anchor, the candidates of
@@ -36,23 +36,32 @@ from dotr.model.rules import Mode
 from dotr.model.terms import Term
 from dotr.model.time import Clock, Micros
 from dotr.model.traverse import conjuncts
-from dotr.patterns.candidates import Candidates, Constraints, Exceeded, names_row
+from dotr.patterns.candidates import CandidateEmitter, ClassifiedConstraints, AnchorLimitExceeded, names_row
 from dotr.patterns.code import row_finder, rows_of
-from dotr.patterns.happened import Happened, Matched
-from dotr.patterns.search import Row
-from dotr.patterns.shapes import Alike, Amid, Lack, Part, Pick, Step, Whole, Within
-from dotr.patterns.store import IndexSpec, Lanes, Measure
+from dotr.patterns.happened import StoredEvent, Match
+from dotr.patterns.search import TableRow
+from dotr.patterns.shapes import (
+    RuleGroup,
+    PositionalBetween,
+    PositionalNegation,
+    PositionalRole,
+    PositionalSelection,
+    PositionalClause,
+    PositionalAggregate,
+    PositionalWindow,
+)
+from dotr.patterns.store import IndexSpec, KeyIndex, Measure
 from dotr.patterns.sums import aggregate_terms
 
-Consumed: TypeAlias = set[tuple[Micros, int]]
+ConsumedEvents: TypeAlias = set[tuple[Micros, int]]
 """The (time, ordinal) of the events of one label that a rule has used up."""
 
-Find: TypeAlias = Callable[[Iterable[Happened], Sequence[Lanes], Sequence[Consumed], list[Matched], int], None]
+FindMatches: TypeAlias = Callable[[Iterable[StoredEvent], Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int], None]
 """`find(anchors, lanes, consumed, found, base)` adds the matches to `found`; their ordinals are `base` and their place in it."""
 
-Exact: TypeAlias = Callable[[Happened, Row, Sequence[Lanes], Sequence[Consumed], list[Matched], int, set[int]], None]
+Exact: TypeAlias = Callable[[StoredEvent, TableRow, Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, set[int]], None]
 """`exact(anchor, row, lanes, consumed, found, base, over)` adds the matches of one rule at one anchor; to `over` it adds the places of
-clauses at which branches have ended. Raises `Exceeded` where the anchor tries too many candidates: then nothing of it counts."""
+clauses at which branches have ended. Raises `AnchorLimitExceeded` where the anchor tries too many candidates: then nothing of it counts."""
 
 _NAN: Final = frozenset(('"NaN"^^<http://www.w3.org/2001/XMLSchema#double>', '"NaN"^^<http://www.w3.org/2001/XMLSchema#float>'))
 _EQUAL: Final = condition(Call("=", (Var("a"), Var("b"))), (Var("a"), Var("b")))
@@ -63,15 +72,15 @@ _TOGETHER: Final = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Compiled rules of one shape: what finds their matches, and the index that each clause asks for. `find` raises `Exceeded` at an anchor
+    """Compiled rules of one shape: what finds their matches, and the index that each clause asks for. `find` raises `AnchorLimitExceeded` at an anchor
     where a rule may go over a limit; `exact` makes what finds its matches then, for each of the `rows`. A rule has several matches of one
     anchor only where the shape is `branching`."""
 
-    find: Find
+    find: FindMatches
     looks: tuple[IndexSpec, ...]
     source: str
     exact: Callable[[], Exact]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     branching: bool
 
     def few(self, many: int) -> int:
@@ -79,16 +88,18 @@ class Matcher:
         return 1 if self.branching else max(1, many // len(self.rows))
 
 
-def compile_matcher(alike: Alike, consumed: Sequence[int], clock: Clock, limits: Limits = LIMITS) -> Matcher:
+def compile_matcher(alike: RuleGroup, consumed: Sequence[int], clock: Clock, limits: Limits = LIMITS) -> Matcher:
     """Generate the matcher of a shape; `consumed` says for each rule which set of consumed events is its first."""
     rows = rows_of(alike, consumed)
-    return _Writer(alike, rows, clock, limits).matcher(cache(lambda: _Writer(alike, rows, clock, limits, exact=True).exactly()))
+    return _RuleMatcherEmitter(alike, rows, clock, limits).matcher(
+        cache(lambda: _RuleMatcherEmitter(alike, rows, clock, limits, exact=True).exactly())
+    )
 
 
-class _Writer(Candidates):
+class _RuleMatcherEmitter(CandidateEmitter):
     """Writes one matcher."""
 
-    def __init__(self, alike: Alike, rows: tuple[Row, ...], clock: Clock, limits: Limits, *, exact: bool = False) -> None:
+    def __init__(self, alike: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool = False) -> None:
         super().__init__(alike, rows, clock, limits, exact=exact)
         self.globals |= {
             "bisect": bisect_left,
@@ -96,8 +107,8 @@ class _Writer(Candidates):
             "equal": _EQUAL,
             "every": range(1, sys.maxsize),
             "new": tuple.__new__,
-            "Exceeded": Exceeded,
-            "Matched": Matched,
+            "Exceeded": AnchorLimitExceeded,
+            "Matched": Match,
             "NAN": _NAN,
             "rows": self.rows,
             "count": count,
@@ -129,7 +140,7 @@ class _Writer(Candidates):
                 if shape.consuming:
                     self.line("for used, events in eaten: used.update(events)")
             source = "def find(anchors, lanes, consumed, found, base):\n" + "\n".join(self.lines) + "\n"
-        find: Find = self.compiled(source, "find")
+        find: FindMatches = self.compiled(source, "find")
         return Matcher(find, tuple(self.looks), source, exact, self.rows, shape.branching)
 
     def exactly(self) -> Exact:
@@ -187,7 +198,7 @@ class _Writer(Candidates):
         self.live = f"rows{number}"
         self.line(f"if not {self.live}: continue")
 
-    def anchor(self, part: Part) -> None:
+    def anchor(self, part: PositionalRole) -> None:
         """Its constraints; the rules' own constants are searched for those that the event satisfies."""
         if self.exact:
             if part.constraints:
@@ -209,12 +220,12 @@ class _Writer(Candidates):
 
     # --- clauses ---
 
-    def step(self, place: int, step: Step) -> None:
+    def step(self, place: int, step: PositionalClause) -> None:
         constraints = self.constraints(place, step.part)
         self.by_lanes(place, constraints)
         match step.what:
-            case Pick(mode, number):
-                if constraints.rowed and mode is not Mode.EACH and number > 1:
+            case PositionalSelection(mode, number):
+                if constraints.per_rule and mode is not Mode.EACH and number > 1:
                     self.one_by_one()
                     constraints = self.constraints(place, step.part)
                 self.look(place, constraints, *self.skips(step.part, constraints))
@@ -222,24 +233,24 @@ class _Writer(Candidates):
                 self.bounds(place, step.scope)
                 if mode is Mode.EACH:
                     self.each(place, step, constraints)
-                elif constraints.rowed:
+                elif constraints.per_rule:
                     self.split(place, step, mode, constraints)
                 elif number > 1:
                     self.several(place, step, mode, number, constraints)
                 else:
                     self.single(place, step, mode, constraints)
-            case Lack():
+            case PositionalNegation():
                 self.look(place, constraints, *self.skips(step.part, constraints))
                 self.lane(place, constraints, required=False)
                 self.bounds(place, step.scope)
                 self.lack(place, step, constraints)
-            case Whole() as whole:
-                if constraints.rowed:
+            case PositionalAggregate() as whole:
+                if constraints.per_rule:
                     self.one_by_one()
                     constraints = self.constraints(place, step.part)
                 self.whole(place, step, whole, constraints)
 
-    def single(self, place: int, step: Step, mode: Mode, constraints: Constraints) -> None:
+    def single(self, place: int, step: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
         """`last E`, `first E`."""
         self.line(f"e{place} = None")
         level = self.indent
@@ -251,7 +262,7 @@ class _Writer(Candidates):
         self.went(place, mode)
         self.line(f"if e{place} is None: continue")
 
-    def several(self, place: int, step: Step, mode: Mode, count: int, constraints: Constraints) -> None:
+    def several(self, place: int, step: PositionalClause, mode: Mode, count: int, constraints: ClassifiedConstraints) -> None:
         """`last n E`, `first n E`: a branch for each."""
         self.line(f"picked{place} = []")
         level = self.indent
@@ -266,7 +277,7 @@ class _Writer(Candidates):
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
 
-    def split(self, place: int, step: Step, mode: Mode, constraints: Constraints) -> None:
+    def split(self, place: int, step: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
         """`last E`, `first E` for many rows: each candidate goes to the rows for which it is the one."""
         self.line(f"left = {self.live}")
         self.line("misses = 0")
@@ -285,9 +296,9 @@ class _Writer(Candidates):
         self.line(f"t{place}, o{place}, v{place} = e{place}")
         self.live = f"rows{place}"
 
-    def each(self, place: int, step: Step, constraints: Constraints) -> None:
+    def each(self, place: int, step: PositionalClause, constraints: ClassifiedConstraints) -> None:
         """`each E`: a branch for every candidate, and in it the rows that want it."""
-        if not constraints.rowed:
+        if not constraints.per_rule:
             last = "" if self.until_now(step.scope) else f"bisect(c{place}, (high{place} + 1,))"
             self.line(f"s{place} = c{place}[bisect(c{place}, (low{place},)):{last}]")
             if self.exact:
@@ -321,9 +332,9 @@ class _Writer(Candidates):
         self.line(f"t{place}, o{place}, v{place} = e{place}")
         self.live = f"rows{place}"
 
-    def lack(self, place: int, step: Step, constraints: Constraints) -> None:
+    def lack(self, place: int, step: PositionalClause, constraints: ClassifiedConstraints) -> None:
         """`not E`: leave this branch, or take those rows out of it for which there is one."""
-        rowed = bool(constraints.rowed)
+        rowed = bool(constraints.per_rule)
         if rowed:
             self.line(f"left = {self.live}")
             self.line("misses = 0")
@@ -348,7 +359,7 @@ class _Writer(Candidates):
             self.line(f"if not rows{place}: continue")
             self.live = f"rows{place}"
 
-    def whole(self, place: int, step: Step, whole: Whole, constraints: Constraints) -> None:
+    def whole(self, place: int, step: PositionalClause, whole: PositionalAggregate, constraints: ClassifiedConstraints) -> None:
         """`?x = F(E.?v) of E`: g<place>."""
         quick = self.answer(place, step.scope, whole)
         if constraints.tests or place in self.shape.consuming:
@@ -386,7 +397,7 @@ class _Writer(Candidates):
         if quick is not None:
             self.indent -= 1
 
-    def answer(self, place: int, scope: Within | Amid, whole: Whole) -> tuple[Measure, str] | None:
+    def answer(self, place: int, scope: PositionalWindow | PositionalBetween, whole: PositionalAggregate) -> tuple[Measure, str] | None:
         """The measure that answers an aggregate without looking at each event, and the source of the answer."""
         window = f"low{place}, high{place}"
         match whole.function, whole.distinct:
@@ -400,7 +411,7 @@ class _Writer(Candidates):
                 return Measure.SUM, f"c{place}.sum({window})"
             case ("AVG", False):
                 return Measure.SUM, f"c{place}.avg({window})"
-            case _ if isinstance(scope, Within) and scope.reference == 0:
+            case _ if isinstance(scope, PositionalWindow) and scope.reference == 0:
                 return Measure.DISTINCT, f"c{place}.distinct({whole.function!r}, {self.stands(0)}, {scope.near}, {scope.far})"
             case _:
                 return None
@@ -460,7 +471,7 @@ def _pure(positions: int) -> Callable[..., bool]:
     return all_pure
 
 
-def _total(whole: Whole, position: int | None) -> Callable[[Sequence[Happened]], Term | None]:
+def _total(whole: PositionalAggregate, position: int | None) -> Callable[[Sequence[StoredEvent]], Term | None]:
     """An aggregate of the events that were looked at."""
     if position is None:
         return lambda events: write(len(events))

@@ -14,30 +14,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import length_hint
 from typing import NamedTuple, TypeAlias
 
-from dotr.fallbacks import Kind, answered, caught, described
+from dotr.fallbacks import FallbackKind, answered, caught, error_line
 from dotr.knowledge.limits import LIMITS, Limits
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
-from dotr.patterns.candidates import Exceeded
+from dotr.patterns.candidates import AnchorLimitExceeded
 from dotr.patterns.code import event_test, picks_finder
-from dotr.patterns.failing import Alone, Excess, Failure, apart, exactly
-from dotr.patterns.found import MANY, Found, Take
-from dotr.patterns.happened import Happened, Matched
+from dotr.patterns.failing import SingleRule, LimitExcess, RuleFailure, apart, exactly
+from dotr.patterns.found import MANY, MatchBuffer, TakeMatches
+from dotr.patterns.happened import StoredEvent, Match
 from dotr.patterns.layout import Layer
 from dotr.patterns.matcher import Matcher, compile_matcher
 from dotr.patterns.shapes import grouped
 from dotr.patterns.state import State
-from dotr.patterns.store import IndexSpec, PortStore, compile_remember
-from dotr.patterns.ties import Values, tie_key
+from dotr.patterns.store import IndexSpec, PortStore, compile_insert
+from dotr.patterns.ties import AttributeValues, tie_key
 
-Arrival: TypeAlias = tuple[int, Values]
+Arrival: TypeAlias = tuple[int, AttributeValues]
 """An event on its way to a port: its ordinal and its values."""
 
 Arrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
 """What arrives at one instant, by port; the facts of a port in tie order."""
 
 
-class _Compiled(NamedTuple):
+class _CompiledGroup(NamedTuple):
     """A shape's matcher, the port (or below 0 the queue) of its anchors, the (port, index) that each clause looks into, and its rules."""
 
     matcher: Matcher
@@ -55,13 +55,13 @@ class Operator:
         self._clock = clock
         self._limits = limits
         self._attributes = attributes
-        self._apart: dict[int, list[Alone]] = {}
-        self.told: list[Failure | Excess] = []
+        self._apart: dict[int, list[SingleRule]] = {}
+        self.told: list[RuleFailure | LimitExcess] = []
         wanted: list[dict[IndexSpec, int]] = [{} for _ in layer.ports]
         *first_consumed, self._consumed_sets = self._first_consumed = layer.first_consumed
         self._delays = layer.queues
         depths = 1 + max((placed.depth for placed in layer.rules), default=0)
-        self._shapes: list[_Compiled] = []
+        self._shapes: list[_CompiledGroup] = []
         self._anchored: list[dict[int, list[int]]] = [{} for _ in range(depths)]
         for depth in range(depths):
             rules = [
@@ -78,12 +78,12 @@ class Operator:
                 anchor = alike.shape.anchor
                 source = -1 - self._delays[anchor.port, anchor.delay] if anchor.delay else anchor.port
                 self._anchored[depth].setdefault(source, []).append(len(self._shapes))
-                self._shapes.append(_Compiled(matcher, source, tuple(indexes), alike.numbers))
+                self._shapes.append(_CompiledGroup(matcher, source, tuple(indexes), alike.numbers))
         self._finds = [shape.matcher.find for shape in self._shapes]
         self._few = [shape.matcher.few(MANY) for shape in self._shapes]
         self._stores = [(retention or 0, len(specs)) for retention, specs in zip(layer.retention, wanted, strict=True)]
         self._remember = [
-            compile_remember(
+            compile_insert(
                 list(specs),
                 [event_test(spec.own, port.attributes, clock) if spec.own else None for spec in specs],
                 [picks_finder(spec.picks, port.attributes) if spec.picks else None for spec in specs],
@@ -123,15 +123,15 @@ class Operator:
         return min(times) if times else None
 
     def step(
-        self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False, take: Take | None = None
-    ) -> list[Matched]:
+        self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False, take: TakeMatches | None = None
+    ) -> list[Match]:
         """Run the layer at a moment later than all before, and not later than one that is `due`. Composite events that arrive from lower
         layers may come in any order. `partition` numbers the partition, so that ordinals of events made in different ones differ.
         `ended`: the last instant is over, so that what is new is no delayed anchor any more. Where there are many matches, `take` has them
         on the way, and the rest is returned."""
         stores = state.stores
-        present: dict[int, list[Happened]] = {}
-        matched: list[Matched] = []
+        present: dict[int, list[StoredEvent]] = {}
+        matched: list[Match] = []
         base = (self.layer.number << 24 | partition) << 32
         if self._delays:
             for ((_, delay), number), waiting in zip(self._delays.items(), state.waiting, strict=True):
@@ -142,9 +142,9 @@ class Operator:
         for port, events in arrivals.items():
             if self._facts[port]:
                 if len(events) == 1:
-                    happened = [_new(Happened, (time, *events[0]))]
+                    happened = [_new(StoredEvent, (time, *events[0]))]
                 else:
-                    happened = [_new(Happened, (time, ordinal, values)) for ordinal, values in events]
+                    happened = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
                 present[port] = happened
                 if self._stores[port][1]:
                     stores[port].add(happened)
@@ -157,24 +157,24 @@ class Operator:
                 for number in anchored.get(port, ()):
                     remaining, before = iter(happened), len(matched)
                     if take is not None and len(happened) + before > few[number]:
-                        found = Found(matched, base, take)
+                        found = MatchBuffer(matched, base, take)
                         self._through(number, happened, remaining, state, found)
                         base = found.base
                         continue
                     try:
                         finds[number](remaining, state.lanes[number], state.consumed, matched, base)
                     except Exception as error:
-                        found = Found(matched, base, take)
+                        found = MatchBuffer(matched, base, take)
                         self._go_on(number, happened, remaining, before, error, state, found)
                         base = found.base
         else:
-            self._rise(state, time, arrivals, present, Found(matched, base, take, self._made))
+            self._rise(state, time, arrivals, present, MatchBuffer(matched, base, take, self._made))
         if self._delays and not ended:
             for (port, _), waiting in zip(self._delays, state.waiting, strict=True):
                 waiting.extend(present.get(port, ()))
         return matched
 
-    def _rise(self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[Happened]], found: Found) -> None:
+    def _rise(self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], found: MatchBuffer) -> None:
         """Depth by depth: complete the events that its rules read, then run them."""
         for depth, complete in enumerate(self._complete):
             for port, label in complete:
@@ -183,7 +183,7 @@ class Operator:
                     names = self.layer.ports[port].attributes
                     events.sort(key=lambda event: tie_key(names, event[1]))
                 if events:
-                    happened = [_new(Happened, (time, ordinal, values)) for ordinal, values in events]
+                    happened = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
                     present[port] = happened
                     if self._stores[port][1]:
                         state.stores[port].add(happened)
@@ -194,7 +194,9 @@ class Operator:
                 self._through(number, happened, iter(happened), state, found)
             found.note()
 
-    def _through(self, number: int, anchors: Sequence[Happened], remaining: Iterator[Happened], state: State, found: Found) -> None:
+    def _through(
+        self, number: int, anchors: Sequence[StoredEvent], remaining: Iterator[StoredEvent], state: State, found: MatchBuffer
+    ) -> None:
         """Runs a shape on those anchors that remain, and hands matches on whenever there are many."""
         find, lanes = self._finds[number], state.lanes[number]
         while length_hint(remaining):
@@ -209,12 +211,12 @@ class Operator:
     def _go_on(
         self,
         number: int,
-        anchors: Sequence[Happened],
-        remaining: Iterator[Happened],
+        anchors: Sequence[StoredEvent],
+        remaining: Iterator[StoredEvent],
         before: int,
         error: Exception,
         state: State,
-        found: Found,
+        found: MatchBuffer,
     ) -> None:
         """A shape has stopped at an anchor: that one again, then those that remain."""
         self._at(number, anchors, remaining, before, error, state, found)
@@ -223,48 +225,48 @@ class Operator:
     def _at(
         self,
         number: int,
-        anchors: Sequence[Happened],
-        remaining: Iterator[Happened],
+        anchors: Sequence[StoredEvent],
+        remaining: Iterator[StoredEvent],
         before: int,
         error: Exception,
         state: State,
-        found: Found,
+        found: MatchBuffer,
     ) -> None:
         """The anchor at which a shape has stopped, again; `before` is how many matches there were when the shape was begun."""
         anchor, matched = anchors[len(anchors) - length_hint(remaining) - 1], found.matched
         while len(matched) > before and matched[-1].bound[0] is anchor:
             matched.pop()
-        if isinstance(error, Exceeded):
+        if isinstance(error, AnchorLimitExceeded):
             self.told += exactly(self._shapes[number].matcher, state.lanes[number], anchor, state, found)
         else:
             self._recover(number, anchor, state, found, error)
 
-    def _recover(self, number: int, anchor: Happened, state: State, found: Found, first: Exception) -> None:
+    def _recover(self, number: int, anchor: StoredEvent, state: State, found: MatchBuffer, first: Exception) -> None:
         """A shape has failed at an anchor with the error `first`: try again, and take note of the rules that fail again."""
-        caught(first, Kind.RULES)
+        caught(first, FallbackKind.RULES)
         shape, lanes, mark = self._shapes[number], state.lanes[number], len(found.matched)
         before = len(self.told)
         try:
             shape.matcher.find(iter((anchor,)), lanes, state.consumed, found.matched, found.base)
-        except Exceeded:
+        except AnchorLimitExceeded:
             del found.matched[mark:]
             self.told += exactly(shape.matcher, lanes, anchor, state, found)
         except Exception as error:
             del found.matched[mark:]
             if len(shape.rules) == 1:
-                self.told.append(Failure(shape.rules[0], anchor, described(error)))
+                self.told.append(RuleFailure(shape.rules[0], anchor, error_line(error)))
             else:
                 self.told += apart(self._alone(number), anchor, state, found)
-        if not any(isinstance(each, Failure) for each in self.told[before:]):
-            answered(first, Kind.RULES)
+        if not any(isinstance(each, RuleFailure) for each in self.told[before:]):
+            answered(first, FallbackKind.RULES)
 
-    def _alone(self, number: int) -> list[Alone]:
+    def _alone(self, number: int) -> list[SingleRule]:
         """The rules of a shape, each compiled for itself."""
         if number not in self._apart:
             self._apart[number] = [self._single(rule) for rule in self._shapes[number].rules]
         return self._apart[number]
 
-    def _single(self, rule: int) -> Alone:
+    def _single(self, rule: int) -> SingleRule:
         placed = self.layer.rules[rule]
         (alike,) = grouped([(rule, placed.rule, placed.ports, self._attributes[placed.rule.event])])
         matcher = compile_matcher(alike, [self._first_consumed[rule]], self._clock, self._limits)
@@ -274,7 +276,7 @@ class Operator:
             for step, look in zip(alike.shape.steps, matcher.looks, strict=True)
         )
         remember = [
-            compile_remember(
+            compile_insert(
                 list(specs),
                 [event_test(spec.own, port.attributes, self._clock) if spec.own else None for spec in specs],
                 [picks_finder(spec.picks, port.attributes) if spec.picks else None for spec in specs],
@@ -286,7 +288,7 @@ class Operator:
             kept = zip(self.layer.retention, wanted, remember, strict=True)
             return [PortStore(retention or 0, len(specs), each) for retention, specs, each in kept]
 
-        return Alone(rule, matcher, indexes, stores)
+        return SingleRule(rule, matcher, indexes, stores)
 
 
 _new = tuple.__new__

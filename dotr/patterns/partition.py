@@ -17,47 +17,47 @@ from dotr.expressions import equality_key
 from dotr.model.algebra import Attribute
 from dotr.model.rules import Choose, Role, Rule
 from dotr.model.terms import Label, Term, Variable
-from dotr.patterns.ties import Node, Values, equalities
+from dotr.patterns.ties import LabelledVariable, AttributeValues, equalities
 
 
 @dataclass(frozen=True, slots=True)
-class Keyed:
+class KeyedPartitions:
     """Each label's events are keyed by one attribute of theirs."""
 
     attribute: Mapping[Label, Variable]
 
 
 @dataclass(frozen=True, slots=True)
-class Single:
+class SinglePartition:
     """All events meet in one partition; `why` says what ties them to no key."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Anywhere:
+class AnyPartition:
     """The rule has no clause: each anchor is on its own, in whatever partition it comes to be."""
 
 
-Partitioning: TypeAlias = Keyed | Single | Anywhere
+Partitioning: TypeAlias = KeyedPartitions | SinglePartition | AnyPartition
 
 
 def partitioning(rule: Rule, preferred: Sequence[Variable] = ()) -> Partitioning:
     """The finest split that the rule's equalities allow; of several keys the first in `preferred`, else in the order of names."""
     if not rule.clauses and not preferred:
-        return Anywhere()
+        return AnyPartition()
     tied = keyed(rule)
     if tied:
         return next((tied[name] for name in preferred if name in tied), tied[min(tied)])
     loose = next((clause.role.label for clause in rule.clauses if not equalities(clause.role.constraints)), "")
-    return Single(
+    return SinglePartition(
         f"no constraint equates an attribute of {loose} with one of a label bound before"
         if loose
         else f"no attribute of {rule.anchor.label} is equated with one of every other label"
     )
 
 
-def keyed(rule: Rule) -> Mapping[Variable, Keyed]:
+def keyed(rule: Rule) -> Mapping[Variable, KeyedPartitions]:
     """Every split by a key, by the anchor's attribute in it.
 
     Positive roles tie each other together. An event that must be absent, or is one of many aggregated, ties nothing: it is only looked
@@ -65,9 +65,9 @@ def keyed(rule: Rule) -> Mapping[Variable, Keyed]:
     """
     positive = [clause.role for clause in rule.clauses if isinstance(clause, Choose)]
     others = [clause.role for clause in rule.clauses if not isinstance(clause, Choose)]
-    group: dict[Node, Node] = {}
+    group: dict[LabelledVariable, LabelledVariable] = {}
 
-    def root(node: Node) -> Node:
+    def root(node: LabelledVariable) -> LabelledVariable:
         while node in group:
             node = group[node]
         return node
@@ -77,7 +77,7 @@ def keyed(rule: Rule) -> Mapping[Variable, Keyed]:
             here, there = root((role.label, name)), root((other.label, other.name))
             if here != there:
                 group[here] = there
-    tied: dict[Variable, Keyed] = {}
+    tied: dict[Variable, KeyedPartitions] = {}
     for name in rule.anchor.source.attributes:
         key = root((rule.anchor.label, name))
         chosen = {rule.anchor.label: name}
@@ -87,7 +87,7 @@ def keyed(rule: Rule) -> Mapping[Variable, Keyed]:
             equated = equalities(role.constraints)
             chosen.update((role.label, own) for own in _first(own for own, other in equated if root((other.label, other.name)) == key))
         if len(chosen) == len(rule.clauses) + 1:
-            tied[name] = Keyed(MappingProxyType(chosen))
+            tied[name] = KeyedPartitions(MappingProxyType(chosen))
     return tied
 
 
@@ -95,7 +95,7 @@ def _first(names: Iterable[Variable]) -> list[Variable]:
     return list(islice(names, 1))
 
 
-def carried(rule: Rule, split: Keyed) -> frozenset[Variable]:
+def carried(rule: Rule, split: KeyedPartitions) -> frozenset[Variable]:
     """The attributes of the rule's composite event that hold its partition key: `with E.?x = A.?room`, with A keyed by ?room."""
     return frozenset(
         assignment.variable
@@ -106,7 +106,7 @@ def carried(rule: Rule, split: Keyed) -> frozenset[Variable]:
 
 def key_of(split: Partitioning, role: Role) -> Variable | None:
     """The attribute that keys a role's events, or None where the split is not by a key."""
-    return split.attribute[role.label] if isinstance(split, Keyed) else None
+    return split.attribute[role.label] if isinstance(split, KeyedPartitions) else None
 
 
 def bucket(value: Term | None, buckets: int) -> int:
@@ -118,6 +118,6 @@ def bucket(value: Term | None, buckets: int) -> int:
     return 0 if value is None else zlib.crc32(equality_key(value).encode()) % buckets
 
 
-def bucket_of_all(values: Values, buckets: int) -> int:
+def bucket_of_all(values: AttributeValues, buckets: int) -> int:
     """The bucket of an event that may be anywhere, the same for equal ones."""
     return zlib.crc32(repr(values).encode()) % buckets

@@ -16,15 +16,15 @@ from types import MappingProxyType
 from dotr.model.graphs import components
 from dotr.model.rules import EventSource, Role, Rule
 from dotr.model.terms import Label, Variable
-from dotr.patterns.partition import Anywhere, Keyed, Partitioning, Single, carried, keyed, partitioning
-from dotr.patterns.reach import reaches, roles
+from dotr.patterns.partition import AnyPartition, KeyedPartitions, Partitioning, SinglePartition, carried, keyed, partitioning
+from dotr.patterns.reach import lookbacks, roles
 
 _TRIALS = 10_000
 """Splits of a component that are tried before it gets one partition."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Placement:
     """Where a rule stands."""
 
     rule: Rule
@@ -33,7 +33,7 @@ class Place:
     depth: int
 
 
-def place(rules: Sequence[Rule]) -> list[Place]:
+def place(rules: Sequence[Rule]) -> list[Placement]:
     """All rules placed; a same-instant cycle has been refused before."""
     placing = _Placing(rules)
     for component in _in_order(rules, placing.makers):
@@ -43,7 +43,7 @@ def place(rules: Sequence[Rule]) -> list[Place]:
 
 def _reads(rule: Rule) -> Iterator[tuple[Role, Label, bool]]:
     """The roles that read composite events, the events' label, and whether they may be of the rule's own instant."""
-    for role, reach in zip(roles(rule), reaches(rule), strict=True):
+    for role, reach in zip(roles(rule), lookbacks(rule), strict=True):
         if isinstance(role.source, EventSource):
             yield role, role.source.event, reach.near == 0
 
@@ -72,7 +72,7 @@ def _in_order(rules: Sequence[Rule], makers: Mapping[Label, Sequence[Rule]]) -> 
 class _Placing:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.makers = _makers(rules)
-        self.placed: dict[str, Place] = {}
+        self.placed: dict[str, Placement] = {}
 
     def component(self, rules: Sequence[Rule]) -> None:
         """Place rules that need one another, or a single one, after all others that they need."""
@@ -92,7 +92,7 @@ class _Placing:
             ready = [r for r in waiting if not any(label in labels for _, label, present in _reads(r) if present)]
             assert ready, "a same-instant cycle"
             for rule in ready:
-                self.placed[rule.name] = Place(rule, splits[rule.name], layer, self._depth(rule, layer))
+                self.placed[rule.name] = Placement(rule, splits[rule.name], layer, self._depth(rule, layer))
             waiting = [rule for rule in waiting if rule.name not in self.placed]
 
     def _depth(self, rule: Rule, layer: int) -> int:
@@ -104,7 +104,7 @@ class _Placing:
         if not isinstance(rule.anchor.source, EventSource):
             return []
         places = [self.placed[maker.name] for maker in self.makers[rule.anchor.source.event]]
-        keys = [carried(p.rule, p.split) if isinstance(p.split, Keyed) else frozenset[Variable]() for p in places]
+        keys = [carried(p.rule, p.split) if isinstance(p.split, KeyedPartitions) else frozenset[Variable]() for p in places]
         return sorted(frozenset.intersection(*keys)) if keys else []
 
     def _shared(self, rules: Sequence[Rule]) -> Mapping[str, Partitioning]:
@@ -113,7 +113,7 @@ class _Placing:
         edges = [
             (maker, rule, role) for rule in rules for role, label, _ in _reads(rule) for maker in self.makers[label] if maker.name in inside
         ]
-        chosen: dict[str, Keyed] = {}
+        chosen: dict[str, KeyedPartitions] = {}
         trials = 0
 
         def fits(name: str) -> bool:
@@ -141,13 +141,13 @@ class _Placing:
         if search(0):
             return MappingProxyType(chosen)
         events = ", ".join(sorted({rule.event for rule in rules}))
-        return dict.fromkeys(inside, Single(f"{events} depends on itself, and no key goes all the way round"))
+        return dict.fromkeys(inside, SinglePartition(f"{events} depends on itself, and no key goes all the way round"))
 
 
 def meet(maker: Rule, split: Partitioning, reader: Partitioning, role: Role) -> bool:
     """Whether the maker's events come to be in the partition in which the reader looks for them."""
     match reader:
-        case Anywhere() | Single():
-            return isinstance(split, Single)
-        case Keyed(attribute):
-            return isinstance(split, Keyed) and attribute[role.label] in carried(maker, split)
+        case AnyPartition() | SinglePartition():
+            return isinstance(split, SinglePartition)
+        case KeyedPartitions(attribute):
+            return isinstance(split, KeyedPartitions) and attribute[role.label] in carried(maker, split)

@@ -14,7 +14,7 @@ from dotr.model.terms import Label
 from dotr.model.time import Micros
 
 
-class Reach(NamedTuple):
+class Lookback(NamedTuple):
     """The distances from the match's time at which a role's events can lie, both closed."""
 
     near: Micros
@@ -40,25 +40,25 @@ def scope_of(clause: Clause) -> Window | Between:
             return clause.scope
 
 
-def reaches(rule: Rule) -> Sequence[Reach]:
+def lookbacks(rule: Rule) -> Sequence[Lookback]:
     """The reach of every role, in the order of `roles`. A delayed anchor stands at the match's time and lies before it."""
-    known: dict[Label, Reach] = {rule.anchor.label: Reach(0, 0)}
+    known: dict[Label, Lookback] = {rule.anchor.label: Lookback(0, 0)}
     for clause in rule.clauses:
         match scope_of(clause):
             case Window(interval, reference):
                 near, far = interval.bounds
-                known[clause.role.label] = Reach(known[reference].near + near, known[reference].far + far)
+                known[clause.role.label] = Lookback(known[reference].near + near, known[reference].far + far)
             case Between(first, second):
                 a, b = known[first], known[second]
-                known[clause.role.label] = Reach(min(a.near, b.near) + 1, max(a.far, b.far) - 1)
+                known[clause.role.label] = Lookback(min(a.near, b.near) + 1, max(a.far, b.far) - 1)
             case other:
                 assert_never(other)
-    return (Reach(rule.anchor.delay, rule.anchor.delay), *list(known.values())[1:])
+    return (Lookback(rule.anchor.delay, rule.anchor.delay), *list(known.values())[1:])
 
 
 def chain(rule: Rule, clause: Clause) -> tuple[Clause, ...]:
     """The clauses that lead from one to the anchor by the farthest way, itself first: the windows that add up to its reach."""
-    far = {role.label: reach.far for role, reach in zip(roles(rule)[1:], reaches(rule)[1:], strict=True)} | {rule.anchor.label: 0}
+    far = {role.label: reach.far for role, reach in zip(roles(rule)[1:], lookbacks(rule)[1:], strict=True)} | {rule.anchor.label: 0}
     by_label = {other.role.label: other for other in rule.clauses}
     found = [clause]
     while True:

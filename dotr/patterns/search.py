@@ -17,16 +17,16 @@ from operator import itemgetter
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from dotr.expressions import VALUES, equality_key, evaluator
-from dotr.expressions.scales import Scale, mark_of, scale_of, stand
+from dotr.expressions.scales import OrderedDomain, rank_in, domain_of, domain_and_rank
 from dotr.model.algebra import Attribute, Call, Const, Expression, Var
 from dotr.model.terms import Term, Variable, is_iri
 from dotr.model.traverse import transform
-from dotr.patterns.ties import Values
+from dotr.patterns.ties import AttributeValues
 
-Cell: TypeAlias = int | Decimal | float | Term | None
-Row: TypeAlias = tuple[Cell, ...]
+TableCell: TypeAlias = int | Decimal | float | Term | None
+TableRow: TypeAlias = tuple[TableCell, ...]
 
-Found: TypeAlias = Callable[[Any], Sequence[Row]]
+FindRows: TypeAlias = Callable[[Any], Sequence[TableRow]]
 
 MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "="}
 
@@ -83,25 +83,25 @@ def _applied(function: str, count: int) -> Callable[..., Term | None]:
     return evaluator(Call(function, parameters), parameters)
 
 
-class Searched(NamedTuple):
+class SearchableComparison(NamedTuple):
     """What a search needs of the constants of a comparison to be of one kind; None for `=`, where any will do."""
 
-    scale: Scale | None
+    scale: OrderedDomain | None
 
 
-def searched(condition: Expression) -> Searched | None:
+def searched(condition: Expression) -> SearchableComparison | None:
     """A comparison with a constant of such a kind that a search finds, among many like it, those that hold."""
     compared = comparison(condition)
     if compared is None or not isinstance(compared.constant, Const):
         return None
     if compared.operator == "=":
-        return Searched(None)
-    scale = scale_of(compared.constant.term)
-    return None if scale is None else Searched(scale)
+        return SearchableComparison(None)
+    scale = domain_of(compared.constant.term)
+    return None if scale is None else SearchableComparison(scale)
 
 
 @dataclass(frozen=True, slots=True)
-class Picks:
+class ConstantTable:
     """Comparisons of an event with the constants of a table, in which column `c` is `Attribute(…, "c")`: an index has a lane for every row,
     of those events that satisfy it."""
 
@@ -109,7 +109,7 @@ class Picks:
     table: tuple[tuple[Term, ...], ...]
 
 
-class Bound(NamedTuple):
+class RowBound(NamedTuple):
     """`attribute operator row[cell]`."""
 
     position: int
@@ -117,11 +117,17 @@ class Bound(NamedTuple):
     cell: int
 
 
-class Finder:
+class RowFinder:
     """Finds rows. `bounds` are the conditions, `test` says of values and a row whether all hold; the rows come in the order of the
     numbers in the cell `order`, if there is one."""
 
-    def __init__(self, rows: Sequence[Row], bounds: Sequence[Bound], test: Callable[[Values, Row], bool], order: int | None = None) -> None:
+    def __init__(
+        self,
+        rows: Sequence[TableRow],
+        bounds: Sequence[RowBound],
+        test: Callable[[AttributeValues, TableRow], bool],
+        order: int | None = None,
+    ) -> None:
         equal = [bound for bound in bounds if bound.operator == "="]
         self._keys = tuple(bound.position for bound in equal)
         self._test = test
@@ -129,10 +135,10 @@ class Finder:
         low, high = _pair(rows, [bound for bound in bounds if bound.operator != "="])
         first = low or high
         self._position = 0 if first is None else first.position
-        parts: dict[object, list[Row]] = {}
+        parts: dict[object, list[TableRow]] = {}
         for row in rows:
             parts.setdefault(tuple([equality_key(row[bound.cell]) for bound in equal]), []).append(row)  # type: ignore[arg-type]
-        self._parts: dict[object, list[Row]] = {}
+        self._parts: dict[object, list[TableRow]] = {}
         self._bounded: dict[object, _Bounded] = {}
         for key, part in parts.items():
             self._parts[key] = part
@@ -141,7 +147,7 @@ class Finder:
         nodes = all(_is_iri(row[bound.cell]) for row in rows for bound in equal)
         self._exact = nodes and len(bounds) == len(equal) + bool(low) + bool(high)
 
-    def __call__(self, values: Values) -> Sequence[Row]:
+    def __call__(self, values: AttributeValues) -> Sequence[TableRow]:
         key = []
         for position in self._keys:
             term = values[position]
@@ -149,7 +155,7 @@ class Finder:
                 return ()
             key.append(equality_key(term))
         keys = tuple(key)
-        found: Sequence[Row] | None = self._parts.get(keys)
+        found: Sequence[TableRow] | None = self._parts.get(keys)
         if found is None:
             return ()
         if self._bounded:
@@ -162,15 +168,15 @@ class Finder:
         return [row for row in found if test(values, row)]
 
 
-def _is_iri(cell: Cell) -> bool:
+def _is_iri(cell: TableCell) -> bool:
     return isinstance(cell, str) and is_iri(cell)
 
 
-def _pair(rows: Sequence[Row], bounds: Sequence[Bound]) -> tuple[Bound | None, Bound | None]:
+def _pair(rows: Sequence[TableRow], bounds: Sequence[RowBound]) -> tuple[RowBound | None, RowBound | None]:
     """A bound from below and one from above on one attribute and one scale; else the first bound alone."""
 
-    def scale(bound: Bound) -> Scale | None:
-        return scale_of(rows[0][bound.cell])  # type: ignore[arg-type]
+    def scale(bound: RowBound) -> OrderedDomain | None:
+        return domain_of(rows[0][bound.cell])  # type: ignore[arg-type]
 
     for low in bounds:
         for high in bounds:
@@ -183,17 +189,17 @@ def _pair(rows: Sequence[Row], bounds: Sequence[Bound]) -> tuple[Bound | None, B
 class _Bounded:
     """The rows whose bound, or two bounds, a value keeps to; what finds them is made when a value of its domain comes first."""
 
-    def __init__(self, rows: Sequence[Row], low: Bound | None, high: Bound | None) -> None:
+    def __init__(self, rows: Sequence[TableRow], low: RowBound | None, high: RowBound | None) -> None:
         self._rows, self._low, self._high = rows, low, high
         first = low or high
         assert first is not None
-        scale = scale_of(rows[0][first.cell])  # type: ignore[arg-type]
+        scale = domain_of(rows[0][first.cell])  # type: ignore[arg-type]
         assert scale is not None
         self._scale = scale
-        self._domains: dict[int, Found] = {}
+        self._domains: dict[int, FindRows] = {}
 
-    def __call__(self, value: object) -> Sequence[Row]:
-        stood = stand(self._scale, value)
+    def __call__(self, value: object) -> Sequence[TableRow]:
+        stood = domain_and_rank(self._scale, value)
         if stood is None:
             return ()
         domain, mark = stood
@@ -202,9 +208,9 @@ class _Bounded:
             find = self._domains[domain] = self._made(domain)
         return find(mark)
 
-    def _made(self, domain: int) -> Found:
-        def marks(bound: Bound) -> list[Any]:
-            return [mark_of(row[bound.cell], domain) for row in self._rows]  # type: ignore[arg-type]
+    def _made(self, domain: int) -> FindRows:
+        def marks(bound: RowBound) -> list[Any]:
+            return [rank_in(row[bound.cell], domain) for row in self._rows]  # type: ignore[arg-type]
 
         low, high = self._low, self._high
         if low is not None and high is not None:
@@ -216,17 +222,17 @@ class _Bounded:
         return _below(marks(high), self._rows, bisect_left if high.operator == "<=" else bisect_right)
 
 
-def _sorted(marks: Sequence[Any], rows: Sequence[Row]) -> tuple[list[Any], list[Row]]:
+def _sorted(marks: Sequence[Any], rows: Sequence[TableRow]) -> tuple[list[Any], list[TableRow]]:
     order = sorted(range(len(rows)), key=marks.__getitem__)
     return [marks[i] for i in order], [rows[i] for i in order]
 
 
-def _above(marks: Sequence[Any], rows: Sequence[Row], place: Callable[[list[Any], Any], int]) -> Found:
+def _above(marks: Sequence[Any], rows: Sequence[TableRow], place: Callable[[list[Any], Any], int]) -> FindRows:
     ordered, lasting = _sorted(marks, rows)
     return lambda mark: lasting[: place(ordered, mark)]
 
 
-def _below(marks: Sequence[Any], rows: Sequence[Row], place: Callable[[list[Any], Any], int]) -> Found:
+def _below(marks: Sequence[Any], rows: Sequence[TableRow], place: Callable[[list[Any], Any], int]) -> FindRows:
     ordered, lasting = _sorted(marks, rows)
     return lambda mark: lasting[place(ordered, mark) :]
 
@@ -242,7 +248,7 @@ class Range(NamedTuple, Generic[Thing]):
     thing: Thing
 
 
-class _Node(NamedTuple, Generic[Thing]):
+class _IntervalNode(NamedTuple, Generic[Thing]):
     """The ranges around a center, by where they begin and by where they end; those before and behind it."""
 
     center: Any
@@ -251,8 +257,8 @@ class _Node(NamedTuple, Generic[Thing]):
     highs: list[Any]
     by_high: list[Thing]
     ranges: list[Range[Thing]]
-    before: _Node[Thing] | None
-    behind: _Node[Thing] | None
+    before: _IntervalNode[Thing] | None
+    behind: _IntervalNode[Thing] | None
 
 
 class Ranges(Generic[Thing]):
@@ -287,14 +293,14 @@ class Ranges(Generic[Thing]):
         return found
 
 
-def _tree(ranges: Sequence[Range[Thing]]) -> _Node[Thing] | None:
+def _tree(ranges: Sequence[Range[Thing]]) -> _IntervalNode[Thing] | None:
     if not ranges:
         return None
     ends = sorted([end for each in ranges for end in each[:2]])
     center = ends[len(ends) // 2]
     here = [each for each in ranges if not each.high < center and not each.low > center]
     by_low, by_high = sorted(here, key=itemgetter(0)), sorted(here, key=itemgetter(1))
-    return _Node(
+    return _IntervalNode(
         center,
         [each.low for each in by_low],
         [each.thing for each in by_low],

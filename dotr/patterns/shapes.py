@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, assert_never
 
-from dotr.expressions.scales import Scale
+from dotr.expressions.scales import OrderedDomain
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Mode, Role, Rule, Window
 from dotr.model.terms import Label, Term, Variable
@@ -26,11 +26,11 @@ ROW: Final[Label] = "row"
 RESULT: Final[Variable] = "result"
 """`Attribute("3", RESULT)`: the value of the aggregate at place 3."""
 
-Values: TypeAlias = tuple[Expression | None, ...]
+AttributeExpressions: TypeAlias = tuple[Expression | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PositionalRole:
     """A role in normal form: `port` numbers where its events come from, `same` the first place that reads the same events. With a
     `delay` (an anchor's), its event stands in the match at that much after its time."""
 
@@ -42,7 +42,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class PositionalWindow:
     """`within I from R`: the distances from the event at the place `reference`, both closed."""
 
     near: Micros
@@ -51,7 +51,7 @@ class Within:
 
 
 @dataclass(frozen=True, slots=True)
-class Amid:
+class PositionalBetween:
     """`between R1 and R2`, by their places."""
 
     first: int
@@ -59,7 +59,7 @@ class Amid:
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
+class PositionalSelection:
     """`each`, or `last` or `first` of a number."""
 
     mode: Mode
@@ -67,12 +67,12 @@ class Pick:
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class PositionalNegation:
     """`not`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class PositionalAggregate:
     """An aggregate; `function` in capitals, `attribute` None for `count(*)`."""
 
     function: str
@@ -81,33 +81,33 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PositionalClause:
     """A clause in normal form."""
 
-    part: Part
-    what: Pick | Lack | Whole
-    scope: Within | Amid
+    part: PositionalRole
+    what: PositionalSelection | PositionalNegation | PositionalAggregate
+    scope: PositionalWindow | PositionalBetween
 
 
-def branches(step: Step) -> bool:
+def branches(step: PositionalClause) -> bool:
     """Whether a clause may choose several events."""
-    return isinstance(step.what, Pick) and (step.what.mode is Mode.EACH or step.what.count > 1)
+    return isinstance(step.what, PositionalSelection) and (step.what.mode is Mode.EACH or step.what.count > 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RuleTemplate:
     """A rule in normal form; `values` make the attributes of the composite event, None where the rule assigns none."""
 
-    anchor: Part
-    steps: tuple[Step, ...]
+    anchor: PositionalRole
+    steps: tuple[PositionalClause, ...]
     condition: Expression | None
-    values: Values
+    values: AttributeExpressions
     consuming: tuple[int, ...]
-    scales: tuple[Scale | None, ...] = ()
+    scales: tuple[OrderedDomain | None, ...] = ()
     """On which scale each constant stands that an attribute is compared with: those of a column are compared alike."""
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[PositionalRole, ...]:
         """The anchor's, then the clauses', by place."""
         return (self.anchor, *(step.part for step in self.steps))
 
@@ -118,28 +118,28 @@ class Shape:
 
     def positive(self, place: int) -> bool:
         """Whether a match binds an event to the place."""
-        return not place or isinstance(self.steps[place - 1].what, Pick)
+        return not place or isinstance(self.steps[place - 1].what, PositionalSelection)
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
+class RuleGroup:
     """Rules of one shape: their numbers in the layer, and for each of them its constants, by column."""
 
-    shape: Shape
+    shape: RuleTemplate
     numbers: tuple[int, ...]
     table: tuple[tuple[Term, ...], ...]
 
 
-def grouped(numbered: Sequence[tuple[int, Rule, tuple[int, ...], tuple[Variable, ...]]]) -> list[Alike]:
+def grouped(numbered: Sequence[tuple[int, Rule, tuple[int, ...], tuple[Variable, ...]]]) -> list[RuleGroup]:
     """Rules by shape, in order of their first; each comes with its number, its roles' ports and its event's attributes."""
-    found: dict[Shape, list[tuple[int, tuple[Term, ...]]]] = {}
+    found: dict[RuleTemplate, list[tuple[int, tuple[Term, ...]]]] = {}
     for number, rule, ports, attributes in numbered:
         shape, constants = normal_form(rule, ports, attributes)
         found.setdefault(shape, []).append((number, constants))
     return [_alike(shape, rows) for shape, rows in found.items()]
 
 
-def _alike(shape: Shape, rows: Sequence[tuple[int, tuple[Term, ...]]]) -> Alike:
+def _alike(shape: RuleTemplate, rows: Sequence[tuple[int, tuple[Term, ...]]]) -> RuleGroup:
     columns: dict[tuple[Term, ...], int] = {}
     back: dict[Expression, Expression] = {}
     for place, column in enumerate(zip(*(constants for _, constants in rows), strict=True)):
@@ -148,21 +148,21 @@ def _alike(shape: Shape, rows: Sequence[tuple[int, tuple[Term, ...]]]) -> Alike:
         else:
             back[_constant(place)] = _constant(columns.setdefault(column, len(columns)))
     table = tuple(zip(*columns, strict=True)) if columns else tuple(() for _ in rows)
-    return Alike(_rewritten(shape, back), tuple(number for number, _ in rows), table)
+    return RuleGroup(_rewritten(shape, back), tuple(number for number, _ in rows), table)
 
 
 def _constant(column: int) -> Attribute:
     return Attribute(ROW, str(column))
 
 
-def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...]) -> tuple[Shape, tuple[Term, ...]]:
+def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...]) -> tuple[RuleTemplate, tuple[Term, ...]]:
     """A rule's shape and its constants."""
     everyone = roles(rule)
     places = {role.label: str(place) for place, role in enumerate(everyone)}
     results = {c.variable: Attribute(str(place), RESULT) for place, c in enumerate(rule.clauses, 1) if isinstance(c, Aggregate)}
     wholes = {clause.role.label for clause in rule.clauses if isinstance(clause, Aggregate)}
     constants: list[Term] = []
-    scales: list[Scale | None] = []
+    scales: list[OrderedDomain | None] = []
 
     def normal(expression: Expression, plain: Mapping[Variable, Expression], free: bool = True) -> Expression:
         return transform(expression, lambda part: normal_part(part, plain, free))
@@ -188,7 +188,7 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
             case _:
                 assert_never(part)
 
-    def part(place: int, role: Role) -> Part:
+    def part(place: int, role: Role) -> PositionalRole:
         same = next(n for n, other in enumerate(everyone) if (other.origin, other.source) == (role.origin, role.source))
         free = not place or _free(rule, rule.clauses[place - 1])
         constraints: list[Expression] = []
@@ -198,23 +198,23 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
             constraints.append(normal(constraint, {}, taken))
             if compared is not None:
                 scales[-1] = compared.scale
-        return Part(ports[place], same, role.source.attributes, tuple(constraints), role.delay)
+        return PositionalRole(ports[place], same, role.source.attributes, tuple(constraints), role.delay)
 
-    def step(place: int, clause: Clause) -> Step:
+    def step(place: int, clause: Clause) -> PositionalClause:
         match scope_of(clause):
             case Window(interval, reference):
-                scope: Within | Amid = Within(*interval.bounds, int(places[reference]))
+                scope: PositionalWindow | PositionalBetween = PositionalWindow(*interval.bounds, int(places[reference]))
             case Between(first, second):
-                scope = Amid(int(places[first]), int(places[second]))
+                scope = PositionalBetween(int(places[first]), int(places[second]))
             case other:
                 assert_never(other)
         match clause:
             case Choose(role, mode, _, count):
-                return Step(part(place, role), Pick(mode, count or 1), scope)
+                return PositionalClause(part(place, role), PositionalSelection(mode, count or 1), scope)
             case Absent(role, _):
-                return Step(part(place, role), Lack(), scope)
+                return PositionalClause(part(place, role), PositionalNegation(), scope)
             case Aggregate(_, function, distinct, attribute, role, _):
-                return Step(part(place, role), Whole(function.upper(), distinct, attribute), scope)
+                return PositionalClause(part(place, role), PositionalAggregate(function.upper(), distinct, attribute), scope)
             case _:
                 assert_never(clause)
 
@@ -224,7 +224,7 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
     given = {assignment.variable: assignment.expression for assignment in rule.assignments}
     values = tuple([normal(given[name], results) if name in given else None for name in attributes])
     consuming = tuple(sorted({place for label in rule.consuming if (place := int(places[label]))}))
-    return Shape(anchor, steps, condition, values, consuming, tuple(scales)), tuple(constants)
+    return RuleTemplate(anchor, steps, condition, values, consuming, tuple(scales)), tuple(constants)
 
 
 def _free(rule: Rule, clause: Clause) -> bool:
@@ -238,14 +238,14 @@ def names_others(constraint: Expression, own: Label) -> bool:
     return any(isinstance(each, Attribute) or (isinstance(each, TimeOf) and each.label != own) for each in parameters_of([constraint]))
 
 
-def _rewritten(shape: Shape, back: Mapping[Expression, Expression]) -> Shape:
+def _rewritten(shape: RuleTemplate, back: Mapping[Expression, Expression]) -> RuleTemplate:
     def expression(old: Expression) -> Expression:
         return transform(old, lambda part: part if isinstance(part, Call) else back.get(part, part))
 
-    def part(old: Part) -> Part:
+    def part(old: PositionalRole) -> PositionalRole:
         return replace(old, constraints=tuple([expression(constraint) for constraint in old.constraints]))
 
-    return Shape(
+    return RuleTemplate(
         part(shape.anchor),
         tuple([replace(step, part=part(step.part)) for step in shape.steps]),
         None if shape.condition is None else expression(shape.condition),

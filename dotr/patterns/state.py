@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 from dotr.diagnostics import DotrError
 from dotr.model.time import Micros
-from dotr.patterns.happened import Happened
-from dotr.patterns.matcher import Consumed
-from dotr.patterns.store import Lanes, PortStore
+from dotr.patterns.happened import StoredEvent
+from dotr.patterns.matcher import ConsumedEvents
+from dotr.patterns.store import KeyIndex, PortStore
 
 STATE_VERSION: Final = 2
 
@@ -26,13 +26,13 @@ class StateError(DotrError, ValueError):
     """A written state that this release cannot read; says why."""
 
 
-class Written(NamedTuple):
+class StateSnapshot(NamedTuple):
     """What is written of a state: the events of each store, the (time, ordinal) of what each set of consumed ones has, the events of each
     queue, and `passed`. What each place is of, the layout knows (`dotr.engine.holdings` says it for good)."""
 
-    events: Sequence[Sequence[Happened]]
+    events: Sequence[Sequence[StoredEvent]]
     consumed: Sequence[Sequence[tuple[Micros, int]]]
-    waiting: Sequence[Sequence[Happened]]
+    waiting: Sequence[Sequence[StoredEvent]]
     passed: Micros | None
 
     def encode(self) -> bytes:
@@ -50,13 +50,13 @@ class Written(NamedTuple):
         ).encode()
 
     @staticmethod
-    def decode(written: bytes) -> Written:
+    def decode(written: bytes) -> StateSnapshot:
         """The inverse of `encode`; raises StateError where it is of another version, or no state at all."""
         try:
             data = json.loads(written)
             if data["version"] != STATE_VERSION:
                 raise StateError(f"its version is {data['version']}, this release reads {STATE_VERSION}")
-            return Written(
+            return StateSnapshot(
                 [_events(store) for store in data["events"]],
                 [[(time, ordinal) for time, ordinal in used] for used in data["consumed"]],
                 [_events(queue) for queue in data["waiting"]],
@@ -68,8 +68,8 @@ class Written(NamedTuple):
             raise StateError(f"it cannot be read ({error})") from error
 
 
-def _events(listed: Sequence[tuple[Micros, int, list[str | None]]]) -> list[Happened]:
-    return [Happened(time, ordinal, tuple(values)) for time, ordinal, values in listed]
+def _events(listed: Sequence[tuple[Micros, int, list[str | None]]]) -> list[StoredEvent]:
+    return [StoredEvent(time, ordinal, tuple(values)) for time, ordinal, values in listed]
 
 
 class State:
@@ -81,14 +81,14 @@ class State:
     __slots__ = ("consumed", "countdown", "lanes", "passed", "retention", "stores", "waiting")
 
     def __init__(
-        self, stores: Sequence[PortStore], consumed: Sequence[Consumed], lanes: Sequence[Sequence[Lanes]], delays: int = 0
+        self, stores: Sequence[PortStore], consumed: Sequence[ConsumedEvents], lanes: Sequence[Sequence[KeyIndex]], delays: int = 0
     ) -> None:
         self.stores = tuple(stores)
         self.consumed = tuple(consumed)
         self.lanes = tuple(lanes)
         self.retention = max((store.retention for store in stores), default=0)
         self.countdown = SWEEP
-        self.waiting: tuple[deque[Happened], ...] = tuple(deque() for _ in range(delays))
+        self.waiting: tuple[deque[StoredEvent], ...] = tuple(deque() for _ in range(delays))
         self.passed: Micros | None = None
 
     def expire(self, now: Micros) -> None:
@@ -116,11 +116,13 @@ class State:
 
     def encode(self) -> bytes:
         """The state as versioned JSON."""
-        return Written([store.log for store in self.stores], [list(used) for used in self.consumed], self.waiting, self.passed).encode()
+        return StateSnapshot(
+            [store.log for store in self.stores], [list(used) for used in self.consumed], self.waiting, self.passed
+        ).encode()
 
     def restore(self, written: bytes) -> State:
         """Fill this fresh state with what `encode` wrote; raises StateError where it is of another version or shape."""
-        data = Written.decode(written)
+        data = StateSnapshot.decode(written)
         kept = (data.events, self.stores), (data.consumed, self.consumed), (data.waiting, self.waiting)
         if any(len(there) != len(places) for there, places in kept):
             raise StateError("it belongs to another program")

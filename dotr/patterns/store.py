@@ -18,22 +18,22 @@ from dotr.codegen import define
 from dotr.expressions import equality_key
 from dotr.model.algebra import Expression
 from dotr.model.time import Micros
-from dotr.patterns.happened import Happened
-from dotr.patterns.lanes import Lane, OrderLane, SkipLane
-from dotr.patterns.search import Finder, Picks
-from dotr.patterns.sums import DistinctLane, SumLane
-from dotr.patterns.ties import Values
+from dotr.patterns.happened import StoredEvent
+from dotr.patterns.lanes import EventRun, ExtremumRun, SkipRun
+from dotr.patterns.search import RowFinder, ConstantTable
+from dotr.patterns.sums import DistinctRun, SumRun
+from dotr.patterns.ties import AttributeValues
 
-Key: TypeAlias = str | int | tuple[str | int, ...] | None
+IndexKey: TypeAlias = str | int | tuple[str | int, ...] | None
 """What an index is looked up by: one equality key, several, or None for the index over everything (no equality). One with `picks` is also
 looked up by the number of a row of theirs, which comes last."""
 
-Lanes: TypeAlias = dict[Key, list[Happened]]
+KeyIndex: TypeAlias = dict[IndexKey, list[StoredEvent]]
 
-Test: TypeAlias = Callable[[Micros, Values], bool]
+EventTest: TypeAlias = Callable[[Micros, AttributeValues], bool]
 """Whether an event passes the constraints of a clause that name no other event."""
 
-Remember: TypeAlias = Callable[[Sequence[Lanes], Sequence[Happened], Micros], None]
+InsertEvents: TypeAlias = Callable[[Sequence[KeyIndex], Sequence[StoredEvent], Micros], None]
 """`remember(indexes, events, horizon)` puts events into the lanes of each index."""
 
 
@@ -59,40 +59,40 @@ class IndexSpec:
     own: tuple[Expression, ...] = ()
     measure: Measure | None = None
     measured: int | None = None
-    picks: Picks | None = None
+    picks: ConstantTable | None = None
 
-    def lane(self) -> list[Happened]:
+    def lane(self) -> list[StoredEvent]:
         """The lane of a new key."""
         position = self.measured if self.measured is not None else 0
         match self.measure:
             case None:
                 return []
             case Measure.COUNT:
-                return Lane()
+                return EventRun()
             case Measure.SUM:
-                return SumLane(position)
+                return SumRun(position)
             case Measure.LEAST | Measure.GREATEST:
-                return OrderLane(position, self.measure is Measure.GREATEST)
+                return ExtremumRun(position, self.measure is Measure.GREATEST)
             case Measure.DISTINCT:
-                return DistinctLane(position)
+                return DistinctRun(position)
             case Measure.ABOVE | Measure.BELOW:
-                return SkipLane(position, self.measure is Measure.BELOW)
+                return SkipRun(position, self.measure is Measure.BELOW)
 
 
 TRIM: Final = 128
 """A lane is trimmed from this length on."""
 
 
-def trim(lane: list[Happened]) -> None:
+def trim(lane: list[StoredEvent]) -> None:
     """Drop the older half of a lane, or, so that blocks keep their beginnings, a power of two of events that is nearly half."""
     number = 1 << ((len(lane) >> 1).bit_length() - 1)
-    if isinstance(lane, Lane):
+    if isinstance(lane, EventRun):
         lane.drop(number)
     else:
         del lane[:number]
 
 
-def compile_remember(specs: Sequence[IndexSpec], tests: Sequence[Test | None], finders: Sequence[Finder | None]) -> Remember:
+def compile_insert(specs: Sequence[IndexSpec], tests: Sequence[EventTest | None], finders: Sequence[RowFinder | None]) -> InsertEvents:
     """Generate what puts a port's events into its indexes; the tests and finders are those of each index's filter and picks."""
     space: dict[str, object] = {"key": equality_key, "trim": trim}
     lines = ["def remember(indexes, events, horizon):"]
@@ -140,14 +140,14 @@ class PortStore:
 
     __slots__ = ("_gone", "_remember", "indexes", "log", "retention")
 
-    def __init__(self, retention: Micros, indexes: int, remember: Remember) -> None:
+    def __init__(self, retention: Micros, indexes: int, remember: InsertEvents) -> None:
         self.retention = retention
-        self.log: deque[Happened] = deque()
-        self.indexes: tuple[Lanes, ...] = tuple({} for _ in range(indexes))
+        self.log: deque[StoredEvent] = deque()
+        self.indexes: tuple[KeyIndex, ...] = tuple({} for _ in range(indexes))
         self._remember = remember
         self._gone = 0
 
-    def add(self, events: Sequence[Happened]) -> None:
+    def add(self, events: Sequence[StoredEvent]) -> None:
         """Remember the events of one time, not before any remembered one; forget what none from then on can look back to."""
         now = events[0][0]
         horizon = now - self.retention
@@ -157,7 +157,7 @@ class PortStore:
             self.expire(now)
         self._remember(self.indexes, events, horizon)
 
-    def extend(self, events: Sequence[Happened]) -> None:
+    def extend(self, events: Sequence[StoredEvent]) -> None:
         """Remember events of several times, in their order, as adding them time by time would."""
         now = events[-1][0]
         horizon = now - self.retention
@@ -186,7 +186,7 @@ class PortStore:
                     del lanes[key]
             self._gone = 0
 
-    def __iter__(self) -> Iterator[Happened]:
+    def __iter__(self) -> Iterator[StoredEvent]:
         return iter(self.log)
 
     def __len__(self) -> int:

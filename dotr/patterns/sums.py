@@ -18,8 +18,8 @@ from dotr.expressions.operators import divide
 from dotr.expressions.values import NUMERIC, Number, Single, Value, single
 from dotr.model.terms import Term
 from dotr.model.time import Micros
-from dotr.patterns.happened import Happened
-from dotr.patterns.lanes import Lane
+from dotr.patterns.happened import StoredEvent
+from dotr.patterns.lanes import EventRun
 
 # How many values of each kind a stretch has is one integer: a field of 40 bits a kind.
 _FIELD: Final = 40
@@ -27,20 +27,20 @@ _INT, _DECIMAL, _DOUBLE, _SINGLE, _OTHER, _HIGH, _LOW, _NAN = (1 << (_FIELD * n)
 _UNIT: Final = 1 << 1074
 """A double is a whole multiple of 1 / _UNIT."""
 
-Terms: TypeAlias = Sequence[Term | None]
+OptionalTerms: TypeAlias = Sequence[Term | None]
 
 
-def terms_of(events: Sequence[Happened], position: int) -> list[Term]:
+def terms_of(events: Sequence[StoredEvent], position: int) -> list[Term]:
     """The bound values of an attribute."""
     return [value for event in events if (value := event[2][position]) is not None]
 
 
-def aggregate_terms(function: str, distinct: bool, terms: Terms) -> Term | None:
+def aggregate_terms(function: str, distinct: bool, terms: OptionalTerms) -> Term | None:
     """An aggregate clause's value; of nothing, count and sum are 0, the others unbound."""
     return AGGREGATES[function](terms, distinct) if terms or function != "AVG" else None
 
 
-class SumLane(Lane):
+class SumRun(EventRun):
     """Prefix sums. Those of doubles and floats are made when first asked for; `_odd` lanes hold a number that no exact sum can."""
 
     __slots__ = ("_binary", "_exact", "_kinds", "_odd", "_position")
@@ -53,7 +53,7 @@ class SumLane(Lane):
         self._binary: list[int] | None = None
         self._odd = False
 
-    def append(self, event: Happened) -> None:
+    def append(self, event: StoredEvent) -> None:
         super().append(event)
         value = VALUES[event[2][self._position]]
         self._kinds.append(self._kinds[-1] + _kind(value))
@@ -187,7 +187,7 @@ class _Follower:
         self.binary = 0
         self.odd = False
 
-    def move(self, lane: Lane, i: int, j: int) -> None:
+    def move(self, lane: EventRun, i: int, j: int) -> None:
         counts, position = self.counts, self._position
         for event in lane[max(self.j, i) : j]:
             term: Term = event[2][position]  # type: ignore[assignment]
@@ -213,7 +213,7 @@ class _Follower:
         self.binary += sign * _fixed(value)
 
 
-class DistinctLane(Lane):
+class DistinctRun(EventRun):
     """Counts and sums of distinct values in windows that only move forward: one follower for each."""
 
     __slots__ = ("_followers", "_position")

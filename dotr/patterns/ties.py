@@ -8,13 +8,13 @@ from typing import TypeAlias
 from dotr.model.algebra import Attribute, Call, Expression, Var
 from dotr.model.terms import Label, Term, Variable, nameless
 
-Values: TypeAlias = tuple[Term | None, ...]
+AttributeValues: TypeAlias = tuple[Term | None, ...]
 """The attributes of an event, in the order of its stream's sorted attribute names; None where unbound."""
 
 TieKey: TypeAlias = tuple[tuple[tuple[Variable, Term], ...], tuple[tuple[Variable, Term], ...]]
 
 
-def tie_key(names: Sequence[Variable], values: Values) -> TieKey:
+def tie_key(names: Sequence[Variable], values: AttributeValues) -> TieKey:
     """What orders simultaneous events: their (name, value) pairs with all blank nodes equal, then with their names.
 
     >>> tie_key(("a", "b"), (None, '"1"')) < tie_key(("a", "b"), ('"5"', '"1"'))
@@ -26,7 +26,7 @@ def tie_key(names: Sequence[Variable], values: Values) -> TieKey:
     return tuple([(name, nameless(value)) for name, value in pairs]), pairs
 
 
-def in_tie_order(names: Sequence[Variable], events: list[Values]) -> list[Values]:
+def in_tie_order(names: Sequence[Variable], events: list[AttributeValues]) -> list[AttributeValues]:
     """Simultaneous events of one type, least first."""
     if len(events) < 2:
         return events
@@ -60,4 +60,4 @@ def equalities(constraints: Sequence[Expression]) -> tuple[tuple[Variable, Attri
     return tuple(sorted(found.items(), key=lambda item: item[0]))
 
 
-Node: TypeAlias = tuple[Label, Variable]
+LabelledVariable: TypeAlias = tuple[Label, Variable]

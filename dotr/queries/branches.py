@@ -48,7 +48,7 @@ class Unplannable(DotrError):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BranchStep:
     """A FILTER (`variable` is None) or a BIND, over what its branch binds."""
 
     variable: Variable | None
@@ -56,14 +56,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ValuesTable:
     """Rows of VALUES that bind all of their variables."""
 
     variables: tuple[Variable, ...]
     rows: tuple[tuple[Term, ...], ...]
 
 
-class Kind(Enum):
+class LookupKind(Enum):
     """What a look-up does with a solution: extends it where it can, or keeps it where there is a partner, or where there is none."""
 
     OPTIONAL = "OPTIONAL"
@@ -72,11 +72,11 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class PartnerLookup:
     """Branches (without look-ups of their own) that are asked for partners of a solution: `given` are its variables that they see,
     `binds` those that they add to it. Their other variables are their own."""
 
-    kind: Kind
+    kind: LookupKind
     parts: tuple[Branch, ...]
     given: Variables
     binds: tuple[Variable, ...] = ()
@@ -88,8 +88,8 @@ class Branch:
     the branch; the steps are in an order in which they can be taken. `terms` take apart what the patterns match: they read no graph."""
 
     patterns: tuple[TriplePattern, ...] = ()
-    tables: tuple[Table, ...] = ()
-    steps: tuple[Step | Lookup, ...] = ()
+    tables: tuple[ValuesTable, ...] = ()
+    steps: tuple[BranchStep | PartnerLookup, ...] = ()
     terms: tuple[TermPattern, ...] = ()
 
     @property
@@ -102,7 +102,7 @@ class Branch:
         """Bound by some solutions."""
         found: set[Variable] = set()
         for step in self.steps:
-            if isinstance(step, Lookup):
+            if isinstance(step, PartnerLookup):
                 found.update(step.binds)
             elif step.variable is not None:
                 found.add(step.variable)
@@ -110,7 +110,7 @@ class Branch:
 
     @property
     def monotone(self) -> bool:
-        return not any(isinstance(step, Lookup) for step in self.steps)
+        return not any(isinstance(step, PartnerLookup) for step in self.steps)
 
 
 def branches(pattern: Pattern) -> tuple[Branch, ...]:
@@ -148,7 +148,7 @@ class _Distribution:
             case Extend(inner, variable, expression):
                 if has_exists(expression):
                     raise Unplannable("EXISTS inside an expression")
-                found = [self._with(branch, Step(variable, expression)) for branch in self.of(inner)]
+                found = [self._with(branch, BranchStep(variable, expression)) for branch in self.of(inner)]
             case Values(variables, rows):
                 found = list(_tables(variables, rows))
             case Select():
@@ -182,7 +182,7 @@ class _Distribution:
     def _filtered(self, branch: Branch, conditions: tuple[Expression, ...]) -> Branch:
         for condition in conditions:
             if not has_exists(condition):
-                branch = self._with(branch, Step(None, condition))
+                branch = self._with(branch, BranchStep(None, condition))
         for condition in conditions:
             if isinstance(condition, Exists):
                 branch = self._existing(branch, condition)
@@ -190,7 +190,7 @@ class _Distribution:
                 raise Unplannable("EXISTS inside an expression")
         return branch
 
-    def _with(self, branch: Branch, step: Step) -> Branch:
+    def _with(self, branch: Branch, step: BranchStep) -> Branch:
         """The branch with a further step; variables that it does not bind are out of its scope."""
         known = branch.matched | branch.computed | self._outer
         return replace(branch, steps=(*branch.steps, replace(step, expression=_scoped(step.expression, known))))
@@ -198,7 +198,7 @@ class _Distribution:
     def _existing(self, branch: Branch, exists: Exists) -> Branch:
         known = branch.matched | branch.computed | self._outer
         parts = _Distribution(self._fresh, known).of(exists.pattern)
-        return _looking_up(branch, Lookup(Kind.ABSENT if exists.negated else Kind.PRESENT, tuple(parts), known))
+        return _looking_up(branch, PartnerLookup(LookupKind.ABSENT if exists.negated else LookupKind.PRESENT, tuple(parts), known))
 
     def _optional(self, branch: Branch, optional: LeftJoin, condition: Expression | None) -> Branch:
         visible = possible(optional.right)
@@ -207,16 +207,16 @@ class _Distribution:
         if condition is not None:
             if has_exists(condition):
                 raise Unplannable("EXISTS in the condition of OPTIONAL")
-            test = Step(None, _scoped(condition, known | visible | self._outer))
+            test = BranchStep(None, _scoped(condition, known | visible | self._outer))
             parts = [replace(part, steps=(*part.steps, test)) for part in parts]
         binds = tuple(sorted(name for name in visible - known if not name.startswith("_:")))
-        return _looking_up(branch, Lookup(Kind.OPTIONAL, tuple(parts), known | self._outer, binds))
+        return _looking_up(branch, PartnerLookup(LookupKind.OPTIONAL, tuple(parts), known | self._outer, binds))
 
     def _minus(self, branch: Branch, parts: list[Branch]) -> Branch:
         """A solution goes only by a partner that shares a variable with it."""
         known = branch.matched | branch.computed
         sharing = tuple(part for part in parts if (part.matched | part.computed) & known)
-        return _looking_up(branch, Lookup(Kind.ABSENT, sharing, known | self._outer)) if sharing else branch
+        return _looking_up(branch, PartnerLookup(LookupKind.ABSENT, sharing, known | self._outer)) if sharing else branch
 
 
 def _joined(left: Branch, right: Branch) -> Branch:
@@ -225,7 +225,7 @@ def _joined(left: Branch, right: Branch) -> Branch:
     return Branch(left.patterns + right.patterns, left.tables + right.tables, left.steps + right.steps, left.terms + right.terms)
 
 
-def _looking_up(branch: Branch, lookup: Lookup) -> Branch:
+def _looking_up(branch: Branch, lookup: PartnerLookup) -> Branch:
     """The branch with a further look-up, whose parts share certain variables with it only."""
     for part in lookup.parts:
         if not part.monotone:
@@ -245,19 +245,19 @@ def renamed(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:
     def name(variable: Variable) -> Variable:
         return names.get(variable, variable)
 
-    def step(each: Step | Lookup) -> Step | Lookup:
+    def step(each: BranchStep | PartnerLookup) -> BranchStep | PartnerLookup:
         match each:
-            case Step(variable, computed):
-                return Step(None if variable is None else name(variable), rename(computed, name))
-            case Lookup(kind, parts, given, binds):
+            case BranchStep(variable, computed):
+                return BranchStep(None if variable is None else name(variable), rename(computed, name))
+            case PartnerLookup(kind, parts, given, binds):
                 inner = tuple(renamed(part, names) for part in parts)
-                return Lookup(kind, inner, frozenset(map(name, given)), tuple(map(name, binds)))
+                return PartnerLookup(kind, inner, frozenset(map(name, given)), tuple(map(name, binds)))
             case _:
                 assert_never(each)
 
     return Branch(
         tuple(rename(pattern, name) for pattern in branch.patterns),
-        tuple(Table(tuple(map(name, table.variables)), table.rows) for table in branch.tables),
+        tuple(ValuesTable(tuple(map(name, table.variables)), table.rows) for table in branch.tables),
         tuple(map(step, branch.steps)),
         tuple(rename(term, name) for term in branch.terms),
     )
@@ -274,4 +274,4 @@ def _tables(variables: tuple[Variable, ...], rows: tuple[tuple[Term | None, ...]
         bound = tuple(name for name, term in zip(variables, row, strict=True) if term is not None)
         groups.setdefault(bound, []).append(tuple(term for term in row if term is not None))
     for bound, members in groups.items():
-        yield Branch(tables=(Table(bound, tuple(members)),))
+        yield Branch(tables=(ValuesTable(bound, tuple(members)),))

@@ -61,7 +61,7 @@ class _Expression:
         return why and f"EXISTS: {why}"
 
 
-class Test(_Expression):
+class CompiledCondition(_Expression):
     """A condition of FILTER or OPTIONAL."""
 
     __slots__ = ("_holds",)
@@ -75,7 +75,7 @@ class Test(_Expression):
         return self._holds(*[argument.of(graph, solution, outer) for argument in self._arguments])
 
 
-class Computed(_Expression):
+class CompiledExpression(_Expression):
     """The value of an expression; None where it errs."""
 
     __slots__ = ("_value",)

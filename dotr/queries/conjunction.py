@@ -21,8 +21,8 @@ from dotr.knowledge.ordering import Side
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.terms import Term, Variable
-from dotr.queries.branches import Branch, Step, Unplannable
-from dotr.queries.loops import Loops, Row, is_early, loops, settled
+from dotr.queries.branches import Branch, BranchStep, Unplannable
+from dotr.queries.loops import BranchFunction, AnswerRow, is_early, loops, settled
 from dotr.queries.scope import Reads, either, reads_of
 
 
@@ -34,7 +34,7 @@ class Delta(NamedTuple):
     sides: tuple[Side, ...]
     wanted: tuple[Variable, ...]
     trigger: Term | None
-    join: Loops
+    join: BranchFunction
 
 
 class Conjunction:
@@ -67,23 +67,23 @@ class Conjunction:
                 for i, pattern in enumerate(patterns)
             )
 
-    def static(self) -> list[Row]:
+    def static(self) -> list[AnswerRow]:
         """The answers over the background alone."""
         return [] if self.empty else self._over_background(self._branch, self._wanted)
 
-    def _over_background(self, branch: Branch, wanted: Sequence[Variable]) -> list[Row]:
+    def _over_background(self, branch: Branch, wanted: Sequence[Variable]) -> list[AnswerRow]:
         sides = [Side.BACKGROUND] * len(branch.patterns)
         limits = None if self._limits is None else self._limits.beforehand
         return loops(branch, sides, wanted, self._background, limits)(self._background, TripleIndex())
 
     @cached_property
-    def anywhere(self) -> tuple[Loops, ...]:
+    def deltas_over_view(self) -> tuple[BranchFunction, ...]:
         """The deltas, for a view of the background."""
         return tuple(loops(self._branch, delta.sides, self._wanted, None, self._limits) for delta in self.deltas)
 
-    def lost(self, view: TripleIndex, removed: TripleIndex) -> list[Row]:
+    def retracted_answers(self, view: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
         """The answers over the background that need a removed triple: it is to the view what a new triple is to the background."""
-        return [] if self.empty else [row for join in self.anywhere for row in join(view, removed)]
+        return [] if self.empty else [row for join in self.deltas_over_view for row in join(view, removed)]
 
     def _delta(self, seed: TriplePattern, sides: list[Side]) -> Delta:
         trigger = seed.predicate.term if isinstance(seed.predicate, Const) else None
@@ -91,7 +91,7 @@ class Conjunction:
         return Delta(self._branch, tuple(sides), tuple(self._wanted), trigger, join)
 
 
-def left_of(rows: Iterable[Row], lost: Iterable[Row]) -> list[Row]:
+def left_of(rows: Iterable[AnswerRow], lost: Iterable[AnswerRow]) -> list[AnswerRow]:
     """A bag of rows without those that were lost.
 
     >>> left_of([("<a>",), ("<b>",), ("<a>",)], [("<a>",)])
@@ -111,7 +111,7 @@ def left_of(rows: Iterable[Row], lost: Iterable[Row]) -> list[Row]:
 
 def _core(branch: Branch) -> Branch:
     """The branch without its look-ups and what may depend on them: it has a solution for each of theirs."""
-    steps = tuple(step for step in branch.steps if isinstance(step, Step) and is_early(step, branch.matched))
+    steps = tuple(step for step in branch.steps if isinstance(step, BranchStep) and is_early(step, branch.matched))
     return Branch(branch.patterns, branch.tables, steps, branch.terms)
 
 

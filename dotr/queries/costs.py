@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, cast
 
-from dotr.knowledge.ordering import Side, Step
+from dotr.knowledge.ordering import Side, JoinStep
 from dotr.knowledge.store.index import MappedEnds
 from dotr.knowledge.triples import NO_ENDS, NO_TERMS, Ends, TripleIndex
 from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern
@@ -22,19 +22,19 @@ from dotr.model.traverse import free_variables
 _SIZES: Final = (256, 128, 64, 32, 16, 8, 4)
 
 
-class Reaches:
+class FanoutBounds:
     """How far single look-ups in a background can reach."""
 
     def __init__(self, background: TripleIndex) -> None:
         self._background = background
         self._longest: dict[tuple[bool, Term], int] = {}
 
-    def safe_size(self, steps: Collection[Step], rows: int, most: int) -> int:
+    def safe_size(self, steps: Collection[JoinStep], rows: int, most: int) -> int:
         """A number of new triples up to which a join of these steps, with so many rows of tables behind them, does no more work than
         that; 0 where there is none.
 
         >>> from dotr.model.algebra import Var
-        >>> rooms = Reaches(TripleIndex([(f"<s{n}>", "<in>", "<room>") for n in range(500)]))
+        >>> rooms = FanoutBounds(TripleIndex([(f"<s{n}>", "<in>", "<room>") for n in range(500)]))
         >>> reading = (TriplePattern(Var("r"), Const("<from>"), Var("s")), Side.NEW)
         >>> room = (TriplePattern(Var("s"), Const("<in>"), Var("room")), Side.BACKGROUND)
         >>> other = (TriplePattern(Var("t"), Const("<in>"), Var("room")), Side.BACKGROUND)
@@ -43,7 +43,7 @@ class Reaches:
         """
         return next((size for size in _SIZES if self._work(steps, rows, size) <= most), 0)
 
-    def _work(self, steps: Collection[Step], rows: int, size: int) -> float:
+    def _work(self, steps: Collection[JoinStep], rows: int, size: int) -> float:
         turns, work = 1.0, 0.0
         bound: set[Variable] = set()
         for step in steps:

@@ -10,7 +10,7 @@ from typing import assert_never
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Bgp, Exists, Extend, Filter, Group, Join, LeftJoin, Minus, Pattern, Select, Union, Values
 from dotr.model.terms import Term
-from dotr.queries.computing import Computed, Test
+from dotr.queries.computing import CompiledExpression, CompiledCondition
 from dotr.queries.graph import Graph
 from dotr.queries.modifiers import GroupOperator, SelectOperator
 from dotr.queries.operators import (
@@ -21,7 +21,7 @@ from dotr.queries.operators import (
     JoinOperator,
     LeftJoinOperator,
     MinusOperator,
-    Operator,
+    AlgebraOperator,
     UnionOperator,
     ValuesOperator,
 )
@@ -29,14 +29,14 @@ from dotr.queries.operators import (
 
 def evaluate(select: Select, background: TripleIndex, new: TripleIndex) -> list[tuple[Term | None, ...]]:
     """The bag of solutions over background and new triples together, values in the order of the projection."""
-    solutions = Compiler().compiled(select).solutions(Graph(background, new), EMPTY, EMPTY)
+    solutions = AlgebraCompiler().compiled(select).solutions(Graph(background, new), EMPTY, EMPTY)
     return [tuple([solution.get(name) for name in select.projection]) for solution in solutions]
 
 
-class Compiler:
+class AlgebraCompiler:
     """Makes the operator that evaluates a pattern."""
 
-    def compiled(self, pattern: Pattern) -> Operator:
+    def compiled(self, pattern: Pattern) -> AlgebraOperator:
         match pattern:
             case Bgp(patterns):
                 return BgpOperator(pattern, patterns)
@@ -45,16 +45,16 @@ class Compiler:
             case Join(first, second):
                 return JoinOperator(pattern, self.compiled(first), self.compiled(second))
             case LeftJoin(first, second, condition):
-                test = None if condition is None else Test(condition, self.existence)
+                test = None if condition is None else CompiledCondition(condition, self.existence)
                 return LeftJoinOperator(pattern, self.compiled(first), self.looked_up(second, first), test)
             case Union(first, second):
                 return UnionOperator(pattern, self.compiled(first), self.compiled(second))
             case Minus(first, second):
                 return MinusOperator(pattern, self.compiled(first), self.looked_up(second, first))
             case Filter(inner, conditions):
-                return FilterOperator(pattern, self.compiled(inner), tuple(Test(each, self.existence) for each in conditions))
+                return FilterOperator(pattern, self.compiled(inner), tuple(CompiledCondition(each, self.existence) for each in conditions))
             case Extend(inner, variable, expression):
-                return ExtendOperator(pattern, self.compiled(inner), variable, Computed(expression, self.existence))
+                return ExtendOperator(pattern, self.compiled(inner), variable, CompiledExpression(expression, self.existence))
             case Values():
                 return ValuesOperator(pattern)
             case Group(inner, _, _):
@@ -64,9 +64,9 @@ class Compiler:
             case _:
                 assert_never(pattern)
 
-    def looked_up(self, pattern: Pattern, given: Pattern) -> Operator:
+    def looked_up(self, pattern: Pattern, given: Pattern) -> AlgebraOperator:
         """The operator of a pattern that is asked about solutions of another."""
         return self.compiled(pattern)
 
-    def existence(self, exists: Exists) -> Operator:
-        return Compiler().compiled(exists.pattern)
+    def existence(self, exists: Exists) -> AlgebraOperator:
+        return AlgebraCompiler().compiled(exists.pattern)

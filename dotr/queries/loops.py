@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, TypeAlias, assert_never
 
-from dotr.codegen import Count
+from dotr.codegen import WorkCount
 from dotr.codegen.tree import Assign, Block
 from dotr.expressions import condition, evaluator
 from dotr.knowledge.joins import JoinWriter
@@ -18,13 +18,13 @@ from dotr.knowledge.limits import Limits
 from dotr.knowledge.ordering import JoinItem, Side, ordered
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern, Var
-from dotr.model.datalog import Test
+from dotr.model.datalog import FilterItem
 from dotr.model.terms import Term, Variable
-from dotr.queries.branches import Branch, Kind, Lookup, Step, Table, Unplannable
+from dotr.queries.branches import Branch, LookupKind, PartnerLookup, BranchStep, ValuesTable, Unplannable
 from dotr.queries.scope import Variables, query_parameters, variables_of
 
-Row: TypeAlias = tuple[Term | None, ...]
-Loops: TypeAlias = Callable[..., list[Row]]
+AnswerRow: TypeAlias = tuple[Term | None, ...]
+BranchFunction: TypeAlias = Callable[..., list[AnswerRow]]
 """Background, new triples and the given terms to rows."""
 
 SPENT: Final = "spent"
@@ -51,12 +51,12 @@ def loops(
     wanted: Sequence[Variable],
     background: TripleIndex | None,
     limits: Limits | None,
-) -> Loops:
+) -> BranchFunction:
     """The function that finds a branch's rows; without a background it is for any, without limits it counts nothing. Raises `Unplannable`
     for more loops in each other than Python reads."""
     writer = JoinWriter("join", leave="return rows", index=background, count=count(limits))
     writer.begin(["background", "new"])
-    if limits and any(isinstance(step, Lookup) for step in branch.steps):
+    if limits and any(isinstance(step, PartnerLookup) for step in branch.steps):
         writer.assign(SPENT, "[0]")
     _write_branch(writer, branch, sides, wanted, (), background, limits)
     try:
@@ -65,16 +65,16 @@ def loops(
         raise Unplannable("very many patterns in a row") from None
 
 
-def count(limits: Limits | None) -> Count | None:
+def count(limits: Limits | None) -> WorkCount | None:
     """How a join for one query counts."""
-    return None if limits is None else Count(limits.least, limits.passed)
+    return None if limits is None else WorkCount(limits.least, limits.passed)
 
 
 def _looked_up(
     branch: Branch, wanted: Sequence[Variable], background: TripleIndex | None, given: Sequence[Variable], limits: Limits | None
-) -> Loops:
+) -> BranchFunction:
     """The function that finds the partners of a solution; it counts its work together with that of the solution's others."""
-    together = None if limits is None else Count(limits.least, limits.passed, f"{SPENT}[0]", again=True)
+    together = None if limits is None else WorkCount(limits.least, limits.passed, f"{SPENT}[0]", again=True)
     writer = JoinWriter("join", leave="return rows", index=background, count=together)
     writer.begin(["background", "new", *([SPENT] if limits else []), *map(writer.bind, given)])
     last = [Assign(f"{SPENT}[0]", "work")] if limits else []
@@ -100,18 +100,20 @@ def _write_branch(
     writer.end(last)
 
 
-def joined(branch: Branch, early: Iterable[Step]) -> list[JoinItem]:
+def joined(branch: Branch, early: Iterable[BranchStep]) -> list[JoinItem]:
     """What a branch's join visits, in any order."""
-    return [*branch.patterns, *branch.terms, *(Test(step.expression) for step in early)]
+    return [*branch.patterns, *branch.terms, *(FilterItem(step.expression) for step in early)]
 
 
-def early_steps(branch: Branch, given: Sequence[Variable] = ()) -> list[Step]:
+def early_steps(branch: Branch, given: Sequence[Variable] = ()) -> list[BranchStep]:
     """The conditions that can be decided from what the patterns bind."""
     matched = variables_of((*branch.patterns, *branch.terms)).union(given)
-    return [step for step in branch.steps if isinstance(step, Step) and is_early(step, matched)]
+    return [step for step in branch.steps if isinstance(step, BranchStep) and is_early(step, matched)]
 
 
-def write_rest(writer: JoinWriter, branch: Branch, early: Collection[Step], background: TripleIndex | None, limits: Limits | None) -> None:
+def write_rest(
+    writer: JoinWriter, branch: Branch, early: Collection[BranchStep], background: TripleIndex | None, limits: Limits | None
+) -> None:
     """The steps behind the patterns and the early conditions. `BIND(?v + 1 AS ?w) FILTER(?w > ?u)`, where `?u` may be unbound:
 
     v_w = e0(v_v)
@@ -121,13 +123,13 @@ def write_rest(writer: JoinWriter, branch: Branch, early: Collection[Step], back
         _write_table(writer, table)
     for step in branch.steps:
         match step:
-            case Lookup():
+            case PartnerLookup():
                 _write_lookup(writer, step, background, limits)
-            case Step(None, _):
+            case BranchStep(None, _):
                 if step not in early:
                     test = writer.parameter("t", condition(step.expression, query_parameters(step.expression)))
                     writer.require(f"{test}({_arguments(writer, step)})")
-            case Step(variable, expression):
+            case BranchStep(variable, expression):
                 assert variable is not None
                 value = writer.parameter("e", evaluator(expression, query_parameters(expression)))
                 arguments = _arguments(writer, step)
@@ -136,20 +138,20 @@ def write_rest(writer: JoinWriter, branch: Branch, early: Collection[Step], back
                 assert_never(step)
 
 
-def is_early(step: Step, matched: Collection[Variable]) -> bool:
+def is_early(step: BranchStep, matched: Collection[Variable]) -> bool:
     """Whether it is a condition that can be decided from what the patterns bind."""
     return step.variable is None and all(name in matched for name in _seen(step))
 
 
-def _seen(step: Step) -> list[Variable]:
+def _seen(step: BranchStep) -> list[Variable]:
     return [parameter.name for parameter in query_parameters(step.expression) if isinstance(parameter, Var)]
 
 
-def _arguments(writer: JoinWriter, step: Step) -> str:
+def _arguments(writer: JoinWriter, step: BranchStep) -> str:
     return ", ".join(map(writer.read, _seen(step)))
 
 
-def _write_table(writer: JoinWriter, table: Table) -> None:
+def _write_table(writer: JoinWriter, table: ValuesTable) -> None:
     """Looks a table's rows up by the columns that are bound by then, and binds the others. `VALUES (?x ?y) { … }` with `?x` bound:
 
     for v_y, in m0((v_x, ), ()):
@@ -159,14 +161,14 @@ def _write_table(writer: JoinWriter, table: Table) -> None:
     if not keys:
         writer.rows(table.variables, table.rows)
         return
-    found: dict[Row, list[Row]] = {}
+    found: dict[AnswerRow, list[AnswerRow]] = {}
     for row in table.rows:
         found.setdefault(tuple([row[i] for i in keys]), []).append(tuple([row[i] for i in others]))
     key = "".join(f"{writer.read(table.variables[i])}, " for i in keys)
     writer.loop(writer.targets([table.variables[i] for i in others]), f"{writer.parameter('m', found.get)}(({key}), ())")
 
 
-def _write_lookup(writer: JoinWriter, lookup: Lookup, background: TripleIndex | None, limits: Limits | None) -> None:
+def _write_lookup(writer: JoinWriter, lookup: PartnerLookup, background: TripleIndex | None, limits: Limits | None) -> None:
     """A call of another join for each solution. `OPTIONAL { ?x :name ?n }`, `FILTER EXISTS { … }` and `MINUS { … }`:
 
     for v_n, in (o0(background, new, spent, v_x) or r1):
@@ -175,18 +177,18 @@ def _write_lookup(writer: JoinWriter, lookup: Lookup, background: TripleIndex | 
     """
     calls = []
     for part in map(settled, lookup.parts):
-        used: Variables = part.matched.union(*(_seen(step) for step in part.steps if isinstance(step, Step)))
+        used: Variables = part.matched.union(*(_seen(step) for step in part.steps if isinstance(step, BranchStep)))
         given = sorted(used & lookup.given & writer.names.keys())
         function = _looked_up(part, lookup.binds, background, given, limits)
         arguments = ["background", "new", *([SPENT] if limits else []), *map(writer.read, given)]
         calls.append(f"{writer.parameter('o', function)}({', '.join(arguments)})")
     match lookup.kind:
-        case Kind.OPTIONAL:
+        case LookupKind.OPTIONAL:
             none = writer.parameter("r", ((None,) * len(lookup.binds),))
             writer.loop(writer.targets(lookup.binds), f"({' + '.join(calls) or '()'} or {none})")
-        case Kind.PRESENT:
+        case LookupKind.PRESENT:
             writer.require(f"({' or '.join(calls) or '()'})")
-        case Kind.ABSENT:
+        case LookupKind.ABSENT:
             writer.skip_if(f"({' or '.join(calls) or '()'})")
         case _:
             assert_never(lookup.kind)

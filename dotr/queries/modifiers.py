@@ -12,17 +12,17 @@ from dotr.expressions import aggregate, sort_key
 from dotr.model.algebra import AggregateCall, Direction, Exists, Group, Select, Var, is_hidden
 from dotr.model.terms import Term, Variable, nameless
 from dotr.model.traverse import expressions_in, has_exists
-from dotr.queries.computing import Computed, Existence
+from dotr.queries.computing import CompiledExpression, Existence
 from dotr.queries.graph import Graph
 from dotr.queries.matching import Bindings, Solution
-from dotr.queries.operators import EMPTY, Operator
+from dotr.queries.operators import EMPTY, AlgebraOperator
 from dotr.queries.scope import NOTHING, Variables
 
-TieKey: TypeAlias = tuple[tuple[tuple[Variable, Term], ...], tuple[tuple[Variable, Term], ...]]
-Compiler: TypeAlias = Callable[[Exists], Existence]
+SolutionKey: TypeAlias = tuple[tuple[tuple[Variable, Term], ...], tuple[tuple[Variable, Term], ...]]
+CompileExists: TypeAlias = Callable[[Exists], Existence]
 
 
-def tie_key(solution: Solution) -> TieKey:
+def tie_key(solution: Solution) -> SolutionKey:
     """What orders solutions that SPARQL does not order.
 
     >>> tie_key({"x": "_:b9", "y": "<a>"}) < tie_key({"y": "<b>", "x": "_:b1"})
@@ -45,8 +45,8 @@ class _Summary:
 
     __slots__ = ("_argument", "_combine", "_distinct")
 
-    def __init__(self, call: AggregateCall, compiled: Compiler) -> None:
-        self._argument = None if call.argument is None else Computed(call.argument, compiled)
+    def __init__(self, call: AggregateCall, compiled: CompileExists) -> None:
+        self._argument = None if call.argument is None else CompiledExpression(call.argument, compiled)
         self._combine = aggregate(call)
         self._distinct = call.distinct
 
@@ -58,14 +58,14 @@ class _Summary:
         return self._combine([f"_:{i}" for i in range(len(group))])  # COUNT(*): a term a solution
 
 
-class GroupOperator(Operator):
+class GroupOperator(AlgebraOperator):
     __slots__ = ("_aliases", "_inner", "_keys", "_plain", "_summaries")
 
-    def __init__(self, pattern: Group, inner: Operator, compiled: Compiler) -> None:
+    def __init__(self, pattern: Group, inner: AlgebraOperator, compiled: CompileExists) -> None:
         super().__init__(pattern)
         self._inner = inner
         self.empty = inner.empty and bool(pattern.keys)
-        self._keys = tuple((name, Computed(key, compiled)) for name, key in pattern.keys)
+        self._keys = tuple((name, CompiledExpression(key, compiled)) for name, key in pattern.keys)
         self._plain = frozenset(name for name, key in pattern.keys if isinstance(key, Var) and key.name == name)
         self._aliases = self.variables - self._plain
         self._summaries = tuple((name, _Summary(call, compiled)) for name, call in pattern.aggregates)
@@ -92,17 +92,17 @@ class GroupOperator(Operator):
         return self._inner.size(graph) if self._keys else 1.0
 
 
-class SelectOperator(Operator):
+class SelectOperator(AlgebraOperator):
     __slots__ = ("_inner", "_order", "_select", "_sliced")
 
-    def __init__(self, pattern: Select, inner: Operator, compiled: Compiler) -> None:
+    def __init__(self, pattern: Select, inner: AlgebraOperator, compiled: CompileExists) -> None:
         super().__init__(pattern)
         self._inner, self._select = inner, pattern
         self.empty = inner.empty
         if inner.empty or not any(map(has_exists, expressions_in(pattern))):
             self.reads = inner.reads
         self._sliced = bool(pattern.offset) or pattern.limit is not None
-        self._order = tuple((Computed(key.expression, compiled), key.direction) for key in pattern.order) if self._sliced else ()
+        self._order = tuple((CompiledExpression(key.expression, compiled), key.direction) for key in pattern.order) if self._sliced else ()
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         select = self._select

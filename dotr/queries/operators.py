@@ -17,7 +17,7 @@ from typing import Final
 
 from dotr.model.algebra import BgpItem, Pattern, Values
 from dotr.model.terms import Term, Variable
-from dotr.queries.computing import Computed, Test
+from dotr.queries.computing import CompiledExpression, CompiledCondition
 from dotr.queries.graph import Graph
 from dotr.queries.matching import Bindings, Solution, expected, matches, order
 from dotr.queries.scope import NOTHING, Reads, Variables, certain, either, possible, reaches, reads, variables_of
@@ -27,7 +27,7 @@ _FEW: Final = 16
 """Up to so many left solutions are always looked up one by one."""
 
 
-class Operator(ABC):
+class AlgebraOperator(ABC):
     """A compiled pattern.
 
     `empty`: known to have no solution over the background alone. `reads`: the solutions are those over the background alone where the
@@ -74,7 +74,7 @@ def agree(left: Solution, right: Solution) -> bool:
 
 
 def partners(
-    operator: Operator, certain_left: frozenset[Variable], rows: Sequence[Solution], graph: Graph, bound: Bindings, outer: Bindings
+    operator: AlgebraOperator, certain_left: frozenset[Variable], rows: Sequence[Solution], graph: Graph, bound: Bindings, outer: Bindings
 ) -> Iterator[tuple[Solution, Sequence[Solution]]]:
     """Each row with the operator's solutions that are compatible with it and with `bound`."""
     if len(rows) > _FEW and operator.size(graph) <= len(rows):
@@ -93,7 +93,7 @@ def partners(
 
 
 def _hashed(
-    operator: Operator, certain_left: frozenset[Variable], rows: Sequence[Solution], graph: Graph, bound: Bindings, outer: Bindings
+    operator: AlgebraOperator, certain_left: frozenset[Variable], rows: Sequence[Solution], graph: Graph, bound: Bindings, outer: Bindings
 ) -> Iterator[tuple[Solution, Sequence[Solution]]]:
     shared = tuple(sorted(operator.certain & certain_left))
     table: dict[tuple[Term, ...], list[Solution]] = {}
@@ -105,7 +105,7 @@ def _hashed(
         yield row, [solution for solution in found if agree(row, solution)]
 
 
-class BgpOperator(Operator):
+class BgpOperator(AlgebraOperator):
     __slots__ = ("_orders", "_size", "patterns")
 
     def __init__(self, pattern: Pattern, patterns: tuple[BgpItem, ...]) -> None:
@@ -153,10 +153,10 @@ class BgpOperator(Operator):
         return ""
 
 
-class JoinOperator(Operator):
+class JoinOperator(AlgebraOperator):
     __slots__ = ("left", "right")
 
-    def __init__(self, pattern: Pattern, left: Operator, right: Operator) -> None:
+    def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
         super().__init__(pattern)
         self.left, self.right = left, right
         self.empty = left.empty or right.empty
@@ -186,10 +186,10 @@ class JoinOperator(Operator):
         )
 
 
-class LeftJoinOperator(Operator):
+class LeftJoinOperator(AlgebraOperator):
     __slots__ = ("left", "right", "test")
 
-    def __init__(self, pattern: Pattern, left: Operator, right: Operator, test: Test | None) -> None:
+    def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator, test: CompiledCondition | None) -> None:
         super().__init__(pattern)
         self.left, self.right, self.test = left, right, test
         self.empty = left.empty
@@ -217,10 +217,10 @@ class LeftJoinOperator(Operator):
         return self.left.size(graph)
 
 
-class UnionOperator(Operator):
+class UnionOperator(AlgebraOperator):
     __slots__ = ("left", "right")
 
-    def __init__(self, pattern: Pattern, left: Operator, right: Operator) -> None:
+    def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
         super().__init__(pattern)
         self.left, self.right = left, right
         self.empty = left.empty and right.empty
@@ -236,12 +236,12 @@ class UnionOperator(Operator):
         return self.left.size(graph) + self.right.size(graph)
 
 
-class MinusOperator(Operator):
+class MinusOperator(AlgebraOperator):
     """A left solution goes where a right one shares a variable with it and agrees with it."""
 
     __slots__ = ("left", "right")
 
-    def __init__(self, pattern: Pattern, left: Operator, right: Operator) -> None:
+    def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
         super().__init__(pattern)
         self.left, self.right = left, right
         self.empty = left.empty
@@ -263,10 +263,10 @@ class MinusOperator(Operator):
         return self.left.size(graph)
 
 
-class FilterOperator(Operator):
+class FilterOperator(AlgebraOperator):
     __slots__ = ("inner", "tests")
 
-    def __init__(self, pattern: Pattern, inner: Operator, tests: tuple[Test, ...]) -> None:
+    def __init__(self, pattern: Pattern, inner: AlgebraOperator, tests: tuple[CompiledCondition, ...]) -> None:
         super().__init__(pattern)
         self.inner, self.tests = inner, tests
         self.empty = inner.empty
@@ -286,10 +286,10 @@ class FilterOperator(Operator):
         return self.inner.size(graph)
 
 
-class ExtendOperator(Operator):
+class ExtendOperator(AlgebraOperator):
     __slots__ = ("computed", "inner", "variable")
 
-    def __init__(self, pattern: Pattern, inner: Operator, variable: Variable, computed: Computed) -> None:
+    def __init__(self, pattern: Pattern, inner: AlgebraOperator, variable: Variable, computed: CompiledExpression) -> None:
         super().__init__(pattern)
         self.inner, self.variable, self.computed = inner, variable, computed
         self.empty = inner.empty
@@ -313,7 +313,7 @@ class ExtendOperator(Operator):
         return self.inner.size(graph)
 
 
-class ValuesOperator(Operator):
+class ValuesOperator(AlgebraOperator):
     __slots__ = ("rows",)
 
     def __init__(self, pattern: Values) -> None:

@@ -18,18 +18,18 @@ from dotr.model.terms import Term
 from dotr.queries.branches import Unplannable
 from dotr.queries.conjunction import Conjunction, Delta, left_of
 from dotr.queries.graph import Graph
-from dotr.queries.loops import Row
-from dotr.queries.operators import EMPTY, Operator
-from dotr.queries.planning import Planner, conjunctions
+from dotr.queries.loops import AnswerRow
+from dotr.queries.operators import EMPTY, AlgebraOperator
+from dotr.queries.planning import IncrementalCompiler, conjunctions
 from dotr.queries.scope import NOTHING, Reads, either
 
-Answers = Callable[[TripleIndex], list[Row]]
-Amended = Callable[[TripleIndex, TripleIndex, TripleIndex], list[Row]]
-Static = Callable[[Select, Callable[[], Sequence[Row]]], Sequence[Row]]
+Answers = Callable[[TripleIndex], list[AnswerRow]]
+Amended = Callable[[TripleIndex, TripleIndex, TripleIndex], list[AnswerRow]]
+Static = Callable[[Select, Callable[[], Sequence[AnswerRow]]], Sequence[AnswerRow]]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class QueryPlan:
     """A query over one background.
 
     `answers(new)` is the bag of solutions over background and new triples, which share none, with values in the order of the projection;
@@ -40,7 +40,7 @@ class Plan:
     """
 
     select: Select
-    static: tuple[Row, ...]
+    static: tuple[AnswerRow, ...]
     answers: Answers
     amended: Amended
     kinds: Reads | None
@@ -50,25 +50,25 @@ class Plan:
     deltas: tuple[Delta, ...] | None = None
     """What a union of conjunctions adds to its static answers, to be put together with that of other plans (`together`)."""
 
-    def at(self, closure: Closure) -> list[Row]:
+    def at(self, closure: Closure) -> list[AnswerRow]:
         """The bag of solutions over a closed instant."""
         if closure.removed is None:
             return self.answers(closure.new)
         return self.amended(closure.background, closure.new, closure.removed)
 
-    def whole(self, found: list[Row]) -> list[Row]:
+    def whole(self, found: list[AnswerRow]) -> list[AnswerRow]:
         """The answers, of those that the deltas found."""
         if not self.static and not self.select.distinct:
             return found
         return list(dict.fromkeys([*self.static, *found])) if self.select.distinct else [*self.static, *found]
 
 
-def found_now(select: Select, find: Callable[[], Sequence[Row]]) -> Sequence[Row]:
+def found_now(select: Select, find: Callable[[], Sequence[AnswerRow]]) -> Sequence[AnswerRow]:
     """Finds the answers over the background."""
     return find()
 
 
-def plan(select: Select, background: TripleIndex, static: Static = found_now, limits: Limits | None = None) -> Plan:
+def plan(select: Select, background: TripleIndex, static: Static = found_now, limits: Limits | None = None) -> QueryPlan:
     """The plan of a query over a closed background, which must not change while the plan is used. `static` gives the answers over the
     background, which may be known already. What is answered at an instant keeps to the limits, or raises `LimitExceeded`; so does the
     planning where the background alone makes too much of the query (`Limits.beforehand`).
@@ -87,8 +87,8 @@ def plan(select: Select, background: TripleIndex, static: Static = found_now, li
     return _by_conjunctions(select, background, parts, static, limits)
 
 
-def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjunction], known: Static, limits: Limits | None) -> Plan:
-    static: list[Row] = []
+def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjunction], known: Static, limits: Limits | None) -> QueryPlan:
+    static: list[AnswerRow] = []
     if not all(part.empty for part in parts):
         static += known(select, lambda: [row for part in parts for row in part.static()])
     if select.distinct:
@@ -100,10 +100,10 @@ def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjun
     for part in parts:
         kinds = either(kinds, part.reads)
 
-    def distinct(new: TripleIndex) -> list[Row]:
+    def distinct(new: TripleIndex) -> list[AnswerRow]:
         return list(dict.fromkeys([*static, *(row for delta in deltas for row in delta(background, new))]))
 
-    def several(new: TripleIndex) -> list[Row]:
+    def several(new: TripleIndex) -> list[AnswerRow]:
         rows = static.copy()
         for delta in deltas:
             rows += delta(background, new)
@@ -114,28 +114,28 @@ def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjun
         answers = partial(deltas[0], background)
 
     @cache
-    def bag() -> tuple[Row, ...]:
+    def bag() -> tuple[AnswerRow, ...]:
         return tuple(row for part in parts for row in part.static()) if select.distinct else tuple(static)
 
-    def amended(view: TripleIndex, new: TripleIndex, removed: TripleIndex) -> list[Row]:
-        rows = left_of(bag(), (row for part in parts for row in part.lost(view, removed)))
-        rows += [row for part in parts for join in part.anywhere for row in join(view, new)]
+    def amended(view: TripleIndex, new: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
+        rows = left_of(bag(), (row for part in parts for row in part.retracted_answers(view, removed)))
+        rows += [row for part in parts for join in part.deltas_over_view for row in join(view, new)]
         return list(dict.fromkeys(rows)) if select.distinct else rows
 
     return _made(select, static, answers, amended, kinds, "", tuple(delta for part in parts for delta in part.deltas))
 
 
-def _by_operators(select: Select, background: TripleIndex, part: str, known: Static, limits: Limits | None) -> Plan:
-    operator: Operator = Planner(background, limits).compiled(select)
+def _by_operators(select: Select, background: TripleIndex, part: str, known: Static, limits: Limits | None) -> QueryPlan:
+    operator: AlgebraOperator = IncrementalCompiler(background, limits).compiled(select)
     names = select.projection
 
-    def asked(graph: Graph) -> list[Row]:
+    def asked(graph: Graph) -> list[AnswerRow]:
         return [tuple([solution.get(name) for name in names]) for solution in operator.solutions(graph, EMPTY, EMPTY)]
 
-    def answers(new: TripleIndex) -> list[Row]:
+    def answers(new: TripleIndex) -> list[AnswerRow]:
         return asked(Graph(background, new, None, limits or NO_LIMITS))
 
-    def amended(view: TripleIndex, new: TripleIndex, removed: TripleIndex) -> list[Row]:
+    def amended(view: TripleIndex, new: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
         return asked(Graph(view, new, removed, limits or NO_LIMITS))
 
     why = operator.whole(NOTHING)
@@ -155,7 +155,7 @@ def _by_operators(select: Select, background: TripleIndex, part: str, known: Sta
 
 def _made(
     select: Select,
-    static: Sequence[Row],
+    static: Sequence[AnswerRow],
     answers: Answers,
     amended: Amended,
     kinds: Reads | None,
@@ -163,6 +163,6 @@ def _made(
     deltas: tuple[Delta, ...] | None = None,
     *,
     planned: bool = True,
-) -> Plan:
+) -> QueryPlan:
     triggers = None if kinds is None else frozenset(predicate for predicate, _ in kinds)
-    return Plan(select, tuple(static), answers, amended, kinds, triggers, planned, reason, deltas)
+    return QueryPlan(select, tuple(static), answers, amended, kinds, triggers, planned, reason, deltas)

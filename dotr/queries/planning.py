@@ -5,7 +5,7 @@ and those that need a new triple. The operators above it take these as their inp
 MINUS and aggregates cost what their input costs.
 Invariant: exact whatever the data: what is kept is complete for its part, and nothing is assumed of the rest.
 Cost: that of the whole background where a part has more than `KEPT` answers over it, or shares no variable with what leads to it;
-`Operator.whole` then says so.
+`AlgebraOperator.whole` then says so.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dotr.model.algebra import Bgp, BgpItem, Join, Pattern, Select, TermPattern,
 from dotr.model.terms import Variable
 from dotr.queries.branches import Unplannable, branches
 from dotr.queries.conjunction import Conjunction, left_of
-from dotr.queries.evaluate import Compiler
+from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.graph import Graph
-from dotr.queries.loops import Row
+from dotr.queries.loops import AnswerRow
 from dotr.queries.matching import Bindings, Solution
-from dotr.queries.operators import JoinOperator, Operator
+from dotr.queries.operators import JoinOperator, AlgebraOperator
 from dotr.queries.scope import Variables, certain, either, possible, variables_of
 
 KEPT: Final = 1_000
@@ -32,12 +32,14 @@ KEPT: Final = 1_000
 _WORTH_TRYING: Final = 50_000.0
 
 
-class Seeded(Operator):
+class DeltaScan(AlgebraOperator):
     """A union of conjunctions, answered from what is kept and from the new triples; looked up in `general` where something is bound."""
 
     __slots__ = ("_deltas", "_general", "_kept", "_names", "_parts", "_rows")
 
-    def __init__(self, pattern: Pattern, names: tuple[Variable, ...], parts: list[Conjunction], kept: list[Row], general: Operator) -> None:
+    def __init__(
+        self, pattern: Pattern, names: tuple[Variable, ...], parts: list[Conjunction], kept: list[AnswerRow], general: AlgebraOperator
+    ) -> None:
         super().__init__(pattern)
         self._names = names
         self._general = general
@@ -49,7 +51,7 @@ class Seeded(Operator):
         for part in parts:
             self.reads = either(self.reads, part.reads)
 
-    def _solution(self, row: Row) -> Solution:
+    def _solution(self, row: AnswerRow) -> Solution:
         return {name: term for name, term in zip(self._names, row, strict=True) if term is not None}
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
@@ -57,8 +59,8 @@ class Seeded(Operator):
             return self._general.solutions(graph, bound, outer)
         background, new = graph.parts
         if graph.removed is not None:
-            rows = left_of(self._rows, (row for part in self._parts for row in part.lost(background, graph.removed)))
-            rows += [row for part in self._parts for join in part.anywhere for row in join(background, new)]
+            rows = left_of(self._rows, (row for part in self._parts for row in part.retracted_answers(background, graph.removed)))
+            rows += [row for part in self._parts for join in part.deltas_over_view for row in join(background, new)]
             return list(map(self._solution, rows))
         return [*self._kept, *(self._solution(row) for delta in self._deltas for row in delta(background, new))]
 
@@ -69,29 +71,29 @@ class Seeded(Operator):
         return self._general.whole(bound) if bound & self.variables else ""
 
 
-class Planner(Compiler):
+class IncrementalCompiler(AlgebraCompiler):
     """Compiles a pattern with its monotone parts seeded by the new triples."""
 
     def __init__(self, background: TripleIndex, limits: Limits | None) -> None:
         self._background = background
         self._limits = limits
 
-    def compiled(self, pattern: Pattern) -> Operator:
+    def compiled(self, pattern: Pattern) -> AlgebraOperator:
         if isinstance(pattern, Join) and isinstance(pattern.left, Bgp) and isinstance(pattern.right, Bgp):
             pattern = Bgp(pattern.left.patterns + pattern.right.patterns)
         seeded = self._seeded(pattern)
         if seeded is None and isinstance(pattern, Bgp):
             triples, paths = _parted(pattern)
             if triples.patterns and paths.patterns:  # paths are followed from what the triples bind
-                return JoinOperator(pattern, self.compiled(triples), Compiler().compiled(paths))
+                return JoinOperator(pattern, self.compiled(triples), AlgebraCompiler().compiled(paths))
         return seeded or super().compiled(pattern)
 
-    def looked_up(self, pattern: Pattern, given: Pattern) -> Operator:
+    def looked_up(self, pattern: Pattern, given: Pattern) -> AlgebraOperator:
         if certain(given) & possible(pattern):
-            return Compiler().compiled(pattern)
+            return AlgebraCompiler().compiled(pattern)
         return self.compiled(pattern)
 
-    def _seeded(self, pattern: Pattern) -> Operator | None:
+    def _seeded(self, pattern: Pattern) -> AlgebraOperator | None:
         if isinstance(pattern, Values) or pattern == Bgp(()):
             return None
         names = tuple(sorted(possible(pattern)))
@@ -99,13 +101,13 @@ class Planner(Compiler):
             parts = [Conjunction(branch, names, self._background, self._limits) for branch in branches(pattern)]
         except (Unplannable, LimitExceeded):  # what the whole query may look at is counted elsewhere
             return None
-        general = Compiler().compiled(pattern)
+        general = AlgebraCompiler().compiled(pattern)
         if all(part.empty for part in parts):
-            return Seeded(pattern, names, parts, [], general)
+            return DeltaScan(pattern, names, parts, [], general)
         if general.size(Graph(self._background, TripleIndex())) > _WORTH_TRYING:
             return None
         kept = [row for part in parts for row in part.static()]
-        return Seeded(pattern, names, parts, kept, general) if len(kept) <= KEPT else None
+        return DeltaScan(pattern, names, parts, kept, general) if len(kept) <= KEPT else None
 
 
 def _parted(pattern: Bgp) -> tuple[Bgp, Bgp]:

@@ -1,7 +1,7 @@
 """When two queries ask the same: equal up to the names of their variables.
 
 Their answers are then the same rows, since values stand in the order of the projection; where their names sort otherwise, the same rows
-with the columns in another order (`columns`). Names matter where a tie is broken by them (LIMIT and OFFSET, semantics.md, section 4), so
+with the columns in another order (`canonical_columns`). Names matter where a tie is broken by them (LIMIT and OFFSET, semantics.md, section 4), so
 that such queries are compared as they stand.
 """
 
@@ -14,25 +14,25 @@ from dotr.model.terms import Variable
 from dotr.model.traverse import rename, walk
 
 
-def question(select: Select) -> Select:
+def canonical(select: Select) -> Select:
     """The query with its variables numbered in the order in which they are met: equal for queries that ask the same.
 
     >>> from dotr.model.algebra import Bgp, Const, TriplePattern, Var
     >>> def asked(subject: str, object: str) -> Select:
-    ...     return question(Select((object,), Bgp((TriplePattern(Var(subject), Const("<p>"), Var(object)),))))
+    ...     return canonical(Select((object,), Bgp((TriplePattern(Var(subject), Const("<p>"), Var(object)),))))
     >>> asked("x", "y") == asked("y", "z"), asked("x", "y") == asked("x", "x")
     (True, False)
     """
     return select if _is_sliced(select) else rename(select, _Numbering().name)
 
 
-def columns(select: Select) -> tuple[Select, tuple[Variable, ...]]:
-    """The query as `question` has it, whatever the order of its columns; and what its columns are called there, in their order.
+def canonical_columns(select: Select) -> tuple[Select, tuple[Variable, ...]]:
+    """The query as `canonical` has it, whatever the order of its columns; and what its columns are called there, in their order.
 
     >>> from dotr.model.algebra import Bgp, Const, TriplePattern, Var
     >>> def asked(subject: str, object: str) -> tuple[Select, tuple[Variable, ...]]:
     ...     names = tuple(sorted([subject, object]))
-    ...     return columns(Select(names, Bgp((TriplePattern(Var(subject), Const("<p>"), Var(object)),))))
+    ...     return canonical_columns(Select(names, Bgp((TriplePattern(Var(subject), Const("<p>"), Var(object)),))))
     >>> asked("x", "y")[0] == asked("y", "x")[0], asked("x", "y")[1], asked("y", "x")[1]
     (True, ('v0', 'v1'), ('v1', 'v0'))
     """
@@ -44,9 +44,9 @@ def columns(select: Select) -> tuple[Select, tuple[Variable, ...]]:
     return replace(select, projection=tuple(sorted(names)), pattern=pattern, order=()), names
 
 
-def same_question(a: Select, b: Select) -> bool:
+def same_query(a: Select, b: Select) -> bool:
     """Whether two queries have the same answers in the same columns, as far as their text shows."""
-    return a == b or question(a) == question(b)
+    return a == b or canonical(a) == canonical(b)
 
 
 def _is_sliced(select: Select) -> bool:

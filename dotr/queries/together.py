@@ -15,27 +15,27 @@ from functools import cache
 from math import prod
 from typing import Final, TypeAlias
 
-from dotr.codegen import Count
+from dotr.codegen import WorkCount
 from dotr.codegen.tree import Assign, IfElse, Return
 from dotr.knowledge.joins import JoinWriter
 from dotr.knowledge.limits import Limits
 from dotr.knowledge.ordering import Side, ordered
-from dotr.knowledge.ordering import Step as JoinStep
+from dotr.knowledge.ordering import JoinStep as JoinStep
 from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Const
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
 from dotr.queries.branches import UNBOUND, Branch, renamed
 from dotr.queries.conjunction import Delta
-from dotr.queries.costs import Reaches
-from dotr.queries.loops import Loops, Row, early_steps, joined, loops, write_rest
-from dotr.queries.plan import Plan
+from dotr.queries.costs import FanoutBounds
+from dotr.queries.loops import BranchFunction, AnswerRow, early_steps, joined, loops, write_rest
+from dotr.queries.plan import QueryPlan
 from dotr.queries.scope import mentioned_in
 
-Found: TypeAlias = dict[int, list[Row]]
+RowsByKey: TypeAlias = dict[int, list[AnswerRow]]
 """The rows of those plans that have any, by the key of the plan."""
 
-Answers: TypeAlias = Callable[[TripleIndex, TripleIndex, Found], None]
+GroupFunction: TypeAlias = Callable[[TripleIndex, TripleIndex, RowsByKey], None]
 """Adds to what is found so far the rows of background and new triples."""
 
 MOST: Final = 32
@@ -43,7 +43,7 @@ MOST: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GroupMember:
     """A delta of a plan, whose rows go under a key; `shares`: other deltas' rows may be there already."""
 
     key: int
@@ -51,33 +51,33 @@ class Member:
     delta: Delta
 
 
-class Unit:
+class JoinGroup:
     """Deltas that are evaluated in one call. `plans` numbers the plan of each member; `trigger` is the predicate of which a new triple is
     needed (None: of any). `answers` keeps to the limits; `few` gives the same and counts nothing, for so few new triples that no limit can
     be met (`safe`). Either adds to the rows all or, where it fails, nothing."""
 
     __slots__ = ("answers", "few", "plans", "safe", "trigger")
-    answers: Answers
-    few: Answers
+    answers: GroupFunction
+    few: GroupFunction
 
     def __init__(
         self,
         trigger: Term | None,
         plans: Sequence[int],
-        members: Sequence[Member],
+        members: Sequence[GroupMember],
         background: TripleIndex,
         limits: Limits | None,
-        reaches: Reaches,
+        reaches: FanoutBounds,
     ) -> None:
         self.trigger = trigger
         self.plans = tuple(plans)
         self.safe = -1  # not known before it is first asked
 
-        def bounded(old: TripleIndex, new: TripleIndex, found: Found) -> None:
+        def bounded(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
             self.answers = compiled(members, background, limits) if len(members) > 1 else _alone(members[0], members[0].delta.join)
             self.answers(old, new, found)
 
-        def few(old: TripleIndex, new: TripleIndex, found: Found) -> None:
+        def few(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
             if members[0].delta.branch.monotone:
                 self.few = uncounted(members, background)
             else:
@@ -86,7 +86,7 @@ class Unit:
                 self.few = _alone(member, loops(delta.branch, delta.sides, delta.wanted, background, None))
             self.few(old, new, found)
 
-        def first(old: TripleIndex, new: TripleIndex, found: Found) -> None:
+        def first(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
             if limits is not None:
                 self.safe = min([_safe_size(each.delta, background, limits.least // len(members), reaches) for each in members])
             self.answers = bounded
@@ -95,8 +95,8 @@ class Unit:
         self.answers, self.few = first, few
 
 
-def _alone(member: Member, join: Loops) -> Answers:
-    def answers(old: TripleIndex, new: TripleIndex, found: Found) -> None:
+def _alone(member: GroupMember, join: BranchFunction) -> GroupFunction:
+    def answers(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
         rows = join(old, new)
         if rows:
             found[member.key] = found[member.key] + rows if member.key in found else rows
@@ -104,7 +104,7 @@ def _alone(member: Member, join: Loops) -> Answers:
     return answers
 
 
-def _safe_size(delta: Delta, background: TripleIndex, most: int, reaches: Reaches) -> int:
+def _safe_size(delta: Delta, background: TripleIndex, most: int, reaches: FanoutBounds) -> int:
     """Up to how many new triples a delta does no more work than that."""
     branch = delta.branch
     if not branch.monotone:
@@ -113,11 +113,13 @@ def _safe_size(delta: Delta, background: TripleIndex, most: int, reaches: Reache
     return reaches.safe_size(steps, prod(len(table.rows) for table in branch.tables), most)
 
 
-def units(plans: Sequence[Plan], background: TripleIndex, limits: Limits | None = None, keys: Sequence[int] | None = None) -> list[Unit]:
+def join_groups(
+    plans: Sequence[QueryPlan], background: TripleIndex, limits: Limits | None = None, keys: Sequence[int] | None = None
+) -> list[JoinGroup]:
     """The deltas of all plans that have any, those together that begin alike. The rows of a plan are found under its key, by default its
     number."""
-    reaches = Reaches(background)
-    groups: dict[tuple[Term | None, object], list[list[tuple[int, Member]]]] = {}
+    reaches = FanoutBounds(background)
+    groups: dict[tuple[Term | None, object], list[list[tuple[int, GroupMember]]]] = {}
     for number, each in enumerate(plans):
         shares = len(each.deltas or ()) > 1
         for place, delta in enumerate(each.deltas or ()):
@@ -126,9 +128,9 @@ def units(plans: Sequence[Plan], background: TripleIndex, limits: Limits | None 
             parts = groups.setdefault((delta.trigger, begin), [[]])
             if len(parts[-1]) == MOST:
                 parts.append([])
-            parts[-1].append((number, Member(number if keys is None else keys[number], shares, delta)))
+            parts[-1].append((number, GroupMember(number if keys is None else keys[number], shares, delta)))
     return [
-        Unit(trigger, [number for number, _ in part], [member for _, member in part], background, limits, reaches)
+        JoinGroup(trigger, [number for number, _ in part], [member for _, member in part], background, limits, reaches)
         for (trigger, _), parts in groups.items()
         for part in parts
     ]
@@ -143,10 +145,10 @@ class _Canonical:
 
 
 @dataclass(slots=True)
-class _Node:
+class _TrieNode:
     """A place in the trie: what goes on from there, and the members that end there."""
 
-    children: dict[JoinStep, _Node] = field(default_factory=dict)
+    children: dict[JoinStep, _TrieNode] = field(default_factory=dict)
     ends: list[int] = field(default_factory=list)
 
 
@@ -170,22 +172,22 @@ def _steps(canonical: _Canonical, delta: Delta, background: TripleIndex) -> list
     return ordered(joined(branch, early_steps(branch)), (), delta.sides, background)
 
 
-def compiled(members: Sequence[Member], background: TripleIndex, limits: Limits | None) -> Answers:
+def compiled(members: Sequence[GroupMember], background: TripleIndex, limits: Limits | None) -> GroupFunction:
     """One function for several deltas, which begin with the same step. It counts what they cost together: it may go over a limit that each
     of them keeps to."""
     trie = _Trie(members, background)
-    count = None if limits is None else Count(limits.least, limits.passed_by_some)
+    count = None if limits is None else WorkCount(limits.least, limits.passed_by_some)
     return trie.function(count)
 
 
-def uncounted(members: Sequence[Member], background: TripleIndex) -> Answers:
+def uncounted(members: Sequence[GroupMember], background: TripleIndex) -> GroupFunction:
     """One function for several deltas, which counts nothing, and reads the background alone where the instant brings nothing else."""
     trie = _Trie(members, background)
     if not trie.watched:
         return trie.function(None)
 
     @cache
-    def both() -> Answers:
+    def both() -> GroupFunction:
         return trie.function(None)
 
     return trie.function(None, lambda old, new, found: both()(old, new, found))
@@ -194,7 +196,7 @@ def uncounted(members: Sequence[Member], background: TripleIndex) -> Answers:
 class _Trie:
     """The steps of several deltas. `watched` are the predicates of which they read background and new triples both."""
 
-    def __init__(self, members: Sequence[Member], background: TripleIndex) -> None:
+    def __init__(self, members: Sequence[GroupMember], background: TripleIndex) -> None:
         self._members = members
         self._background = background
         self._canonical = [_canonical(member.delta, background) for member in members]
@@ -206,13 +208,13 @@ class _Trie:
                     watched.add(step[0].predicate.term)
         self.watched: frozenset[Term] = frozenset(watched)
 
-    def function(self, count: Count | None, otherwise: Answers | None = None) -> Answers:
+    def function(self, count: WorkCount | None, otherwise: GroupFunction | None = None) -> GroupFunction:
         """The function. With `otherwise`, which gives the same, it calls that where the instant brings what is watched."""
-        root = _Node()
+        root = _TrieNode()
         for number, steps in enumerate(self._steps):
             node = root
             for step in steps:
-                node = node.children.setdefault(_of_background(step) if otherwise is not None else step, _Node())
+                node = node.children.setdefault(_of_background(step) if otherwise is not None else step, _TrieNode())
             node.ends.append(number)
         writer = JoinWriter("join", leave="return", index=self._background, count=count)
         writer.begin(["background", "new", "found"])
@@ -226,7 +228,7 @@ class _Trie:
             writer.assign("rows", f"({''.join(f'rows{number}, ' for number in range(len(self._members)))})")
         _write(writer, root, self._canonical, self._background)
         writer.end([_put(number, member) for number, member in enumerate(self._members)])
-        function: Answers = writer.function()
+        function: GroupFunction = writer.function()
         return function
 
 
@@ -236,14 +238,14 @@ def _of_background(step: JoinStep) -> JoinStep:
     return step
 
 
-def _put(number: int, member: Member) -> IfElse:
+def _put(number: int, member: GroupMember) -> IfElse:
     """Puts a member's rows where they are wanted."""
     place = f"found[{member.key}]"
     rows = f"{place} + rows{number} if {member.key} in found else rows{number}" if member.shares else f"rows{number}"
     return IfElse([(f"rows{number}", [Assign(place, rows)])])
 
 
-def _write(writer: JoinWriter, node: _Node, members: Sequence[_Canonical], background: TripleIndex) -> None:
+def _write(writer: JoinWriter, node: _TrieNode, members: Sequence[_Canonical], background: TripleIndex) -> None:
     """The loops of a node's steps, and a branch for each way on. `?x :at ?c . ?c :in ?b` alone, and with `?b :of ?o`:
 
     for v_s0, w0 in n0.items():

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from dotr.io.feeds import Appearing, Feed, FilesFeed, OneFile, StandardInput
-from dotr.io.growing import Growing
+from dotr.io.feeds import AppearingFiles, Feed, FilesFeed, OneFile, StandardInput
+from dotr.io.growing import GrowingInput
 from dotr.io.lateness import Lateness
 from dotr.io.live import Channel
-from dotr.io.pace import Pace, Unhurried
+from dotr.io.pace import RateLimit, NoRateLimit
 from dotr.io.records import InputFile
 from dotr.runtimes.pipeline import Pipeline
 
 
 def channels_of(pipeline: Pipeline) -> list[Channel]:
     """A channel for each file that is there, and one for each further input. Files of one input share its pace."""
-    paces: dict[str, Pace | Unhurried] = {name: Pace(rate) for name, rate in pipeline.rates.items()}
+    paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in pipeline.rates.items()}
 
-    def channel(file: InputFile, feed: Feed, growing: Growing | None = None) -> Channel:
+    def channel(file: InputFile, feed: Feed, growing: GrowingInput | None = None) -> Channel:
         lateness = Lateness(file.delay, single=file.single)
         idle = None if growing is None else growing.idle
-        return Channel(feed, lateness, idle, paces.setdefault(file.input, Unhurried()), growing is not None)
+        return Channel(feed, lateness, idle, paces.setdefault(file.input, NoRateLimit()), growing is not None)
 
-    def feed(growing: Growing) -> Feed:
+    def feed(growing: GrowingInput) -> Feed:
         if growing.standard:
             return StandardInput(growing.like)
         known = [file.path for file in pipeline.inputs if file.input == growing.like.input]
-        return FilesFeed(Appearing(growing, known))
+        return FilesFeed(AppearingFiles(growing, known))
 
     found = [channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
     return found + [channel(growing.like, feed(growing), growing) for growing in pipeline.growing]

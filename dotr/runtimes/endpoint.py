@@ -12,7 +12,7 @@ from typing import Final
 from dotr.diagnostics import refuse
 from dotr.model.places import Span
 from dotr.runtimes.exposition import CONTENT_TYPE, exposition
-from dotr.runtimes.meter import Reading
+from dotr.runtimes.meter import Figures
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -30,7 +30,7 @@ def address_of(text: str | int) -> tuple[str, int]:
 
 
 @contextmanager
-def served(text: str | int, read: Callable[[], Reading], place: Span | None = None) -> Iterator[int]:
+def served(text: str | int, read: Callable[[], Figures], place: Span | None = None) -> Iterator[int]:
     """While it holds, /metrics answers with what `read` gives; the port that it is at (port 0: a free one). Raises `Refused` where it
     cannot be had."""
     host, port = address_of(text)
@@ -51,10 +51,10 @@ def served(text: str | int, read: Callable[[], Reading], place: Span | None = No
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], read: Callable[[], Reading]) -> None:
+    def __init__(self, address: tuple[str, int], read: Callable[[], Figures]) -> None:
         self.read = read
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, _Page)
+        super().__init__(address, _MetricsPage)
 
     def server_bind(self) -> None:
         """As of every TCP server; HTTPServer's own would ask the name service for our name."""
@@ -67,7 +67,7 @@ class _Server(ThreadingHTTPServer):
         """A client that has gone is no news."""
 
 
-class _Page(BaseHTTPRequestHandler):
+class _MetricsPage(BaseHTTPRequestHandler):
     server: _Server
     timeout = 10
 

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from dotr.model.stream import Reason
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.meter import Reading
+from dotr.runtimes.meter import Figures
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -41,11 +41,11 @@ METRICS: Final[Mapping[str, tuple[str, str]]] = {
 """Every metric: its type and what it says."""
 
 
-def exposition(reading: Reading) -> str:
+def exposition(reading: Figures) -> str:
     """The page that is scraped.
 
     >>> from dotr.runtimes.totals import Totals
-    >>> page = exposition(Reading("fire", "local", 2.5, Totals(elements=3, dead={Reason.LATE: 1})))
+    >>> page = exposition(Figures("fire", "local", 2.5, Totals(elements=3, dead={Reason.LATE: 1})))
     >>> [line for line in page.splitlines() if "late" in line or "elements" in line][2:]
     ['dotr_elements_total{pipeline="fire",engine="local"} 3', 'dotr_dead_letters_total{pipeline="fire",engine="local",reason="late"} 1']
     """
@@ -59,7 +59,7 @@ def exposition(reading: Reading) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _samples(reading: Reading) -> Mapping[str, Sequence[Sample]]:
+def _samples(reading: Figures) -> Mapping[str, Sequence[Sample]]:
     totals, standing, batch = reading.totals, reading.standing, reading.standing.batch
 
     def one(value: float | None) -> Sequence[Sample]:

@@ -27,14 +27,14 @@ _TRIES: Final = 100
 _SAID: Final = 4_096
 
 
-class Held:
+class OutputLocks:
     """What a run holds; all of it is let go at the end of the `with`."""
 
     def __init__(self) -> None:
         self._locks: list[tuple[int, Path | None]] = []
         self._made: list[Path] = []
 
-    def __enter__(self) -> Held:
+    def __enter__(self) -> OutputLocks:
         return self
 
     def __exit__(self, *_: object) -> None:

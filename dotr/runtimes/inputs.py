@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dotr.config import UNITS, Config, InputSection, existing
 from dotr.diagnostics import Diagnostic, Refused, refuse
-from dotr.io import CsvMap, Folder, Format, Growing, InputFile, check_input, clock_of, dated, settled
+from dotr.io import CsvMap, Folder, Format, GrowingInput, InputFile, check_input, clock_of, dated, stable_files
 from dotr.io.lines import STANDARD_INPUT, standard_bytes
 from dotr.io.times import parse_delay
 from dotr.model.places import Document, Span
@@ -26,14 +26,14 @@ class Inputs:
     """`files` were there when the run started; `rates` are by the names of inputs."""
 
     files: tuple[InputFile, ...]
-    growing: tuple[Growing, ...] = ()
+    growing: tuple[GrowingInput, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
     """The inputs, as far as they can be used; adds what is wrong with the others."""
     files: list[InputFile] = []
-    growing: list[Growing] = []
+    growing: list[GrowingInput] = []
     sections = config.settings.input
     for number, section in enumerate(sections):
         with collecting(problems):
@@ -77,7 +77,7 @@ def files_of(config: Config, section: InputSection, number: int) -> list[str]:
     return sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
 
 
-def _input(config: Config, section: InputSection, number: int) -> tuple[list[InputFile], list[Growing]]:
+def _input(config: Config, section: InputSection, number: int) -> tuple[list[InputFile], list[GrowingInput]]:
     at = ("input", number)
     unit = UNITS[config.settings.time.unit]
     problems: list[Diagnostic] = []
@@ -111,9 +111,9 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     if problems:
         raise Refused(dict.fromkeys(_placed(problem, config, number) for problem in problems))
     if section.path == STANDARD_INPUT:
-        return [], [Growing(replace(like, path=STANDARD_INPUT), idle=idle)]
+        return [], [GrowingInput(replace(like, path=STANDARD_INPUT), idle=idle)]
     if section.watch:
-        return files, [Growing(like, config.files.path(section.path, (*at, "path")), settle, idle)]
+        return files, [GrowingInput(like, config.files.path(section.path, (*at, "path")), settle, idle)]
     return files, []
 
 
@@ -182,7 +182,7 @@ def _length(config: Config, number: int, key: str, value: str | int, unit: Unit)
         raise Refused([Diagnostic("C205", f"{key}: {error}", place, "Write it like 30 s or 5 min.")]) from None
 
 
-def not_spooled(config: Config, growing: Growing) -> Iterator[Diagnostic]:
+def not_spooled(config: Config, growing: GrowingInput) -> Iterator[Diagnostic]:
     """Why standard input cannot be kept for a replay, where it cannot."""
     if growing.like.format is Format.TRIG:
         number = next(number for number, section in enumerate(config.settings.input) if section.path == STANDARD_INPUT)
@@ -194,7 +194,7 @@ def not_spooled(config: Config, growing: Growing) -> Iterator[Diagnostic]:
 def settle_all(inputs: Inputs) -> None:
     """Waits until the files that are there in watched folders are complete."""
     for growing in inputs.growing:
-        settled([file.path for file in inputs.files if growing.pattern and file.input == growing.like.input], growing.settle)
+        stable_files([file.path for file in inputs.files if growing.pattern and file.input == growing.like.input], growing.settle)
 
 
 def clock_of_inputs(inputs: Inputs, unit: Unit, notices: list[Diagnostic]) -> Clock:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from dotr.diagnostics import Diagnostic, Severity
-from dotr.engine.program import Program
-from dotr.engine.stage_one import Asked
+from dotr.engine.program import CompiledProgram
+from dotr.engine.stage_one import InstantFacts
 from dotr.expressions.times import written
 from dotr.fallbacks import Fallback
-from dotr.knowledge.clashes import Clash
+from dotr.knowledge.clashes import Inconsistency
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock, Micros
 from dotr.terminal import shown_line
@@ -22,7 +22,7 @@ LOG: Final = logging.getLogger("dotr")
 TOLD: Final = 3
 
 
-class Complaints:
+class WarningLimiter:
     """Logs the first dead letters of each input and reason, so many (0: none), and the first contradictions, and says once that there are
     more."""
 
@@ -61,19 +61,19 @@ class Complaints:
             LOG.warning("more inconsistent instants follow and are only counted here")
 
 
-def why_rejected(asked: Asked, program: Program) -> tuple[Reason, str]:
+def why_rejected(asked: InstantFacts, program: CompiledProgram) -> tuple[Reason, str]:
     """Why the elements of a rejected instant are dead letters."""
     if asked.exceeded:
         rules = program.readers(asked.over)
         what = f"the query {program.asked_as(asked.over)} of rule {', '.join(rules)}" if rules else "the closure"
         return Reason.LIMIT, f"its instant goes over a limit: {asked.exceeded} in {what}"
-    return Reason.INCONSISTENT, f"its instant is inconsistent ({clashing(asked.clashes)})"
+    return Reason.INCONSISTENT, f"its instant is inconsistent ({clashing(asked.inconsistencies)})"
 
 
-def clashing(found: Sequence[Clash]) -> str:
+def clashing(found: Sequence[Inconsistency]) -> str:
     """The first contradiction of an instant, and how many more there are.
 
-    >>> clashing([Clash("prp-irp", ()), Clash("cax-dw", ()), Clash("cax-dw", ())])
+    >>> clashing([Inconsistency("prp-irp", ()), Inconsistency("cax-dw", ()), Inconsistency("cax-dw", ())])
     'prp-irp: a rule without a body; and 2 more'
     """
     return f"{found[0]}; and {len(found) - 1} more" if len(found) > 1 else str(found[0])

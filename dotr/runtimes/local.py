@@ -18,30 +18,30 @@ from pathlib import Path
 
 from dotr.diagnostics import Refused
 from dotr.engine.instants import merge
-from dotr.engine.poison import blamed, rescue
+from dotr.engine.poison import attribute_failures, isolate
 from dotr.engine.session import Engine
-from dotr.engine.stage_one import Asked
+from dotr.engine.stage_one import InstantFacts
 from dotr.fallbacks import taken
-from dotr.io import FileSink, Traced, Unwritten, letter_line, merged
+from dotr.io import FileSink, SourcedElement, WriteFailed, letter_line, merged
 from dotr.io.live import Channel, live
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.outputs.runs import FIRED, RUN, Runs, blocks
+from dotr.outputs.runs import FIRED, RUN, SortedRuns, blocks
 from dotr.outputs.runs import merged as sorted_runs
 from dotr.outputs.writing import writer
 from dotr.runtimes.channels import channels_of
-from dotr.runtimes.letters import LOG, Complaints, clashing, why_rejected
+from dotr.runtimes.letters import LOG, WarningLimiter, clashing, why_rejected
 from dotr.runtimes.pipeline import Pipeline
-from dotr.runtimes.standing import Stand, Standing, by_name, held, port_labels, unheard
+from dotr.runtimes.standing import ReportProgress, RunProgress, by_name, held, port_labels, ignore_progress
 from dotr.runtimes.stopping import Stop, stoppable
-from dotr.runtimes.totals import Progress, RunFailed, Totals
+from dotr.runtimes.totals import ReportTotals, RunFailed, Totals
 
 _REPORT_SECONDS = 0.25
 _STAND_SECONDS = 1.0
 _CHECK_EVERY = 256
 
 
-def run_local(pipeline: Pipeline, report: Progress, stand: Stand = unheard) -> Totals:
+def run_local(pipeline: Pipeline, report: ReportTotals, stand: ReportProgress = ignore_progress) -> Totals:
     """Run a pipeline to the end of its input, or until interrupted: then all instants so far are written, whole.
 
     Raises `Refused` where an input cannot be opened, or an output is there already or cannot be opened; `RunFailed` where one cannot
@@ -49,7 +49,7 @@ def run_local(pipeline: Pipeline, report: Progress, stand: Stand = unheard) -> T
     """
     with stoppable() as stop:
         sinks, rejected = _open(pipeline)
-        run = _Run(pipeline, sinks, rejected, stop, stand)
+        run = _LocalRun(pipeline, sinks, rejected, stop, stand)
         try:
             with ExitStack() as stack:
                 for sink in (*sinks, *filter(None, [rejected])):
@@ -58,7 +58,7 @@ def run_local(pipeline: Pipeline, report: Progress, stand: Stand = unheard) -> T
                 run.go(report)
         except KeyboardInterrupt:  # a second one, while the files were closed
             raise RunFailed("stopped at once: the last instant may not be whole") from None
-        except Unwritten as error:
+        except WriteFailed as error:
             raise RunFailed(f"{error} (the output before that is kept)") from None
         finally:
             run.clear()
@@ -92,13 +92,13 @@ def _open(pipeline: Pipeline) -> tuple[list[FileSink], FileSink | None]:
         raise
 
 
-class _Run:
+class _LocalRun:
     """A run, and what it has done so far."""
 
-    def __init__(self, pipeline: Pipeline, sinks: list[FileSink], rejected: FileSink | None, stop: Stop, stand: Stand) -> None:
+    def __init__(self, pipeline: Pipeline, sinks: list[FileSink], rejected: FileSink | None, stop: Stop, stand: ReportProgress) -> None:
         self.engine = Engine(pipeline.program, pipeline.clock, put=self._wait)
         self._folder: Path | None = None
-        self._many = Runs(FIRED, self._waiting, RUN)
+        self._many = SortedRuns(FIRED, self._waiting, RUN)
         self.elements = self.instants = self.facts = self.events = self.dropped = self.contradictory = self.fallbacks = 0
         self._timed = pipeline.program.timed
         self._traces = pipeline.program.stage_one.may_reject
@@ -116,9 +116,9 @@ class _Run:
         self._rejected = rejected
         self._stop = stop
         self._dead: Counter[Reason] = Counter()
-        self._complaints = Complaints(pipeline.told)
+        self._complaints = WarningLimiter(pipeline.told)
 
-    def go(self, report: Progress) -> None:
+    def go(self, report: ReportTotals) -> None:
         """Run to the end of the inputs, or until stopped."""
         stop, engine, sinks, timed = self._stop, self.engine, self._sinks, self._timed
         next_report = time.monotonic()
@@ -126,7 +126,7 @@ class _Run:
             stop.free()
             for number, (now, elements) in enumerate(self.instants_of(self._pipeline, report)):
                 try:
-                    asked = engine.ask(merge(now, [triples for _, triples in elements]))
+                    asked = engine.evaluate(merge(now, [triples for _, triples in elements]))
                 except Exception as error:
                     rescued = self.rescued(now, elements, error)
                     if rescued is None:
@@ -136,15 +136,15 @@ class _Run:
                     self.reject(now, elements, asked)
                     continue
                 if timed:
-                    self.write(engine.passing(now - 1))
-                firings = engine.take(now, asked)
+                    self.write(engine.moments_until(now - 1))
+                firings = engine.match(now, asked)
                 letters = self.blame(now, elements, asked) if asked.failed else ()
                 stop.busy = True
                 if firings or self._many:
                     self.put(firings)
-                if asked.clashes:
+                if asked.inconsistencies:
                     self.contradictory += 1
-                    self._complaints.inconsistent(now, clashing(asked.clashes), self._clock)
+                    self._complaints.inconsistent(now, clashing(asked.inconsistencies), self._clock)
                 self.instants += 1
                 self._closed = now
                 self.elements += len(elements)
@@ -167,9 +167,9 @@ class _Run:
             LOG.warning("Stopped: the output holds all instants so far.")
         stop.busy = True  # so that files are closed before a signal is heard
 
-    def rescued(self, now: Micros, elements: Sequence[Element], error: Exception) -> tuple[Asked, list[Element]] | None:
+    def rescued(self, now: Micros, elements: Sequence[Element], error: Exception) -> tuple[InstantFacts, list[Element]] | None:
         """What stage one says of the elements that it can take, and those; the others are dead letters. None: it can take none."""
-        found = rescue(self.engine.program, now, [triples for _, triples in elements], error)
+        found = isolate(self.engine.program, now, [triples for _, triples in elements], error)
         if not found.rejected:
             return None if found.asked is None else (found.asked, list(elements))
         traced = self.traced(now, elements)
@@ -178,10 +178,10 @@ class _Run:
         left: list[Element] = [element for number, element in enumerate(traced) if number not in found.rejected]
         return None if found.asked is None else (found.asked, left)
 
-    def blame(self, now: Micros, elements: Sequence[Element], asked: Asked) -> list[DeadLetter]:
+    def blame(self, now: Micros, elements: Sequence[Element], asked: InstantFacts) -> list[DeadLetter]:
         """The dead letters of the elements that make queries fail."""
         traced = self.traced(now, elements)
-        found = blamed(self.engine.program, now, [triples for _, triples in elements], asked)
+        found = attribute_failures(self.engine.program, now, [triples for _, triples in elements], asked)
         return [traced[number].letter(Reason.FAILED, why) for number, why in found.items()]
 
     def failed(self) -> None:
@@ -190,15 +190,15 @@ class _Run:
             self._reject(letter)
         self.engine.failed.clear()
 
-    def traced(self, now: Micros, elements: Sequence[Element]) -> list[Traced]:
+    def traced(self, now: Micros, elements: Sequence[Element]) -> list[SourcedElement]:
         """The elements with their records: files are read a second time for those, up to where they are needed."""
-        if not all(isinstance(element, Traced) for element in elements):
+        if not all(isinstance(element, SourcedElement) for element in elements):
             if self._again is None:
                 self._again = merged(self._pipeline.inputs, lambda letter: None, trace=True)
             elements = next(again for time, again in self._again if time == now)
-        return [element for element in elements if isinstance(element, Traced)]
+        return [element for element in elements if isinstance(element, SourcedElement)]
 
-    def instants_of(self, pipeline: Pipeline, report: Progress) -> Iterator[tuple[Micros, list[Element]]]:
+    def instants_of(self, pipeline: Pipeline, report: ReportTotals) -> Iterator[tuple[Micros, list[Element]]]:
         """The instants of the inputs as they close; what cannot be used is kept as it is met."""
         if not pipeline.growing and not pipeline.rates:
             return merged(pipeline.inputs, self.dead, trace=self._traces)
@@ -259,7 +259,7 @@ class _Run:
                 sink.write(write(block))
         self.events += events
         self.dropped += dropped
-        self._many = Runs(FIRED, self._waiting, RUN)
+        self._many = SortedRuns(FIRED, self._waiting, RUN)
         self.clear()
 
     def _wait(self, firings: list[Firing]) -> None:
@@ -267,7 +267,7 @@ class _Run:
         try:
             self._many.add(firings, len(firings))
         except OSError as error:
-            raise Unwritten(f"cannot write {tempfile.gettempdir()}: {(error.strerror or str(error)).lower()}") from None
+            raise WriteFailed(f"cannot write {tempfile.gettempdir()}: {(error.strerror or str(error)).lower()}") from None
 
     def _waiting(self) -> Path:
         if self._folder is None:
@@ -291,12 +291,12 @@ class _Run:
                 self.failed()
             stop.free()
 
-    def reject(self, now: Micros, elements: Sequence[Element], asked: Asked) -> None:
+    def reject(self, now: Micros, elements: Sequence[Element], asked: InstantFacts) -> None:
         """Make all elements of an instant dead letters."""
         reason, why = why_rejected(asked, self.engine.program)
         letters = [element.letter(reason, why) for element in self.traced(now, elements)]
         self._stop.busy = True
-        if asked.clashes:
+        if asked.inconsistencies:
             self.contradictory += 1
         for letter in letters:
             self._reject(letter)
@@ -318,7 +318,7 @@ class _Run:
     def tell(self) -> None:
         """Tell where the run stands. Files that are there are read no further than they are needed, so all of them are as far."""
         self._told = time.monotonic()
-        if self._stand is unheard:
+        if self._stand is ignore_progress:
             return
         files: list[tuple[str, Micros, bool]] = [
             (name, channel.lateness.passed, channel.feed.ended or self._ended) for name, channel in self._channels
@@ -326,7 +326,7 @@ class _Run:
         if not self._channels:
             passed = -LAST_MICRO if self._closed is None else self._closed
             files = [(file.input, passed, self._ended) for file in self._pipeline.inputs]
-        self._stand(Standing(self._closed, by_name(files, self._closed), held(self._labels, self.engine.held)))
+        self._stand(RunProgress(self._closed, by_name(files, self._closed), held(self._labels, self.engine.held)))
 
     def totals(self) -> Totals:
         """What the run has done so far."""

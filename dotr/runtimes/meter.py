@@ -10,23 +10,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dotr.model.time import Clock
-from dotr.runtimes.standing import Standing
+from dotr.runtimes.standing import RunProgress
 from dotr.runtimes.totals import Totals
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Figures:
     """What a run has done, and where it stands, so many seconds after its start. `clock` is how the pipeline writes time."""
 
     pipeline: str
     engine: str
     seconds: float
     totals: Totals = field(default_factory=Totals)
-    standing: Standing = field(default_factory=Standing)
+    standing: RunProgress = field(default_factory=RunProgress)
     clock: Clock = field(default_factory=Clock)
 
 
-class Meter:
+class LatestFigures:
     """Holds the latest figures; `heard` is called when there are new totals."""
 
     def __init__(self, pipeline: str, engine: str) -> None:
@@ -34,7 +34,7 @@ class Meter:
         self._engine = engine
         self._started = time.monotonic()
         self._totals = Totals()
-        self._standing = Standing()
+        self._standing = RunProgress()
         self.clock = Clock()
         self.heard: Callable[[], None] = lambda: None
 
@@ -43,10 +43,10 @@ class Meter:
         self._totals = totals
         self.heard()
 
-    def stand(self, standing: Standing) -> None:
+    def stand(self, standing: RunProgress) -> None:
         """Take where the run stands; the totals follow."""
         self._standing = standing
 
-    def read(self) -> Reading:
+    def read(self) -> Figures:
         """The figures as they are now."""
-        return Reading(self._pipeline, self._engine, time.monotonic() - self._started, self._totals, self._standing, self.clock)
+        return Figures(self._pipeline, self._engine, time.monotonic() - self._started, self._totals, self._standing, self.clock)

@@ -13,13 +13,13 @@ from typing import Final
 
 from dotr.config import UNITS, Config
 from dotr.diagnostics import Diagnostic, Refused
-from dotr.engine.program import Program, compile_program
-from dotr.io import Growing, InputFile, check_new, passing
+from dotr.engine.program import CompiledProgram, compile_program
+from dotr.io import GrowingInput, InputFile, check_new, passing
 from dotr.io.times import parse_delay
 from dotr.model.places import Span
 from dotr.model.time import Clock, Micros
 from dotr.outputs.writing import StreamFormat
-from dotr.runtimes.holding import Held
+from dotr.runtimes.holding import OutputLocks
 from dotr.runtimes.inputs import clock_of_inputs, files_of, kept_clock, not_spooled, read_inputs, settle_all
 from dotr.runtimes.letters import TOLD
 from dotr.runtimes.removal import Target, remove
@@ -55,14 +55,14 @@ class Pipeline:
     come; `notices` are what is to be told of the inputs."""
 
     name: str
-    program: Program
+    program: CompiledProgram
     inputs: tuple[InputFile, ...]
     outputs: tuple[Output, ...]
     dead_letter_path: str | None
     clock: Clock
     spark: SparkSettings
     dead_letter_place: Span | None = None
-    growing: tuple[Growing, ...] = ()
+    growing: tuple[GrowingInput, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
     told: int = TOLD
     notices: Sequence[Diagnostic] = ()
@@ -75,7 +75,7 @@ class Pipeline:
 DEAD_LETTERS: Final = "dead letters"
 
 
-def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True, held: Held | None = None) -> Pipeline:
+def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True, held: OutputLocks | None = None) -> Pipeline:
     """Compile a configuration's program and find its files; raises `Refused` with every problem found.
 
     `fresh` removes what older runs left, once all else is well. In process an output that exists already is refused; on Spark the

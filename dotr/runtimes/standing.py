@@ -18,7 +18,7 @@ from dotr.patterns.reach import roles
 
 
 @dataclass(frozen=True, slots=True)
-class InputStanding:
+class InputProgress:
     """An input by its name in the configuration: its watermark (None: nothing was read yet), and whether all of it is read."""
 
     name: str
@@ -27,7 +27,7 @@ class InputStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldEvents:
     """How many events of a label a layer of rules remembers."""
 
     layer: int
@@ -46,20 +46,20 @@ class BatchFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RunProgress:
     """`closed`: all instants up to it are closed and processed; `written` is the bytes of the state as written (None in process)."""
 
     closed: Micros | None = None
-    inputs: Sequence[InputStanding] = ()
-    held: Sequence[Held] = ()
+    inputs: Sequence[InputProgress] = ()
+    held: Sequence[HeldEvents] = ()
     written: int | None = None
     batch: BatchFigures | None = None
 
-    def lag(self, each: InputStanding) -> Micros | None:
+    def lag(self, each: InputProgress) -> Micros | None:
         """How far an input stands behind the one that is furthest; nothing once it has ended.
 
-        >>> slow, fast, new = InputStanding("slow", 5), InputStanding("fast", 12), InputStanding("new", None)
-        >>> standing = Standing(inputs=[slow, fast, new])
+        >>> slow, fast, new = InputProgress("slow", 5), InputProgress("fast", 12), InputProgress("new", None)
+        >>> standing = RunProgress(inputs=[slow, fast, new])
         >>> standing.lag(slow), standing.lag(fast), standing.lag(new)
         (7, 0, None)
         """
@@ -68,15 +68,15 @@ class Standing:
         return 0 if each.ended else max(0, max(other.watermark for other in self.inputs if other.watermark is not None) - each.watermark)
 
 
-Stand: TypeAlias = Callable[[Standing], None]
+ReportProgress: TypeAlias = Callable[[RunProgress], None]
 """Told where the run stands, now and then."""
 
 
-def unheard(standing: Standing) -> None:
+def ignore_progress(standing: RunProgress) -> None:
     """For a run that nobody watches."""
 
 
-def by_name(files: Iterable[tuple[str, Micros, bool]], closed: Micros | None) -> tuple[InputStanding, ...]:
+def by_name(files: Iterable[tuple[str, Micros, bool]], closed: Micros | None) -> tuple[InputProgress, ...]:
     """The inputs by their names, from their files' names, watermarks and whether they have ended: an input is as far as the slowest of its
     files that have not ended, and at least as far as time is closed.
 
@@ -92,7 +92,7 @@ def by_name(files: Iterable[tuple[str, Micros, bool]], closed: Micros | None) ->
         watermark = min(going) if going else max(watermark for watermark, _ in each)
         if closed is not None and abs(closed) < LAST_MICRO:
             watermark = max(watermark, closed)
-        standing.append(InputStanding(name, watermark if abs(watermark) < LAST_MICRO // 2 else None, not going))
+        standing.append(InputProgress(name, watermark if abs(watermark) < LAST_MICRO // 2 else None, not going))
     return tuple(standing)
 
 
@@ -117,7 +117,7 @@ def _named(names: Sequence[Label]) -> str:
     return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
-def held(labels: Sequence[Sequence[str]], counts: Sequence[Sequence[int]]) -> tuple[Held, ...]:
+def held(labels: Sequence[Sequence[str]], counts: Sequence[Sequence[int]]) -> tuple[HeldEvents, ...]:
     """What the ports of each layer hold; what anchors alone read holds nothing and is left out. Several ports of a label are one.
 
     >>> held([["A", "B", "B"]], [[0, 2, 3]])
@@ -128,4 +128,4 @@ def held(labels: Sequence[Sequence[str]], counts: Sequence[Sequence[int]]) -> tu
         for name, number in zip(names, numbers, strict=True):
             if number:
                 found[layer, name] = found.get((layer, name), 0) + number
-    return tuple(Held(layer, name, number) for (layer, name), number in found.items())
+    return tuple(HeldEvents(layer, name, number) for (layer, name), number in found.items())

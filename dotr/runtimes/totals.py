@@ -48,7 +48,7 @@ class Totals:
         )
 
 
-Progress: TypeAlias = Callable[[Totals], None]
+ReportTotals: TypeAlias = Callable[[Totals], None]
 """Told the totals so far, now and then."""
 
 

@@ -14,12 +14,12 @@ from dotr.languages.dotr import RuleSet
 from dotr.model.rules import Between, Clause, Rule, Window
 from dotr.model.terms import Label
 from dotr.model.time import Micros
-from dotr.patterns.reach import chain, reaches, scope_of
+from dotr.patterns.reach import chain, lookbacks, scope_of
 from dotr.workbench.written import bound_text
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class RetentionBound:
     """Events of `label` are kept for `length`, for `chain` says so in the rule named first; `rules` are all that keep them."""
 
     label: Label
@@ -35,11 +35,11 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class RetainedState:
     """The bounds of a program's state; `title` is the file that names it."""
 
     title: str
-    bounds: tuple[Bound, ...]
+    bounds: tuple[RetentionBound, ...]
 
     def __str__(self) -> str:
         if not self.bounds:
@@ -47,30 +47,30 @@ class State:
         return "\n".join([f"State of {self.title}, bounded by the longest chain of windows:", *(f"  {bound}" for bound in self.bounds)])
 
 
-def state(title: str, rules: RuleSet) -> State:
+def state(title: str, rules: RuleSet) -> RetainedState:
     """The state of these rules."""
     shared = {query.label for query in rules.queries} | {rule.event for rule in rules.rules}
-    found: dict[tuple[Label, str], list[Bound]] = {}
+    found: dict[tuple[Label, str], list[RetentionBound]] = {}
     for rule in rules.rules:
         for origin, bound in _needs(rule):
             found.setdefault((origin, "" if origin in shared else rule.name), []).append(bound)
-    return State(title, tuple(_longest(label, bounds) for (label, _), bounds in found.items()))
+    return RetainedState(title, tuple(_longest(label, bounds) for (label, _), bounds in found.items()))
 
 
-def _longest(label: Label, bounds: Iterable[Bound]) -> Bound:
+def _longest(label: Label, bounds: Iterable[RetentionBound]) -> RetentionBound:
     first, *others = sorted(bounds, key=lambda bound: -bound.length)
     rules = dict.fromkeys((*first.rules, *(name for other in others for name in other.rules)))
-    return Bound(label, first.length, first.chain, tuple(rules))
+    return RetentionBound(label, first.length, first.chain, tuple(rules))
 
 
-def _needs(rule: Rule) -> Iterator[tuple[Label, Bound]]:
+def _needs(rule: Rule) -> Iterator[tuple[Label, RetentionBound]]:
     """What a rule keeps, by the label of the query or the event."""
     if rule.anchor.delay:
         waits = f"delayed by {bound_text(rule.anchor.delay)}"
-        yield rule.anchor.origin, Bound(rule.anchor.origin, rule.anchor.delay, (waits,), (rule.name,))
-    for clause, reach in zip(rule.clauses, reaches(rule)[1:], strict=True):
+        yield rule.anchor.origin, RetentionBound(rule.anchor.origin, rule.anchor.delay, (waits,), (rule.name,))
+    for clause, reach in zip(rule.clauses, lookbacks(rule)[1:], strict=True):
         links = tuple(map(link_text, chain(rule, clause)))
-        yield clause.role.origin, Bound(clause.role.origin, reach.far, links, (rule.name,))
+        yield clause.role.origin, RetentionBound(clause.role.origin, reach.far, links, (rule.name,))
 
 
 def link_text(clause: Clause) -> str:

@@ -16,23 +16,23 @@ from typing import Final, TypeAlias
 from dotr.config import Settings, existing, read_config, read_document, read_tree
 from dotr.diagnostics import Diagnostic, Refused, Severity, refuse
 from dotr.engine.program import compile_program, single_partitions
-from dotr.engine.sharing import share
+from dotr.engine.sharing import share_queries
 from dotr.engine.spec import ProgramSpec
 from dotr.knowledge.knowledge import problems_of
-from dotr.knowledge.store.cache import Keeping
+from dotr.knowledge.store.cache import CachePolicy
 from dotr.languages.datalog import parse_datalog
-from dotr.languages.dotr import Code, RuleSet, compile_rules
+from dotr.languages.dotr import RuleCode, RuleSet, compile_rules
 from dotr.model.places import Document, Span
 from dotr.patterns.layout import lay_out
 from dotr.runtimes.pipeline import check_files
-from dotr.workbench.bounds import State, state
+from dotr.workbench.bounds import RetainedState, state
 from dotr.workbench.expectations import unknown_names
 from dotr.workbench.rule_tests import TestFile, is_test, read_cases, read_file
 from dotr.workbench.typed import Streamed, never_true, of_graphs, of_inputs
 
 _YAML: Final = (".yaml", ".yml")
 _KINDS: Final = (".dotr", ".dlog", *_YAML)
-_OF_OTHER_FILES: Final = (Code.UNBOUND_LABEL, Code.UNKNOWN_EVENT)
+_OF_OTHER_FILES: Final = (RuleCode.UNBOUND_LABEL, RuleCode.UNKNOWN_EVENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Checked:
     diagnostics: tuple[Diagnostic, ...]
     checked: int
     left_out: int
-    states: tuple[State, ...]
+    states: tuple[RetainedState, ...]
     accepted: int = 0
 
 
@@ -106,7 +106,7 @@ def _ours(file: str) -> bool:
     return is_test(data) or (isinstance(data, dict) and not own.isdisjoint(data))
 
 
-_Programs: TypeAlias = dict[frozenset[str], State]
+_Programs: TypeAlias = dict[frozenset[str], RetainedState]
 """What the programs without errors remember, each once, by the names of their rule files."""
 
 
@@ -143,7 +143,7 @@ def _check_program(
     programs: _Programs,
     streamed: Streamed,
     test: TestFile | None = None,
-    keeping: Keeping | None = None,
+    keeping: CachePolicy | None = None,
 ) -> list[Diagnostic]:
     """The problems of a program, and of a test's names for what it has; where some of its files are missing, those that do not come of
     that."""
@@ -207,7 +207,7 @@ def _check_rules(paths: Sequence[str], programs: _Programs) -> list[Diagnostic]:
 
 
 def _single_partitions(rules: RuleSet) -> list[Diagnostic]:
-    return single_partitions(lay_out(share(rules.rules)))
+    return single_partitions(lay_out(share_queries(rules.rules)))
 
 
 def _errors(diagnostics: Iterable[Diagnostic]) -> int:

@@ -13,7 +13,7 @@ from html import escape
 from itertools import pairwise
 from typing import Final
 
-from dotr.workbench.explanation import Explained, Explanation
+from dotr.workbench.explanation import RuleExplanation, Explanation
 
 _CHARACTER: Final = 6.7
 _LINE: Final = 16
@@ -61,7 +61,7 @@ def _quoted(*lines: str) -> str:
     )
 
 
-def _rest(rule: Explained) -> Iterator[str]:
+def _rest(rule: RuleExplanation) -> Iterator[str]:
     """What a rule's box says beside its name and its steps."""
     if rule.condition:
         yield f"if {rule.condition}"
@@ -227,7 +227,7 @@ def _query_box(number: int, labels: Sequence[str], how: str, wakes: Sequence[str
     return box
 
 
-def _rule_box(rule: Explained) -> _Box:
+def _rule_box(rule: RuleExplanation) -> _Box:
     box = _Box([rule.name])
     for step in rule.steps:
         box.ports.append(len(box.lines))

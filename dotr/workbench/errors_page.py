@@ -20,7 +20,7 @@ from dotr.model.places import Document, Span
 from dotr.model.terms import XSD
 from dotr.workbench.check import check
 from dotr.workbench.explanations import CHAPTERS
-from dotr.workbench.explanations.noun import RULE, Example, Explained, Golden, InCondition, InFiles, InQuery, InTemplate, Told
+from dotr.workbench.explanations.noun import RULE, Example, CodeExplanation, Golden, InCondition, InFiles, InQuery, InTemplate, ShownMessage
 
 _PREFIXES = {"": "http://example.org/", "xsd": XSD}
 _SYNTAX = {".dotr": "sparql", ".dlog": "prolog", ".yaml": "yaml", ".ttl": "turtle", ".n3": "turtle", ".jsonld": "json"}
@@ -46,7 +46,7 @@ def page(goldens: Path) -> str:
     return "\n".join(parts)
 
 
-def entry(explained: Explained, goldens: Path) -> str:
+def entry(explained: CodeExplanation, goldens: Path) -> str:
     lines = [f"### {explained.code} {explained.title}", "", explained.meaning, "", f"*Way out:* {explained.way_out}", ""]
     for syntax, text in _blocks(explained.example, goldens):
         fence = "~~~" if "```" in text else "```"
@@ -71,7 +71,7 @@ def said(example: Example, goldens: Path) -> str:
                     Path(name).write_text(text, encoding="utf-8")
                 told = "\n\n".join(map(str, check([files[0][0]]).diagnostics))
                 return told.replace(f"{os.path.realpath(folder)}{os.sep}", "")
-        case Told(text):
+        case ShownMessage(text):
             return text
         case _:
             assert_never(example)
@@ -101,7 +101,7 @@ def _blocks(example: Example, goldens: Path) -> Iterator[tuple[str, str]]:
                         _SYNTAX.get(Path(name).suffix, "text"),
                         f"# {name}\n{text}" if Path(name).suffix in (".yaml", ".dotr", ".ttl", ".dlog") else text,
                     )
-        case Told():
+        case ShownMessage():
             pass
     yield "text", said(example, goldens)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dotr.diagnostics import Diagnostic, Severity, did_you_mean
-from dotr.engine.program import Program
+from dotr.engine.program import CompiledProgram
 from dotr.model.terms import Label, Variable
 from dotr.workbench.rule_tests import TestFile
 
 _CODE = "C210"
 
 
-def unknown_names(test: TestFile, program: Program) -> Iterator[Diagnostic]:
+def unknown_names(test: TestFile, program: CompiledProgram) -> Iterator[Diagnostic]:
     """A warning for each."""
     rules = {rule.name: rule.event for rule in program.rules.rules}
     for number, case in enumerate(test.section.cases):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from dotr.config import read_config, read_document, read_tree
 from dotr.diagnostics import Refused, refuse
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.workbench.drawing import mermaid, svg
-from dotr.workbench.explanation import Asked, Explained, Explanation, Step, explanation
+from dotr.workbench.explanation import QueryExplanation, RuleExplanation, Explanation, ClauseExplanation, explanation
 from dotr.workbench.rule_tests import is_test, read_file
 
 
@@ -27,7 +27,7 @@ def explain(path: str, form: str = "text") -> str:
             return "\n".join(text(found))
 
 
-def _program(path: str) -> Program:
+def _program(path: str) -> CompiledProgram:
     match Path(path).suffix:
         case ".dotr":
             return compile_program(ProgramSpec(rules=(read_document(path),)))
@@ -63,7 +63,7 @@ def text(found: Explanation) -> Iterator[str]:
         yield from _rule(rule)
 
 
-def _query(asked: Asked) -> Iterator[str]:
+def _query(asked: QueryExplanation) -> Iterator[str]:
     shared = "" if len(asked.rules) == 1 else ", asked once for all of them"
     yield f"Query {asked.number}: {', '.join(asked.labels)} of {', '.join(asked.rules)}{shared}"
     yield f"  asked      {asked.how}"
@@ -75,7 +75,7 @@ def _query(asked: Asked) -> Iterator[str]:
         yield f"  static     {asked.static}"
 
 
-def _rule(rule: Explained) -> Iterator[str]:
+def _rule(rule: RuleExplanation) -> Iterator[str]:
     yield f"Rule {rule.name} -> {rule.event}" + (f': "{rule.documentation}"' if rule.documentation else "")
     for step in rule.steps:
         yield f"  {step.written(_source(step))}"
@@ -103,7 +103,7 @@ def _rule(rule: Explained) -> Iterator[str]:
         yield "  state      none"
 
 
-def _source(step: Step) -> str:
+def _source(step: ClauseExplanation) -> str:
     match step.source:
         case None:
             return "(the clock)"

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from dotr.engine.program import Program
+from dotr.engine.program import CompiledProgram
 from dotr.languages.datalog import parse_datalog
 from dotr.model.algebra import Select
 from dotr.model.rules import Absent, Aggregate, Choose, Clause, FactSource, Mode, Role, Rule
 from dotr.model.terms import Label, Prefixes, Term
 from dotr.model.time import Micros
-from dotr.patterns.layout import Layer, Placed
-from dotr.patterns.reach import chain, reaches, roles, scope_of
+from dotr.patterns.layout import Layer, PlacedRule
+from dotr.patterns.reach import chain, lookbacks, roles, scope_of
 from dotr.patterns.shapes import grouped
-from dotr.queries import Plan, plan, question
+from dotr.queries import QueryPlan, plan, canonical
 from dotr.workbench.bounds import link_text
 from dotr.workbench.reasons import Reasons, answered
 from dotr.workbench.touching import touched
@@ -27,7 +27,7 @@ _PREFIX: Final = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>", re.IGNOREC
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryExplanation:
     """A query as it will be asked: under which labels, in which rules, and how; `wakes` are the kinds of triples that make it be asked,
     `datalog` the rules that derive such triples. The query of ticks is asked of the background alone, and wakes on nothing."""
 
@@ -41,7 +41,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ClauseExplanation:
     """One role of a rule: what is bound, from where (a query's number, or an event; nowhere for ticks of the clock alone), in which window
     or with which timer, under which constraints; how an aggregate is answered, what is kept, and what `consuming` the label uses up."""
 
@@ -62,14 +62,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class RuleExplanation:
     """A rule: its roles in order, what it does with a match, and where it runs; `alike` are the rules that run as one with it."""
 
     name: str
     documentation: str
     event: Label
     layer: int
-    steps: tuple[Step, ...]
+    steps: tuple[ClauseExplanation, ...]
     condition: str
     assignments: tuple[str, ...]
     partition: str
@@ -86,18 +86,18 @@ class Explanation:
     title: str
     knowledge: str
     stateful: int
-    queries: tuple[Asked, ...]
-    rules: tuple[Explained, ...]
+    queries: tuple[QueryExplanation, ...]
+    rules: tuple[RuleExplanation, ...]
     unread: tuple[Label, ...]
 
 
-def explanation(title: str, program: Program) -> Explanation:
+def explanation(title: str, program: CompiledProgram) -> Explanation:
     """The explanation of a compiled program."""
     return _Explainer(program).explanation(title)
 
 
 class _Explainer:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: CompiledProgram) -> None:
         self.program = program
         self.prefixes: Prefixes = {**program.spec.prefixes}
         for document in (*program.spec.rules, *program.spec.datalog):
@@ -107,7 +107,7 @@ class _Explainer:
         self.numbers: dict[tuple[Select, bool], int] = {}
         for source in program.layout.streams:
             if not _of_clock(source):
-                self.numbers.setdefault((question(source.query), source.period is not None), len(self.numbers) + 1)
+                self.numbers.setdefault((canonical(source.query), source.period is not None), len(self.numbers) + 1)
 
     def explanation(self, title: str) -> Explanation:
         knowledge = self.program.knowledge
@@ -121,7 +121,7 @@ class _Explainer:
         unread = tuple(shared.label for shared in self.program.rules.queries if shared.label not in read)
         return Explanation(title, text, self.program.layout.operators, queries, tuple(rules), unread)
 
-    def queries(self) -> Iterable[Asked]:
+    def queries(self) -> Iterable[QueryExplanation]:
         users: dict[int, list[tuple[str, Label]]] = {}
         first: dict[int, FactSource] = {}
         placed = sorted((p.rule for layer in self.program.layout.layers for p in layer.rules), key=lambda rule: rule.name)
@@ -140,20 +140,20 @@ class _Explainer:
             if source.period is not None:
                 ticks = f"{answers}, each a tick" if planned.static else "no answer, so that it never ticks"
                 how = f"once, of the background alone: {ticks}"
-                yield Asked(number, labels, rules, how, (), datalog, "")
+                yield QueryExplanation(number, labels, rules, how, (), datalog, "")
             else:
                 wakes = ("any triple",) if planned.kinds is None else tuple(sorted(map(self.kind, planned.kinds)))
                 static = f"{answers} of the background alone, at every instant" if planned.static else ""
-                yield Asked(number, labels, rules, _how(planned), wakes or ("every instant",), datalog, static)
+                yield QueryExplanation(number, labels, rules, _how(planned), wakes or ("every instant",), datalog, static)
 
     def number(self, source: FactSource) -> int:
-        return self.numbers[question(source.query), source.period is not None]
+        return self.numbers[canonical(source.query), source.period is not None]
 
     def kind(self, kind: tuple[Term, Term | None]) -> str:
         predicate, value = kind
         return predicate_text(predicate, self.prefixes) + (f" {term_text(value, self.prefixes)}" if value is not None else "")
 
-    def rule(self, layer: Layer, placed: Placed) -> Explained:
+    def rule(self, layer: Layer, placed: PlacedRule) -> RuleExplanation:
         rule = placed.rule
         answers = answered(rule, placed.ports, self.program.attributes[rule.event], self.prefixes)
         clauses: tuple[Clause | None, ...] = (None, *rule.clauses)
@@ -161,7 +161,7 @@ class _Explainer:
             self.step(rule, role, clause, answer, self.state(layer, placed, place))
             for place, (role, clause, answer) in enumerate(zip(roles(rule), clauses, answers, strict=True))
         ]
-        return Explained(
+        return RuleExplanation(
             rule.name,
             rule.documentation,
             rule.event,
@@ -187,7 +187,7 @@ class _Explainer:
                     found |= {name: tuple(other for other in names if other != name) for name in names}
         return found
 
-    def step(self, rule: Rule, role: Role, clause: Clause | None, answer: str, state: str) -> Step:
+    def step(self, rule: Rule, role: Role, clause: Clause | None, answer: str, state: str) -> ClauseExplanation:
         if not isinstance(role.source, FactSource):
             source: int | Label | None = role.source.event
         else:
@@ -196,15 +196,15 @@ class _Explainer:
         constraints = tuple(constraint_text(constraint, aggregates, self.prefixes) for constraint in role.constraints)
         scope = "" if clause is None else scope_text(scope_of(clause))
         consumed = _consumed(clause) if role.label in rule.consuming else ""
-        return Step(_selection(clause), role.label, source, scope, _timer(role), constraints, answer, state, consumed)
+        return ClauseExplanation(_selection(clause), role.label, source, scope, _timer(role), constraints, answer, state, consumed)
 
-    def state(self, layer: Layer, placed: Placed, place: int) -> str:
+    def state(self, layer: Layer, placed: PlacedRule, place: int) -> str:
         """What is kept of a role's events, how long, and for which rule if another asks for more."""
         rule, port = placed.rule, placed.ports[place]
         attributes = ", ".join(f"?{name}" for name in roles(rule)[place].source.attributes) or "no attributes"
         if not place:
             return f"{attributes}: wait {duration_text(rule.anchor.delay)}" if rule.anchor.delay else ""
-        own, kept = reaches(rule)[place].far, layer.retention[port]
+        own, kept = lookbacks(rule)[place].far, layer.retention[port]
         links = chain(rule, rule.clauses[place - 1])
         way = f" ({', '.join(map(link_text, links))})" if len(links) > 1 else ""
         more = ""
@@ -216,9 +216,9 @@ class _Explainer:
         return f"{attributes}: kept {bound_text(own) if own > 0 else 'for their instant'}{way}{more}"
 
 
-def _reach(placed: Placed, port: int) -> Micros:
+def _reach(placed: PlacedRule, port: int) -> Micros:
     """How far back a rule needs the events of a port."""
-    far = zip(placed.ports[1:], reaches(placed.rule)[1:], strict=True)
+    far = zip(placed.ports[1:], lookbacks(placed.rule)[1:], strict=True)
     return max((reach.far for other, reach in far if other == port), default=-1)
 
 
@@ -227,7 +227,7 @@ def _of_clock(source: FactSource) -> bool:
     return source.period is not None and not source.query.projection and not source.attributes
 
 
-def _how(planned: Plan) -> str:
+def _how(planned: QueryPlan) -> str:
     if not planned.planned:
         return f"in full, at the cost of the background: {planned.reason}"
     return "from what the instant brings" + (f", by operators: {planned.reason}" if planned.reason else "")

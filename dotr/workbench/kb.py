@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dotr.config import read_config
 from dotr.diagnostics import Diagnostic
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.knowledge.bulk import UNSEEN
 from dotr.knowledge.store.compiled import CompiledStore
 
@@ -21,7 +21,7 @@ class Compiled:
     """A configuration's program over a compiled background. `store` is None where it could not be written: `notices` say why. `made`:
     whether it was made now; `opened`: the seconds that opening it takes."""
 
-    program: Program
+    program: CompiledProgram
     store: CompiledStore | None
     made: bool
     opened: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dotr.engine.change import Fate
+from dotr.engine.change import StateFate
 from dotr.expressions.times import written
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline import Pipeline
@@ -27,7 +27,7 @@ def plan(pipeline: Pipeline) -> list[str]:
     if not found.moves:
         return [*lines, "The run goes on as it is."]
     needs = f"The program needs another layout ({_operators(wanted.layers)}, not {kept or 'none'}). " if kept != wanted.layers else ""
-    rules = sum(verdict.fate is Fate.KEPT for verdict in found.verdicts), len(found.after.rules)
+    rules = sum(verdict.fate is StateFate.KEPT for verdict in found.verdicts), len(found.after.rules)
     if not wanted.layers:
         moves = "Its rules keep no state: nothing moves, and what there was goes." if kept else "No rule keeps any state: nothing moves."
     elif not kept:

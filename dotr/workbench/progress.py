@@ -21,10 +21,10 @@ from dotr.expressions.times import written
 from dotr.model.stream import Reason
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.letters import LOG
-from dotr.runtimes.meter import Meter, Reading
-from dotr.runtimes.standing import Held as Held
-from dotr.runtimes.standing import InputStanding as InputStanding
-from dotr.runtimes.standing import Standing as Standing
+from dotr.runtimes.meter import LatestFigures, Figures
+from dotr.runtimes.standing import HeldEvents as HeldEvents
+from dotr.runtimes.standing import InputProgress as InputProgress
+from dotr.runtimes.standing import RunProgress as RunProgress
 from dotr.runtimes.totals import Totals
 from dotr.terminal import say, shown
 
@@ -32,20 +32,20 @@ _EVERY_SECONDS = 10.0
 
 
 @contextmanager
-def progress(name: str, *, quiet: bool) -> Iterator[Told]:
+def progress(name: str, *, quiet: bool) -> Iterator[ProgressShown]:
     """What to tell the totals, now and then; what a run logs goes above its line. Quiet: nothing but errors is said."""
     console = Console(stderr=True, highlight=False)
     with _logging(console, logging.ERROR if quiet else logging.WARNING):
         if quiet:
-            yield Told(name, lambda text: None)
+            yield ProgressShown(name, lambda text: None)
         elif console.is_terminal:
             with Live(Text(shown(f"{name}: starting")), console=console, refresh_per_second=4, transient=True) as live:
-                yield Told(name, lambda text: live.update(Text(shown(text))))
+                yield ProgressShown(name, lambda text: live.update(Text(shown(text))))
         else:
-            yield Told(name, lambda text: _print(console, text), _EVERY_SECONDS)
+            yield ProgressShown(name, lambda text: _print(console, text), _EVERY_SECONDS)
 
 
-class Told:
+class ProgressShown:
     """The line of a run's progress, handed to `show` so many seconds apart at least. Called with the totals; `does` says what the run is
     doing before there are any."""
 
@@ -90,7 +90,7 @@ class _Handler(logging.Handler):
 
 
 @contextmanager
-def json_progress(meter: Meter) -> Iterator[None]:
+def json_progress(meter: LatestFigures) -> Iterator[None]:
     """While it holds, what the meter hears is reported as JSON lines, at once and then every ten seconds; at the end once more."""
     last = -_EVERY_SECONDS
     writing = threading.Lock()
@@ -129,12 +129,12 @@ class _JsonHandler(logging.Handler):
         say(json_message(record.levelname.lower(), record.getMessage()))
 
 
-def json_report(reading: Reading, *, final: bool = False) -> str:
+def json_report(reading: Figures, *, final: bool = False) -> str:
     """A report, as one line.
 
     >>> totals = Totals(3, 2, 4, 1, {Reason.LATE: 1})
-    >>> standing = Standing(12_000_000, (InputStanding("a", 12_000_000),), (Held(0, "Smoke", 2),))
-    >>> report = json.loads(json_report(Reading("fire", "local", 0.5, totals, standing)))
+    >>> standing = RunProgress(12_000_000, (InputProgress("a", 12_000_000),), (HeldEvents(0, "Smoke", 2),))
+    >>> report = json.loads(json_report(Figures("fire", "local", 0.5, totals, standing)))
     >>> report["elements"], report["dead"], report["closed"], report["inputs"], report["state"]["held"]
     (3, {'late': 1}, 12, [{'name': 'a', 'watermark': 12, 'lag': 0.0, 'ended': False}], [{'layer': 0, 'label': 'Smoke', 'events': 2}])
     """

@@ -14,9 +14,9 @@ from dotr.model.rules import Aggregate, Between, EventSource, Role, Rule
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.time import Clock
 from dotr.model.traverse import conjuncts
-from dotr.patterns.layout import Layout, Placed
+from dotr.patterns.layout import Layout, PlacedRule
 from dotr.patterns.matcher import compile_matcher
-from dotr.patterns.partition import Anywhere, Keyed, Single, carried
+from dotr.patterns.partition import AnyPartition, KeyedPartitions, SinglePartition, carried
 from dotr.patterns.placement import meet
 from dotr.patterns.reach import roles
 from dotr.patterns.shapes import grouped, names_others
@@ -40,7 +40,7 @@ class Reasons:
         self._remembers = layout.operators > 0
         self._placed = {placed.rule.name: placed for layer in layout.layers for placed in layer.rules}
         self._layers = {placed.rule.name: layer.number for layer in layout.layers for placed in layer.rules}
-        self._makers: dict[Label, list[Placed]] = {}
+        self._makers: dict[Label, list[PlacedRule]] = {}
         for placed in self._placed.values():
             self._makers.setdefault(placed.rule.event, []).append(placed)
         needs = [(name, maker) for name, placed in self._placed.items() for _, maker in self._needs(placed.rule)]
@@ -54,34 +54,34 @@ class Reasons:
                 for maker in self._makers[role.source.event]:
                     yield role.source.event, maker.rule.name
 
-    def partition(self, placed: Placed) -> str:
+    def partition(self, placed: PlacedRule) -> str:
         """How a rule's events are spread over partitions, and why."""
         rule, split = placed.rule, placed.split
-        if not self._remembers and not isinstance(split, Anywhere):
+        if not self._remembers and not isinstance(split, AnyPartition):
             return "any: each instant is on its own, for nothing is remembered"
         match split:
-            case Keyed(attribute):
+            case KeyedPartitions(attribute):
                 key = " = ".join(f"{role.label}.?{attribute[role.label]}" for role in roles(rule))
                 return f"by the value of {key}: {self._why_keyed(rule, split)}"
-            case Single(why):
+            case SinglePartition(why):
                 return f"one partition, on one core: {why}"
-            case Anywhere():
+            case AnyPartition():
                 return "any: each anchor is on its own, for there is no clause"
             case _:
                 assert_never(split)
 
-    def _why_keyed(self, rule: Rule, split: Keyed) -> str:
+    def _why_keyed(self, rule: Rule, split: KeyedPartitions) -> str:
         source = rule.anchor.source
         key = split.attribute[rule.anchor.label]
         here = isinstance(source, EventSource) and all(
-            isinstance(maker.split, Keyed) and key in carried(maker.rule, maker.split) for maker in self._makers[source.event]
+            isinstance(maker.split, KeyedPartitions) and key in carried(maker.rule, maker.split) for maker in self._makers[source.event]
         )
         made = [f"{rule.anchor.origin} is made under it"] if here else []
         if not rule.clauses:
             return " and ".join(made) or "the rule has no clause"
         return " and ".join(["equalities tie every clause to the anchor", *made])
 
-    def layer(self, placed: Placed) -> str:
+    def layer(self, placed: PlacedRule) -> str:
         """The layer's number, and what put the rule there."""
         number = self._layers[placed.rule.name]
         events: dict[Label, None] = {}
@@ -98,7 +98,7 @@ class Reasons:
             return f"{number}: {_listed(sent)} {_are(sent)} made under another key, in a layer before"
         return f"{number}: {_listed(events)} {_are(events)} read in the partition that makes {'it' if len(events) == 1 else 'them'}"
 
-    def recursion(self, placed: Placed) -> str:
+    def recursion(self, placed: PlacedRule) -> str:
         """With which rules this one is recursive, over which events; empty where it is not."""
         name = placed.rule.name
         members = sorted(other for other, number in self._component.items() if number == self._component.get(name))
@@ -106,13 +106,13 @@ class Reasons:
             return ""
         events = sorted({event for member in members for event, maker in self._needs(self._placed[member].rule) if maker in members})
         together = f"rules {_listed(members)} need each other's {_listed(events)}" if len(members) > 1 else f"{events[0]} needs {events[0]}"
-        one = "one partition" if isinstance(placed.split, Single) else f"one key ({_key(placed)})"
+        one = "one partition" if isinstance(placed.split, SinglePartition) else f"one key ({_key(placed)})"
         return f"{together}, strictly in the past; so {'they have' if len(members) > 1 else 'it has'} {one}"
 
 
-def _key(placed: Placed) -> str:
+def _key(placed: PlacedRule) -> str:
     split = placed.split
-    return f"?{split.attribute[placed.rule.anchor.label]} of {placed.rule.anchor.label}" if isinstance(split, Keyed) else "any"
+    return f"?{split.attribute[placed.rule.anchor.label]} of {placed.rule.anchor.label}" if isinstance(split, KeyedPartitions) else "any"
 
 
 def _are(words: Mapping[str, None]) -> str:

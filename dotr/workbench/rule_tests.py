@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import Field, ValidationError
 
 from dotr.config import (
-    Files,
+    ConfigFiles,
     KnowledgeSection,
     Location,
     Section,
@@ -25,7 +25,7 @@ from dotr.config import (
 )
 from dotr.diagnostics import Diagnostic, Refused, refuse
 from dotr.engine.instants import merge
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
 from dotr.expressions.times import written
@@ -160,7 +160,7 @@ def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:
     if section.config is None:
         if not section.rules:
             raise refuse("C202", "rules is missing", tree.place(()), "Name the rule files, or a `config` that does.")
-        spec, problems = Files(tree, Path(path).parent).spec(section.rules, section.knowledge, section.prefixes, section.time)
+        spec, problems = ConfigFiles(tree, Path(path).parent).spec(section.rules, section.knowledge, section.prefixes, section.time)
         return TestFile(section, tree, spec, section.prefixes), problems
     own = [key for key in ("rules", "knowledge", "time") if key in section.model_fields_set]
     if own:
@@ -208,7 +208,7 @@ class Case:
     outputs: Sequence[Item] | None
     facts: Sequence[Item] | None
 
-    def run(self, program: Program, prefixes: Mapping[str, str]) -> str:
+    def run(self, program: CompiledProgram, prefixes: Mapping[str, str]) -> str:
         """What the case's output and facts differ in from what it expects, with what was left out and why; empty where they do not. A case
         in which a query or a rule fails differs in any event: what it expects may be nothing."""
         engine = Engine(program, self.clock)
@@ -229,7 +229,7 @@ class Case:
             if asked.exceeded:
                 refused.append(f"{at} the instant is left out, it goes over a limit: {asked.exceeded}")
             elif asked.rejected:
-                refused.append(f"{at} the instant is left out, it is inconsistent: {asked.clashes[0]}")
+                refused.append(f"{at} the instant is left out, it is inconsistent: {asked.inconsistencies[0]}")
             if self.facts is not None:
                 found = program.facts_of_interest(instant)
                 facts += [Item(time, event.type, None, comparable_attributes(event.attributes), None) for event in found]
@@ -245,10 +245,10 @@ class Case:
 
 def read_cases(file: TestFile, problems: list[Diagnostic]) -> list[Case]:
     """The cases of a file; adds every graph, time and term that cannot be read to `problems`."""
-    return [_Reader(file, number, problems).case(case) for number, case in enumerate(file.section.cases)]
+    return [_CaseReader(file, number, problems).case(case) for number, case in enumerate(file.section.cases)]
 
 
-class _Reader:
+class _CaseReader:
     """Reads case number `number` of a file."""
 
     def __init__(self, file: TestFile, number: int, problems: list[Diagnostic]) -> None:

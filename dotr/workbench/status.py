@@ -13,9 +13,9 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.workbench.progress import counted, dead
 
 if TYPE_CHECKING:
-    from dotr.runtimes.spark.status import Reached, Status, Stored
+    from dotr.runtimes.spark.status import Reached, Status, StoredSummary
 
-Found: TypeAlias = "Stored | str | None"
+StatusParts: TypeAlias = "StoredSummary | str | None"
 """The state, or why it cannot be read, or nothing where it was not asked for."""
 
 
@@ -31,7 +31,7 @@ def status(folder: str, form: str, *, quick: bool) -> str:
     from dotr.runtimes.spark.status import status_of, stored_state
 
     found = status_of(folder)
-    state: Found = None
+    state: StatusParts = None
     if not quick and found.batch is not None and found.layout.layers:
         state = java_problem()
         if state is None:
@@ -46,7 +46,7 @@ def _at(found: Status, moment: Micros | None) -> str | int | None:
     return None if moment is None or abs(moment) >= LAST_MICRO else written(moment, found.clock)
 
 
-def _lines(found: Status, state: Found) -> Iterator[str]:
+def _lines(found: Status, state: StatusParts) -> Iterator[str]:
     yield f"Pipeline {found.layout.pipeline}, checkpoint {found.folder}"
     if found.batch is None or found.at is None:
         yield "No batch is written yet."
@@ -91,7 +91,7 @@ def _place(reached: Reached, copied: int | None) -> str:
     return f"{reached.path}: {where}line {place.line}, byte {place.offset}"
 
 
-def _state(found: Status, state: Found) -> Iterator[str]:
+def _state(found: Status, state: StatusParts) -> Iterator[str]:
     layout = found.layout
     if not layout.layers:
         yield "The rules keep no state: there is none in the store."
@@ -126,7 +126,7 @@ def _ago(seconds: float) -> str:
     return f"{max(0.0, seconds):.0f} s"
 
 
-def _as_json(found: Status, state: Found) -> str:
+def _as_json(found: Status, state: StatusParts) -> str:
     totals = None
     if found.tally is not None:
         all_runs = found.tally.totals
@@ -171,7 +171,7 @@ def _as_json(found: Status, state: Found) -> str:
     )
 
 
-def _state_json(found: Status, state: Found) -> dict[str, object]:
+def _state_json(found: Status, state: StatusParts) -> dict[str, object]:
     if not found.layout.layers:
         return {"source": "none", "values": 0, "bytes": 0, "held": []}
     if state is not None and not isinstance(state, str):

@@ -16,11 +16,11 @@ from typing import Final, TypeAlias, assert_never
 
 from dotr.config import Config
 from dotr.diagnostics import Diagnostic, Refused, Severity
-from dotr.engine.program import Program
+from dotr.engine.program import CompiledProgram
 from dotr.knowledge.entailment import Entailment
 from dotr.knowledge.triples import NO_ENDS
 from dotr.languages.datalog import parse_datalog
-from dotr.languages.dotr import Code, Kind, Kinds, compile_rules, kind_of, listed
+from dotr.languages.dotr import RuleCode, TermKind, TermKinds, compile_rules, kind_of, listed
 from dotr.languages.turtle import parse_template
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.places import Document, Span
@@ -30,8 +30,8 @@ from dotr.model.terms import XSD, Term, Triple
 from dotr.patterns.reach import roles
 from dotr.workbench.touching import patterns_in
 
-_SAID: Final = (Code.NEVER_HOLDS, Code.NEVER_COMPARABLE, Code.CAN_ONLY_ERR)
-_PLAIN: Final = frozenset({Kind.STRING, Kind.IRI, Kind.BLANK})
+_SAID: Final = (RuleCode.NEVER_HOLDS, RuleCode.NEVER_COMPARABLE, RuleCode.CAN_ONLY_ERR)
+_PLAIN: Final = frozenset({TermKind.STRING, TermKind.IRI, TermKind.BLANK})
 _MANY: Final = 100_000
 """Of a predicate with more distinct objects in the background nothing is said."""
 _QUOTED_NUMBER: Final = re.compile(r'"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"')
@@ -43,7 +43,7 @@ class Brought:
     known."""
 
     predicate: Term
-    kind: Kind | None
+    kind: TermKind | None
     by: str
     mend: str = ""
 
@@ -56,7 +56,7 @@ class Streamed:
     whole: bool
 
 
-_Found: TypeAlias = Mapping[Term, tuple[Kinds, tuple[Brought, ...]]]
+_KindsFound: TypeAlias = Mapping[Term, tuple[TermKinds, tuple[Brought, ...]]]
 
 
 def of_inputs(config: Config) -> Streamed:
@@ -87,18 +87,18 @@ def of_graphs(graphs: Iterable[Sequence[Triple]]) -> Streamed:
     return Streamed(tuple([Brought(predicate, kind, "in the streams of the cases") for predicate, kind in found]), whole=True)
 
 
-def _made(slot: TemplateSlot) -> Kind | None:
+def _made(slot: TemplateSlot) -> TermKind | None:
     match slot:
         case Const(term):
             return kind_of(term)
         case CellIri():
-            return Kind.IRI
+            return TermKind.IRI
         case Blank():
-            return Kind.BLANK
+            return TermKind.BLANK
         case CellLiteral(_, datatype, language):
-            return Kind.STRING if datatype == XSD + "string" and not language else None
+            return TermKind.STRING if datatype == XSD + "string" and not language else None
         case TemplateTerm():
-            return Kind.TRIPLE
+            return TermKind.TRIPLE
         case Cell() | Var() | Fresh():
             return None
         case _:
@@ -113,7 +113,7 @@ def _mend(slot: TemplateSlot) -> str:
             return ""
 
 
-def never_true(program: Program, streamed: Streamed) -> Iterator[Diagnostic]:
+def never_true(program: CompiledProgram, streamed: Streamed) -> Iterator[Diagnostic]:
     """A warning for each condition that can only err because of what the data are."""
     if program.spec.entailment is not Entailment.NONE:
         return  # schema, streamed or not, may give a predicate the objects of another
@@ -134,10 +134,10 @@ def never_true(program: Program, streamed: Streamed) -> Iterator[Diagnostic]:
     for place, problem in problems.items():
         reasons = [_reason(predicate, *known[predicate], program.spec.prefixes) for predicate in because.get(place, ())]
         hint = " ".join([problem.hint, *reasons]).strip()
-        yield Diagnostic(Code.NEVER_AS_TYPED, f"{problem.message}, as the data are typed", problem.span, hint, Severity.WARNING)
+        yield Diagnostic(RuleCode.NEVER_AS_TYPED, f"{problem.message}, as the data are typed", problem.span, hint, Severity.WARNING)
 
 
-def _reason(predicate: Term, kinds: Kinds, brought: Sequence[Brought], prefixes: Mapping[str, str]) -> str:
+def _reason(predicate: Term, kinds: TermKinds, brought: Sequence[Brought], prefixes: Mapping[str, str]) -> str:
     by = " and ".join(dict.fromkeys(each.by for each in brought))
     mend = "; ".join(dict.fromkeys(each.mend for each in brought if each.mend))
     return f"Every {_short(predicate, prefixes)} is {listed(kinds)}, {by}{f': {mend}' if mend else ''}."
@@ -156,25 +156,25 @@ def _short(predicate: Term, prefixes: Mapping[str, str]) -> str:
     return f"{prefix}:{predicate[len(iri) + 1 : -1]}"
 
 
-def _known(program: Program, streamed: Streamed) -> _Found:
+def _known(program: CompiledProgram, streamed: Streamed) -> _KindsFound:
     """Of the predicates that the rules read, those whose objects are known to be no numbers, dates or the like."""
     derived = _derived(program)
     if derived is None:
         return {}
-    found: dict[Term, tuple[Kinds, tuple[Brought, ...]]] = {}
+    found: dict[Term, tuple[TermKinds, tuple[Brought, ...]]] = {}
     for predicate in _read(program):
         background = _of_background(program, predicate, numbers=not streamed.whole)
         brought = (*[each for each in streamed.brought if each.predicate == predicate], *background)
         kinds = {each.kind for each in brought}
-        if predicate not in derived and kinds and kinds <= _PLAIN and (streamed.whole or (background and kinds == {Kind.STRING})):
+        if predicate not in derived and kinds and kinds <= _PLAIN and (streamed.whole or (background and kinds == {TermKind.STRING})):
             found[predicate] = frozenset(kind for kind in kinds if kind is not None), brought
     return found
 
 
-def _of_background(program: Program, predicate: Term, *, numbers: bool) -> tuple[Brought, ...]:
+def _of_background(program: CompiledProgram, predicate: Term, *, numbers: bool) -> tuple[Brought, ...]:
     """The kinds of a predicate's objects in the background; `numbers`: only numbers in quotes count as strings."""
     ends = program.knowledge.background.by_object.get(predicate, NO_ENDS)
-    kinds: dict[Kind | None, None] = {}
+    kinds: dict[TermKind | None, None] = {}
     if len(ends) > _MANY:
         kinds[None] = None
     else:
@@ -187,7 +187,7 @@ def _of_background(program: Program, predicate: Term, *, numbers: bool) -> tuple
     return tuple([Brought(predicate, kind, "in the background") for kind in kinds])
 
 
-def _derived(program: Program) -> frozenset[Term] | None:
+def _derived(program: CompiledProgram) -> frozenset[Term] | None:
     """The predicates that Datalog derives; None: any predicate."""
     found: set[Term] = set()
     for document in program.spec.datalog:
@@ -199,7 +199,7 @@ def _derived(program: Program) -> frozenset[Term] | None:
     return frozenset(found)
 
 
-def _read(program: Program) -> Iterator[Term]:
+def _read(program: CompiledProgram) -> Iterator[Term]:
     """The predicates that queries read with a variable for object, each once."""
     queries = [shared.query for shared in program.rules.queries]
     queries += [role.source.query for rule in program.rules.rules for role in roles(rule) if isinstance(role.source, FactSource)]

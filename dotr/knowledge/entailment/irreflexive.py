@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Final
 
 from dotr.model.algebra import Call, Const, Expression, TriplePattern, Var
-from dotr.model.datalog import DatalogRule, Test
+from dotr.model.datalog import DatalogRule, FilterItem
 from dotr.model.terms import OWL, RDFS, iri
 
 REFLEXIVE: Final = (
@@ -58,7 +58,7 @@ def _of_rule(rule: DatalogRule) -> Iterator[DatalogRule]:
         else:
             tests = [(_call("||", different, unlisted),)]
         for conditions in tests:
-            yield replace(rule, head=(head,), body=rule.body + tuple(map(Test, conditions)))
+            yield replace(rule, head=(head,), body=rule.body + tuple(map(FilterItem, conditions)))
 
 
 def _may_be_reflexive(head: TriplePattern, rule: DatalogRule) -> bool:

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Final
 
 from dotr.diagnostics import Diagnostic, Severity, refuse
-from dotr.fallbacks import Kind, answered, caught
+from dotr.fallbacks import FallbackKind, answered, caught
 from dotr.knowledge.knowledge import ClosedTriples, Knowledge, close_background, uncollected
 from dotr.knowledge.loading import load_graphs
 from dotr.knowledge.sources import Sources
 from dotr.knowledge.store.compiled import CompiledStore, write_store
 from dotr.knowledge.store.dictionary import TooMany
-from dotr.knowledge.store.file import Unusable, note_of
+from dotr.knowledge.store.file import UnusableFile, note_of
 from dotr.model.datalog import DatalogRule
 
 SMALL: Final = 1 << 20
@@ -35,7 +35,7 @@ _SUFFIX: Final = ".dotrkb"
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class CachePolicy:
     """Where stores are kept (None: nowhere), and from how many bytes of sources on. `fresh`: made again, even if there is one."""
 
     folder: Path | None
@@ -43,9 +43,9 @@ class Keeping:
     fresh: bool = False
 
     @staticmethod
-    def default() -> Keeping:
+    def default() -> CachePolicy:
         """In the user's cache folder."""
-        return Keeping(default_folder())
+        return CachePolicy(default_folder())
 
 
 def default_folder() -> Path | None:
@@ -75,20 +75,20 @@ class Background:
     made: bool = False
 
 
-def background(sources: Sources, rules: Sequence[DatalogRule], keeping: Keeping | StoreFile) -> Background:
+def background(sources: Sources, rules: Sequence[DatalogRule], keeping: CachePolicy | StoreFile) -> Background:
     """The closed background of some sources under their rules; raises `Refused` with what is wrong with graphs or rules."""
     if isinstance(keeping, StoreFile):
         try:
             store = CompiledStore(keeping.path, keeping.key)
-        except (Unusable, OSError) as error:
-            caught(error, Kind.STORE)
-            answered(error, Kind.STORE)
+        except (UnusableFile, OSError) as error:
+            caught(error, FallbackKind.STORE)
+            answered(error, FallbackKind.STORE)
             return Background(_in_memory(_closed(sources, rules), rules), None, (_damaged(keeping.path, error),))
         return Background(store.knowledge(rules), store)
     return _kept(sources, rules, keeping)
 
 
-def _kept(sources: Sources, rules: Sequence[DatalogRule], keeping: Keeping) -> Background:
+def _kept(sources: Sources, rules: Sequence[DatalogRule], keeping: CachePolicy) -> Background:
     size = sources.size()
     if keeping.folder is None or size < keeping.least:
         return Background(_in_memory(_closed(sources, rules), rules))
@@ -107,22 +107,22 @@ def _kept(sources: Sources, rules: Sequence[DatalogRule], keeping: Keeping) -> B
             return Background(store.knowledge(rules), store)
         except (FileNotFoundError, NotADirectoryError):
             pass
-        except (Unusable, OSError) as error:
-            caught(error, Kind.STORE)
+        except (UnusableFile, OSError) as error:
+            caught(error, FallbackKind.STORE)
             notices.append(_damaged(path, error))
     start = time.perf_counter()
     closed = _closed(sources, rules)
     seconds = time.perf_counter() - start
     try:
         if sources.stamps() != stamps:
-            raise Unusable("would be of sources that changed while they were read")
+            raise UnusableFile("would be of sources that changed while they were read")
         with uncollected():
             write_store(path, key, closed, seconds)
         _tidy(keeping.folder)
         store = CompiledStore(path, key)
     except TooMany as many:
         raise refuse("K503", f"the background is too large: {many}", hint="Divide it between pipelines.") from None
-    except (Unusable, OSError) as error:
+    except (UnusableFile, OSError) as error:
         if size >= SMALL:
             notices.append(_unwritten(path, error))
         return Background(_in_memory(closed, rules), None, tuple(notices))

@@ -25,7 +25,7 @@ from itertools import accumulate
 from typing import Final
 
 from dotr.knowledge.store.dictionary import MOST_TERMS, TooMany
-from dotr.knowledge.store.file import Buffer, MappedFile, Unusable
+from dotr.knowledge.store.file import Buffer, MappedFile, UnusableFile
 from dotr.model.terms import Term, Triple
 
 _FIELDS: Final = 7
@@ -34,7 +34,7 @@ _LOWER, _UPPER = (0, 1) if sys.byteorder == "little" else (1, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Direction:
+class ColumnDirection:
     """One direction of one predicate: `ends` different ends, from word `start` on."""
 
     triples: int
@@ -51,13 +51,13 @@ class Direction:
 
 
 @dataclass(frozen=True, slots=True)
-class Predicate:
+class PredicateColumns:
     """Where the triples of a predicate are, at a level."""
 
     level: int
     term: int
-    by_subject: Direction
-    by_object: Direction
+    by_subject: ColumnDirection
+    by_object: ColumnDirection
 
 
 class ColumnWriter:
@@ -89,7 +89,7 @@ class ColumnWriter:
         words = memoryview(array("Q", keys)).cast("B").cast("I")
         ends, others = words[_UPPER::2], words[_LOWER::2]
         counts = Counter(ends)
-        direction = Direction(len(keys), len(counts), self._words)
+        direction = ColumnDirection(len(keys), len(counts), self._words)
         if direction.in_runs:
             yield array("I", counts)
             yield array("I", accumulate(counts.values(), initial=0))
@@ -103,17 +103,17 @@ class ColumnWriter:
         yield self._rows
 
 
-def read_predicates(file: MappedFile) -> list[Predicate]:
-    """The predicates of a file; raises `Unusable` where they point beyond its triples."""
+def read_predicates(file: MappedFile) -> list[PredicateColumns]:
+    """The predicates of a file; raises `UnusableFile` where they point beyond its triples."""
     rows = file.view("predicates", "Q")
     words = file.section("triples").length // 4
     found = []
     for row in range(0, len(rows), _FIELDS):
         level, term, triples, subjects, first, objects, second = rows[row : row + _FIELDS]
-        directions = Direction(triples, subjects, first), Direction(triples, objects, second)
+        directions = ColumnDirection(triples, subjects, first), ColumnDirection(triples, objects, second)
         if any((each.ends == 0) != (triples == 0) or each.ends > triples or each.start + each.words > words for each in directions):
-            raise Unusable("is damaged: its predicates do not fit its triples")
-        found.append(Predicate(level, term, *directions))
+            raise UnusableFile("is damaged: its predicates do not fit its triples")
+        found.append(PredicateColumns(level, term, *directions))
     return found
 
 
@@ -122,7 +122,7 @@ class Columns:
 
     __slots__ = ("_first", "_in_runs", "_last", "_others", "_starts", "direction", "words")
 
-    def __init__(self, words: memoryview, direction: Direction) -> None:
+    def __init__(self, words: memoryview, direction: ColumnDirection) -> None:
         self.words = words
         self.direction = direction
         self._in_runs = direction.in_runs

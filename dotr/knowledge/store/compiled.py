@@ -15,20 +15,20 @@ from pathlib import Path
 
 from dotr.knowledge.closure import Contradiction
 from dotr.knowledge.knowledge import ClosedTriples, Knowledge
-from dotr.knowledge.levels import Layered
-from dotr.knowledge.settling import Beyond
+from dotr.knowledge.levels import StratifiedProgram
+from dotr.knowledge.settling import TripleDifference
 from dotr.knowledge.store.columns import ColumnWriter
 from dotr.knowledge.store.dictionary import dictionary_sections
-from dotr.knowledge.store.file import Buffer, MappedFile, Unusable, write_file
+from dotr.knowledge.store.file import Buffer, MappedFile, UnusableFile, write_file
 from dotr.knowledge.store.index import mapped_levels
 from dotr.knowledge.strata import negates
-from dotr.knowledge.stratified import Storeys
+from dotr.knowledge.stratified import StratumIndexes
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Term, Triple
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class StoreSummary:
     """What is told of a compiled store. `by_rule`: how many triples each rule was the first to derive. `seconds`: what reading the sources
     and closing them took."""
 
@@ -80,7 +80,7 @@ def _levels(closed: ClosedTriples) -> Iterator[tuple[int, Term, Sequence[Triple]
 
 
 class CompiledStore:
-    """A store that has been opened; raises `Unusable`, or OSError where there is none."""
+    """A store that has been opened; raises `UnusableFile`, or OSError where there is none."""
 
     def __init__(self, path: Path, key: bytes | None = None) -> None:
         self.file = MappedFile(path, key)
@@ -88,26 +88,26 @@ class CompiledStore:
         self.index = self.levels[-1]
         self.about = _about(bytes(self.file.view("about")))
         if len(self.index) != self.about.loaded + self.about.derived:
-            raise Unusable("is damaged: it does not hold the triples that it says it does")
+            raise UnusableFile("is damaged: it does not hold the triples that it says it does")
 
     def knowledge(self, rules: Sequence[DatalogRule]) -> Knowledge:
         """Knowledge under the rules that the store was closed under."""
         about = self.about
         storeys = None
         if any(map(negates, rules)):
-            layered = Layered(rules)
-            late = Beyond(self.index.triples, self.levels[0].triples)
+            layered = StratifiedProgram(rules)
+            late = TripleDifference(self.index.triples, self.levels[0].triples)
             own = not layered.shared and len(self.levels) == layered.depth  # an empty background has one level
-            storeys = Storeys(self.levels if own else [self.index] * layered.depth, late, about.apart)
+            storeys = StratumIndexes(self.levels if own else [self.index] * layered.depth, late, about.apart)
         return Knowledge.over(self.index, rules, about.contradictions, about.loaded, by_names=about.by_names, storeys=storeys)
 
 
-def _about(text: bytes) -> About:
+def _about(text: bytes) -> StoreSummary:
     try:
         data = json.loads(text.decode("utf-8", "surrogatepass"))
         found = tuple(Contradiction(rule, tuple((s, p, o) for s, p, o in triples)) for rule, triples in data["contradictions"])
-        return About(
+        return StoreSummary(
             data["loaded"], data["derived"], data["terms"], data["by_rule"], found, data["seconds"], data["by_names"], data["apart"]
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise Unusable(f"is damaged: {error}") from None
+        raise UnusableFile(f"is damaged: {error}") from None

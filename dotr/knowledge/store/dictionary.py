@@ -23,7 +23,7 @@ from typing import Final
 from zlib import crc32
 
 from dotr.diagnostics import DotrError
-from dotr.knowledge.store.file import Buffer, MappedFile, Unusable
+from dotr.knowledge.store.file import Buffer, MappedFile, UnusableFile
 from dotr.model.terms import Term
 
 MOST_TERMS: Final = (1 << 32) - 1
@@ -99,10 +99,10 @@ class Dictionary:
         """Some terms that are not in the dictionary."""
         counted = file.section("marks").length == self._count == len(self._ends) - 1 and len(self._buckets) == _buckets(self._count) + 1
         if not counted or self._buckets[-1] != self._count or len(self._high) not in (0, len(self._ends)):
-            raise Unusable("is damaged: its dictionary does not fit together")
+            raise UnusableFile("is damaged: its dictionary does not fit together")
         self._find = self._finder()
         if self._end(self._count) != file.section("text").length:
-            raise Unusable("is damaged: its dictionary does not fit its text")
+            raise UnusableFile("is damaged: its dictionary does not fit its text")
 
     def __len__(self) -> int:
         return self._count

@@ -40,12 +40,12 @@ _ORDER: Final = 0x01020304
 _BLOCK: Final = 1 << 20
 
 
-class Unusable(DotrError):
+class UnusableFile(DotrError):
     """Why a file cannot be used; a few words that follow its name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class FileSection:
     """Where a section is, and what its bytes sum up to."""
 
     offset: int
@@ -88,7 +88,7 @@ def write_file(path: Path, key: bytes, sections: Mapping[str, Iterable[Buffer]])
     _note(path, _identity(os.stat(path)))
 
 
-def _write_section(file: BinaryIO, parts: Iterable[Buffer]) -> Section:
+def _write_section(file: BinaryIO, parts: Iterable[Buffer]) -> FileSection:
     offset = -(-file.tell() // _PAGE) * _PAGE
     file.seek(offset)
     digest = blake2b(digest_size=16)
@@ -98,10 +98,10 @@ def _write_section(file: BinaryIO, parts: Iterable[Buffer]) -> Section:
     length = file.tell() - offset
     if not length:  # so that the last section's page is there
         file.write(b"\0")
-    return Section(offset, length, digest.digest())
+    return FileSection(offset, length, digest.digest())
 
 
-def _header(key: bytes, length: int, table: Mapping[str, Section]) -> bytes:
+def _header(key: bytes, length: int, table: Mapping[str, FileSection]) -> bytes:
     header = _START.pack(_MAGIC, FORMAT, _ORDER, length, len(table), key)
     for name, section in table.items():
         header += _SECTION.pack(name.encode(), section.offset, section.length, section.checksum)
@@ -110,30 +110,30 @@ def _header(key: bytes, length: int, table: Mapping[str, Section]) -> bytes:
     return header.ljust(_PAGE, b"\0")
 
 
-def read_header(header: bytes, length: int) -> tuple[bytes, dict[str, Section]]:
-    """The key and the sections that a file's header names; raises `Unusable`.
+def read_header(header: bytes, length: int) -> tuple[bytes, dict[str, FileSection]]:
+    """The key and the sections that a file's header names; raises `UnusableFile`.
 
     >>> read_header(b"PK", 2)
     Traceback (most recent call last):
     dotr.knowledge.store.file.Unusable: is not one of dotr's
     """
     if len(header) < _PAGE or not header.startswith(_MAGIC):
-        raise Unusable("is not one of dotr's" if header[:8] != _MAGIC else "is cut off")
+        raise UnusableFile("is not one of dotr's" if header[:8] != _MAGIC else "is cut off")
     _, version, order, written, count, key = _START.unpack_from(header)
     end = _START.size + count * _SECTION.size
     if order != _ORDER:
-        raise Unusable(f"was written on a machine of another byte order than this one's ({sys.byteorder}), or is damaged in its header")
+        raise UnusableFile(f"was written on a machine of another byte order than this one's ({sys.byteorder}), or is damaged in its header")
     if version != FORMAT:
-        raise Unusable(f"has format {version}, where this version of dotr has {FORMAT}")
+        raise UnusableFile(f"has format {version}, where this version of dotr has {FORMAT}")
     if end + 16 > _PAGE or _sum(header[:end]) != header[end : end + 16]:
-        raise Unusable("is damaged in its header")
+        raise UnusableFile("is damaged in its header")
     if written != length:
-        raise Unusable(f"is {'cut off' if length < written else 'too long'}: {length:,} of {written:,} bytes")
+        raise UnusableFile(f"is {'cut off' if length < written else 'too long'}: {length:,} of {written:,} bytes")
     sections = {}
     for name, offset, size, checksum in _SECTION.iter_unpack(header[_START.size : end]):
         if offset % _PAGE or offset + size > length:
-            raise Unusable("is damaged in its header")
-        sections[name.rstrip(b"\0").decode()] = Section(offset, size, checksum)
+            raise UnusableFile("is damaged in its header")
+        sections[name.rstrip(b"\0").decode()] = FileSection(offset, size, checksum)
     return key, sections
 
 
@@ -141,21 +141,21 @@ class MappedFile:
     """An open file. Its bytes are mapped, so that processes share them and the system may drop them from memory again."""
 
     def __init__(self, path: Path, key: bytes | None = None) -> None:
-        """Raises `Unusable`, or OSError where the file cannot be opened; `key` is what it must have been written for."""
+        """Raises `UnusableFile`, or OSError where the file cannot be opened; `key` is what it must have been written for."""
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             if status.st_size < _PAGE:
-                raise Unusable("is not one of dotr's" if not file.read(8).startswith(_MAGIC) else "is cut off")
+                raise UnusableFile("is not one of dotr's" if not file.read(8).startswith(_MAGIC) else "is cut off")
             self.bytes: Final = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self.path = path
         self.size = status.st_size
         self.key, self.sections = read_header(self.bytes[:_PAGE], status.st_size)
         if key is not None and self.key != key:
-            raise Unusable("was made from other sources")
+            raise UnusableFile("was made from other sources")
         identity = _identity(status)
         if _noted(path) != identity:
             for name in self.damaged():
-                raise Unusable(f"is damaged (section {name})")
+                raise UnusableFile(f"is damaged (section {name})")
             _note(path, identity)
 
     def damaged(self) -> Iterator[str]:
@@ -167,10 +167,10 @@ class MappedFile:
                 if _sum(*blocks) != section.checksum:
                     yield name
 
-    def section(self, name: str) -> Section:
+    def section(self, name: str) -> FileSection:
         section = self.sections.get(name)
         if section is None:
-            raise Unusable(f"has no section {name}")
+            raise UnusableFile(f"has no section {name}")
         return section
 
     def view(self, name: str, code: Literal["B", "I", "Q"] = "B") -> memoryview:

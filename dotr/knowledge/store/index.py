@@ -2,7 +2,7 @@
 
 Idea: a predicate with few triples is copied into ordinary dictionaries when it is first asked for, as long as a budget lasts, so that a
 small or little-used background is as fast as one in memory. The others are looked up in the mapped columns, behind a bounded memory of
-what was found lately. Long lists are not made: a `Stretch` stands for them and reads as it is gone through.
+what was found lately. Long lists are not made: a `TermRange` stands for them and reads as it is gone through.
 Invariant: every way of access gives the triples of the file, each once. What an instant asks for in vain is never kept.
 Cost: private memory is bounded by `_PROMOTED` and `_REMEMBERED`, about 15 MB when both are used up. A look-up costs 0.04 µs where it is
 promoted, 0.1 µs where it was made lately, otherwise one search in the dictionary and one in the columns, about 2 µs. Access by a variable
@@ -16,11 +16,11 @@ from collections.abc import Callable, ItemsView, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Final, TypeVar, cast, overload
 
-from dotr.knowledge.store.columns import Columns, Direction, Predicate, read_predicates
+from dotr.knowledge.store.columns import Columns, ColumnDirection, PredicateColumns, read_predicates
 from dotr.knowledge.store.dictionary import Dictionary
-from dotr.knowledge.store.file import MappedFile, Unusable
+from dotr.knowledge.store.file import MappedFile, UnusableFile
 from dotr.knowledge.triples import HIDDEN, NO_EDGES, NO_TERMS, Edges, Ends, TripleIndex
-from dotr.knowledge.unmade import Unmade
+from dotr.knowledge.unmade import LazySequence
 from dotr.model.terms import Term, Triple
 
 _PROMOTED: Final = 30_000
@@ -40,7 +40,7 @@ Default = TypeVar("Default")
 
 
 @dataclass(slots=True)
-class Memory:
+class LookupCache:
     """What all look-ups of an index share: how much is copied and remembered, and what to forget."""
 
     promoted: int = 0
@@ -54,7 +54,7 @@ class Memory:
         self.remembered = 0
 
 
-class Stretch(Unmade[Term]):
+class TermRange(LazySequence[Term]):
     """Terms whose numbers stand in a row of the columns, ascending; reads like a list, and makes none."""
 
     __slots__ = ("_dictionary", "_numbers")
@@ -91,7 +91,7 @@ class MappedEnds(Mapping[Term, "list[Term]"]):
 
     __slots__ = ("_columns", "_decoded", "_dictionary", "_find", "_memory", "_number", "_term", "_words", "recent")
 
-    def __init__(self, columns: Columns, dictionary: Dictionary, memory: Memory) -> None:
+    def __init__(self, columns: Columns, dictionary: Dictionary, memory: LookupCache) -> None:
         self._columns = columns
         self._words = columns.words
         self._dictionary = dictionary
@@ -117,7 +117,7 @@ class MappedEnds(Mapping[Term, "list[Term]"]):
 
     def _others(self, start: int, stop: int) -> list[Term]:
         if stop - start > _LONG:
-            return cast("list[Term]", Stretch(self._dictionary, self._words[start:stop]))
+            return cast("list[Term]", TermRange(self._dictionary, self._words[start:stop]))
         return self._decoded(self._words[start:stop])
 
     def __getitem__(self, term: Term) -> list[Term]:
@@ -167,7 +167,7 @@ class MappedTables(Mapping[Term, Ends]):
 
     __slots__ = ("_made", "_make", "_predicates")
 
-    def __init__(self, predicates: Mapping[Term, Predicate], make: Callable[[Predicate], Ends]) -> None:
+    def __init__(self, predicates: Mapping[Term, PredicateColumns], make: Callable[[PredicateColumns], Ends]) -> None:
         self._predicates = predicates
         self._make = make
         self._made: dict[Term, Ends] = {}
@@ -232,10 +232,10 @@ class MappedTriples(Set[Triple]):
 class MappedIndex(TripleIndex):
     """The triples of a file, or those of one of its levels."""
 
-    __slots__ = ("_dictionary", "_near", "file", "strangers")
+    __slots__ = ("_dictionary", "_near", "file", "known_absent")
 
     def __init__(
-        self, file: MappedFile, dictionary: Dictionary, predicates: Mapping[Term, Predicate], ends: Callable[[Direction], Ends]
+        self, file: MappedFile, dictionary: Dictionary, predicates: Mapping[Term, PredicateColumns], ends: Callable[[ColumnDirection], Ends]
     ) -> None:
         self.file = file
         self._dictionary = dictionary
@@ -245,7 +245,7 @@ class MappedIndex(TripleIndex):
         self.by_object = cast("dict[Term, Ends]", MappedTables(predicates, lambda row: ends(row.by_object)))
         columns = {predicate: Columns(words, row.by_subject) for predicate, row in predicates.items()}
         self.triples = cast("set[Triple]", MappedTriples(self, dictionary, columns))
-        self.strangers = dictionary.strangers
+        self.known_absent = dictionary.strangers
         self.has_edges = False
         self._near: dict[tuple[bool, Term], list[tuple[Term, Term]]] = {}
 
@@ -293,25 +293,25 @@ class MappedIndex(TripleIndex):
 
 
 def mapped_levels(file: MappedFile) -> tuple[MappedIndex, ...]:
-    """The levels of a file, the lowest first, the whole last; raises `Unusable` where the file does not fit together. They share what they
+    """The levels of a file, the lowest first, the whole last; raises `UnusableFile` where the file does not fit together. They share what they
     copy and remember, and the tables of what they have in common."""
-    dictionary, memory = Dictionary(file), Memory()
+    dictionary, memory = Dictionary(file), LookupCache()
     words = file.view("triples", "I")
     rows = read_predicates(file)
     if any(row.term >= len(dictionary) or row.level >= _MOST_LEVELS for row in rows):
-        raise Unusable("is damaged: its predicates have no names")
-    by_level: dict[int, list[Predicate]] = {}
+        raise UnusableFile("is damaged: its predicates have no names")
+    by_level: dict[int, list[PredicateColumns]] = {}
     for row in rows:
         by_level.setdefault(row.level, []).append(row)
-    made: dict[Direction, Ends] = {}
+    made: dict[ColumnDirection, Ends] = {}
 
-    def ends(direction: Direction) -> Ends:
+    def ends(direction: ColumnDirection) -> Ends:
         if direction not in made:
             made[direction] = _ends(Columns(words, direction), dictionary, memory)
         return made[direction]
 
     found: list[MappedIndex] = []
-    predicates: dict[Term, Predicate] = {}
+    predicates: dict[Term, PredicateColumns] = {}
     for level in range(max(by_level, default=0), -1, -1):
         if found and level not in by_level:
             found.append(found[-1])
@@ -321,7 +321,7 @@ def mapped_levels(file: MappedFile) -> tuple[MappedIndex, ...]:
     return tuple(reversed(found))
 
 
-def _ends(columns: Columns, dictionary: Dictionary, memory: Memory) -> Ends:
+def _ends(columns: Columns, dictionary: Dictionary, memory: LookupCache) -> Ends:
     mapped, triples = MappedEnds(columns, dictionary, memory), columns.direction.triples
     if triples > _ONE or memory.promoted + triples > _PROMOTED:
         memory.lists.append(mapped.recent)

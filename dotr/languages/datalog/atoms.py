@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final, NoReturn, TypeAlias
 
 from dotr.diagnostics import did_you_mean
-from dotr.languages.datalog.terms import TYPE, Reader
-from dotr.languages.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, Kind, Token
+from dotr.languages.datalog.terms import TYPE, StatementReader
+from dotr.languages.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, DatalogTokenKind, DatalogToken
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.terms import can_be_subject, is_iri, is_literal
 
@@ -20,14 +20,14 @@ _UNSUPPORTED: Final = {
 }
 ATOMS: Final = "Atoms are :C(?x), :p(?x, ?y), :p[?x, ?y] and [?s, ?p, ?o]."
 
-Atom: TypeAlias = TriplePattern | None
+ReadAtom: TypeAlias = TriplePattern | None
 """None: an atom that was readable but wrong (it has been reported)."""
 
 
-class AtomReader(Reader):
+class AtomReader(StatementReader):
     """Reads atoms of the statement whose tokens it stands in."""
 
-    def _atom(self, *, head: bool) -> Atom:
+    def _atom(self, *, head: bool) -> ReadAtom:
         tokens, at = self._tokens, self._at
         kind, text, _ = token = tokens[at]
         if text == "[":
@@ -85,14 +85,14 @@ class AtomReader(Reader):
                 self._at = at
                 return slots
             self._at = at - 1
-            hint = "Terms are separated by commas." if tokens[self._at][0] not in (MARK, Kind.OPERATOR, ARROW) else ""
+            hint = "Terms are separated by commas." if tokens[self._at][0] not in (MARK, DatalogTokenKind.OPERATOR, ARROW) else ""
             self._unexpected(f"`,` or `{closing}`", hint)
 
-    def _no_atom(self, token: Token, *, head: bool) -> NoReturn:
+    def _no_atom(self, token: DatalogToken, *, head: bool) -> NoReturn:
         kind, text, _ = token
         if kind == VARIABLE:
             followed = self._tokens[self._at + 1]
-            if followed[0] == Kind.OPERATOR and followed[1]:
+            if followed[0] == DatalogTokenKind.OPERATOR and followed[1]:
                 self._fail("K201", f"{text} {followed[1]} … is no atom", token, f"Write FILTER({text} {followed[1]} …).")
             self._fail("K201", f"{text} cannot be a class or a predicate here", token, f"Write [?x, {text}, ?y], or [?x, a, {text}].")
         if kind == WORD and head and text.upper() in ("FILTER", "BIND", "NOT", "AGGREGATE"):
@@ -108,13 +108,13 @@ class AtomReader(Reader):
         _, text, start = self._tokens[self._at - 1]
         return start + len(text)
 
-    def _nth(self, at: int, commas: int) -> Token:
+    def _nth(self, at: int, commas: int) -> DatalogToken:
         """The token behind so many commas."""
         while commas:
             commas -= self._tokens[at][1] == ","
             at += 1
         return self._tokens[at]
 
-    def _unsupported(self, token: Token) -> tuple[str, str, Token, str]:
+    def _unsupported(self, token: DatalogToken) -> tuple[str, str, DatalogToken, str]:
         code, message, hint = _UNSUPPORTED[token[1].upper()]
         return code, message, token, hint

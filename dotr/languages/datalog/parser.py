@@ -13,11 +13,11 @@ from typing import Final, assert_never
 
 from dotr.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.languages.datalog.atoms import ATOMS, KEYWORDS, AtomReader
-from dotr.languages.datalog.terms import Unreadable
-from dotr.languages.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, Kind, Token, statements
+from dotr.languages.datalog.terms import UnreadableStatement
+from dotr.languages.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, DatalogTokenKind, DatalogToken, statements
 from dotr.languages.sparql import parse_expression
 from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, TimeOf, TriplePattern, Var
-from dotr.model.datalog import Aggregate, Bind, BodyItem, DatalogRule, Not, Test
+from dotr.model.datalog import GroupAggregate, Bind, BodyItem, DatalogRule, Not, FilterItem
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes, Variable
 from dotr.model.traverse import subexpressions
@@ -49,7 +49,7 @@ def parse_datalog(document: Document, prefixes: Prefixes) -> tuple[DatalogRule, 
 class _Parser(AtomReader):
     # --- statements ---
 
-    def statement(self, tokens: list[Token], line: int) -> DatalogRule | None:
+    def statement(self, tokens: list[DatalogToken], line: int) -> DatalogRule | None:
         """The rule of a statement; None for a declaration, or where it was refused."""
         known = len(self.problems)
         kind, text, start = tokens[0]
@@ -57,15 +57,15 @@ class _Parser(AtomReader):
         last = tokens[-1]
         end = last[2] + len(last[1])
         # A sentinel, so that looking at a token needs no check of the end.
-        tokens.append((Kind.OPERATOR, "", end))
+        tokens.append((DatalogTokenKind.OPERATOR, "", end))
         try:
             if text == ".":
                 return None
-            if (kind == WORD and text.upper() in ("PREFIX", "BASE")) or kind == Kind.TAG:
+            if (kind == WORD and text.upper() in ("PREFIX", "BASE")) or kind == DatalogTokenKind.TAG:
                 self._declaration()
                 return None
             head, body = self._rule()
-        except Unreadable:
+        except UnreadableStatement:
             return None
         if len(self.problems) > known:
             return None
@@ -155,7 +155,7 @@ class _Parser(AtomReader):
         opened, closed = self._brackets()
         condition = self._expression(start if call else opened[2] + 1, closed[2] + 1 if call else closed[2])
         if condition is not None:
-            body.append(Test(condition))
+            body.append(FilterItem(condition))
 
     def _bind(self, body: list[BodyItem]) -> None:
         """`BIND(… AS ?v)`."""
@@ -172,7 +172,7 @@ class _Parser(AtomReader):
         """`NOT atom`, `NOT(atom, …)`, `NOT EXISTS ?x, … IN atom` and `NOT EXISTS ?x, … IN (atom, …)`."""
         self._at += 1
         tokens = self._tokens
-        quantified: list[Token] = []
+        quantified: list[DatalogToken] = []
         if tokens[self._at][1].upper() == "EXISTS":
             while True:
                 self._at += 1
@@ -208,7 +208,7 @@ class _Parser(AtomReader):
         self._at += 1
         tokens = self._tokens
         self._expect(MARK, "`(`", "(")
-        inner: list[TriplePattern | Test | Bind] = []
+        inner: list[TriplePattern | FilterItem | Bind] = []
         while True:
             inner += self._aggregated_item()
             if tokens[self._at][1] != ",":
@@ -227,16 +227,16 @@ class _Parser(AtomReader):
         if not results:
             self._unexpected("ON or BIND" if not keys else "BIND", "Write AGGREGATE(:p[?x, ?y] ON ?x BIND COUNT(?y) AS ?n).")
         self._expect(MARK, "`)`", ")")
-        body.append(Aggregate(tuple(inner), tuple(dict.fromkeys(keys)), tuple(results)))
+        body.append(GroupAggregate(tuple(inner), tuple(dict.fromkeys(keys)), tuple(results)))
 
-    def _aggregated_item(self) -> list[TriplePattern | Test | Bind]:
+    def _aggregated_item(self) -> list[TriplePattern | FilterItem | Bind]:
         token = self._tokens[self._at]
         if token[1].upper() in ("NOT", "AGGREGATE"):
             hint = "Move it to the body of a rule of its own, and aggregate over that rule's head."
             self._fail("K207", f"{token[1].upper()} inside AGGREGATE: atoms, FILTER and BIND stand there", token, hint)
         found: list[BodyItem] = []
         self._item(found)
-        return [item for item in found if not isinstance(item, Not | Aggregate)]
+        return [item for item in found if not isinstance(item, Not | GroupAggregate)]
 
     def _aggregate_bind(self) -> list[tuple[Variable, AggregateCall]]:
         """`BIND COUNT(DISTINCT ?v) AS ?n`; nothing where the expression was wrong."""
@@ -266,7 +266,7 @@ class _Parser(AtomReader):
         whole = tokens[begin + distinct][1] == "*" and begin + distinct + 2 == end
         return [(variable, AggregateCall(function, distinct, argument))] if whole or argument is not None else []
 
-    def _check_local(self, quantified: Token) -> None:
+    def _check_local(self, quantified: DatalogToken) -> None:
         """A variable of `NOT EXISTS` is its own: it may not occur outside."""
         depth = 0
         for place in range(self._at, -1, -1):
@@ -280,7 +280,7 @@ class _Parser(AtomReader):
                 self._note("K211", f"{quantified[1]} occurs outside of NOT EXISTS too", quantified, hint)
                 return
 
-    def _brackets(self) -> tuple[Token, Token]:
+    def _brackets(self) -> tuple[DatalogToken, DatalogToken]:
         """The parenthesis here and its partner; goes on behind it."""
         opened = self._expect(MARK, "`(`", "(")
         depth = 1
@@ -288,7 +288,7 @@ class _Parser(AtomReader):
             kind, text, _ = token = self._tokens[self._at]
             if text == "" or (kind == MARK and text == "." and self._at == len(self._tokens) - 2):
                 self._fail("K208", "( is never closed", opened, "Add the ) that belongs to it.")
-            if kind == Kind.QUOTE:
+            if kind == DatalogTokenKind.QUOTE:
                 self._unclosed_string(token)
             depth += {"(": 1, ")": -1}.get(text, 0)
             self._at += 1

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 from urllib.parse import urljoin
 
 from dotr.diagnostics import Diagnostic, DotrError, did_you_mean
-from dotr.languages.datalog.tokens import Kind, Token
+from dotr.languages.datalog.tokens import DatalogTokenKind, DatalogToken
 from dotr.model.algebra import Const, Slot, Var
 from dotr.model.places import Document, Span
 from dotr.model.terms import (
@@ -41,11 +41,11 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _ESCAPED: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
 
 
-class Unreadable(DotrError):
+class UnreadableStatement(DotrError):
     """The rest of a statement cannot be read; the problem has been noted."""
 
 
-class Reader:
+class StatementReader:
     """A place in the tokens of a statement, and what the file has declared before it."""
 
     def __init__(self, document: Document, prefixes: Prefixes) -> None:
@@ -55,7 +55,7 @@ class Reader:
         self._declares = False
         self._base = ""
         self._slots: dict[str, Slot] = {}
-        self._tokens: list[Token] = []
+        self._tokens: list[DatalogToken] = []
         self._at = 0
         self._depth = 0
 
@@ -66,33 +66,33 @@ class Reader:
         self._prefixes[prefix] = namespace
         self._slots.clear()
 
-    def _slot(self, token: Token) -> Slot:
+    def _slot(self, token: DatalogToken) -> Slot:
         """The term or variable at a token (and behind it: a literal's datatype or language, where `_at` then stands at its last token)."""
         kind, text, _ = token
         slot: Slot
         match kind:
-            case Kind.VARIABLE:
+            case DatalogTokenKind.VARIABLE:
                 slot = Var(text[1:])
-            case Kind.NAME | Kind.IRI:
+            case DatalogTokenKind.NAME | DatalogTokenKind.IRI:
                 slot = Const(iri(self._resolved(token)))
-            case Kind.NUMBER:
+            case DatalogTokenKind.NUMBER:
                 name = "double" if "e" in text.lower() else "decimal" if "." in text else "integer"
                 slot = Const(literal(text, XSD + name))
-            case Kind.WORD if text == "a":
+            case DatalogTokenKind.WORD if text == "a":
                 slot = TYPE
-            case Kind.WORD if text in ("true", "false"):
+            case DatalogTokenKind.WORD if text in ("true", "false"):
                 slot = Const(TRUE if text == "true" else FALSE)
-            case Kind.STRING:
+            case DatalogTokenKind.STRING:
                 return self._literal(token)
-            case Kind.BLANK:
+            case DatalogTokenKind.BLANK:
                 hint = "In a rule's body write a variable; a fact of the background needs a graph file (Turtle) for nodes without a name."
                 self._note("K205", "a blank node cannot be written in a rule", token, hint)
                 return TYPE
-            case Kind.QUOTE:
+            case DatalogTokenKind.QUOTE:
                 self._unclosed_string(token)
-            case Kind.OPERATOR if text == "<" and self._follows("<"):
+            case DatalogTokenKind.OPERATOR if text == "<" and self._follows("<"):
                 return self._triple_term(token)
-            case Kind.WORD:
+            case DatalogTokenKind.WORD:
                 hint = "Names need a prefix (:name) or angle brackets, variables a question mark, text quotes."
                 self._fail("K201", f"expected a term, found {text}", token, hint)
             case _:
@@ -100,19 +100,19 @@ class Reader:
         self._slots[text] = slot
         return slot
 
-    def _literal(self, token: Token) -> Slot:
+    def _literal(self, token: DatalogToken) -> Slot:
         text = token[1]
         width = 3 if len(text) >= 6 and text[:3] in ('"""', "'''") else 1
         lexical = self._unescaped(token, width)
         at = self._at
         following = self._tokens[at + 1]
-        if following[0] == Kind.TAG:
+        if following[0] == DatalogTokenKind.TAG:
             self._at = at + 1
             return Const(literal(lexical, language=following[1][1:]))
         if following[1] == "^^":
             self._at = at + 2
             datatype = self._tokens[at + 2]
-            if datatype[0] not in (Kind.NAME, Kind.IRI):
+            if datatype[0] not in (DatalogTokenKind.NAME, DatalogTokenKind.IRI):
                 self._unexpected("a datatype")
             return Const(literal(lexical, self._resolved(datatype)))
         return Const(literal(lexical))
@@ -123,7 +123,7 @@ class Reader:
         following = self._tokens[self._at + 1 : self._at + 1 + len(texts)]
         return [each[1:] for each in following] == [(text, place + number) for number, text in enumerate(texts, 1)]
 
-    def _triple_term(self, opening: Token) -> Slot:
+    def _triple_term(self, opening: DatalogToken) -> Slot:
         """`<<( s p o )>>`: a constant. Its brackets are tokens of one character each."""
         if not self._follows("<", "("):
             hint = "What reifies a triple is said by an atom: rdf:reifies(?r, ?t). The triple term itself is written <<( … )>>."
@@ -156,7 +156,7 @@ class Reader:
             self._fail("K212", "a triple term that is no triple", opening, hint)
         return Const(term)
 
-    def _unescaped(self, token: Token, width: int) -> str:
+    def _unescaped(self, token: DatalogToken, width: int) -> str:
         """What stands between the quotes or brackets of a token, with its escapes read."""
         kind, text, start = token
         wrong = wrong_escape(text)
@@ -164,10 +164,10 @@ class Reader:
             self._fail("K201", f"{wrong[0]} is no escape", (kind, wrong[0], start + wrong.start()), ESCAPE_HINT)
         return unescaped(text[width:-width])
 
-    def _resolved(self, token: Token) -> str:
+    def _resolved(self, token: DatalogToken) -> str:
         """The IRI of an IRI reference or a prefixed name, without angle brackets."""
         kind, text, _ = token
-        if kind == Kind.IRI:
+        if kind == DatalogTokenKind.IRI:
             name = self._unescaped(token, 1)
             if _SCHEME.match(name):
                 return name
@@ -182,7 +182,7 @@ class Reader:
         prefix, local = text.split(":", 1)
         namespace = self._prefixes.get(prefix)
         if namespace is None:
-            self._note("K202", f"unknown prefix {prefix}:", (Kind.NAME, prefix + ":", token[2]), self._prefix_hint(prefix))
+            self._note("K202", f"unknown prefix {prefix}:", (DatalogTokenKind.NAME, prefix + ":", token[2]), self._prefix_hint(prefix))
             return text
         return namespace + (_ESCAPED.sub(r"\1", local) if "\\" in local else local)
 
@@ -192,7 +192,7 @@ class Reader:
         known = ", ".join(sorted(f"{p}:" for p in self._prefixes)) or "none"
         return did_you_mean(prefix, sorted(self._prefixes)) or f"Declare it: `PREFIX {prefix}: <…>`. Known here: {known}."
 
-    def _expect(self, kind: int, what: str, text: str = "") -> Token:
+    def _expect(self, kind: int, what: str, text: str = "") -> DatalogToken:
         token = self._tokens[self._at]
         if token[0] != kind or (text and token[1] != text):
             self._unexpected(what)
@@ -202,15 +202,15 @@ class Reader:
     def _unexpected(self, wanted: str, hint: str = "") -> NoReturn:
         token = self._tokens[self._at]
         kind, text, _ = token
-        if kind == Kind.QUOTE:
+        if kind == DatalogTokenKind.QUOTE:
             self._unclosed_string(token)
-        if kind == Kind.ARROW and not hint:
+        if kind == DatalogTokenKind.ARROW and not hint:
             hint = "A rule has one `:-`; the rule before ends with a dot."
-        elif wanted.endswith("`.`") and kind in (Kind.NAME, Kind.IRI, Kind.WORD) and not hint:
+        elif wanted.endswith("`.`") and kind in (DatalogTokenKind.NAME, DatalogTokenKind.IRI, DatalogTokenKind.WORD) and not hint:
             hint = "Atoms are separated by commas, and a rule ends with a dot."
         self._fail("K201", f"expected {wanted}, found {text or 'the end of the file'}", token, hint)
 
-    def _unclosed_string(self, token: Token) -> NoReturn:
+    def _unclosed_string(self, token: DatalogToken) -> NoReturn:
         closed = _LOOSE.match(self._document.text, token[2])
         wrong = wrong_escape(closed[0]) if closed is not None else None
         if wrong is not None:
@@ -218,10 +218,10 @@ class Reader:
         hint = f"Close it with {token[1]} on the same line; several lines need {token[1] * 3}."
         self._fail("K208", "a string that is never closed", token, hint)
 
-    def _fail(self, code: str, message: str, token: Token, hint: str = "") -> NoReturn:
+    def _fail(self, code: str, message: str, token: DatalogToken, hint: str = "") -> NoReturn:
         self._note(code, message, token, hint)
-        raise Unreadable
+        raise UnreadableStatement
 
-    def _note(self, code: str, message: str, token: Token, hint: str = "", end: int = 0) -> None:
+    def _note(self, code: str, message: str, token: DatalogToken, hint: str = "", end: int = 0) -> None:
         span = Span(self._document, token[2], end or token[2] + len(token[1]))
         self.problems.append(Diagnostic(code, message, span, hint))

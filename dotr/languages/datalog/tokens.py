@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final, TypeAlias
 
-Token: TypeAlias = tuple[int, str, int]
-"""Its kind (a `Kind`, as the plain int the regex gives), its text, its offset."""
+DatalogToken: TypeAlias = tuple[int, str, int]
+"""Its kind (a `DatalogTokenKind`, as the plain int the regex gives), its text, its offset."""
 
 
-class Kind(IntEnum):
+class DatalogTokenKind(IntEnum):
     """The group of `_TOKEN` that matched."""
 
     VARIABLE = 1
@@ -38,7 +38,17 @@ class Kind(IntEnum):
     OPERATOR = 12
 
 
-VARIABLE, ARROW, NAME, MARK, IRI, WORD = (k.value for k in (Kind.VARIABLE, Kind.ARROW, Kind.NAME, Kind.MARK, Kind.IRI, Kind.WORD))
+VARIABLE, ARROW, NAME, MARK, IRI, WORD = (
+    k.value
+    for k in (
+        DatalogTokenKind.VARIABLE,
+        DatalogTokenKind.ARROW,
+        DatalogTokenKind.NAME,
+        DatalogTokenKind.MARK,
+        DatalogTokenKind.IRI,
+        DatalogTokenKind.WORD,
+    )
+)
 """The kinds that nearly all tokens are of, as numbers: these are compared faster."""
 
 _LOCAL_ESCAPE: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
@@ -64,9 +74,9 @@ _TOKEN: Final = re.compile(
 )
 
 
-def statements(text: str) -> Iterator[list[Token]]:
+def statements(text: str) -> Iterator[list[DatalogToken]]:
     """The statements in order, each with the dot that ends it (the last may have none)."""
-    current: list[Token] = []
+    current: list[DatalogToken] = []
     depth = 0
     for found in _TOKEN.finditer(text):
         kind = found.lastindex
@@ -89,12 +99,12 @@ def statements(text: str) -> Iterator[list[Token]]:
         yield current
 
 
-def _is_whole_declaration(tokens: list[Token]) -> bool:
+def _is_whole_declaration(tokens: list[DatalogToken]) -> bool:
     """Whether these are SPARQL's `PREFIX p: <…>` or `BASE <…>`, which no dot ends."""
     match tokens:
-        case [(Kind.WORD, word, _), (Kind.NAME, _, _), (Kind.IRI, _, _)]:
+        case [(DatalogTokenKind.WORD, word, _), (DatalogTokenKind.NAME, _, _), (DatalogTokenKind.IRI, _, _)]:
             return word.upper() == "PREFIX"
-        case [(Kind.WORD, word, _), (Kind.IRI, _, _)]:
+        case [(DatalogTokenKind.WORD, word, _), (DatalogTokenKind.IRI, _, _)]:
             return word.upper() == "BASE"
         case _:
             return False

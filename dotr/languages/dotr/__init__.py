@@ -1,6 +1,6 @@
 """The rule language: text of rule files to the rules of `dotr.model.rules`, by an ordered tuple of passes, one a file.
 
-Every pass takes a `Program` and gives one; problems are collected on the way, and none of them stops the passes.
+Every pass takes a `ProgramDraft` and gives one; problems are collected on the way, and none of them stops the passes.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from dotr.diagnostics import Diagnostic, Refused, Severity
 from dotr.languages.dotr.aggregated import resolve_aggregates
 from dotr.languages.dotr.attributes import check_attributes
 from dotr.languages.dotr.clauses import check_clauses
-from dotr.languages.dotr.codes import Code
+from dotr.languages.dotr.codes import RuleCode
 from dotr.languages.dotr.conditions import check_conditions
 from dotr.languages.dotr.cycles import check_cycles
 from dotr.languages.dotr.emit import emit
 from dotr.languages.dotr.fragments import read_fragments
-from dotr.languages.dotr.kinds import NOTHING_KNOWN, Kind, Kinds, Objects, kind_of, listed
+from dotr.languages.dotr.kinds import NOTHING_KNOWN, TermKind, TermKinds, Objects, kind_of, listed
 from dotr.languages.dotr.labels import check_labels
 from dotr.languages.dotr.names import resolve_names
 from dotr.languages.dotr.parse import parse
 from dotr.languages.dotr.pointless import check_pointless
 from dotr.languages.dotr.prefixes import resolve_prefixes
 from dotr.languages.dotr.products import check_products
-from dotr.languages.dotr.program import Pass, Program
+from dotr.languages.dotr.program import Pass, ProgramDraft
 from dotr.languages.dotr.windows import resolve_windows
 from dotr.model.places import Document
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.terms import Prefixes
 
-__all__ = ["PASSES", "Code", "Kind", "Kinds", "Objects", "RuleSet", "compile_rules", "kind_of", "listed"]
+__all__ = ["PASSES", "RuleCode", "TermKind", "TermKinds", "Objects", "RuleSet", "compile_rules", "kind_of", "listed"]
 
 PASSES: Final[tuple[Pass, ...]] = (
     parse,
@@ -81,13 +81,13 @@ def compile_rules(documents: Sequence[Document], prefixes: Prefixes, objects: Ob
     >>> compile_rules([Document("empty.dotr", "# nothing yet")], {})
     RuleSet(rules=(), queries=(), diagnostics=())
     """
-    program = Program(tuple(documents), prefixes, objects)
+    program = ProgramDraft(tuple(documents), prefixes, objects)
     for step in PASSES:
         program = step(program)
     return RuleSet(program.emitted_rules, program.emitted_queries, _by_place(program))
 
 
-def _by_place(program: Program) -> tuple[Diagnostic, ...]:
+def _by_place(program: ProgramDraft) -> tuple[Diagnostic, ...]:
     order = {id(document): i for i, document in enumerate(program.documents)}
 
     def place(diagnostic: Diagnostic) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dotr.languages.dotr.program import Origin, Program, RoleDraft, RuleDraft, attributes
+from dotr.languages.dotr.program import RoleOrigin, ProgramDraft, RoleDraft, RuleDraft, attributes
 from dotr.languages.dotr.syntax import AggregateSyntax
 from dotr.languages.sparql import split_constraints
 from dotr.model.algebra import Attribute, Expression, Var
@@ -19,7 +19,7 @@ from dotr.model.traverse import in_scope, transform
 _Events = Mapping[Label, tuple[Variable, ...]]
 
 
-def resolve_aggregates(program: Program) -> Program:
+def resolve_aggregates(program: ProgramDraft) -> ProgramDraft:
     events = program.events
     return replace(program, rules=tuple(_rule(rule, events) for rule in program.rules))
 
@@ -35,7 +35,7 @@ def _rule(rule: RuleDraft, events: _Events) -> RuleDraft:
 
 
 def _role(role: RoleDraft, known: Mapping[Variable, Attribute], events: _Events) -> RoleDraft:
-    if role.origin is Origin.OWN and role.question is not None:
+    if role.origin is RoleOrigin.OWN and role.question is not None:
         question = role.question
         own = in_scope(question.select.pattern)
         outer = {name: value for name, value in known.items() if name not in own and name not in question.select.projection}

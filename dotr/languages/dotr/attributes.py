@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.dotr import scan
-from dotr.languages.dotr.codes import Code
+from dotr.languages.dotr.codes import RuleCode
 from dotr.languages.dotr.labels import unbound
-from dotr.languages.dotr.program import Origin, Program, Question, RoleDraft, RuleDraft, attributes, warning
+from dotr.languages.dotr.program import RoleOrigin, ProgramDraft, SplitQuery, RoleDraft, RuleDraft, attributes, warning
 from dotr.languages.dotr.syntax import AggregateSyntax, ByLabel
 from dotr.languages.sparql import Reference, references, references_of
 from dotr.model.algebra import Attribute, Expression, Filter, Pattern, is_hidden
@@ -25,12 +25,12 @@ from dotr.model.traverse import free_variables, has_exists, in_scope
 _Events = Mapping[Label, tuple[Variable, ...]]
 
 
-def check_attributes(program: Program) -> Program:
+def check_attributes(program: ProgramDraft) -> ProgramDraft:
     events = program.events
     problems = [p for query in program.queries if query.question for p in _question(query.question)]
     for rule in program.rules:
         for position, role in enumerate(rule.roles):
-            if role.origin is Origin.OWN and role.question:
+            if role.origin is RoleOrigin.OWN and role.question:
                 problems += _question(role.question)
             problems += _constraints(rule, position, role, events)
         problems += _aggregated(rule, events)
@@ -42,12 +42,12 @@ def _constraints(rule: RuleDraft, position: int, role: RoleDraft, events: _Event
     for reference in role.references:
         if reference.label != role.label.text:
             for problem in _reference(reference, rule.roles, position, events):
-                shared = role.origin is Origin.SHARED and reference not in role.filter_references
+                shared = role.origin is RoleOrigin.SHARED and reference not in role.filter_references
                 user = f"Rule {rule.name.text} uses this query as {role.label.text}. " if shared else ""
                 yield replace(problem, hint=user + problem.hint)
         elif reference.variable is not None:
             message = f"{reference.label} is the event being chosen here"
-            yield Diagnostic(Code.UNBOUND_LABEL, message, reference.span, f"Its own attribute is ?{reference.variable}.")
+            yield Diagnostic(RuleCode.UNBOUND_LABEL, message, reference.span, f"Its own attribute is ?{reference.variable}.")
     known = attributes(role, events)
     if isinstance(role.syntax, ByLabel) and role.syntax.filters is not None and known is not None:
         for name in _names(role.filters):
@@ -55,7 +55,7 @@ def _constraints(rule: RuleDraft, position: int, role: RoleDraft, events: _Event
                 place = scan.plain_variable(role.syntax.filters, name)
                 if name in rule.aggregates:
                     hint = f"{role.label.text} comes before the aggregate. Clauses bind in the order written."
-                    yield Diagnostic(Code.UNBOUND_LABEL, f"?{name} is not bound yet", place, hint)
+                    yield Diagnostic(RuleCode.UNBOUND_LABEL, f"?{name} is not bound yet", place, hint)
                 else:
                     yield _unknown(role.read.text, name, place, known, role.question)
 
@@ -74,13 +74,13 @@ def _reference(reference: Reference, roles: Sequence[RoleDraft], position: int, 
         yield _unknown(reference.label, reference.variable, reference.span, known, role.question)
 
 
-def _unknown(label: Label, name: Variable, span: Span, known: Sequence[Variable], question: Question | None) -> Diagnostic:
+def _unknown(label: Label, name: Variable, span: Span, known: Sequence[Variable], question: SplitQuery | None) -> Diagnostic:
     has = f"{label} has {', '.join(f'?{v}' for v in known)}." if known else f"{label} has no attributes."
     if question is not None and name in in_scope(question.select.pattern):
         hint = f"{has} Its query binds ?{name} without projecting it: add ?{name} to the SELECT line."
     else:
         hint = f"{has} {meant(name, known)}".rstrip()
-    return Diagnostic(Code.UNKNOWN_ATTRIBUTE, f"{label} has no attribute ?{name}", span, hint)
+    return Diagnostic(RuleCode.UNKNOWN_ATTRIBUTE, f"{label} has no attribute ?{name}", span, hint)
 
 
 def meant(name: Variable, known: Sequence[Variable]) -> str:
@@ -98,19 +98,19 @@ def _aggregated(rule: RuleDraft, events: _Events) -> Iterator[Diagnostic]:
                 yield _unknown(label.text, variable.text, variable.span, known, role.question)
 
 
-def _question(question: Question) -> Iterator[Diagnostic]:
+def _question(question: SplitQuery) -> Iterator[Diagnostic]:
     """Variables that no triple binds, and EXISTS where only stage two could ask it."""
     for conditions, known in (*_conditions(question.select.pattern), (question.constraints, in_scope(question.select.pattern))):
         for name in _names(conditions):
             if name not in known and name not in question.select.projection:
                 instead = meant(name, [v for v in known if not is_hidden(v)])
                 hint = f"It has no value: a comparison with it can only err, and BOUND of it is false. {instead}".rstrip()
-                yield warning(Code.NEVER_BOUND, f"?{name} is never bound in this query", scan.plain_variable(question.text, name), hint)
+                yield warning(RuleCode.NEVER_BOUND, f"?{name} is never bound in this query", scan.plain_variable(question.text, name), hint)
     for constraint in question.constraints:
         if has_exists(constraint):
             place = next((r.span for r in question.references if _is_of(r, constraint)), question.text)
             hint = "EXISTS is asked of one instant, the other event is known later. Write two FILTERs, joined by &&."
-            yield Diagnostic(Code.EXISTS_IN_CONSTRAINT, "EXISTS and another event in one condition", place, hint)
+            yield Diagnostic(RuleCode.EXISTS_IN_CONSTRAINT, "EXISTS and another event in one condition", place, hint)
 
 
 def _conditions(pattern: Pattern) -> Iterator[tuple[tuple[Expression, ...], Mapping[Variable, None]]]:
@@ -142,4 +142,4 @@ def _plain(name: Variable, place: Span, rule: RuleDraft, events: _Events) -> Dia
     hint = f"Write {written}." if written else "Write L.?v for an attribute of the event L."
     if aggregates:
         hint += f" The rule's aggregates are {', '.join(aggregates)}. {meant(name, sorted(rule.aggregates))}".rstrip()
-    return Diagnostic(Code.PLAIN_VARIABLE, f"?{name} is no aggregate of the rule", place, hint)
+    return Diagnostic(RuleCode.PLAIN_VARIABLE, f"?{name} is no aggregate of the rule", place, hint)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.dotr import scan
 from dotr.languages.dotr.attributes import meant
-from dotr.languages.dotr.codes import Code
-from dotr.languages.dotr.program import Origin, Program, RuleDraft, warning
+from dotr.languages.dotr.codes import RuleCode
+from dotr.languages.dotr.program import RoleOrigin, ProgramDraft, RuleDraft, warning
 from dotr.languages.dotr.syntax import AggregateSyntax, ChooseSyntax
 from dotr.model.algebra import Var
 from dotr.model.templates import Template, leaves
@@ -18,7 +18,7 @@ from dotr.model.traverse import free_variables
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
 
-def check_clauses(program: Program) -> Program:
+def check_clauses(program: ProgramDraft) -> ProgramDraft:
     read = _read_elsewhere(program)
     problems: list[Diagnostic] = []
     for rule in program.rules:
@@ -33,15 +33,15 @@ def _clauses(rule: RuleDraft) -> Iterator[Diagnostic]:
             case ChooseSyntax(keyword, _, count) if count is not None and int(count.text) == 0:
                 which = keyword.text.lower()
                 hint = f"Write {which}, or {which} with a number from 1."
-                yield Diagnostic(Code.NOTHING_SELECTED, f"{which} 0 selects nothing", count.span, hint)
+                yield Diagnostic(RuleCode.NOTHING_SELECTED, f"{which} 0 selects nothing", count.span, hint)
             case AggregateSyntax(_, function, _, argument):
                 name = function.text.lower()
                 if name not in FUNCTIONS:
                     hint = f"Aggregates are {', '.join(FUNCTIONS)}. {did_you_mean(name, FUNCTIONS)}".rstrip()
-                    yield Diagnostic(Code.UNKNOWN_AGGREGATE, f"there is no aggregate {function.text}", function.span, hint)
+                    yield Diagnostic(RuleCode.UNKNOWN_AGGREGATE, f"there is no aggregate {function.text}", function.span, hint)
                 elif argument is None and name != "count":
                     hint = f"Only count takes *. Write {name}({clause.event.label.text}.?v)."
-                    yield Diagnostic(Code.AGGREGATE_OF_EVERYTHING, f"{name} of * has no meaning", function.span, hint)
+                    yield Diagnostic(RuleCode.AGGREGATE_OF_EVERYTHING, f"{name} of * has no meaning", function.span, hint)
             case _:
                 pass
 
@@ -52,9 +52,9 @@ def _assignments(rule: RuleDraft, read: frozenset[Variable]) -> Iterator[Diagnos
         label, name = assignment.label, assignment.variable
         if label.text != event:
             hint = f"Write {event}.?{name.text}."
-            yield Diagnostic(Code.WRONG_ASSIGNED_LABEL, f"the rule defines {event}, not {label.text}", label.span, hint)
+            yield Diagnostic(RuleCode.WRONG_ASSIGNED_LABEL, f"the rule defines {event}, not {label.text}", label.span, hint)
         if name.text in assigned:
-            yield Diagnostic(Code.ASSIGNED_TWICE, f"?{name.text} is assigned twice", name.span, "Keep one of the assignments.")
+            yield Diagnostic(RuleCode.ASSIGNED_TWICE, f"?{name.text} is assigned twice", name.span, "Keep one of the assignments.")
         assigned[name.text] = assigned.get(name.text, 0) + 1
     if rule.template is None:
         return
@@ -63,28 +63,28 @@ def _assignments(rule: RuleDraft, read: frozenset[Variable]) -> Iterator[Diagnos
         if missing not in assigned:
             hint = f"Add: with {event}.?{missing} = … {meant(missing, [v for v in assigned if v not in needed])}".rstrip()
             place = scan.plain_variable(rule.syntax.template, missing)
-            yield Diagnostic(Code.UNBOUND_IN_TEMPLATE, f"with never binds ?{missing}", place, hint)
+            yield Diagnostic(RuleCode.UNBOUND_IN_TEMPLATE, f"with never binds ?{missing}", place, hint)
     for assignment in rule.syntax.assignments:
         name = assignment.variable
         if name.text not in needed and name.text not in read:
             hint = f"Use ?{name.text} in define, or leave the assignment out."
-            yield warning(Code.UNUSED_ASSIGNMENT, f"?{name.text} is never used by the template", name.span, hint)
+            yield warning(RuleCode.UNUSED_ASSIGNMENT, f"?{name.text} is never used by the template", name.span, hint)
 
 
 def _needed(template: Template) -> dict[Variable, None]:
     return {slot.name: None for slot in leaves(template) if isinstance(slot, Var)}
 
 
-def _read_elsewhere(program: Program) -> dict[Label, frozenset[Variable]]:
+def _read_elsewhere(program: ProgramDraft) -> dict[Label, frozenset[Variable]]:
     """For each event, its attributes that some rule reads."""
     found: dict[Label, set[Variable]] = {}
     for rule in program.rules:
-        events = {role.label.text: role for role in rule.roles if role.origin is Origin.EVENT}
+        events = {role.label.text: role for role in rule.roles if role.origin is RoleOrigin.EVENT}
         for reference in rule.references:
             if reference.label in events and reference.variable is not None:
                 found.setdefault(events[reference.label].read.text, set()).add(reference.variable)
         for role, clause in zip(rule.roles, (None, *rule.syntax.clauses), strict=True):
-            if role.origin is Origin.EVENT:
+            if role.origin is RoleOrigin.EVENT:
                 names = found.setdefault(role.read.text, set())
                 names.update(name for condition in role.filters for name in free_variables(condition))
                 if isinstance(clause, AggregateSyntax) and clause.argument is not None:

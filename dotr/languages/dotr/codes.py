@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Code(StrEnum):
+class RuleCode(StrEnum):
     # Syntax.
     UNEXPECTED = "D101"
     UNCLOSED_BRACKET = "D102"

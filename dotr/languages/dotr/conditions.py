@@ -15,27 +15,27 @@ from typing import Final, TypeAlias
 from dotr.diagnostics import Diagnostic
 from dotr.expressions import condition
 from dotr.languages.dotr import scan
-from dotr.languages.dotr.codes import Code
+from dotr.languages.dotr.codes import RuleCode
 from dotr.languages.dotr.conjuncts import Conjunct, constant, first_atom, parts, place, shown
 from dotr.languages.dotr.domains import NUMERIC_AGGREGATES, Misused, misused, way_out
 from dotr.languages.dotr.exclusive import together
-from dotr.languages.dotr.kinds import ANYTHING, Kind, Kinds, Objects, Scope, aggregate_kinds, kind_of, kinds_in, kinds_of, listed
-from dotr.languages.dotr.program import Origin, Program, Question, RoleDraft, RuleDraft, warning
+from dotr.languages.dotr.kinds import ANYTHING, TermKind, TermKinds, Objects, Scope, aggregate_kinds, kind_of, kinds_in, kinds_of, listed
+from dotr.languages.dotr.program import RoleOrigin, ProgramDraft, SplitQuery, RoleDraft, RuleDraft, warning
 from dotr.languages.dotr.syntax import AggregateSyntax, ByLabel
 from dotr.model.algebra import Attribute, Call, Const, Expression, Extend, Filter, Group, Pattern, Var, is_arithmetic
 from dotr.model.places import Span
 from dotr.model.terms import XSD, Label, Variable
 
-_LITERALS: Final = frozenset({Kind.NUMBER, Kind.STRING, Kind.BOOLEAN})
-_TEXT: Final = frozenset({Kind.STRING})
-_NUMBER: Final = frozenset({Kind.NUMBER})
-_NODES: Final = frozenset({Kind.IRI, Kind.BLANK, Kind.TRIPLE})
-_ORDERED: Final = _LITERALS | {Kind.OTHER}
+_LITERALS: Final = frozenset({TermKind.NUMBER, TermKind.STRING, TermKind.BOOLEAN})
+_TEXT: Final = frozenset({TermKind.STRING})
+_NUMBER: Final = frozenset({TermKind.NUMBER})
+_NODES: Final = frozenset({TermKind.IRI, TermKind.BLANK, TermKind.TRIPLE})
+_ORDERED: Final = _LITERALS | {TermKind.OTHER}
 
-_Events: TypeAlias = Mapping[Label, Mapping[Variable, Kinds]]
+_Events: TypeAlias = Mapping[Label, Mapping[Variable, TermKinds]]
 
 
-def check_conditions(program: Program) -> Program:
+def check_conditions(program: ProgramDraft) -> ProgramDraft:
     events = _event_kinds(program)
     problems = [
         p
@@ -52,14 +52,14 @@ def check_conditions(program: Program) -> Program:
 
 
 def _rule(rule: RuleDraft, events: _Events, objects: Objects) -> Iterator[Diagnostic]:
-    bound: dict[Label, Mapping[Variable, Kinds]] = {}
-    aggregates: dict[Variable, Kinds] = {}
+    bound: dict[Label, Mapping[Variable, TermKinds]] = {}
+    aggregates: dict[Variable, TermKinds] = {}
     for role, clause in zip(rule.roles, (None, *rule.syntax.clauses), strict=True):
         own = _attributes(role, events, objects)
         left = _left(role, own)
         where = _where(role.question)
         own_problems = list(_judged(where, own, bound))
-        if role.origin is Origin.OWN and role.question is not None:
+        if role.origin is RoleOrigin.OWN and role.question is not None:
             yield from own_problems
             yield from _bindings(role.question, objects)
         conjuncts = [Conjunct(c, role.question.text) for c in role.question.constraints] if role.question else []
@@ -80,16 +80,16 @@ def _rule(rule: RuleDraft, events: _Events, objects: Objects) -> Iterator[Diagno
             yield from _errors(Conjunct(expression, assignment.expression), aggregates, bound)
 
 
-def _aggregated(clause: AggregateSyntax, kinds: Kinds) -> Iterator[Diagnostic]:
+def _aggregated(clause: AggregateSyntax, kinds: TermKinds) -> Iterator[Diagnostic]:
     """A sum or an average of what is never a number."""
     function = clause.function.text.lower()
-    if function in NUMERIC_AGGREGATES and Kind.NUMBER not in kinds and clause.argument is not None:
+    if function in NUMERIC_AGGREGATES and TermKind.NUMBER not in kinds and clause.argument is not None:
         variable = clause.argument[1]
         hint = f"Here ?{variable.text} is {listed(kinds)}, so that ?{clause.variable.text} is unbound wherever there is an event."
-        yield warning(Code.CAN_ONLY_ERR, f"{function} takes numbers", variable.span, hint)
+        yield warning(RuleCode.CAN_ONLY_ERR, f"{function} takes numbers", variable.span, hint)
 
 
-def _bindings(question: Question, objects: Objects) -> Iterator[Diagnostic]:
+def _bindings(question: SplitQuery, objects: Objects) -> Iterator[Diagnostic]:
     """What can only err in the BINDs of the WHERE group itself and in the SELECT line."""
     pattern = question.select.pattern
     while isinstance(pattern, Extend | Filter | Group):
@@ -98,7 +98,7 @@ def _bindings(question: Question, objects: Objects) -> Iterator[Diagnostic]:
         pattern = pattern.pattern
 
 
-def _errors(conjunct: Conjunct, own: Mapping[Variable, Kinds], bound: Scope) -> Iterator[Diagnostic]:
+def _errors(conjunct: Conjunct, own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
     """Where an expression holds an operation that can only err; the first for each place."""
     said: set[Span] = set()
     for wrong in islice(misused(conjunct.expression, own, bound), _MOST):
@@ -106,7 +106,7 @@ def _errors(conjunct: Conjunct, own: Mapping[Variable, Kinds], bound: Scope) -> 
         if at not in said:
             said.add(at)
             hint = f"Here {written} is {listed(wrong.kinds)}. {way_out(wrong, written)}".rstrip()
-            yield warning(Code.CAN_ONLY_ERR, f"{_operation(wrong.function)} can only err", at, hint)
+            yield warning(RuleCode.CAN_ONLY_ERR, f"{_operation(wrong.function)} can only err", at, hint)
 
 
 def _misused_at(conjunct: Conjunct, wrong: Misused) -> Span:
@@ -131,17 +131,17 @@ def _operation(function: str) -> str:
             return "this arithmetic"
 
 
-def _own(question: Question, objects: Objects) -> Mapping[Variable, Kinds]:
+def _own(question: SplitQuery, objects: Objects) -> Mapping[Variable, TermKinds]:
     return kinds_in(question.select.pattern, objects)
 
 
-def _attributes(role: RoleDraft, events: _Events, objects: Objects) -> Mapping[Variable, Kinds]:
-    if role.origin is Origin.EVENT:
+def _attributes(role: RoleDraft, events: _Events, objects: Objects) -> Mapping[Variable, TermKinds]:
+    if role.origin is RoleOrigin.EVENT:
         return events.get(role.read.text, {})
     return _own(role.question, objects) if role.question else {}
 
 
-def _left(role: RoleDraft, own: Mapping[Variable, Kinds]) -> Mapping[Variable, Kinds]:
+def _left(role: RoleDraft, own: Mapping[Variable, TermKinds]) -> Mapping[Variable, TermKinds]:
     """The kinds that a role's conditions leave of its attributes: what is greater than a number is a number."""
     left = dict(own)
     conditions = [conjunct.expression for conjunct in _where(role.question)] + list(role.filters)
@@ -156,21 +156,21 @@ def _left(role: RoleDraft, own: Mapping[Variable, Kinds]) -> Mapping[Variable, K
     return left
 
 
-def _event_kinds(program: Program) -> _Events:
+def _event_kinds(program: ProgramDraft) -> _Events:
     """The kinds of each event's attributes: those that the assignments of all rules can give, from none on until nothing is added (rules
     may be recursive). What never gets any is of an event that never happens, and is left open."""
-    nothing: Kinds = frozenset()
+    nothing: TermKinds = frozenset()
     found: _Events = {label: dict.fromkeys(names, nothing) for label, names in program.events.items()}
     while (more := _given(program, found)) != found:
         found = more
     return {label: {name: kinds or ANYTHING for name, kinds in names.items()} for label, names in found.items()}
 
 
-def _given(program: Program, events: _Events) -> _Events:
-    found: dict[Label, dict[Variable, Kinds]] = {}
+def _given(program: ProgramDraft, events: _Events) -> _Events:
+    found: dict[Label, dict[Variable, TermKinds]] = {}
     for rule in program.rules:
         bound = {role.label.text: _left(role, _attributes(role, events, program.objects)) for role in rule.roles}
-        aggregates: dict[Variable, Kinds] = {}
+        aggregates: dict[Variable, TermKinds] = {}
         for role, clause in zip(rule.roles[1:], rule.syntax.clauses, strict=True):
             if isinstance(clause, AggregateSyntax):
                 own = bound[role.label.text]
@@ -183,7 +183,7 @@ def _given(program: Program, events: _Events) -> _Events:
     return found
 
 
-def _where(question: Question | None) -> list[Conjunct]:
+def _where(question: SplitQuery | None) -> list[Conjunct]:
     """The conditions of the WHERE group itself, which all hold of every solution."""
     if question is None:
         return []
@@ -207,12 +207,12 @@ _MOST: Final = 100
 """Reports of one list of conditions, as finding the place of each takes time."""
 
 
-def _judged(conjuncts: Iterable[Conjunct], own: Mapping[Variable, Kinds], bound: Scope) -> Iterator[Diagnostic]:
+def _judged(conjuncts: Iterable[Conjunct], own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
     """What can never hold among conditions that must all hold; at most one report for each."""
     return islice(_each_judged(conjuncts, own, bound), _MOST)
 
 
-def _each_judged(conjuncts: Iterable[Conjunct], own: Mapping[Variable, Kinds], bound: Scope) -> Iterator[Diagnostic]:
+def _each_judged(conjuncts: Iterable[Conjunct], own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
     sound: list[Conjunct] = []
     for conjunct in (part for whole in conjuncts for part in parts(whole)):
         yield from _errors(conjunct, own, bound)
@@ -225,18 +225,18 @@ def _each_judged(conjuncts: Iterable[Conjunct], own: Mapping[Variable, Kinds], b
     yield from together(sound)
 
 
-_Reason: TypeAlias = tuple[Code, str, str]
+_Reason: TypeAlias = tuple[RuleCode, str, str]
 
 
-def _never(expression: Expression, own: Mapping[Variable, Kinds], bound: Scope) -> _Reason | None:
+def _never(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> _Reason | None:
     """Why a condition can never hold, if it cannot."""
     if constant(expression):
         if condition(expression, ())():
             return None
-        return Code.NEVER_HOLDS, "this condition is constant, and false or an error", "Leave it out, or compare with a variable."
+        return RuleCode.NEVER_HOLDS, "this condition is constant, and false or an error", "Leave it out, or compare with a variable."
     kinds = kinds_of(expression, own, bound)
     if kinds and kinds <= _NODES:
-        return Code.NEVER_HOLDS, f"{listed(kinds)} is no condition", "Compare it, or ask BOUND(…)."
+        return RuleCode.NEVER_HOLDS, f"{listed(kinds)} is no condition", "Compare it, or ask BOUND(…)."
     match expression:
         case Call("&&", arguments):
             return next((reason for a in arguments if (reason := _never(a, own, bound))), None)
@@ -248,7 +248,7 @@ def _never(expression: Expression, own: Mapping[Variable, Kinds], bound: Scope) 
             if not _comparable(operator, a, b):
                 return _clash(left, a, right, b)
             if operator in ("<", ">") and left == right:
-                return Code.NEVER_HOLDS, f"{shown(left)} is compared with itself", "Compare it with another event's: M.?v."
+                return RuleCode.NEVER_HOLDS, f"{shown(left)} is compared with itself", "Compare it with another event's: M.?v."
             return None
         case Call("IN", (tested, *members)) if members:
             a = kinds_of(tested, own, bound)
@@ -258,7 +258,7 @@ def _never(expression: Expression, own: Mapping[Variable, Kinds], bound: Scope) 
             return None
 
 
-def _comparable(operator: str, a: Kinds, b: Kinds) -> bool:
+def _comparable(operator: str, a: TermKinds, b: TermKinds) -> bool:
     """Whether a comparison of these kinds can be true. `!=` of two literals whose values have nothing in common is an error."""
     match operator:
         case "=":
@@ -269,7 +269,7 @@ def _comparable(operator: str, a: Kinds, b: Kinds) -> bool:
             return bool(a & b & _ORDERED)
 
 
-def _clash(left: Expression, a: Kinds, right: Expression, b: Kinds) -> _Reason:
+def _clash(left: Expression, a: TermKinds, right: Expression, b: TermKinds) -> _Reason:
     hint = f"Here {shown(left)} is {listed(a)}, and {shown(right)} is {listed(b)}."
     if _is_number_in_quotes(left) or _is_number_in_quotes(right):
         hint += " Write the number without quotes."
@@ -279,9 +279,13 @@ def _clash(left: Expression, a: Kinds, right: Expression, b: Kinds) -> _Reason:
         elif not isinstance(text, Const):
             hint += " Cast the string by xsd:decimal(…)."
     elif a & b:
-        hint += f" Such terms have no order: compare {'OBJECT' if a & b == {Kind.TRIPLE} else 'STR'}(…)."
-    return Code.NEVER_COMPARABLE, "this comparison is never true", hint
+        hint += f" Such terms have no order: compare {'OBJECT' if a & b == {TermKind.TRIPLE} else 'STR'}(…)."
+    return RuleCode.NEVER_COMPARABLE, "this comparison is never true", hint
 
 
 def _is_number_in_quotes(expression: Expression) -> bool:
-    return isinstance(expression, Const) and kind_of(expression.term) is Kind.STRING and expression.term[1:-1].replace(".", "", 1).isdigit()
+    return (
+        isinstance(expression, Const)
+        and kind_of(expression.term) is TermKind.STRING
+        and expression.term[1:-1].replace(".", "", 1).isdigit()
+    )

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dotr.languages.dotr import scan
-from dotr.languages.dotr.kinds import Kind, kind_of
+from dotr.languages.dotr.kinds import TermKind, kind_of
 from dotr.languages.sparql import references
 from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.terms import Term, is_iri, literal_parts
 from dotr.model.traverse import conjuncts, subexpressions
 
-Atom: TypeAlias = Var | Attribute | TimeOf
+ComparedTerm: TypeAlias = Var | Attribute | TimeOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ def shown(expression: Expression) -> str:
 
 def _written(term: Term) -> str:
     """A term as an author would write it, but for prefixes."""
-    return literal_parts(term)[0] if not is_iri(term) and kind_of(term) in (Kind.NUMBER, Kind.BOOLEAN) else term
+    return literal_parts(term)[0] if not is_iri(term) and kind_of(term) in (TermKind.NUMBER, TermKind.BOOLEAN) else term
 
 
-def place(conjunct: Conjunct, atom: Atom | None = None) -> Span:
+def place(conjunct: Conjunct, atom: ComparedTerm | None = None) -> Span:
     """Where a condition stands, as near as its text tells: at what it compares."""
     atom = atom or first_atom(conjunct.expression)
     match atom:
@@ -70,5 +70,5 @@ def place(conjunct: Conjunct, atom: Atom | None = None) -> Span:
     return found[-1] if found else conjunct.text
 
 
-def first_atom(expression: Expression) -> Atom | None:
-    return next((each for each in subexpressions(expression) if isinstance(each, Atom)), None)
+def first_atom(expression: Expression) -> ComparedTerm | None:
+    return next((each for each in subexpressions(expression) if isinstance(each, ComparedTerm)), None)

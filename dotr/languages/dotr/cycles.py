@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dotr.diagnostics import Diagnostic
-from dotr.languages.dotr.codes import Code
-from dotr.languages.dotr.program import Origin, Program, RoleDraft, RuleDraft
+from dotr.languages.dotr.codes import RuleCode
+from dotr.languages.dotr.program import RoleOrigin, ProgramDraft, RoleDraft, RuleDraft
 from dotr.languages.dotr.syntax import BetweenSyntax, WindowSyntax
 from dotr.model.graphs import components, shortest_path
 from dotr.model.terms import Label
@@ -18,7 +18,7 @@ from dotr.model.time import Micros
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class EventDependency:
     """A rule's event needs another event; `same_instant` if it may need one of its own instant."""
 
     event: Label
@@ -28,15 +28,15 @@ class Need:
     role: RoleDraft
 
 
-def check_cycles(program: Program) -> Program:
+def check_cycles(program: ProgramDraft) -> ProgramDraft:
     return program.reporting(_cycles([need for need in needs(program) if need.same_instant]))
 
 
-def needs(program: Program) -> Iterator[Need]:
+def needs(program: ProgramDraft) -> Iterator[EventDependency]:
     for rule in program.rules:
         for role, nearest in zip(rule.roles, _nearest(rule), strict=True):
-            if role.origin is Origin.EVENT:
-                yield Need(rule.syntax.event.text, role.read.text, nearest == 0, rule, role)
+            if role.origin is RoleOrigin.EVENT:
+                yield EventDependency(rule.syntax.event.text, role.read.text, nearest == 0, rule, role)
 
 
 def _nearest(rule: RuleDraft) -> list[Micros]:
@@ -58,7 +58,7 @@ def _nearest(rule: RuleDraft) -> list[Micros]:
     return distances
 
 
-def _cycles(edges: list[Need]) -> Iterator[Diagnostic]:
+def _cycles(edges: list[EventDependency]) -> Iterator[Diagnostic]:
     of = components((need.event, need.needs) for need in edges)
     reported: set[int] = set()
     for need in edges:
@@ -69,14 +69,14 @@ def _cycles(edges: list[Need]) -> Iterator[Diagnostic]:
         if need.event == need.needs:
             hint = "An event may depend on itself only in the past: choose it by a clause, within (0, …] from the anchor."
             message = f"{need.event} needs {need.event} of the same instant"
-            yield Diagnostic(Code.SAME_INSTANT_RECURSION, message, need.role.read.span, hint)
+            yield Diagnostic(RuleCode.SAME_INSTANT_RECURSION, message, need.role.read.span, hint)
         else:
             way = _way(need.needs, need.event, [e for e in edges if of[e.event] == of[e.needs] == component])
             path = " needs ".join([need.event, *way])
             hint = "Let one of them look strictly into the past: within (0, …] from its anchor."
-            yield Diagnostic(Code.SAME_INSTANT_CYCLE, f"a cycle at one instant: {path}", need.role.read.span, hint)
+            yield Diagnostic(RuleCode.SAME_INSTANT_CYCLE, f"a cycle at one instant: {path}", need.role.read.span, hint)
 
 
-def _way(start: Label, end: Label, edges: list[Need]) -> list[Label]:
+def _way(start: Label, end: Label, edges: list[EventDependency]) -> list[Label]:
     """The shortest way from an event to another along what they need."""
     return shortest_path(start, end, lambda event: [edge.needs for edge in edges if edge.event == event])

@@ -10,21 +10,21 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from dotr.expressions.casts import CASTS
-from dotr.languages.dotr.kinds import ANYTHING, Kind, Kinds, Scope, kinds_of
+from dotr.languages.dotr.kinds import ANYTHING, TermKind, TermKinds, Scope, kinds_of
 from dotr.model.algebra import Call, Expression, is_chain
 from dotr.model.terms import XSD, Variable
 
-_NODES: Final = frozenset({Kind.IRI, Kind.BLANK})
-_NO_TEXT: Final = frozenset({Kind.BLANK, Kind.TRIPLE})
-_TRIPLE: Final = frozenset({Kind.TRIPLE})
+_NODES: Final = frozenset({TermKind.IRI, TermKind.BLANK})
+_NO_TEXT: Final = frozenset({TermKind.BLANK, TermKind.TRIPLE})
+_TRIPLE: Final = frozenset({TermKind.TRIPLE})
 _LITERALS: Final = ANYTHING - _NODES - _TRIPLE
-_TEXT: Final = frozenset({Kind.STRING, Kind.OTHER})
-_NUMBER: Final = frozenset({Kind.NUMBER})
-_QUANTITY: Final = frozenset({Kind.NUMBER, Kind.OTHER})
-_MOMENT: Final = frozenset({Kind.OTHER})
-_IRI: Final = frozenset({Kind.IRI})
+_TEXT: Final = frozenset({TermKind.STRING, TermKind.OTHER})
+_NUMBER: Final = frozenset({TermKind.NUMBER})
+_QUANTITY: Final = frozenset({TermKind.NUMBER, TermKind.OTHER})
+_MOMENT: Final = frozenset({TermKind.OTHER})
+_IRI: Final = frozenset({TermKind.IRI})
 
-TAKES: Final[Mapping[str, tuple[Kinds, ...]]] = {
+TAKES: Final[Mapping[str, tuple[TermKinds, ...]]] = {
     **dict.fromkeys(("+", "-", "*", "/", "UNARY-", "UNARY+"), (_QUANTITY,)),
     "!": (_LITERALS,),
     **dict.fromkeys(("STRLEN", "UCASE", "LCASE", "ENCODE_FOR_URI", "CONCAT", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"), (_TEXT,)),
@@ -51,11 +51,11 @@ class Misused(NamedTuple):
 
     function: str
     argument: Expression
-    kinds: Kinds
-    taken: Kinds
+    kinds: TermKinds
+    taken: TermKinds
 
 
-def misused(expression: Expression, own: Mapping[Variable, Kinds], bound: Scope) -> Iterator[Misused]:
+def misused(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Misused]:
     """Every argument of an expression that can only make its function err, the innermost first."""
     if not isinstance(expression, Call):
         return
@@ -73,8 +73,8 @@ def misused(expression: Expression, own: Mapping[Variable, Kinds], bound: Scope)
 
 def way_out(wrong: Misused, shown: str) -> str:
     """What to write instead."""
-    if Kind.STRING in wrong.taken and Kind.NUMBER not in wrong.taken and not wrong.kinds <= _NO_TEXT:
+    if TermKind.STRING in wrong.taken and TermKind.NUMBER not in wrong.taken and not wrong.kinds <= _NO_TEXT:
         return f"Write STR({shown})."
-    if Kind.NUMBER in wrong.taken and Kind.STRING in wrong.kinds and Kind.STRING not in wrong.taken:
+    if TermKind.NUMBER in wrong.taken and TermKind.STRING in wrong.kinds and TermKind.STRING not in wrong.taken:
         return f"Write xsd:decimal({shown})."
     return ""

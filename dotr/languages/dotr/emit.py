@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar, assert_never
 
-from dotr.languages.dotr.program import Origin, Program, RoleDraft, RuleDraft
+from dotr.languages.dotr.program import RoleOrigin, ProgramDraft, RoleDraft, RuleDraft
 from dotr.languages.dotr.syntax import AbsentSyntax, AggregateSyntax, BetweenSyntax, ChooseSyntax, ClauseSyntax, WindowSyntax
 from dotr.model.algebra import Expression
 from dotr.model.rules import (
@@ -35,7 +35,7 @@ _Known = TypeVar("_Known")
 _Events = Mapping[Label, tuple[Variable, ...]]
 
 
-def emit(program: Program) -> Program:
+def emit(program: ProgramDraft) -> ProgramDraft:
     if not program.sound:
         return program
     events = program.events
@@ -58,7 +58,7 @@ def _rule(rule: RuleDraft, events: _Events) -> Rule:
     hidden: dict[Label, set[Variable]] = {}
     for role in rule.roles:
         hidden.setdefault(role.read.text, set()).update(name for c in _constraints(role) for name in free_variables(c))
-    reader = _Reader(events, hidden)
+    reader = _RoleEmitter(events, hidden)
     return Rule(
         name=rule.name.text,
         documentation=syntax.documentation,
@@ -84,7 +84,7 @@ def _constraints(role: RoleDraft) -> tuple[Expression, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _RoleEmitter:
     """Emits the roles of one rule: `events` are the program's, `hidden` the variables that the rule's constraints need, by what is read."""
 
     events: _Events
@@ -95,20 +95,20 @@ class _Reader:
 
     def _source(self, role: RoleDraft) -> Source:
         match role.origin:
-            case Origin.OWN | Origin.SHARED:
+            case RoleOrigin.OWN | RoleOrigin.SHARED:
                 select = _known(role.question).select
                 reported = tuple(sorted(select.projection))
                 attributes = tuple(sorted({*reported, *self.hidden[role.read.text]}))
                 return FactSource(replace(select, projection=attributes), attributes, reported, role.period)
-            case Origin.EVENT:
+            case RoleOrigin.EVENT:
                 return EventSource(role.read.text, self.events[role.read.text])
-            case Origin.UNKNOWN:
+            case RoleOrigin.UNKNOWN:
                 raise AssertionError(role.read)
             case _:
                 assert_never(role.origin)
 
 
-def _clause(clause: ClauseSyntax, role: RoleDraft, reader: _Reader) -> Clause:
+def _clause(clause: ClauseSyntax, role: RoleDraft, reader: _RoleEmitter) -> Clause:
     emitted = reader.role(role)
     match clause:
         case ChooseSyntax():

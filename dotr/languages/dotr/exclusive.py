@@ -13,9 +13,9 @@ from typing import Final
 from dotr.diagnostics import Diagnostic
 from dotr.expressions.operators import to_double
 from dotr.expressions.values import EXACT_TYPES, NUMERIC, Number, read, single
-from dotr.languages.dotr.codes import Code
-from dotr.languages.dotr.conjuncts import Atom, Conjunct, place, shown
-from dotr.languages.dotr.kinds import Kind, kind_of
+from dotr.languages.dotr.codes import RuleCode
+from dotr.languages.dotr.conjuncts import ComparedTerm, Conjunct, place, shown
+from dotr.languages.dotr.kinds import TermKind, kind_of
 from dotr.languages.dotr.program import warning
 from dotr.model.algebra import Attribute, Call, Const, TimeOf, Var
 
@@ -26,9 +26,9 @@ _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": 
 class _Compared:
     """`atom operator other`, where the other is a constant or an atom too."""
 
-    atom: Atom
+    atom: ComparedTerm
     operator: str
-    other: Const | Atom
+    other: Const | ComparedTerm
     conjunct: Conjunct
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ _MOST: Final = 200
 
 def together(conjuncts: Sequence[Conjunct]) -> Iterator[Diagnostic]:
     """One report for each variable, or pair of them, of which nothing is left."""
-    compared: dict[tuple[Atom, Atom | None], list[_Compared]] = {}
+    compared: dict[tuple[ComparedTerm, ComparedTerm | None], list[_Compared]] = {}
     for conjunct in conjuncts:
         if (found := _compared(conjunct)) is not None:
             compared.setdefault((found.atom, None if isinstance(found.other, Const) else found.other), []).append(found)
@@ -49,7 +49,7 @@ def together(conjuncts: Sequence[Conjunct]) -> Iterator[Diagnostic]:
         pair = next(((a, b) for i, b in enumerate(comparisons) for a in comparisons[:i] if _exclude(a, b)), None)
         if pair is not None:
             hint = "One of them must go, or they belong on both sides of ||."
-            yield warning(Code.NEVER_HOLDS, f"{pair[0]} and {pair[1]} never hold together", place(pair[1].conjunct, atom), hint)
+            yield warning(RuleCode.NEVER_HOLDS, f"{pair[0]} and {pair[1]} never hold together", place(pair[1].conjunct, atom), hint)
 
 
 def _compared(conjunct: Conjunct) -> _Compared | None:
@@ -76,7 +76,7 @@ def _exclude(a: _Compared, b: _Compared) -> bool:
     if not isinstance(a.other, Const) or not isinstance(b.other, Const):
         return frozenset((a.operator, b.operator)) in _EXCLUSIVE
     kinds = kind_of(a.other.term), kind_of(b.other.term)
-    if Kind.OTHER in kinds:
+    if TermKind.OTHER in kinds:
         return False
     if kinds[0] is not kinds[1]:
         return True

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from dotr.diagnostics import Diagnostic, Refused
-from dotr.languages.dotr.program import Origin, Program, QueryDraft, Question, RoleDraft, RuleDraft
-from dotr.languages.dotr.syntax import ByLabel, Inline, Ticks
+from dotr.languages.dotr.program import RoleOrigin, ProgramDraft, QueryDraft, SplitQuery, RoleDraft, RuleDraft
+from dotr.languages.dotr.syntax import ByLabel, Inline, TicksSyntax
 from dotr.languages.sparql import parse_expression, parse_filters, parse_select, references, split_constraints
 from dotr.languages.turtle import parse_template
 from dotr.model.algebra import Bgp, Select
@@ -23,7 +23,7 @@ _Read = TypeVar("_Read")
 
 
 @dataclass(slots=True)
-class _Reader:
+class _FragmentReader:
     """Calls the other languages, and collects what they refuse."""
 
     problems: list[Diagnostic] = field(default_factory=list)
@@ -35,22 +35,22 @@ class _Reader:
             self.problems += refused.diagnostics
             return None
 
-    def question(self, span: Span, prefixes: Prefixes) -> Question | None:
+    def question(self, span: Span, prefixes: Prefixes) -> SplitQuery | None:
         select = self.read(parse_select, span, prefixes)
         if select is None:
             return None
-        return Question(span, *split_constraints(select), references(span))
+        return SplitQuery(span, *split_constraints(select), references(span))
 
 
-def read_fragments(program: Program) -> Program:
-    reader = _Reader()
+def read_fragments(program: ProgramDraft) -> ProgramDraft:
+    reader = _FragmentReader()
     queries = tuple(replace(q, question=reader.question(q.syntax.text, q.prefixes)) for q in program.queries)
     shared = replace(program, queries=queries).shared
     rules = tuple(_read_rule(reader, rule, shared) for rule in program.rules)
     return replace(program, queries=queries, rules=rules).reporting(reader.problems)
 
 
-def _read_rule(reader: _Reader, rule: RuleDraft, shared: Mapping[Label, QueryDraft]) -> RuleDraft:
+def _read_rule(reader: _FragmentReader, rule: RuleDraft, shared: Mapping[Label, QueryDraft]) -> RuleDraft:
     syntax, prefixes = rule.syntax, rule.prefixes
     template = reader.read(parse_template, syntax.template, prefixes)
     roles = tuple(_read_role(reader, role, prefixes, shared) for role in rule.roles)
@@ -59,16 +59,16 @@ def _read_rule(reader: _Reader, rule: RuleDraft, shared: Mapping[Label, QueryDra
     return replace(rule, template=template, roles=roles, condition=condition, expressions=expressions)
 
 
-def _read_role(reader: _Reader, role: RoleDraft, prefixes: Prefixes, shared: Mapping[Label, QueryDraft]) -> RoleDraft:
+def _read_role(reader: _FragmentReader, role: RoleDraft, prefixes: Prefixes, shared: Mapping[Label, QueryDraft]) -> RoleDraft:
     match role.syntax:
         case Inline(_, text):
             return replace(role, question=reader.question(text, prefixes))
-        case Ticks(keyword, _, text):
+        case TicksSyntax(keyword, _, text):
             if text is None:
-                return replace(role, question=Question(keyword.span, Select((), Bgp(())), (), ()))
+                return replace(role, question=SplitQuery(keyword.span, Select((), Bgp(())), (), ()))
             return replace(role, question=reader.question(text, prefixes))
         case ByLabel(origin, _, block):
-            if role.origin is Origin.SHARED:
+            if role.origin is RoleOrigin.SHARED:
                 role = replace(role, question=shared[origin.text].question)
             if block is None:
                 return role

@@ -30,11 +30,11 @@ from dotr.languages.dotr.syntax import (
     Quantities,
     QuerySyntax,
     RuleSyntax,
-    Ticks,
+    TicksSyntax,
     WindowSyntax,
     Word,
 )
-from dotr.languages.dotr.terminals import Bracketed, Broken, End, Escaped, Expression, Furthest, Mark, Recovery, Terminal
+from dotr.languages.dotr.terminals import Bracketed, Broken, End, Escaped, ExpressionTerminal, Furthest, Mark, Recovery, Terminal
 from dotr.model.places import Document, Span
 from dotr.model.rules import Mode
 from dotr.model.terms import unescaped
@@ -92,7 +92,7 @@ class Grammar:
         name = self._terminal(_NAME, "the rule's name")
         head = self._keyword("rule", keep=True) + name + pp.Opt(self._string, default=None)
         clauses = _listed(pp.ZeroOrMore(self._keyword("and") + self._clause()))
-        condition = self._keyword("if") + Expression(self.furthest, "", "an expression")
+        condition = self._keyword("if") + ExpressionTerminal(self.furthest, "", "an expression")
         assignments = self._keyword("with") + self._separated(self._assignment())
         consuming = self._keyword("consuming") + self._separated(self._label)
         following = pp.MatchFirst([self._keyword(word) for word in ("prefix", "query", "rule", "define")])
@@ -125,7 +125,7 @@ class Grammar:
         return item + pp.ZeroOrMore(self._mark(",") + item)
 
     def _assignment(self) -> pp.ParserElement:
-        expression = Expression(self.furthest, "", "an expression")
+        expression = ExpressionTerminal(self.furthest, "", "an expression")
         return _made(self._label + self._mark(".") + self._variable + self._mark("=") + expression, lambda t: AssignmentSyntax(*t))
 
     def _event(self) -> pp.ParserElement:
@@ -138,7 +138,7 @@ class Grammar:
         answers = pp.Opt(self._keyword("for") + self._text, default=None)
         ticks = self._keyword("every", keep=True) + duration + answers + self._keyword("as") + self._label
         delay = _made(self._keyword("delayed", keep=True) + self._keyword("by") + duration, lambda t: DelaySyntax(*t))
-        return _made(ticks, lambda t: [(Ticks(*t), None)]) | _made(self._event() + pp.Opt(delay, default=None), lambda t: [tuple(t)])
+        return _made(ticks, lambda t: [(TicksSyntax(*t), None)]) | _made(self._event() + pp.Opt(delay, default=None), lambda t: [tuple(t)])
 
     def _clause(self) -> pp.ParserElement:
         event, window = self._event(), self._window()

@@ -41,7 +41,7 @@ from dotr.model.algebra import (
 from dotr.model.terms import XSD, Label, Term, Variable, is_blank, is_iri, is_triple
 
 
-class Kind(Enum):
+class TermKind(Enum):
     """What SPARQL's operators tell apart; OTHER are all further literals: dates, durations, texts with a language, unknown types."""
 
     IRI = "an IRI"
@@ -53,21 +53,21 @@ class Kind(Enum):
     TRIPLE = "a triple term"
 
 
-Kinds: TypeAlias = frozenset[Kind]
-Scope: TypeAlias = Mapping[Label, Mapping[Variable, Kinds]]
+TermKinds: TypeAlias = frozenset[TermKind]
+Scope: TypeAlias = Mapping[Label, Mapping[Variable, TermKinds]]
 """For each label bound before, the kinds of its attributes."""
 
-ANYTHING: Final[Kinds] = frozenset(Kind)
-_NODE: Final = frozenset({Kind.IRI, Kind.BLANK})
-_IRI: Final = frozenset({Kind.IRI})
-_NUMBER: Final = frozenset({Kind.NUMBER})
-_STRING: Final = frozenset({Kind.STRING})
-_BOOLEAN: Final = frozenset({Kind.BOOLEAN})
-_TEXT: Final = frozenset({Kind.STRING, Kind.OTHER})
-_QUANTITY: Final = frozenset({Kind.NUMBER, Kind.OTHER})
-_TRIPLE: Final = frozenset({Kind.TRIPLE})
+ANYTHING: Final[TermKinds] = frozenset(TermKind)
+_NODE: Final = frozenset({TermKind.IRI, TermKind.BLANK})
+_IRI: Final = frozenset({TermKind.IRI})
+_NUMBER: Final = frozenset({TermKind.NUMBER})
+_STRING: Final = frozenset({TermKind.STRING})
+_BOOLEAN: Final = frozenset({TermKind.BOOLEAN})
+_TEXT: Final = frozenset({TermKind.STRING, TermKind.OTHER})
+_QUANTITY: Final = frozenset({TermKind.NUMBER, TermKind.OTHER})
+_TRIPLE: Final = frozenset({TermKind.TRIPLE})
 
-_RESULTS: Final[Mapping[str, Kinds]] = {
+_RESULTS: Final[Mapping[str, TermKinds]] = {
     **dict.fromkeys(("=", "!=", "<", "<=", ">", ">=", "&&", "||", "!", "IN", "NOT IN", "BOUND", "REGEX"), _BOOLEAN),
     **dict.fromkeys(("SAMETERM", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "ISTRIPLE", "LANGMATCHES"), _BOOLEAN),
     **dict.fromkeys(("STRSTARTS", "STRENDS", "CONTAINS"), _BOOLEAN),
@@ -84,28 +84,28 @@ _RESULTS: Final[Mapping[str, Kinds]] = {
 }
 
 
-def listed(kinds: Kinds) -> str:
-    return " or ".join(kind.value for kind in Kind if kind in kinds)
+def listed(kinds: TermKinds) -> str:
+    return " or ".join(kind.value for kind in TermKind if kind in kinds)
 
 
-def kind_of(term: Term) -> Kind:
+def kind_of(term: Term) -> TermKind:
     """
     >>> kind_of('"1"^^<http://www.w3.org/2001/XMLSchema#integer>'), kind_of('"one"^^<http://www.w3.org/2001/XMLSchema#integer>')
     (<Kind.NUMBER: 'a number'>, <Kind.OTHER: 'another literal'>)
     """
     if is_iri(term):
-        return Kind.IRI
+        return TermKind.IRI
     if is_blank(term):
-        return Kind.BLANK
+        return TermKind.BLANK
     if is_triple(term):
-        return Kind.TRIPLE
+        return TermKind.TRIPLE
     value = type(read(term))
     if value in NUMERIC:
-        return Kind.NUMBER
-    return Kind.STRING if value is str else Kind.BOOLEAN if value is bool else Kind.OTHER
+        return TermKind.NUMBER
+    return TermKind.STRING if value is str else TermKind.BOOLEAN if value is bool else TermKind.OTHER
 
 
-def kinds_of(expression: Expression, own: Mapping[Variable, Kinds], bound: Scope) -> Kinds:
+def kinds_of(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> TermKinds:
     """The kinds of an expression's value; `own` are those of plain variables."""
     match expression:
         case Const(term):
@@ -126,17 +126,17 @@ def kinds_of(expression: Expression, own: Mapping[Variable, Kinds], bound: Scope
             assert_never(expression)
 
 
-_Found: TypeAlias = dict[Variable, tuple[Kinds, bool]]
+_Found: TypeAlias = dict[Variable, tuple[TermKinds, bool]]
 """The kinds of a variable where it is bound, and whether it always is."""
 
 
-Objects: TypeAlias = Mapping[Term, Kinds]
+Objects: TypeAlias = Mapping[Term, TermKinds]
 """The kinds of the objects of some predicates, where all data are known."""
 
 NOTHING_KNOWN: Final[Objects] = {}
 
 
-def kinds_in(pattern: Pattern, objects: Objects) -> dict[Variable, Kinds]:
+def kinds_in(pattern: Pattern, objects: Objects) -> dict[Variable, TermKinds]:
     """The kinds of a pattern's variables.
 
     >>> triple = TriplePattern(Var("room"), Const("<p>"), Var("v"))
@@ -149,7 +149,7 @@ def kinds_in(pattern: Pattern, objects: Objects) -> dict[Variable, Kinds]:
 def _kinds(pattern: Pattern, objects: Objects) -> _Found:
     match pattern:
         case Bgp(patterns):
-            found: dict[Variable, Kinds] = {}
+            found: dict[Variable, TermKinds] = {}
             for item in patterns:
                 for slot, kinds in _places(item, objects):
                     if isinstance(slot, Var):
@@ -181,11 +181,11 @@ def _kinds(pattern: Pattern, objects: Objects) -> _Found:
             assert_never(pattern)
 
 
-def _of_objects(predicate: Slot, objects: Objects) -> Kinds:
+def _of_objects(predicate: Slot, objects: Objects) -> TermKinds:
     return objects.get(predicate.term, ANYTHING) if isinstance(predicate, Const) else ANYTHING
 
 
-def _places(item: BgpItem, objects: Objects) -> tuple[tuple[Slot, Kinds], ...]:
+def _places(item: BgpItem, objects: Objects) -> tuple[tuple[Slot, TermKinds], ...]:
     """What can stand where. A path of no steps starts and ends at any term, literals too."""
     match item:
         case TriplePattern(subject, predicate, object):
@@ -214,16 +214,16 @@ def _joined(a: _Found, b: _Found) -> _Found:
     return found
 
 
-def _either(a: _Found, b: _Found, name: Variable) -> Kinds:
-    nothing: Kinds = frozenset()
+def _either(a: _Found, b: _Found, name: Variable) -> TermKinds:
+    nothing: TermKinds = frozenset()
     return a.get(name, (nothing, False))[0] | b.get(name, (nothing, False))[0]
 
 
-def _aggregate(call: AggregateCall, own: Mapping[Variable, Kinds]) -> Kinds:
+def _aggregate(call: AggregateCall, own: Mapping[Variable, TermKinds]) -> TermKinds:
     return aggregate_kinds(call.function, ANYTHING if call.argument is None else kinds_of(call.argument, own, {}))
 
 
-def aggregate_kinds(function: str, argument: Kinds) -> Kinds:
+def aggregate_kinds(function: str, argument: TermKinds) -> TermKinds:
     """The kinds of an aggregate of terms of these kinds."""
     match function.upper():
         case "COUNT" | "SUM" | "AVG":

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dotr.diagnostics import Diagnostic, did_you_mean
-from dotr.languages.dotr.codes import Code
-from dotr.languages.dotr.program import Part, Program, RoleDraft, RuleDraft, warning
+from dotr.languages.dotr.codes import RuleCode
+from dotr.languages.dotr.program import RoleUse, ProgramDraft, RoleDraft, RuleDraft, warning
 from dotr.languages.dotr.syntax import AggregateSyntax, BetweenSyntax, Inline, WindowSyntax, Word
 from dotr.model.places import Span
 from dotr.model.terms import Label
 
 
-def check_labels(program: Program) -> Program:
+def check_labels(program: ProgramDraft) -> ProgramDraft:
     return program.reporting(problem for rule in program.rules for problem in _problems(rule))
 
 
@@ -26,10 +26,10 @@ def unbound(label: Label, span: Span, roles: Sequence[RoleDraft], position: int)
         return None
     named = next((role for role in roles[: position + 1] if role.label.text == label), None)
     if named is not None and not named.part.bound:
-        negated = named.part is Part.ABSENT
+        negated = named.part is RoleUse.ABSENT
         message = f"{label} is {'negated' if negated else 'aggregated'}: it is not one event"
         hint = "There is no such event in a match." if negated else "Use the aggregate's variable."
-        return Diagnostic(Code.NOT_ONE_EVENT, message, span, f"{hint} Bound are {_listed(before)}.")
+        return Diagnostic(RuleCode.NOT_ONE_EVENT, message, span, f"{hint} Bound are {_listed(before)}.")
     binds = f"The rule binds {_listed([role.label.text for role in roles if role.part.bound])}."
     if label in (role.label.text for role in roles[position:]):
         here = (
@@ -37,9 +37,9 @@ def unbound(label: Label, span: Span, roles: Sequence[RoleDraft], position: int)
             if before
             else "Nothing is bound before the anchor."
         )
-        return Diagnostic(Code.UNBOUND_LABEL, f"{label} is not bound yet", span, here)
+        return Diagnostic(RuleCode.UNBOUND_LABEL, f"{label} is not bound yet", span, here)
     meant = did_you_mean(label, before)
-    return Diagnostic(Code.UNBOUND_LABEL, f"unbound label {label}", span, f"{binds} {meant}".rstrip())
+    return Diagnostic(RuleCode.UNBOUND_LABEL, f"unbound label {label}", span, f"{binds} {meant}".rstrip())
 
 
 def _listed(labels: Sequence[str]) -> str:
@@ -65,7 +65,7 @@ def _problems(rule: RuleDraft) -> Iterator[Diagnostic]:
             if label.text != clause.event.label.text:
                 hint = f"Write {clause.event.label.text}.?{variable.text}, or `of {label.text}`."
                 message = f"the aggregate is over {clause.event.label.text}, not over {label.text}"
-                yield Diagnostic(Code.WRONG_AGGREGATED_LABEL, message, label.span, hint)
+                yield Diagnostic(RuleCode.WRONG_AGGREGATED_LABEL, message, label.span, hint)
     yield from _consuming(rule)
 
 
@@ -76,7 +76,7 @@ def _twice(rule: RuleDraft) -> Iterator[Diagnostic]:
         if label in labels:
             new = f"{label}2 = [ SELECT … ]" if isinstance(role.syntax, Inline) else f"{role.read.text} as {label}2"
             hint = f"Give it a label of its own: {new}."
-            yield Diagnostic(Code.LABEL_TWICE, f"two events of the rule are called {label}", role.label.span, hint)
+            yield Diagnostic(RuleCode.LABEL_TWICE, f"two events of the rule are called {label}", role.label.span, hint)
         labels.add(label)
     variables: set[str] = set()
     for clause in rule.syntax.clauses:
@@ -84,7 +84,7 @@ def _twice(rule: RuleDraft) -> Iterator[Diagnostic]:
             name = clause.variable
             if name.text in variables:
                 hint = "Give each aggregate a variable of its own."
-                yield Diagnostic(Code.AGGREGATE_TWICE, f"two aggregates are called ?{name.text}", name.span, hint)
+                yield Diagnostic(RuleCode.AGGREGATE_TWICE, f"two aggregates are called ?{name.text}", name.span, hint)
             variables.add(name.text)
 
 
@@ -93,12 +93,12 @@ def _consuming(rule: RuleDraft) -> Iterator[Diagnostic]:
     for word in rule.syntax.consuming:
         position = positions.get(word.text)
         if position is None:
-            labels = [role.label.text for role in rule.roles if role.part is not Part.ABSENT]
+            labels = [role.label.text for role in rule.roles if role.part is not RoleUse.ABSENT]
             hint = f"The rule binds {_listed(labels)}. {did_you_mean(word.text, labels)}".rstrip()
-            yield Diagnostic(Code.UNBOUND_LABEL, f"unbound label {word.text}", word.span, hint)
-        elif rule.roles[position].part is Part.ABSENT:
+            yield Diagnostic(RuleCode.UNBOUND_LABEL, f"unbound label {word.text}", word.span, hint)
+        elif rule.roles[position].part is RoleUse.ABSENT:
             hint = "No event has that place in a match, so there is nothing to consume."
-            yield Diagnostic(Code.NEGATED_CONSUMED, f"{word.text} is negated and cannot be consumed", word.span, hint)
-        elif rule.roles[position].part is Part.ANCHOR:
+            yield Diagnostic(RuleCode.NEGATED_CONSUMED, f"{word.text} is negated and cannot be consumed", word.span, hint)
+        elif rule.roles[position].part is RoleUse.ANCHOR:
             hint = "An anchor is looked at once anyway. Leave it out."
-            yield warning(Code.ANCHOR_CONSUMED, f"consuming the anchor {word.text} has no effect", word.span, hint)
+            yield warning(RuleCode.ANCHOR_CONSUMED, f"consuming the anchor {word.text} has no effect", word.span, hint)

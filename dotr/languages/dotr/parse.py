@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from dotr.diagnostics import Diagnostic
 from dotr.languages.dotr.grammar import Grammar
-from dotr.languages.dotr.program import Program, QueryDraft, draft
+from dotr.languages.dotr.program import ProgramDraft, QueryDraft, draft
 from dotr.languages.dotr.syntax import DocumentSyntax
 
 
-def parse(program: Program) -> Program:
+def parse(program: ProgramDraft) -> ProgramDraft:
     files: list[DocumentSyntax] = []
     problems: list[Diagnostic] = []
     for document in program.documents:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from dotr.diagnostics import Diagnostic
-from dotr.languages.dotr.codes import Code
-from dotr.languages.dotr.program import Program
+from dotr.languages.dotr.codes import RuleCode
+from dotr.languages.dotr.program import ProgramDraft
 from dotr.languages.dotr.syntax import DocumentSyntax
 from dotr.model.places import Document
 from dotr.model.terms import Prefixes, unescaped
@@ -19,7 +19,7 @@ from dotr.model.terms import Prefixes, unescaped
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
-def resolve_prefixes(program: Program) -> Program:
+def resolve_prefixes(program: ProgramDraft) -> ProgramDraft:
     problems: list[Diagnostic] = []
     by_file: dict[int, Prefixes] = {id(file.document): _declared(file, problems) or program.defaults for file in program.files}
 
@@ -39,8 +39,8 @@ def _declared(file: DocumentSyntax, problems: list[Diagnostic]) -> Prefixes:
         name, iri = declaration.name.text, unescaped(declaration.iri.text)
         if not _ABSOLUTE.match(iri):
             hint = "Write the IRI in full: <http://…>."
-            problems.append(Diagnostic(Code.RELATIVE_PREFIX, f"the prefix {name}: has a relative IRI", declaration.iri.span, hint))
+            problems.append(Diagnostic(RuleCode.RELATIVE_PREFIX, f"the prefix {name}: has a relative IRI", declaration.iri.span, hint))
         if found.setdefault(name, iri) != iri:
             hint = f"It is <{found[name]}> before. Declare a prefix once in a file."
-            problems.append(Diagnostic(Code.PREFIX_TWICE, f"the prefix {name}: is declared twice", declaration.name.span, hint))
+            problems.append(Diagnostic(RuleCode.PREFIX_TWICE, f"the prefix {name}: is declared twice", declaration.name.span, hint))
     return found

@@ -12,8 +12,8 @@ from typing import TypeAlias, assert_never
 
 from dotr.diagnostics import Diagnostic
 from dotr.languages.dotr import scan
-from dotr.languages.dotr.codes import Code
-from dotr.languages.dotr.program import Origin, Program, Question, warning
+from dotr.languages.dotr.codes import RuleCode
+from dotr.languages.dotr.program import RoleOrigin, ProgramDraft, SplitQuery, warning
 from dotr.model.algebra import (
     Bgp,
     Exists,
@@ -35,28 +35,28 @@ from dotr.model.places import Span
 from dotr.model.terms import Variable
 from dotr.model.traverse import in_scope, parameters_of
 
-_Names: TypeAlias = frozenset[Variable]
+_VariableSet: TypeAlias = frozenset[Variable]
 
 
-def check_products(program: Program) -> Program:
+def check_products(program: ProgramDraft) -> ProgramDraft:
     """Adds a warning for each query of a program without errors that has such parts."""
     if not program.sound:
         return program
-    own = [role.question for rule in program.rules for role in rule.roles if role.origin is Origin.OWN]
+    own = [role.question for rule in program.rules for role in rule.roles if role.origin is RoleOrigin.OWN]
     questions = [*(query.question for query in program.queries), *own]
     return program.reporting([found for question in questions if question is not None for found in _told(question)])
 
 
-def _told(question: Question) -> Iterator[Diagnostic]:
+def _told(question: SplitQuery) -> Iterator[Diagnostic]:
     for first, second in _apart(question.select, ()):
         a, b = _named(first), _named(second)
         if a and b:
             hint = "Connect the two by a variable or a FILTER, or ask them in two clauses of the rule."
             message = f"a cross product: nothing connects ?{b} with ?{a}, so that all are paired with all"
-            yield warning(Code.CROSS_PRODUCT, message, _place(question.text, b), hint)
+            yield warning(RuleCode.CROSS_PRODUCT, message, _place(question.text, b), hint)
 
 
-def _named(names: _Names) -> Variable:
+def _named(names: _VariableSet) -> Variable:
     """A variable that the author wrote."""
     return min((name for name in names if not is_hidden(name)), default="")
 
@@ -67,7 +67,7 @@ def _place(text: Span, name: Variable) -> Span:
     return next((each for each in found if each.start > body), found[0] if found else text)
 
 
-def _apart(pattern: Pattern, links: Sequence[_Names]) -> Iterator[tuple[_Names, _Names]]:
+def _apart(pattern: Pattern, links: Sequence[_VariableSet]) -> Iterator[tuple[_VariableSet, _VariableSet]]:
     """The parts of each group that nothing connects with its first one; `links` are what connects besides."""
     match pattern:
         case Bgp() | Join() | LeftJoin():
@@ -93,7 +93,7 @@ def _apart(pattern: Pattern, links: Sequence[_Names]) -> Iterator[tuple[_Names, 
             assert_never(pattern)
 
 
-def _mentioned(expression: Expression) -> _Names:
+def _mentioned(expression: Expression) -> _VariableSet:
     """The variables that an expression reads, and those that its EXISTS may bind."""
     found: set[Variable] = set()
     for parameter in parameters_of([expression]):
@@ -104,7 +104,7 @@ def _mentioned(expression: Expression) -> _Names:
     return frozenset(found)
 
 
-def _parts(pattern: Pattern) -> tuple[list[_Names], list[_Names]]:
+def _parts(pattern: Pattern) -> tuple[list[_VariableSet], list[_VariableSet]]:
     """The variables of the parts of a group that is joined, and of the conditions between them."""
     match pattern:
         case Bgp(patterns):
@@ -144,13 +144,13 @@ def _inside(pattern: Pattern) -> Iterator[Pattern]:
             pass
 
 
-def _connected(parts: Sequence[_Names], links: Sequence[_Names]) -> list[_Names]:
+def _connected(parts: Sequence[_VariableSet], links: Sequence[_VariableSet]) -> list[_VariableSet]:
     """Parts put together as far as they share variables, or a link does with both.
 
     >>> [sorted(each) for each in _connected([frozenset("ab"), frozenset("c"), frozenset("de")], [frozenset("bd")])]
     [['a', 'b', 'd', 'e'], ['c']]
     """
-    groups: list[_Names] = []
+    groups: list[_VariableSet] = []
     known = frozenset().union(*parts)
     for part in [*parts, *(link & known for link in links)]:
         if part:

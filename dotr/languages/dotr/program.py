@@ -34,7 +34,7 @@ from dotr.model.time import Interval, Micros
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SplitQuery:
     """A SELECT query taken apart: without its temporal constraints, the constraints, and every `M.?v` and `time(M)` of its text."""
 
     text: Span
@@ -49,17 +49,17 @@ class QueryDraft:
 
     syntax: QuerySyntax
     prefixes: Prefixes = field(default_factory=dict)
-    question: Question | None = None
+    question: SplitQuery | None = None
 
 
-class Origin(Enum):
+class RoleOrigin(Enum):
     OWN = auto()
     SHARED = auto()
     EVENT = auto()
     UNKNOWN = auto()
 
 
-class Part(Enum):
+class RoleUse(Enum):
     """What a role's events are for; those of the anchor and the chosen ones are bound to its label."""
 
     ANCHOR = auto()
@@ -69,7 +69,7 @@ class Part(Enum):
 
     @property
     def bound(self) -> bool:
-        return self in (Part.ANCHOR, Part.CHOSEN)
+        return self in (RoleUse.ANCHOR, RoleUse.CHOSEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ class RoleDraft:
     `period` is that of ticks, `delay` that of a delayed anchor.
     """
 
-    part: Part
+    part: RoleUse
     syntax: EventSyntax
     scope: ScopeSyntax | None = None
-    origin: Origin = Origin.UNKNOWN
-    question: Question | None = None
+    origin: RoleOrigin = RoleOrigin.UNKNOWN
+    question: SplitQuery | None = None
     filters: tuple[Expression, ...] = ()
     filter_references: tuple[Reference, ...] = ()
     interval: Interval | None = None
@@ -136,20 +136,20 @@ class RuleDraft:
 
 
 def draft(syntax: RuleSyntax) -> RuleDraft:
-    roles = [RoleDraft(Part.ANCHOR, syntax.anchor)]
+    roles = [RoleDraft(RoleUse.ANCHOR, syntax.anchor)]
     for clause in syntax.clauses:
         match clause:
             case ChooseSyntax():
-                roles.append(RoleDraft(Part.CHOSEN, clause.event, clause.scope))
+                roles.append(RoleDraft(RoleUse.CHOSEN, clause.event, clause.scope))
             case AbsentSyntax():
-                roles.append(RoleDraft(Part.ABSENT, clause.event, clause.scope))
+                roles.append(RoleDraft(RoleUse.ABSENT, clause.event, clause.scope))
             case AggregateSyntax():
-                roles.append(RoleDraft(Part.AGGREGATED, clause.event, clause.scope))
+                roles.append(RoleDraft(RoleUse.AGGREGATED, clause.event, clause.scope))
     return RuleDraft(syntax, tuple(roles))
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ProgramDraft:
     """`objects`: what is known of the data."""
 
     documents: tuple[Document, ...]
@@ -178,11 +178,11 @@ class Program:
     def shared(self) -> Mapping[Label, QueryDraft]:
         return {query.syntax.label.text: query for query in reversed(self.queries)}
 
-    def reporting(self, diagnostics: Iterable[Diagnostic]) -> Program:
+    def reporting(self, diagnostics: Iterable[Diagnostic]) -> ProgramDraft:
         return replace(self, diagnostics=self.diagnostics + tuple(diagnostics))
 
 
-Pass: TypeAlias = Callable[[Program], Program]
+Pass: TypeAlias = Callable[[ProgramDraft], ProgramDraft]
 
 
 def warning(code: str, message: str, span: Span, hint: str = "") -> Diagnostic:
@@ -192,9 +192,9 @@ def warning(code: str, message: str, span: Span, hint: str = "") -> Diagnostic:
 def attributes(role: RoleDraft, events: Mapping[Label, tuple[Variable, ...]]) -> tuple[Variable, ...] | None:
     """What `M.?v` may ask of a role's events; None where that is not known."""
     match role.origin:
-        case Origin.OWN | Origin.SHARED:
+        case RoleOrigin.OWN | RoleOrigin.SHARED:
             return role.question.select.projection if role.question else None
-        case Origin.EVENT:
+        case RoleOrigin.EVENT:
             return events[role.read.text]
-        case Origin.UNKNOWN:
+        case RoleOrigin.UNKNOWN:
             return None

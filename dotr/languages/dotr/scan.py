@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dotr.diagnostics import Diagnostic, Refused
-from dotr.languages.dotr.codes import Code
+from dotr.languages.dotr.codes import RuleCode
 from dotr.model.places import Document, Span
 
 RESERVED: Final = frozenset(
@@ -167,16 +167,16 @@ def _check_pair(document: Document, opened: int, closed: int) -> None:
         line, column = Span(document, opened, opened).line_column
         hint = f"The {text[opened]!r} of line {line}, column {column} is not closed yet."
         place = Span(document, closed, closed + 1)
-        raise Refused([Diagnostic(Code.UNCLOSED_BRACKET, f"expected {wanted!r}, found {text[closed]!r}", place, hint)])
+        raise Refused([Diagnostic(RuleCode.UNCLOSED_BRACKET, f"expected {wanted!r}, found {text[closed]!r}", place, hint)])
 
 
 def _unclosed(document: Document, opened: int) -> Refused:
     bracket = document.text[opened]
     hint = f"Add the {_CLOSING[bracket]!r} that belongs to it."
-    return Refused([Diagnostic(Code.UNCLOSED_BRACKET, f"{bracket!r} is never closed", Span(document, opened, opened + 1), hint)])
+    return Refused([Diagnostic(RuleCode.UNCLOSED_BRACKET, f"{bracket!r} is never closed", Span(document, opened, opened + 1), hint)])
 
 
 def _unclosed_string(document: Document, opened: int) -> Refused:
     quote = document.text[opened]
     hint = f"End the string with {quote} on the same line, or write it between {quote * 3} and {quote * 3}."
-    return Refused([Diagnostic(Code.UNCLOSED_STRING, "the string is never closed", Span(document, opened, opened + 1), hint)])
+    return Refused([Diagnostic(RuleCode.UNCLOSED_STRING, "the string is never closed", Span(document, opened, opened + 1), hint)])

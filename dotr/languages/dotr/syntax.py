@@ -69,7 +69,7 @@ DurationSyntax: TypeAlias = Quantities | Lexical
 
 
 @dataclass(frozen=True, slots=True)
-class Ticks:
+class TicksSyntax:
     """`every PERIOD for [ SELECT … ] as LABEL`; `text` is what stands between the brackets, `None` without `for`."""
 
     keyword: Word
@@ -78,7 +78,7 @@ class Ticks:
     label: Word
 
 
-EventSyntax: TypeAlias = Inline | ByLabel | Ticks
+EventSyntax: TypeAlias = Inline | ByLabel | TicksSyntax
 
 
 @dataclass(frozen=True, slots=True)

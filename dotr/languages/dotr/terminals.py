@@ -14,7 +14,7 @@ import pyparsing as pp
 
 from dotr.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.languages.dotr import scan
-from dotr.languages.dotr.codes import Code
+from dotr.languages.dotr.codes import RuleCode
 from dotr.languages.dotr.syntax import Word
 from dotr.model.places import Document, Span
 from dotr.model.terms import ESCAPE_HINT, wrong_escape
@@ -58,10 +58,12 @@ class Furthest:
         found = scan.TOKEN.match(text, self.place)
         if found is None:
             end = len(text[: self.place].rstrip())
-            return Diagnostic(Code.UNEXPECTED, f"expected {expected}, found the end of the file", Span(self.document, max(0, end - 1), end))
+            return Diagnostic(
+                RuleCode.UNEXPECTED, f"expected {expected}, found the end of the file", Span(self.document, max(0, end - 1), end)
+            )
         place = Span(self.document, found.start(), found.end())
         word = found[0].split("\n", 1)[0]
-        return Diagnostic(Code.UNEXPECTED, f"expected {expected}, found {word!r}", place, self._way_out(word))
+        return Diagnostic(RuleCode.UNEXPECTED, f"expected {expected}, found {word!r}", place, self._way_out(word))
 
     def _way_out(self, word: str) -> str:
         before = self.document.text[: self.place].split()
@@ -175,7 +177,7 @@ class Escaped(Terminal):
             if (wrong := wrong_escape(word.text)) is not None:
                 start = word.span.start + wrong.start()
                 place = Span(self.furthest.document, start, start + len(wrong[0]))
-                self.fail(instring, start, known=Diagnostic(Code.UNEXPECTED, f"{wrong[0]} is no escape", place, ESCAPE_HINT))
+                self.fail(instring, start, known=Diagnostic(RuleCode.UNEXPECTED, f"{wrong[0]} is no escape", place, ESCAPE_HINT))
         return end, words
 
 
@@ -193,7 +195,7 @@ class Bracketed(Terminal):
         return end, [Span(self.furthest.document, start + 1, end - 1)]
 
 
-class Expression(Terminal):
+class ExpressionTerminal(Terminal):
     """A SPARQL expression up to the next word of the rule; gives its Span."""
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:

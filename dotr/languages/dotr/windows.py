@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import Final, assert_never
 
 from dotr.diagnostics import Diagnostic, did_you_mean
-from dotr.languages.dotr.codes import Code
-from dotr.languages.dotr.program import Program, RoleDraft, RuleDraft, warning
-from dotr.languages.dotr.syntax import BetweenSyntax, DurationSyntax, IntervalSyntax, Lexical, Quantities, Ticks, Word
+from dotr.languages.dotr.codes import RuleCode
+from dotr.languages.dotr.program import ProgramDraft, RoleDraft, RuleDraft, warning
+from dotr.languages.dotr.syntax import BetweenSyntax, DurationSyntax, IntervalSyntax, Lexical, Quantities, TicksSyntax, Word
 from dotr.model.places import Span
 from dotr.model.terms import XSD, Prefixes
 from dotr.model.time import LAST_MICRO, Interval, Micros, Unit
@@ -33,7 +33,7 @@ _DURATION: Final = re.compile(
 )
 
 
-def resolve_windows(program: Program) -> Program:
+def resolve_windows(program: ProgramDraft) -> ProgramDraft:
     problems: list[Diagnostic] = []
     rules = tuple(replace(rule, roles=_roles(rule, problems)) for rule in program.rules)
     return replace(program, rules=rules).reporting(problems)
@@ -47,17 +47,17 @@ def _roles(rule: RuleDraft, problems: list[Diagnostic]) -> tuple[RoleDraft, ...]
 def _timed(anchor: RoleDraft, rule: RuleDraft, problems: list[Diagnostic]) -> RoleDraft:
     """The anchor with its period or its delay, which is not zero."""
     try:
-        if isinstance(anchor.syntax, Ticks):
+        if isinstance(anchor.syntax, TicksSyntax):
             period = length(anchor.syntax.period, rule.prefixes)
             if period == 0:
                 hint = "Ticks come at each multiple of the period: write a length like 10 min."
-                problems.append(Diagnostic(Code.NO_TIMER, "a period of no length", anchor.syntax.period.span, hint))
+                problems.append(Diagnostic(RuleCode.NO_TIMER, "a period of no length", anchor.syntax.period.span, hint))
             return replace(anchor, period=period)
         if (delay := rule.syntax.delay) is not None:
             waits = length(delay.length, rule.prefixes)
             if waits == 0:
                 hint = "Write how long to wait, or leave `delayed by` out."
-                problems.append(Diagnostic(Code.NO_TIMER, "a delay of no length", delay.length.span, hint))
+                problems.append(Diagnostic(RuleCode.NO_TIMER, "a delay of no length", delay.length.span, hint))
             if waits > _SUSPICIOUS:
                 problems.append(_long(waits, "delay", "every event of the anchor until then", delay.length.span))
             return replace(anchor, delay=waits)
@@ -71,7 +71,7 @@ def _resolved(role: RoleDraft, prefixes: Prefixes, problems: list[Diagnostic]) -
         return role
     if role.scope is None:
         hint = "Say how far back to look, and from which event: within 5 min from …"
-        problems.append(Diagnostic(Code.NO_WINDOW, f"{role.label.text} has no window", role.label.span, hint))
+        problems.append(Diagnostic(RuleCode.NO_WINDOW, f"{role.label.text} has no window", role.label.span, hint))
         return role
     extent = role.scope.extent
     try:
@@ -96,7 +96,7 @@ def _judged(interval: Interval, span: Span) -> list[Diagnostic]:
             hint = "The nearer bound comes first: [0, 5 min] reaches from the event itself to 5 minutes before it."
         else:
             hint = "`within D` is (0, D]. For the same instant write [0, 0]; time is counted in whole microseconds."
-        return [Diagnostic(Code.EMPTY_INTERVAL, "no time lies in this interval", span, hint)]
+        return [Diagnostic(RuleCode.EMPTY_INTERVAL, "no time lies in this interval", span, hint)]
     if greatest > _SUSPICIOUS:
         return [_long(greatest, "window", "what lies in its windows", span)]
     return []
@@ -104,14 +104,14 @@ def _judged(interval: Interval, span: Span) -> list[Diagnostic]:
 
 def _long(time: Micros, what: str, kept: str, span: Span) -> Diagnostic:
     hint = f"It is {time // Unit.DAY.value} days, and a rule keeps {kept}. Is the unit right?"
-    return warning(Code.LONG_WINDOW, f"a suspiciously long {what}", span, hint)
+    return warning(RuleCode.LONG_WINDOW, f"a suspiciously long {what}", span, hint)
 
 
 _LONGEST: Final = 100
 
 
 class _NoLength(Exception):
-    def __init__(self, code: Code, message: str, span: Span, hint: str) -> None:
+    def __init__(self, code: RuleCode, message: str, span: Span, hint: str) -> None:
         super().__init__(message)
         self.diagnostic = Diagnostic(code, message, span, hint)
 
@@ -120,7 +120,7 @@ def length(duration: DurationSyntax, prefixes: Prefixes) -> Micros:
     """The microseconds of a duration."""
     written = [duration.value] if isinstance(duration, Lexical) else [amount for amount, _ in duration.parts]
     if any(len(word.text) > _LONGEST for word in written):
-        raise _NoLength(Code.NO_DURATION, f"a duration of more than {_LONGEST} characters", duration.span, "Time is shorter.")
+        raise _NoLength(RuleCode.NO_DURATION, f"a duration of more than {_LONGEST} characters", duration.span, "Time is shorter.")
     match duration:
         case Quantities(parts, span):
             exact = sum((Fraction(amount.text) * _unit(unit).value for amount, unit in parts if unit is not None), Fraction(0))
@@ -130,9 +130,9 @@ def length(duration: DurationSyntax, prefixes: Prefixes) -> Micros:
         case _:
             assert_never(duration)
     if exact.denominator != 1:
-        raise _NoLength(Code.NO_DURATION, "finer than a microsecond", span, "Time is counted in whole microseconds.")
+        raise _NoLength(RuleCode.NO_DURATION, "finer than a microsecond", span, "Time is counted in whole microseconds.")
     if exact > LAST_MICRO:
-        raise _NoLength(Code.NO_DURATION, "longer than time", span, f"The longest is {LAST_MICRO // Unit.DAY.value} days.")
+        raise _NoLength(RuleCode.NO_DURATION, "longer than time", span, f"The longest is {LAST_MICRO // Unit.DAY.value} days.")
     return int(exact)
 
 
@@ -141,7 +141,7 @@ def _unit(word: Word) -> Unit:
     if name in UNITS:
         return UNITS[name]
     meant = "Write min for minutes; months have no fixed length." if name == "m" else did_you_mean(name, list(UNITS))
-    raise _NoLength(Code.UNKNOWN_UNIT, f"unknown unit {word.text}", word.span, f"Units are us, ms, s, min, h and d. {meant}".rstrip())
+    raise _NoLength(RuleCode.UNKNOWN_UNIT, f"unknown unit {word.text}", word.span, f"Units are us, ms, s, min, h and d. {meant}".rstrip())
 
 
 def _check_datatype(word: Word, prefixes: Prefixes) -> None:
@@ -152,7 +152,7 @@ def _check_datatype(word: Word, prefixes: Prefixes) -> None:
         iri = prefixes.get(prefix, XSD if prefix == "xsd" else "") + local
     if iri not in (XSD + "duration", XSD + "dayTimeDuration"):
         hint = 'Write "PT5M"^^xsd:duration, or 5 min.'
-        raise _NoLength(Code.NO_DURATION, f"{word.text} is no type of duration", word.span, hint)
+        raise _NoLength(RuleCode.NO_DURATION, f"{word.text} is no type of duration", word.span, hint)
 
 
 def _lexical(value: Word) -> Fraction:
@@ -165,10 +165,10 @@ def _lexical(value: Word) -> Fraction:
     found = _DURATION.fullmatch(value.text)
     if found is None or not any(found[part] for part in ("Y", "Mo", "D", "H", "M", "S")):
         hint = 'A duration is written like "P1DT12H", "PT5M" or "PT0.25S".'
-        raise _NoLength(Code.NO_DURATION, f'"{value.text}" is no duration', value.span, hint)
+        raise _NoLength(RuleCode.NO_DURATION, f'"{value.text}" is no duration', value.span, hint)
     if found["Y"] or found["Mo"]:
-        raise _NoLength(Code.NO_DURATION, "years and months have no fixed length", value.span, "Write days.")
+        raise _NoLength(RuleCode.NO_DURATION, "years and months have no fixed length", value.span, "Write days.")
     if found["sign"]:
-        raise _NoLength(Code.NO_DURATION, "a length of time is not negative", value.span, "Leave out the minus.")
+        raise _NoLength(RuleCode.NO_DURATION, "a length of time is not negative", value.span, "Leave out the minus.")
     units = {"D": Unit.DAY, "H": Unit.HOUR, "M": Unit.MINUTE, "S": Unit.SECOND}
     return sum((Fraction(found[part]) * unit.value for part, unit in units.items() if found[part]), Fraction(0))

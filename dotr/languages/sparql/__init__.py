@@ -16,7 +16,7 @@ from dotr.languages.sparql.meant import meant
 from dotr.languages.sparql.queries import Queries
 from dotr.languages.sparql.quoted import quote, within
 from dotr.languages.sparql.scope import references as references_of
-from dotr.languages.sparql.tokens import Scan, scan, stand_ins
+from dotr.languages.sparql.tokens import TokenScan, scan, stand_ins
 from dotr.languages.sparql.words import REFUSED
 from dotr.model.algebra import Attribute, Expression, Extend, Filter, Group, Join, Pattern, Select, TimeOf, Values
 from dotr.model.places import Span
@@ -63,7 +63,7 @@ def parse_expression(span: Span, prefixes: Prefixes) -> Expression:
     if not tokens.tokens:
         raise Refused(tokens.problems) if tokens.problems else refuse("Q101", "an expression is missing", span)
 
-    def read(reading: Queries, node: grammar.Node) -> Expression:
+    def read(reading: Queries, node: grammar.ParseNode) -> Expression:
         reading.no_exists = "in an expression outside a query"
         reading.no_aggregates = "An aggregate of events is a clause of its own: and ?x = avg(E.?v) of E … within …"
         return reading.expression(node)
@@ -80,7 +80,7 @@ def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
     if not tokens.tokens and not tokens.problems:
         return ()
 
-    def read(reading: Queries, node: grammar.Node) -> tuple[Expression, ...]:
+    def read(reading: Queries, node: grammar.ParseNode) -> tuple[Expression, ...]:
         reading.no_exists = "in a condition on an event"
         parts = node.part or [] if node.name == "GroupGraphPatternSub" else [node]
         for part in parts:
@@ -139,7 +139,7 @@ def _without(pattern: Pattern, outer: frozenset[Variable]) -> tuple[Pattern, tup
             return pattern, ()
 
 
-def _scanned(span: Span, prefixes: Prefixes) -> Scan:
+def _scanned(span: Span, prefixes: Prefixes) -> TokenScan:
     tokens = scan(span, prefixes)
     if not tokens.problems:
         quote(tokens)
@@ -150,9 +150,9 @@ _Result = TypeVar("_Result", Select, Expression, tuple[Expression, ...])
 
 
 def _read(
-    tokens: Scan,
+    tokens: TokenScan,
     element: ParserElement,
-    read: Callable[[Queries, grammar.Node], _Result],
+    read: Callable[[Queries, grammar.ParseNode], _Result],
     *,
     forbidden: str,
     around: tuple[str, str] = ("", ""),
@@ -182,7 +182,7 @@ it. Python's own limit, 1,000 frames, lets passes and compilers go down as far b
 _SPLIT: Final = "Split it into several conditions or sub-queries."
 
 
-def _unexpected(tokens: Scan, starts: list[int], stopped: grammar.Unparsed, shift: int, filters: str) -> Diagnostic:
+def _unexpected(tokens: TokenScan, starts: list[int], stopped: grammar.Unparsed, shift: int, filters: str) -> Diagnostic:
     if stopped.offset is None:
         return Diagnostic("Q117", "this is nested too deeply", tokens.span, _SPLIT)
     offset = stopped.offset - shift

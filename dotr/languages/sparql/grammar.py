@@ -16,7 +16,7 @@ from rdflib.plugins.sparql import parser as rdflib_parser
 
 from dotr.diagnostics import DotrError
 
-Node: TypeAlias = Any
+ParseNode: TypeAlias = Any
 """A node of rdflib's tree: a CompValue, a rdflib term, a keyword, or a list of them."""
 
 QUERY: Final[ParserElement] = rdflib_parser.SelectQuery
@@ -48,7 +48,7 @@ class Unparsed(DotrError):
 
 
 @lru_cache(maxsize=4096)
-def parse(element: ParserElement, text: str) -> Node:
+def parse(element: ParserElement, text: str) -> ParseNode:
     """The tree of a text (raises `Unparsed`)."""
     with deep():
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dotr.expressions.functions import FUNCTIONS
-from dotr.languages.sparql.tokens import Kind, Token
+from dotr.languages.sparql.tokens import SparqlTokenKind, Token
 
 _NUMBERS = ("no argument", "one argument", "two arguments", "three arguments", "four arguments")
 
@@ -23,17 +23,27 @@ def meant(tokens: Sequence[Token], index: int | None) -> str:
         return "Write !( … ), NOT IN ( … ) or NOT EXISTS { … }."
     following = tokens[index + 1] if index + 1 < len(tokens) else None
     if before is not None and following is not None and _is_term(before):
-        if token.kind is Kind.REFERENCE and following.text == "=":
+        if token.kind is SparqlTokenKind.REFERENCE and following.text == "=":
             return f"Is a comma missing before {token.text}? Assignments are separated by commas."
-        if token.kind in (Kind.VARIABLE, Kind.IRI, Kind.BLANK) and (following.kind in _VERBS or following.text in ("a", "^", "!", "(")):
+        if token.kind in (SparqlTokenKind.VARIABLE, SparqlTokenKind.IRI, SparqlTokenKind.BLANK) and (
+            following.kind in _VERBS or following.text in ("a", "^", "!", "(")
+        ):
             return f"Is a dot missing before {token.text}? Triples are separated by dots, objects of one subject and predicate by commas."
     if token.text in (",", ")"):
         return _arity(tokens, index)
     return ""
 
 
-_VERBS = (Kind.IRI, Kind.VARIABLE)
-_TERMS = (Kind.IRI, Kind.VARIABLE, Kind.LITERAL, Kind.NUMBER, Kind.BLANK, Kind.REFERENCE, Kind.QUOTED)
+_VERBS = (SparqlTokenKind.IRI, SparqlTokenKind.VARIABLE)
+_TERMS = (
+    SparqlTokenKind.IRI,
+    SparqlTokenKind.VARIABLE,
+    SparqlTokenKind.LITERAL,
+    SparqlTokenKind.NUMBER,
+    SparqlTokenKind.BLANK,
+    SparqlTokenKind.REFERENCE,
+    SparqlTokenKind.QUOTED,
+)
 
 
 def _is_term(token: Token) -> bool:

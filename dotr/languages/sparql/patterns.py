@@ -11,9 +11,9 @@ from typing import Final
 from pyparsing import ParseResults
 from rdflib.plugins.sparql.parserutils import CompValue
 
-from dotr.languages.sparql.grammar import Node
+from dotr.languages.sparql.grammar import ParseNode
 from dotr.languages.sparql.quoting import Quoting
-from dotr.languages.sparql.tokens import Kind, Scan
+from dotr.languages.sparql.tokens import SparqlTokenKind, TokenScan
 from dotr.model.algebra import (
     Alternative,
     Bgp,
@@ -53,39 +53,39 @@ _MOST_PARTS: Final = 128
 class Patterns(Quoting):
     """A text whose patterns can be read."""
 
-    def __init__(self, scan: Scan, forbidden: str) -> None:
+    def __init__(self, scan: TokenScan, forbidden: str) -> None:
         super().__init__(scan, forbidden)
         self._bgps = 0
 
-    def select(self, node: Node, *, top: bool) -> Select:
+    def select(self, node: ParseNode, *, top: bool) -> Select:
         """A query, or a sub-query; the reader of queries knows how."""
         raise NotImplementedError
 
-    def where(self, node: Node) -> Pattern:
+    def where(self, node: ParseNode) -> Pattern:
         return self._sub_select(node) if node.name == "SubSelect" else self._group(node)
 
     # --- groups ---
 
-    def group(self, node: Node) -> Pattern:
+    def group(self, node: ParseNode) -> Pattern:
         return self.where(node)
 
-    def _sub_select(self, node: Node) -> Select:
+    def _sub_select(self, node: ParseNode) -> Select:
         before, self.forbidden = self.forbidden, self.forbidden or "in a sub-query"
         query = self.select(node, top=False)
         self.forbidden = before
         return query
 
-    def _within(self, place: str, node: Node) -> Pattern:
+    def _within(self, place: str, node: ParseNode) -> Pattern:
         before, self.forbidden = self.forbidden, self.forbidden or place
         pattern = self.group(node)
         self.forbidden = before
         return pattern
 
-    def _group(self, node: Node) -> Pattern:
+    def _group(self, node: ParseNode) -> Pattern:
         result, conditions = self._parts(node)
         return Filter(result, conditions) if conditions else result
 
-    def _parts(self, node: Node) -> tuple[Pattern, tuple[Expression, ...]]:
+    def _parts(self, node: ParseNode) -> tuple[Pattern, tuple[Expression, ...]]:
         """A group's parts from the left, and the FILTERs that apply to all of it (18.2.2.6)."""
         if sum(part.name not in ("Filter", "TriplesBlock") for part in node.part or []) > _MOST_PARTS:
             hint = "Split it into several queries, or into groups in each other."
@@ -134,18 +134,18 @@ class Patterns(Quoting):
         close()
         return result, tuple(conditions)
 
-    def _optional(self, node: Node, before: Pattern) -> Pattern:
+    def _optional(self, node: ParseNode, before: Pattern) -> Pattern:
         """The FILTERs of OPTIONAL's own group see both sides; those of a group inside it do not."""
         held, self.forbidden = self.forbidden, self.forbidden or "inside OPTIONAL"
         right, conditions = (self._sub_select(node), ()) if node.name == "SubSelect" else self._parts(node)
         self.forbidden = held
         return LeftJoin(before, right, _conjunction(conditions) if conditions else None)
 
-    def _union(self, part: Node) -> Pattern:
+    def _union(self, part: ParseNode) -> Pattern:
         place = "in a branch of UNION" if len(part.graph) > 1 else "in a nested group"
         return combined([self._within(place, branch) for branch in part.graph], Union)
 
-    def _bind(self, part: Node, before: Pattern) -> Pattern:
+    def _bind(self, part: ParseNode, before: Pattern) -> Pattern:
         held, self.forbidden = self.forbidden, self.forbidden or "in BIND"
         name, expression = self.variable(part.var), self.expression(part.expr)
         self.forbidden = held
@@ -153,7 +153,7 @@ class Patterns(Quoting):
             self.problem("Q111", f"?{name} has a value already", self.span(part.var), "Give BIND a new variable, or compare in a FILTER.")
         return Extend(before, name, expression)
 
-    def _values(self, node: Node) -> Values:
+    def _values(self, node: ParseNode) -> Values:
         held, self.forbidden = self.forbidden, self.forbidden or "in VALUES"
         names = tuple(self.variable(v) for v in node.var or [])
         rows: list[tuple[Term | None, ...]] = []
@@ -168,17 +168,17 @@ class Patterns(Quoting):
         self.forbidden = held
         return Values(names, tuple(rows))
 
-    def _constant(self, node: Node) -> Term:
+    def _constant(self, node: ParseNode) -> Term:
         slot = self.data(node)
         return slot.term if isinstance(slot, Const) else RDF_TYPE  # what is none has been told as a problem
 
-    def _link(self, node: Node) -> Term:
+    def _link(self, node: ParseNode) -> Term:
         slot = self.link(node)
         return slot.term if isinstance(slot, Const) else RDF_TYPE
 
     # --- triples and paths ---
 
-    def _triples(self, block: Node) -> list[BgpItem]:
+    def _triples(self, block: ParseNode) -> list[BgpItem]:
         found: list[BgpItem] = []
         for flat in block.triples:
             parts = list(flat)
@@ -195,7 +195,7 @@ class Patterns(Quoting):
         self.check_subjects(found)
         return found
 
-    def verb(self, node: Node) -> Slot | None:
+    def verb(self, node: ParseNode) -> Slot | None:
         if not (isinstance(node, CompValue) and node.name.startswith("Path")):
             return self.slot(node)
         path = self._path(node)
@@ -214,7 +214,7 @@ class Patterns(Quoting):
             case _:
                 found.append(PathPattern(subject, path, object_))
 
-    def _path(self, node: Node) -> Path:
+    def _path(self, node: ParseNode) -> Path:
         if not isinstance(node, CompValue):
             return Link(self._link(node))
         match node.name:
@@ -239,12 +239,12 @@ class Patterns(Quoting):
                 self.problem("Q101", "a DISTINCT path is not SPARQL 1.1", self.span(node))
                 return Link(RDF_TYPE)
 
-    def _negated(self, node: Node) -> Negated:
+    def _negated(self, node: ParseNode) -> Negated:
         forward: list[Term] = []
         backward: list[Term] = []
         for part in node.part or []:
             token = self.token(part)
-            inverse = token is not None and token.kind is Kind.INVERSE
+            inverse = token is not None and token.kind is SparqlTokenKind.INVERSE
             (backward if inverse else forward).append(self._link(part))
         return Negated(tuple(forward) if forward or not backward else None, tuple(backward) or None)
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from rdflib.plugins.sparql.parserutils import CompValue
 
-from dotr.languages.sparql.grammar import Node
+from dotr.languages.sparql.grammar import ParseNode
 from dotr.languages.sparql.patterns import Patterns, join
 from dotr.languages.sparql.scope import references, sampled
 from dotr.model.algebra import Direction, Expression, Extend, Filter, Group, Join, OrderKey, Pattern, Select, Values, Var, is_hidden
@@ -20,13 +20,13 @@ class _Columns:
     """The SELECT line: what is projected, and the computed columns in order."""
 
     names: list[str]
-    computed: list[tuple[str, Expression, Node]]
+    computed: list[tuple[str, Expression, ParseNode]]
 
 
 class Queries(Patterns):
     """A text whose SELECT queries can be read."""
 
-    def select(self, node: Node, *, top: bool) -> Select:
+    def select(self, node: ParseNode, *, top: bool) -> Select:
         outer, self.aggregates = self.aggregates, None
         pattern = self.where(node.where)
         constraints = pattern.conditions if top and isinstance(pattern, Filter) else ()
@@ -35,7 +35,7 @@ class Queries(Patterns):
         self._check_constraints(node, constraints, result)
         return result
 
-    def _modified(self, node: Node, pattern: Pattern) -> Select:
+    def _modified(self, node: ParseNode, pattern: Pattern) -> Select:
         """Grouping, computed columns, order, projection, slice."""
         visible = list(in_scope(pattern))
         self.aggregates = {}
@@ -67,7 +67,7 @@ class Queries(Patterns):
             self._count(slice_ and slice_.limit),
         )
 
-    def _keys(self, node: Node, visible: list[str]) -> list[tuple[str, Expression]]:
+    def _keys(self, node: ParseNode, visible: list[str]) -> list[tuple[str, Expression]]:
         keys: list[tuple[str, Expression]] = []
         held, self.aggregates = self.aggregates, None
         for condition in self._list(node.groupby, "condition"):
@@ -83,7 +83,7 @@ class Queries(Patterns):
         self.aggregates = held
         return keys
 
-    def _columns(self, node: Node, visible: list[str]) -> _Columns:
+    def _columns(self, node: ParseNode, visible: list[str]) -> _Columns:
         columns = _Columns([], [])
         if node.projection is None:
             if node.groupby is not None:
@@ -101,17 +101,17 @@ class Queries(Patterns):
                 columns.names.append(name)
         return columns
 
-    def _order(self, node: Node) -> OrderKey:
+    def _order(self, node: ParseNode) -> OrderKey:
         descending = node.order is not None and str(node.order).upper() == "DESC"
         return OrderKey(self.expression(node.expr), Direction.DESCENDING if descending else Direction.ASCENDING)
 
     def _grouped(
         self,
-        node: Node,
+        node: ParseNode,
         pattern: Pattern,
         keys: list[tuple[str, Expression]],
         columns: _Columns,
-        having: list[tuple[Node, Expression]],
+        having: list[tuple[ParseNode, Expression]],
         order: list[OrderKey],
     ) -> tuple[Pattern, tuple[Expression, ...], list[OrderKey]]:
         """The Group under all that follows; HAVING and ORDER BY see one value of a variable that is not grouped by (18.2.4.1)."""
@@ -134,7 +134,7 @@ class Queries(Patterns):
         order = [OrderKey(sampled(k.expression, known, self.aggregates, self.fresh), k.direction) for k in order]
         return Group(pattern, tuple(keys), tuple((name, call) for call, name in self.aggregates.items())), having_, order
 
-    def _check_constraints(self, node: Node, conditions: tuple[Expression, ...], query: Select) -> None:
+    def _check_constraints(self, node: ParseNode, conditions: tuple[Expression, ...], query: Select) -> None:
         """With DISTINCT, GROUP BY or LIMIT a temporal constraint applies to the solutions, so they must show what it needs."""
         if not (query.distinct or _grouped(query.pattern) or query.limit is not None or query.offset):
             return
@@ -145,10 +145,10 @@ class Queries(Patterns):
                     hint = "With DISTINCT, GROUP BY, LIMIT or OFFSET such a condition applies to the query's solutions."
                     self.problem("Q119", message, self._place_of(name, node), hint)
 
-    def _place_of(self, name: str, node: Node) -> Span:
+    def _place_of(self, name: str, node: ParseNode) -> Span:
         return next((t.span for t in self.tokens_of(node.where) if t.noun == Var(name)), self.scan.span)
 
-    def _count(self, node: Node) -> int | None:
+    def _count(self, node: ParseNode) -> int | None:
         if node is None:
             return None
         token = self.token(node)
@@ -162,7 +162,7 @@ class Queries(Patterns):
         return int(token.text)
 
     @staticmethod
-    def _list(node: Node, key: str) -> list[Node]:
+    def _list(node: ParseNode, key: str) -> list[ParseNode]:
         return [] if node is None else list(node[key])
 
 

@@ -13,21 +13,21 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final, NoReturn
 
-from dotr.languages.sparql.tokens import Annotation, Kind, Quoted, Scan, Token
+from dotr.languages.sparql.tokens import Annotation, SparqlTokenKind, Quoted, TokenScan, Token
 from dotr.model.algebra import Const, Var
 from dotr.model.terms import RDF_TYPE
 
 CODE: Final = "Q121"
 _MARKS: Final = frozenset(("<<(", "<<", "~", "{|"))
-_NODES: Final = frozenset((Kind.IRI, Kind.VARIABLE, Kind.BLANK, Kind.REFERENCE))
-_LITERALS: Final = frozenset((Kind.LITERAL, Kind.NUMBER))
+_NODES: Final = frozenset((SparqlTokenKind.IRI, SparqlTokenKind.VARIABLE, SparqlTokenKind.BLANK, SparqlTokenKind.REFERENCE))
+_LITERALS: Final = frozenset((SparqlTokenKind.LITERAL, SparqlTokenKind.NUMBER))
 _REIFIED_HINT: Final = "<< … >> stands for what reifies the triple; the triple term itself is <<( … )>>."
 _PATH_MARKS: Final = frozenset("/|^*+?!(")
 
 
-def quote(scan: Scan) -> None:
+def quote(scan: TokenScan) -> None:
     """Puts quoted tokens in the place of what they are made of."""
-    if any(token.kind is Kind.MARK and token.text in _MARKS for token in scan.tokens):
+    if any(token.kind is SparqlTokenKind.MARK and token.text in _MARKS for token in scan.tokens):
         with suppress(_Stop):
             scan.tokens = _Quoting(scan).all()
 
@@ -50,7 +50,7 @@ class _Stop(Exception):
 
 
 class _Quoting:
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: TokenScan) -> None:
         self._scan = scan
         self._tokens = scan.tokens
         self._at = 0
@@ -59,7 +59,7 @@ class _Quoting:
     def all(self) -> list[Token]:
         while self._at < len(self._tokens):
             token = self._next()
-            match token.text if token.kind is Kind.MARK else "":
+            match token.text if token.kind is SparqlTokenKind.MARK else "":
                 case "<<(" | "<<":
                     self._made.append(self._statement(self._quoted(token)))
                 case "~" | "{|":
@@ -74,7 +74,7 @@ class _Quoting:
 
     def _is_next(self, text: str) -> bool:
         following = self._tokens[self._at : self._at + 1]
-        return bool(following) and following[0].kind is Kind.MARK and following[0].text == text
+        return bool(following) and following[0].kind is SparqlTokenKind.MARK and following[0].text == text
 
     def _fail(self, message: str, token: Token, hint: str = "") -> NoReturn:
         self._scan.report(CODE, message, token.span.start, token.span.end, hint)
@@ -103,7 +103,7 @@ class _Quoting:
             self._fail(f"expected {')>>' if is_term else '>>'}, found {closing.text}", closing, "A triple has three parts.")
         span = self._scan.at(opening.span.start, closing.span.end)
         text = span.document.text[span.start : span.end]
-        return Token(Kind.QUOTED, text, span, Quoted((subject, predicate, value), reifier, is_term))
+        return Token(SparqlTokenKind.QUOTED, text, span, Quoted((subject, predicate, value), reifier, is_term))
 
     def _part(self, in_term: bool) -> Token:
         """A subject or an object."""
@@ -130,25 +130,25 @@ class _Quoting:
 
     def _predicate(self) -> Token:
         token = self._next()
-        if token.kind is Kind.WORD and token.text == "a":
-            token = Token(Kind.IRI, token.text, token.span, Const(RDF_TYPE))
+        if token.kind is SparqlTokenKind.WORD and token.text == "a":
+            token = Token(SparqlTokenKind.IRI, token.text, token.span, Const(RDF_TYPE))
         elif token.text in (")>>", ">>"):
             self._fail("a triple has three parts: subject, predicate and object", token)
-        elif token.kind not in (Kind.IRI, Kind.VARIABLE, Kind.REFERENCE):
+        elif token.kind not in (SparqlTokenKind.IRI, SparqlTokenKind.VARIABLE, SparqlTokenKind.REFERENCE):
             what = "a triple term" if token.text in ("<<(", "<<") else token.text
             self._fail(f"{what} cannot be a predicate", token, "A predicate is an IRI or a variable; there are no paths here.")
         following = self._tokens[self._at : self._at + 1]
-        if following and following[0].kind is Kind.MARK and following[0].text in _PATH_MARKS and following[0].text != "(":
+        if following and following[0].kind is SparqlTokenKind.MARK and following[0].text in _PATH_MARKS and following[0].text != "(":
             self._fail("a path cannot stand inside of a quoted triple", following[0], "Follow it in a triple of its own.")
         return token
 
     def _anonymous(self, place: Token) -> Token:
-        return Token(Kind.BLANK, "[]", place.span, Var(f"_:[{place.span.start}]"))
+        return Token(SparqlTokenKind.BLANK, "[]", place.span, Var(f"_:[{place.span.start}]"))
 
     def _reifier(self) -> Token | None:
         """What is written behind `~`; None: nothing is."""
         following = self._tokens[self._at : self._at + 1]
-        if following and following[0].kind in (Kind.IRI, Kind.VARIABLE, Kind.BLANK):
+        if following and following[0].kind in (SparqlTokenKind.IRI, SparqlTokenKind.VARIABLE, SparqlTokenKind.BLANK):
             return self._next()
         if self._is_next("["):
             opening = self._next()
@@ -164,7 +164,7 @@ class _Quoting:
         """A reified triple may be a whole statement."""
         assert isinstance(token.noun, Quoted)
         following = self._tokens[self._at] if self._at < len(self._tokens) else None
-        ends = following is None or following.text in (".", "{", "}") or (following.kind is Kind.WORD and following.text != "a")
+        ends = following is None or following.text in (".", "{", "}") or (following.kind is SparqlTokenKind.WORD and following.text != "a")
         if token.noun.is_term or not ends or not self._begins_statement():
             return token
         return Token(token.kind, token.text, token.span, Quoted(token.noun.parts, token.noun.reifier, False, is_alone=True))
@@ -173,7 +173,7 @@ class _Quoting:
         if not self._made or self._made[-1].text in (".", "}"):
             return True
         if self._made[-1].text == "{":
-            return self._made[-2].kind is not Kind.VARIABLE if len(self._made) > 1 else True  # VALUES ?v {
+            return self._made[-2].kind is not SparqlTokenKind.VARIABLE if len(self._made) > 1 else True  # VALUES ?v {
         if self._made[-1].text != ")":
             return False
         depth = 0
@@ -181,8 +181,8 @@ class _Quoting:
             depth += (self._made[number].text == ")") - (self._made[number].text == "(")
             if not depth:
                 before = self._made[number - 1]
-                of_filter = before.kind is Kind.IRI and number > 1 and self._made[number - 2].text.upper() == "FILTER"
-                return of_filter or (before.kind is Kind.WORD and before.text != "a")
+                of_filter = before.kind is SparqlTokenKind.IRI and number > 1 and self._made[number - 2].text.upper() == "FILTER"
+                return of_filter or (before.kind is SparqlTokenKind.WORD and before.text != "a")
         return False
 
     def _annotation(self, token: Token) -> Token:
@@ -198,4 +198,4 @@ class _Quoting:
             if self._is_next("|}"):
                 self._fail("an annotation that says nothing", end, "Write ~ ?r for a reifier of which nothing is said.")
         span = self._scan.at(token.span.start, end.span.end)
-        return Token(Kind.ANNOTATION, token.text, span, Annotation(reifier, is_block))
+        return Token(SparqlTokenKind.ANNOTATION, token.text, span, Annotation(reifier, is_block))

@@ -12,19 +12,19 @@ from collections.abc import Iterable, Iterator
 from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.term import BNode, Literal
 
-from dotr.languages.sparql.grammar import Node
+from dotr.languages.sparql.grammar import ParseNode
 from dotr.languages.sparql.quoted import CODE, within
-from dotr.languages.sparql.reading import Reading, signed
-from dotr.languages.sparql.tokens import Annotation, Kind, Quoted, Scan, Token
+from dotr.languages.sparql.reading import ExpressionReader, signed
+from dotr.languages.sparql.tokens import Annotation, SparqlTokenKind, Quoted, TokenScan, Token
 from dotr.model.algebra import Attribute, BgpItem, Const, Slot, TermPattern, TimeOf, TriplePattern, Var
 from dotr.model.places import Span
 from dotr.model.terms import RDF_REIFIES, RDF_TYPE, triple_term
 
 
-class Quoting(Reading):
+class Quoting(ExpressionReader):
     """A text whose places in triples can be read. `bgp` numbers the basic graph pattern that is being read."""
 
-    def __init__(self, scan: Scan, forbidden: str) -> None:
+    def __init__(self, scan: TokenScan, forbidden: str) -> None:
         super().__init__(scan, forbidden)
         self.bgp = 0
         self._blanks: dict[str, int] = {}  # a blank node label, and the basic graph pattern that it belongs to
@@ -32,13 +32,13 @@ class Quoting(Reading):
         self._said: list[BgpItem] = []
         self._terms: dict[Slot, Span] = {}
 
-    def verb(self, node: Node) -> Slot | None:
+    def verb(self, node: ParseNode) -> Slot | None:
         """What stands as a predicate; None: a path. The reader of paths knows how."""
         raise NotImplementedError
 
     # --- places ---
 
-    def slot(self, node: Node) -> Slot:
+    def slot(self, node: ParseNode) -> Slot:
         """A place of a triple."""
         if isinstance(node, Literal):
             return self.number(node)
@@ -49,7 +49,7 @@ class Quoting(Reading):
         assert isinstance(noun, Var | Const)
         return noun
 
-    def data(self, node: Node) -> Slot:
+    def data(self, node: ParseNode) -> Slot:
         """A constant, as in VALUES or a path."""
         token = self.token(node)
         if token is None or not isinstance(token.noun, Quoted):
@@ -59,13 +59,13 @@ class Quoting(Reading):
             self.problem(CODE, "a reified triple is no constant", token.span, hint)
             return Const(RDF_TYPE)
         for part in within((token,)):
-            if part.kind in (Kind.VARIABLE, Kind.BLANK, Kind.REFERENCE):
-                what = "a blank node" if part.kind is Kind.BLANK else part.text
+            if part.kind in (SparqlTokenKind.VARIABLE, SparqlTokenKind.BLANK, SparqlTokenKind.REFERENCE):
+                what = "a blank node" if part.kind is SparqlTokenKind.BLANK else part.text
                 self.problem(CODE, f"{what} in a constant triple term", part.span, "Bind the term in the query's triples, or by BIND.")
                 return Const(RDF_TYPE)
         return self._slot(token)
 
-    def link(self, node: Node) -> Slot:
+    def link(self, node: ParseNode) -> Slot:
         """A step of a path."""
         token = self.token(node)
         if token is not None and isinstance(token.noun, Quoted):
@@ -78,10 +78,10 @@ class Quoting(Reading):
             if token.span not in self._read:
                 self._read[token.span] = self._term(token, token.noun) if token.noun.is_term else self._reified(token.noun)
             return self._read[token.span]
-        if token.kind is Kind.BLANK and token.text != "[]" and self._blanks.setdefault(token.text, self.bgp) != self.bgp:
+        if token.kind is SparqlTokenKind.BLANK and token.text != "[]" and self._blanks.setdefault(token.text, self.bgp) != self.bgp:
             hint = "A blank node belongs to one basic graph pattern; use a variable."
             self.problem("Q116", f"{token.text} stands in two graph patterns", token.span, hint)
-        if token.kind is Kind.NUMBER:
+        if token.kind is SparqlTokenKind.NUMBER:
             return signed(token)
         match self.noun(token):
             case Var() | Const() as noun:
@@ -120,7 +120,7 @@ class Quoting(Reading):
         said, self._said = self._said, []
         return said
 
-    def is_alone(self, subject: Node) -> bool:
+    def is_alone(self, subject: ParseNode) -> bool:
         """Whether a triple was made up around a reified triple that is a whole statement."""
         token = self.token(subject)
         return token is not None and isinstance(token.noun, Quoted) and token.noun.is_alone
@@ -137,11 +137,13 @@ class Quoting(Reading):
 
     # --- annotations ---
 
-    def annotated(self, rows: list[tuple[Node, Node, Node]], found: list[BgpItem]) -> Iterator[tuple[Node, Node, Node]]:
+    def annotated(
+        self, rows: list[tuple[ParseNode, ParseNode, ParseNode]], found: list[BgpItem]
+    ) -> Iterator[tuple[ParseNode, ParseNode, ParseNode]]:
         """The rows without those that stand for annotations, which are read on the way: each is a further object of the triple before it,
         a node of which the annotation's mark is said, and then what the annotation says."""
         marks = {s: token for s, p, _ in rows if (token := self._mark(p)) is not None}
-        before: list[tuple[Node, Node, Node]] = []
+        before: list[tuple[ParseNode, ParseNode, ParseNode]] = []
         for row in rows:
             subject, predicate, value = row
             if self._mark(predicate) is not None:
@@ -162,7 +164,7 @@ class Quoting(Reading):
             else:
                 self._says(reifier, self.slot(subject), verb, self.slot(annotated))
 
-    def _mark(self, predicate: Node) -> Token | None:
+    def _mark(self, predicate: ParseNode) -> Token | None:
         """The mark of an annotation that a predicate is."""
         while isinstance(predicate, CompValue) and predicate.name in ("PathAlternative", "PathSequence", "PathElt"):
             part = predicate.part
@@ -172,4 +174,4 @@ class Quoting(Reading):
                 part = part[0]
             predicate = part
         token = self.token(predicate) if not isinstance(predicate, BNode | CompValue) else None
-        return token if token is not None and token.kind is Kind.ANNOTATION else None
+        return token if token is not None and token.kind is SparqlTokenKind.ANNOTATION else None

@@ -14,9 +14,9 @@ from dotr.diagnostics import Diagnostic, did_you_mean
 from dotr.expressions.casts import CASTS
 from dotr.expressions.functions import FUNCTIONS
 from dotr.expressions.regexes import problem
-from dotr.languages.sparql.grammar import Node
+from dotr.languages.sparql.grammar import ParseNode
 from dotr.languages.sparql.quoted import CODE, within
-from dotr.languages.sparql.tokens import Annotation, Kind, Quoted, Scan, Token
+from dotr.languages.sparql.tokens import Annotation, SparqlTokenKind, Quoted, TokenScan, Token
 from dotr.languages.sparql.words import AGGREGATES
 from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var, chained
 from dotr.model.places import Span
@@ -28,10 +28,10 @@ _RENAMED: Final = {"URI": "IRI", "ISURI": "ISIRI"}
 _PASSED_THROUGH: Final = {"ConditionalOrExpression", "ConditionalAndExpression", "AdditiveExpression", "MultiplicativeExpression"}
 
 
-class Reading:
+class ExpressionReader:
     """One text being read. `forbidden` says where we are when `M.?v` may not stand here (`""`: it may)."""
 
-    def __init__(self, scan: Scan, forbidden: str) -> None:
+    def __init__(self, scan: TokenScan, forbidden: str) -> None:
         self.scan = scan
         self.problems: list[Diagnostic] = []
         self.forbidden = forbidden
@@ -43,7 +43,7 @@ class Reading:
 
     # --- leaves ---
 
-    def token(self, node: Node) -> Token | None:
+    def token(self, node: ParseNode) -> Token | None:
         """The token that a leaf stands for; None for what the grammar made up (`[]`, `a`, lists)."""
         if isinstance(node, CompValue) and node.name == "literal":
             node = node.string
@@ -54,7 +54,7 @@ class Reading:
             return self.scan.tokens[int(found[1])] if found else None
         return None
 
-    def leaf(self, node: Node) -> Var | Const | Attribute | TimeOf:
+    def leaf(self, node: ParseNode) -> Var | Const | Attribute | TimeOf:
         token = self.token(node)
         if token is not None:
             return self.noun(token)
@@ -72,7 +72,7 @@ class Reading:
         if token.noun is None or isinstance(token.noun, Annotation):
             self.problem("Q101", f"{token.text} is a function", token.span, f"Write {token.text}(…).")
             return Var(self.fresh())
-        if token.kind is Kind.REFERENCE and self.forbidden:
+        if token.kind is SparqlTokenKind.REFERENCE and self.forbidden:
             hint = "Write it in a FILTER of its own, straight in the WHERE group; each condition joined by && counts as one."
             self.problem("Q109", f"{token.text} may not stand {self.forbidden}", token.span, hint)
         return token.noun
@@ -85,20 +85,20 @@ class Reading:
     def fresh_blank(self) -> Var:
         return Var(f"_:{self.fresh()}")
 
-    def number(self, node: Node) -> Const:
+    def number(self, node: ParseNode) -> Const:
         """A number of a triple or of VALUES: its sign belongs to it."""
         token = self.token(node)
         assert token is not None
         return signed(token)
 
-    def span(self, node: Node) -> Span:
+    def span(self, node: ParseNode) -> Span:
         """The stretch of text that a part of the tree comes from."""
         places = [t.span for t in self.tokens_of(node)]
         if not places:
             return self.scan.span
         return Span(self.scan.span.document, min(p.start for p in places), max(p.end for p in places))
 
-    def tokens_of(self, node: Node) -> Iterator[Token]:
+    def tokens_of(self, node: ParseNode) -> Iterator[Token]:
         if (token := self.token(node)) is not None:
             yield from within((token,))
         elif isinstance(node, CompValue):
@@ -115,7 +115,7 @@ class Reading:
 
     # --- expressions ---
 
-    def group(self, node: Node) -> Pattern:
+    def group(self, node: ParseNode) -> Pattern:
         """A group graph pattern (for EXISTS); the reader of patterns knows how."""
         raise NotImplementedError
 
@@ -123,7 +123,7 @@ class Reading:
         """A node that the grammar made up is this one."""
         self._anonymous[node] = slot
 
-    def variable(self, node: Node) -> str:
+    def variable(self, node: ParseNode) -> str:
         """A variable that gets or has a value: no `M.?v`."""
         noun = self.leaf(node)
         if isinstance(noun, Var):
@@ -133,10 +133,10 @@ class Reading:
         self.problem("Q110", f"{token.text} cannot stand for a variable of the query", token.span, "Name a variable of its own.")
         return token.text
 
-    def expression(self, node: Node) -> Expression:
+    def expression(self, node: ParseNode) -> Expression:
         if not isinstance(node, CompValue):
             token = self.token(node)
-            return self._quoted(token) if token is not None and token.kind is Kind.QUOTED else self.leaf(node)
+            return self._quoted(token) if token is not None and token.kind is SparqlTokenKind.QUOTED else self.leaf(node)
         name: str = node.name
         match name:
             case "literal":
@@ -155,7 +155,7 @@ class Reading:
                 return Call("!", (self.expression(node.expr),))
             case "UnaryMinus" | "UnaryPlus":
                 token = self.token(node.expr)
-                if token is not None and token.kind is Kind.NUMBER and token.sign:
+                if token is not None and token.kind is SparqlTokenKind.NUMBER and token.sign:
                     if not self._is_signed_twice(node, token):
                         return signed(token)
                     return Call("UNARY-" if name == "UnaryMinus" else "UNARY+", (signed(token),))
@@ -177,7 +177,7 @@ class Reading:
                 return Call(word, tuple(arguments))
 
     @staticmethod
-    def _is_signed_twice(node: Node, token: Token) -> bool:
+    def _is_signed_twice(node: ParseNode, token: Token) -> bool:
         """Whether the operator of a unary expression stands before a number that has a sign of its own. `-1` is one token, of which the
         grammar makes a unary minus and a number; in `- -1` it makes a unary minus and the number -1; the + of a number is lost in it.
 
@@ -188,11 +188,11 @@ class Reading:
     def _quoted(self, token: Token) -> Expression:
         """A triple term in an expression, or a part of one: a constant, or what makes it."""
         if not isinstance(token.noun, Quoted):
-            if token.kind is Kind.BLANK:
+            if token.kind is SparqlTokenKind.BLANK:
                 self.problem(
                     CODE, "a blank node cannot stand in an expression", token.span, "Name it by a variable, in a triple of the query."
                 )
-            return signed(token) if token.kind is Kind.NUMBER else self.noun(token)
+            return signed(token) if token.kind is SparqlTokenKind.NUMBER else self.noun(token)
         if not token.noun.is_term:
             hint = "It stands for what reifies the triple: ask for that in the query's triples. The triple term itself is <<( … )>>."
             self.problem(CODE, "a reified triple cannot stand in an expression", token.span, hint)
@@ -205,7 +205,7 @@ class Reading:
             case _:
                 return Call("TRIPLE", (subject, predicate, value))
 
-    def _check_pattern(self, node: Node, arguments: list[Expression]) -> None:
+    def _check_pattern(self, node: ParseNode, arguments: list[Expression]) -> None:
         """A pattern that stands in the text is tried now."""
         flags = arguments[2 if node.name == "Builtin_REGEX" else 3 :] or [Const('""')]
         pattern = arguments[1]
@@ -214,7 +214,7 @@ class Reading:
             if reason:
                 self.problem("Q120", f"this pattern cannot be used: {reason}", self.span(node.pattern))
 
-    def conjuncts(self, node: Node) -> Iterator[Node]:
+    def conjuncts(self, node: ParseNode) -> Iterator[ParseNode]:
         """The parts of a condition between its outermost `&&`."""
         if isinstance(node, CompValue):
             if node.name == "ConditionalAndExpression" and node.other:
@@ -229,7 +229,7 @@ class Reading:
         yield node
 
     @staticmethod
-    def listed(node: Node) -> list[Node]:
+    def listed(node: ParseNode) -> list[ParseNode]:
         """The elements of an argument list: `()`, one expression, or several."""
         if node == RDFLIB_RDF.nil:
             return []
@@ -237,18 +237,18 @@ class Reading:
             return [node]
         return list(node)
 
-    def _chain(self, node: Node) -> Expression:
+    def _chain(self, node: ParseNode) -> Expression:
         """`a + b - c`, `a && b && c`: from the left."""
-        others: list[Node] = node.other or []
+        others: list[ParseNode] = node.other or []
         default = "||" if node.name == "ConditionalOrExpression" else "&&"
         operators = [str(operator) for operator in node.op or [default] * len(others)]
         return chained(operators, [self.expression(each) for each in (node.expr, *others)])
 
-    def _function(self, node: Node) -> Expression:
+    def _function(self, node: ParseNode) -> Expression:
         token = self.token(node.iri)
         assert token is not None
         arguments = tuple(self.expression(a) for a in node.expr or [])
-        if token.kind is Kind.WORD:
+        if token.kind is SparqlTokenKind.WORD:
             word = token.text.upper()
             if len(arguments) != FUNCTIONS[word].least or node.distinct:
                 count = "three arguments" if word == "TRIPLE" else "one argument"
@@ -263,7 +263,7 @@ class Reading:
             self.problem("Q115", f"{token.text} takes one argument, and no DISTINCT", token.span)
         return Call(name, arguments)
 
-    def _exists(self, node: Node) -> Expression:
+    def _exists(self, node: ParseNode) -> Expression:
         if self.no_exists:
             self.problem("Q118", f"EXISTS may not stand {self.no_exists}", self.span(node), "It is asked of a query's graph.")
         before, self.forbidden = self.forbidden, self.forbidden or "inside EXISTS"
@@ -272,7 +272,7 @@ class Reading:
         self.forbidden, self.aggregates = before, aggregates
         return Exists(pattern, node.name == "Builtin_NOTEXISTS")
 
-    def _aggregate(self, node: Node) -> Expression:
+    def _aggregate(self, node: ParseNode) -> Expression:
         function = node.name.removeprefix("Aggregate_").upper()
         function = "GROUP_CONCAT" if function == "GROUPCONCAT" else function
         assert function in AGGREGATES

@@ -23,7 +23,7 @@ from dotr.model.places import Span
 from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, iri, literal, unescaped, wrong_escape
 
 
-class Kind(Enum):
+class SparqlTokenKind(Enum):
     WORD = auto()
     MARK = auto()
     IRI = auto()
@@ -41,7 +41,7 @@ class Kind(Enum):
 class Token:
     """`noun` is what the token stands for (None for words and marks); `sign` is `+` or `-` where one belongs to a number."""
 
-    kind: Kind
+    kind: SparqlTokenKind
     text: str
     span: Span
     noun: Const | Var | Attribute | TimeOf | Quoted | Annotation | None = None
@@ -111,7 +111,7 @@ class _Raw:
 
 
 @dataclass(slots=True)
-class Scan:
+class TokenScan:
     """The tokens of one text after its prologue, and every problem met on the way."""
 
     span: Span
@@ -127,9 +127,9 @@ class Scan:
         self.problems.append(Diagnostic(code, message, self.at(start, end), hint))
 
 
-def scan(span: Span, prefixes: Mapping[str, str]) -> Scan:
+def scan(span: Span, prefixes: Mapping[str, str]) -> TokenScan:
     """Read the tokens of a text; its own PREFIX and BASE declarations come first and win over `prefixes`."""
-    result = Scan(span, dict(prefixes), "", [], [])
+    result = TokenScan(span, dict(prefixes), "", [], [])
     raw = list(_lex(result))
     position = _prologue(result, raw)
     while position < len(raw):
@@ -138,7 +138,7 @@ def scan(span: Span, prefixes: Mapping[str, str]) -> Scan:
     return result
 
 
-def _lex(result: Scan) -> Iterator[_Raw]:
+def _lex(result: TokenScan) -> Iterator[_Raw]:
     text, position, end = result.span.document.text, result.span.start, result.span.end
     while position < end:
         found = _LEXER.match(text, position, end)
@@ -172,7 +172,7 @@ def _line_end(text: str, position: int) -> int:
     return len(text) if newline < 0 else newline
 
 
-def _prologue(result: Scan, raw: list[_Raw]) -> int:
+def _prologue(result: TokenScan, raw: list[_Raw]) -> int:
     position = 0
     while position < len(raw) and raw[position].group == "word":
         word, rest = raw[position].text.upper(), raw[position + 1 : position + 3]
@@ -187,7 +187,7 @@ def _prologue(result: Scan, raw: list[_Raw]) -> int:
     return position
 
 
-def _token(result: Scan, raw: list[_Raw], position: int) -> int:
+def _token(result: TokenScan, raw: list[_Raw], position: int) -> int:
     """Read the token that begins at a raw token; the position after it."""
     this = raw[position]
     following = raw[position + 1] if position + 1 < len(raw) else _Raw("", "", this.end, this.end)
@@ -205,54 +205,54 @@ def _token(result: Scan, raw: list[_Raw], position: int) -> int:
             elif following.text == "^^" and third.group in ("iri", "pname"):
                 datatype, taken = _resolve(result, third), 3
             whole = result.at(this.start, raw[position + taken - 1].end)
-            append(Token(Kind.LITERAL, whole.text, whole, Const(literal(lexical, datatype, language))))
+            append(Token(SparqlTokenKind.LITERAL, whole.text, whole, Const(literal(lexical, datatype, language))))
             return position + taken
         case "number":
-            append(Token(Kind.NUMBER, this.text, span, Const(_number(this.text))))
+            append(Token(SparqlTokenKind.NUMBER, this.text, span, Const(_number(this.text))))
         case "mark" if this.text in "+-" and following.group == "number" and following.start == this.end:
             whole = result.at(this.start, following.end)
-            append(Token(Kind.NUMBER, following.text, whole, Const(_number(following.text)), sign=this.text))
+            append(Token(SparqlTokenKind.NUMBER, following.text, whole, Const(_number(following.text)), sign=this.text))
             return position + 2
         case "mark" if this.text == "^" and _in_negated_set(result.tokens):
             if following.group in ("iri", "pname") or following.text == "a":
                 name = XSD if following.text == "a" else _resolve(result, following)
                 name = _RDF_TYPE if following.text == "a" else name
-                append(Token(Kind.INVERSE, following.text, result.at(this.start, following.end), Const(iri(name))))
+                append(Token(SparqlTokenKind.INVERSE, following.text, result.at(this.start, following.end), Const(iri(name))))
                 return position + 2
-            append(Token(Kind.MARK, this.text, span))
+            append(Token(SparqlTokenKind.MARK, this.text, span))
         case "iri" | "pname":
-            append(Token(Kind.IRI, this.text, span, Const(iri(_resolve(result, this)))))
+            append(Token(SparqlTokenKind.IRI, this.text, span, Const(iri(_resolve(result, this)))))
         case "blank":
-            append(Token(Kind.BLANK, this.text, span, Var(this.text)))
+            append(Token(SparqlTokenKind.BLANK, this.text, span, Var(this.text)))
         case "variable":
-            append(Token(Kind.VARIABLE, this.text, span, Var(this.text[1:])))
+            append(Token(SparqlTokenKind.VARIABLE, this.text, span, Var(this.text[1:])))
         case "tag":
             result.report("Q101", f"{this.text} without a string before it", this.start, this.end)
         case _:
-            append(Token(Kind.MARK, this.text, span))
+            append(Token(SparqlTokenKind.MARK, this.text, span))
     return position + 1
 
 
 _RDF_TYPE: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 
-def _word(result: Scan, raw: list[_Raw], position: int) -> int:
+def _word(result: TokenScan, raw: list[_Raw], position: int) -> int:
     """A keyword, `true`, `M.?v` or `time(L)`; how many raw tokens it took."""
     this = raw[position]
     texts = [r.text for r in raw[position + 1 : position + 4]]
     groups = [r.group for r in raw[position + 1 : position + 4]]
     lower = this.text.lower()
     if lower in ("true", "false"):
-        token = Token(Kind.LITERAL, this.text, result.at(this.start, this.end), Const(literal(lower, XSD + "boolean")))
+        token = Token(SparqlTokenKind.LITERAL, this.text, result.at(this.start, this.end), Const(literal(lower, XSD + "boolean")))
         result.tokens.append(token)
         return 1
     if texts[:1] == ["."] and groups[1:2] == ["variable"]:
         whole = result.at(this.start, raw[position + 2].end)
-        result.tokens.append(Token(Kind.REFERENCE, whole.text, whole, Attribute(this.text, texts[1][1:])))
+        result.tokens.append(Token(SparqlTokenKind.REFERENCE, whole.text, whole, Attribute(this.text, texts[1][1:])))
         return 3
     if lower == "time" and texts[::2] == ["(", ")"] and groups[1] == "word":
         whole = result.at(this.start, raw[position + 3].end)
-        result.tokens.append(Token(Kind.REFERENCE, whole.text, whole, TimeOf(texts[1])))
+        result.tokens.append(Token(SparqlTokenKind.REFERENCE, whole.text, whole, TimeOf(texts[1])))
         return 4
     upper = this.text.upper()
     if upper in REFUSED:
@@ -266,7 +266,7 @@ def _word(result: Scan, raw: list[_Raw], position: int) -> int:
             result.report("Q103", f"unknown word {this.text}.{third.text}", this.start, third.end, hint)
             return 3
         result.report("Q103", f"unknown word {this.text}", this.start, this.end, _word_meant(upper))
-    result.tokens.append(Token(Kind.WORD, this.text, result.at(this.start, this.end)))
+    result.tokens.append(Token(SparqlTokenKind.WORD, this.text, result.at(this.start, this.end)))
     return 1
 
 
@@ -296,14 +296,14 @@ def _in_negated_set(tokens: list[Token]) -> bool:
     for token in reversed(tokens):
         if token.text == "!":
             return True
-        if token.kind not in (Kind.IRI, Kind.INVERSE) and token.text not in ("a", "|", "("):
+        if token.kind not in (SparqlTokenKind.IRI, SparqlTokenKind.INVERSE) and token.text not in ("a", "|", "("):
             return False
-        if token.kind in (Kind.IRI, Kind.INVERSE) and token is tokens[-1]:
+        if token.kind in (SparqlTokenKind.IRI, SparqlTokenKind.INVERSE) and token is tokens[-1]:
             return False
     return False
 
 
-def _resolve(result: Scan, raw: _Raw) -> str:
+def _resolve(result: TokenScan, raw: _Raw) -> str:
     """The absolute IRI of an IRI reference or a prefixed name."""
     if raw.group == "iri":
         name = unescaped(raw.text[1:-1])
@@ -330,11 +330,11 @@ def _resolve(result: Scan, raw: _Raw) -> str:
     return result.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)
 
 
-def _brackets(result: Scan) -> None:
+def _brackets(result: TokenScan) -> None:
     """Report the first bracket without its partner."""
     open_: list[Token] = []
     for token in result.tokens:
-        if token.kind is not Kind.MARK:
+        if token.kind is not SparqlTokenKind.MARK:
             continue
         if token.text in _OPENS:
             open_.append(token)
@@ -365,30 +365,30 @@ def stand_ins(tokens: list[Token]) -> tuple[str, list[int]]:
     length = 0
     for number, token in enumerate(tokens):
         match token.kind:
-            case Kind.WORD if token.text.upper() in OF_TRIPLES:
+            case SparqlTokenKind.WORD if token.text.upper() in OF_TRIPLES:
                 text = f" <t{number}>"
-            case Kind.WORD:
+            case SparqlTokenKind.WORD:
                 text = f" {token.text}"
-            case Kind.QUOTED:
+            case SparqlTokenKind.QUOTED:
                 alone = isinstance(token.noun, Quoted) and token.noun.is_alone
                 text = f" <t{number}> a <t{number}>" if alone else f" <t{number}>"
-            case Kind.ANNOTATION:
+            case SparqlTokenKind.ANNOTATION:
                 block = isinstance(token.noun, Annotation) and token.noun.is_block
                 text = f" , [ <t{number}> <t{number}>{' ;' if block else ' ]'}"
-            case Kind.MARK if token.text == "|}":
+            case SparqlTokenKind.MARK if token.text == "|}":
                 text = " ]"
-            case Kind.MARK:
+            case SparqlTokenKind.MARK:
                 # A path's `*`, `+` and `?` must touch what they repeat.
                 text = token.text if token.text in ("*", "+", "?") else f" {token.text}"
-            case Kind.IRI | Kind.INVERSE:
+            case SparqlTokenKind.IRI | SparqlTokenKind.INVERSE:
                 text = f" <t{number}>"
-            case Kind.LITERAL:
+            case SparqlTokenKind.LITERAL:
                 text = f' "{number}"'
-            case Kind.NUMBER:
+            case SparqlTokenKind.NUMBER:
                 text = f" {token.sign}{number}"
-            case Kind.BLANK:
+            case SparqlTokenKind.BLANK:
                 text = f" _:t{number}"
-            case Kind.VARIABLE | Kind.REFERENCE:
+            case SparqlTokenKind.VARIABLE | SparqlTokenKind.REFERENCE:
                 text = f" ?t{number}"
         starts.append(length + (text[0] == " "))
         parts.append(text)

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, cast
 from pyoxigraph import RdfFormat, parse
 
 from dotr.diagnostics import DotrError
-from dotr.languages.turtle.nesting import Beyond, check_nesting
+from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.terms import Triple, with_blanks
 
 Triples: TypeAlias = tuple[Triple, ...]
@@ -74,7 +74,7 @@ class Misread(DotrError, ValueError):
 
 
 def read_graph(text: str, prefixes: Mapping[str, str], nesting: int) -> Triples:
-    """The triples of Turtle text, in the order it states them; raises ValueError with the reason in words, `Beyond` where its brackets are
+    """The triples of Turtle text, in the order it states them; raises ValueError with the reason in words, `TextLimitExceeded` where its brackets are
     nested deeper than `nesting`.
 
     >>> read_graph('[] :p "a", _:x .', {"": "http://e/"}, 64)
@@ -116,9 +116,9 @@ def _unreadable(error: Exception, skipped: int) -> ValueError:
             return ValueError("it holds half a character (an unpaired surrogate)")
 
 
-def too_long() -> Beyond:
+def too_long() -> TextLimitExceeded:
     """The error where pyoxigraph raises MemoryError, which it does for a statement or a token beyond its buffer."""
-    return Beyond("it is longer than the parser can read at once (16 MiB)")
+    return TextLimitExceeded("it is longer than the parser can read at once (16 MiB)")
 
 
 def place_of(error: SyntaxError, skipped: int = 0, line: int = 1) -> str:

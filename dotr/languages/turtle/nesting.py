@@ -33,7 +33,7 @@ OPENING: Final = b"([{<"
 """The characters that brackets open with."""
 
 
-class Beyond(DotrError, ValueError):
+class TextLimitExceeded(DotrError, ValueError):
     """Text that a limit keeps from the parser, or that is longer than it can read. `place` is the offset of the first bracket too deep."""
 
     def __init__(self, message: str, place: int = 0) -> None:
@@ -42,7 +42,7 @@ class Beyond(DotrError, ValueError):
 
 
 def check_nesting(text: str | bytes, limit: int) -> None:
-    """Raises `Beyond` where brackets of Turtle, TriG or N-Quads are nested deeper than the limit.
+    """Raises `TextLimitExceeded` where brackets of Turtle, TriG or N-Quads are nested deeper than the limit.
 
     >>> check_nesting(":a :p [ :q ( 1 2 ) ], ( ( ) )", 2)
     >>> check_nesting(":a :p [ :q ( 1 2 ( 3 ) ) ] .", 2)
@@ -61,7 +61,7 @@ def check_nesting(text: str | bytes, limit: int) -> None:
 
 
 def check_json_nesting(text: str | bytes, limit: int) -> None:
-    """Raises `Beyond` where objects and arrays of JSON are nested deeper than the limit.
+    """Raises `TextLimitExceeded` where objects and arrays of JSON are nested deeper than the limit.
 
     >>> check_json_nesting('{"a": ["[[["]}', 2)
     >>> check_json_nesting(b'{"a": [[1]]}', 2)
@@ -90,7 +90,9 @@ def _check(tokens: re.Pattern[AnyStr], text: AnyStr, limit: int) -> None:
         if kind == "open":
             opened.append(bracket)
             if len(opened) > limit:
-                raise Beyond(f"it is nested too deeply: more than {limit:,} brackets in each other (limits.nesting)", token.start(kind))
+                raise TextLimitExceeded(
+                    f"it is nested too deeply: more than {limit:,} brackets in each other (limits.nesting)", token.start(kind)
+                )
             continue
         if bracket == ")>>" and opened and opened[-1] == "(":
             opened.pop()

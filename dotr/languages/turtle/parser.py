@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dotr.diagnostics import Refused
 from dotr.languages.turtle import tokens
 from dotr.languages.turtle.quoted import QuotedTriples, is_literal_slot, is_term_slot, literal_hint
-from dotr.languages.turtle.terms import Unreadable
+from dotr.languages.turtle.terms import UnreadableTemplate
 from dotr.model.algebra import Const
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Template, TemplateSlot, TemplateTriple
@@ -32,10 +32,10 @@ def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False) -> Te
     >>> template("")
     Template(triples=())
     """
-    return _Parser(span, prefixes, cells).template()
+    return _TemplateParser(span, prefixes, cells).template()
 
 
-class _Parser(QuotedTriples):
+class _TemplateParser(QuotedTriples):
     def __init__(self, span: Span, prefixes: Prefixes, cells: bool) -> None:
         super().__init__(span, prefixes, cells)
         self._anonymous = 0
@@ -44,7 +44,7 @@ class _Parser(QuotedTriples):
     def template(self) -> Template:
         try:
             self._document()
-        except Unreadable:
+        except UnreadableTemplate:
             pass
         except RecursionError:
             self._problem("T101", "brackets nested too deeply", self._span.start, self._end)

@@ -24,7 +24,7 @@ _FOUND: Final = re.compile(r"[^\s.;,\[\](){}\"']+|\S")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
-class Unreadable(DotrError):
+class UnreadableTemplate(DotrError):
     """Reading cannot go on; the problem is noted."""
 
 
@@ -49,7 +49,7 @@ class TermReader:
 
     def _fail(self, code: str, message: str, start: int, end: int, hint: str = "") -> NoReturn:
         self._problem(code, message, start, end, hint)
-        raise Unreadable
+        raise UnreadableTemplate
 
     def _expected(self, what: str, hint: str = "") -> NoReturn:
         if self._at >= self._end:

@@ -8,15 +8,15 @@ from pathlib import Path
 from threading import Condition, Thread
 from typing import Final
 
-from dotr.io.feeds import FilesFeed, OneFile, Point
-from dotr.io.growing import Growing
-from dotr.io.pace import Pace, Unhurried
+from dotr.io.feeds import FilesFeed, OneFile, InputPoint
+from dotr.io.growing import GrowingInput
+from dotr.io.pace import RateLimit, NoRateLimit
 from dotr.runtimes.spark.compiled import input_of
 from dotr.runtimes.spark.growing import GrowingPlan, Scanned
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.journal import SPOOL, Journal, Journaled, Spooled
 from dotr.runtimes.spark.planning import END, Cut, Offset
-from dotr.runtimes.spark.tasks import Paths
+from dotr.runtimes.spark.tasks import PathsOfInput
 from dotr.runtimes.spark.watermarks import EVERY_SECONDS, write_watermarks
 
 _PAUSE_SECONDS: Final = 0.01
@@ -35,7 +35,7 @@ class GrowingInputs:
         files = [input_of(job, number) for number in range(len(job.inputs))]
         done = {files[number].input: start.places[number].file for number in range(singles, len(files))}
         journal = Journal(folder, done)
-        paces: dict[str, Pace | Unhurried] = {name: Pace(rate) for name, rate in job.rates}
+        paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
         self._growing: dict[int, Journaled | Spooled] = {}
         scanned = []
         for number, (file, place) in enumerate(zip(files, start.places, strict=True)):
@@ -46,21 +46,21 @@ class GrowingInputs:
                 feed = (
                     FilesFeed(OneFile(file), elements=False, ended=ended)
                     if ended
-                    else FilesFeed(OneFile(file), Point(0, place.offset, place.line), elements=False)
+                    else FilesFeed(OneFile(file), InputPoint(0, place.offset, place.line), elements=False)
                 )
             else:
                 pattern, settle, idle, watching = json.loads(job.growing[number - singles])
                 known = [other.path for other in files[:singles] if other.input == file.input]
-                growing = Growing(file, pattern, settle, idle)
+                growing = GrowingInput(file, pattern, settle, idle)
                 source = Journaled(growing, journal, known, watching=watching) if pattern else Spooled(file, folder / SPOOL)
                 self._growing[number] = source
-                feed = FilesFeed(source, Point(place.file, place.offset, place.line), elements=False)
-            pace = paces.setdefault(file.input, Unhurried())
+                feed = FilesFeed(source, InputPoint(place.file, place.offset, place.line), elements=False)
+            pace = paces.setdefault(file.input, NoRateLimit())
             scanned.append(Scanned.at(place, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded))
         self.plan = GrowingPlan(scanned, start, job.batch, job.tasks)
 
     @property
-    def paths(self) -> Paths:
+    def paths(self) -> PathsOfInput:
         """What tasks are told of files that have appeared."""
 
         def paths(number: int, first: int, last: int) -> tuple[str, ...]:

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from dotr.diagnostics import refuse
-from dotr.engine.change import Change, change
-from dotr.engine.holdings import Holdings, holdings
-from dotr.engine.program import Program
+from dotr.engine.change import StateChange, change
+from dotr.engine.holdings import StateSchema, state_schema
+from dotr.engine.program import CompiledProgram
 from dotr.io.sinks import may_pass
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.planning import BEGINNING, Offset
@@ -31,11 +31,11 @@ READ: Final = (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class CheckpointLayout:
     """What a checkpoint holds fast: the pipeline's name, the program's fingerprint, the inputs as (name, delay, file), and how many layers,
     buckets and Spark partitions the state has; without layers there is none. `growing` are the inputs that files appear in, as (name,
     delay, pattern), and standard input, without a pattern; `clock` is how times are written: the unit, and whether as date-times.
-    `holdings` say what the state is of. Each time state moves there is another `generation` of the query: it begins at the offset `start`,
+    `state_schema` say what the state is of. Each time state moves there is another `generation` of the query: it begins at the offset `start`,
     and its first batch is written under the number `first`."""
 
     pipeline: str
@@ -46,7 +46,7 @@ class Layout:
     partitions: int
     growing: tuple[tuple[str, int, str], ...] = ()
     clock: tuple[str, bool] | None = None
-    holdings: Holdings | None = None
+    holdings: StateSchema | None = None
     generation: int = 0
     start: dict[str, object] | None = None
     first: int = 0
@@ -69,7 +69,7 @@ class Layout:
         }
 
     @staticmethod
-    def of_json(data: Mapping[str, Any]) -> Layout:
+    def of_json(data: Mapping[str, Any]) -> CheckpointLayout:
         """The inverse of `to_json`, also of what an older release wrote; raises KeyError, TypeError or ValueError."""
         inputs, growing = (
             tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing")
@@ -77,7 +77,7 @@ class Layout:
         start = data.get("start")
         if start is not None:
             Offset.of_json(start)  # raises where it is no offset
-        return Layout(
+        return CheckpointLayout(
             pipeline=str(data["pipeline"]),
             program=str(data["program"]),
             inputs=inputs,
@@ -86,7 +86,7 @@ class Layout:
             partitions=int(data["partitions"]),
             growing=growing,
             clock=(str(data["clock"][0]), bool(data["clock"][1])) if data.get("clock") else None,
-            holdings=Holdings.of_json(data["holdings"]) if data.get("holdings") else None,
+            holdings=StateSchema.of_json(data["holdings"]) if data.get("holdings") else None,
             generation=int(data.get("generation", 0)),
             start=start,
             first=int(data.get("first", 0)),
@@ -116,7 +116,7 @@ class Checkpoint:
     def log(self) -> Path:
         return self.folder / "spark.log"
 
-    def _read(self) -> Layout | None:
+    def _read(self) -> CheckpointLayout | None:
         file = self.folder / "dotr.json"
         try:
             data = json.loads(file.read_text())
@@ -134,7 +134,7 @@ class Checkpoint:
         if data["format"] not in READ:
             raise self._refused(f"it is of a later release (its format is not {' or '.join(map(str, READ))})")
         try:
-            return Layout.of_json(data)
+            return CheckpointLayout.of_json(data)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError) as error:
             raise self._refused(f"its dotr.json cannot be read: {type(error).__name__}: {error}") from None
 
@@ -156,7 +156,7 @@ class Checkpoint:
         """Spark's number of the last batch that is written."""
         return last_number(Path(self.query) / "commits")
 
-    def change(self, program: Program) -> Change:
+    def change(self, program: CompiledProgram) -> StateChange:
         """What a program makes of the state; raises `Refused` where it is not known whose that is."""
         kept = self.layout
         assert kept is not None
@@ -167,11 +167,11 @@ class Checkpoint:
                     "it belongs to another program: rules, knowledge or settings have changed since, and the release that made it did not "
                     "write down which state is whose (a run of the unchanged program does)"
                 )
-            before = holdings(program)
+            before = state_schema(program)
         position = self.position()
         return change(before, program, BEGINNING if position is None else position.time)
 
-    def examine(self, wanted: Layout, program: Program) -> Change:
+    def examine(self, wanted: CheckpointLayout, program: CompiledProgram) -> StateChange:
         """What a restart would do; raises `Refused` where it would be refused."""
         kept = self.layout
         assert kept is not None
@@ -179,7 +179,7 @@ class Checkpoint:
         self._following(kept, wanted, found)
         return found
 
-    def moving(self, layout: Layout, layers: int) -> Layout:
+    def moving(self, layout: CheckpointLayout, layers: int) -> CheckpointLayout:
         """The layout of the next generation, with so many layers: it takes over from where the query is."""
         last, position = self.committed(), self.position()
         return replace(
@@ -190,7 +190,7 @@ class Checkpoint:
             first=layout.first + (0 if last is None else last + 1),
         )
 
-    def switch(self, layout: Layout) -> None:
+    def switch(self, layout: CheckpointLayout) -> None:
         """From now on the generation counts; what was before it goes."""
         self._write(layout)
         for generation in range(layout.generation):
@@ -220,7 +220,7 @@ class Checkpoint:
         hint = "Name another folder as spark.checkpoint."
         return refuse("S103", f"the checkpoint {self.folder} cannot be written: {error.strerror or error}", hint=hint)
 
-    def claim(self, wanted: Layout, found: Change | None = None) -> Layout:
+    def claim(self, wanted: CheckpointLayout, found: StateChange | None = None) -> CheckpointLayout:
         """The layout to run with: that of the folder where it has one, else `wanted`, which it then holds. Where the change moves state,
         the folder holds what it held until `switch`."""
         kept = self.layout
@@ -235,7 +235,7 @@ class Checkpoint:
             self._write(now)
         return now
 
-    def _following(self, kept: Layout, wanted: Layout, found: Change) -> Layout:
+    def _following(self, kept: CheckpointLayout, wanted: CheckpointLayout, found: StateChange) -> CheckpointLayout:
         """What the folder holds, where it is this pipeline's and has its inputs, with what may be new."""
         if kept.pipeline != wanted.pipeline:
             raise self._refused(f"it belongs to the pipeline {kept.pipeline}, this one is {wanted.pipeline}")
@@ -248,7 +248,7 @@ class Checkpoint:
         new = tuple(entry for entry in wanted.growing if entry not in kept.growing)
         return replace(kept, growing=(*kept.growing, *new), program=wanted.program, holdings=found.after)
 
-    def _same_growing(self, kept: Layout, wanted: Layout) -> None:
+    def _same_growing(self, kept: CheckpointLayout, wanted: CheckpointLayout) -> None:
         """What grows, or did, may have other files now, and may have stopped; its delay and pattern are what they were."""
         before = {name: (delay, pattern) for name, delay, pattern in kept.growing}
         delays = {name: delay for name, delay, _ in kept.inputs}
@@ -266,7 +266,7 @@ class Checkpoint:
                 "spark.checkpoint.",
             )
 
-    def _write(self, layout: Layout) -> None:
+    def _write(self, layout: CheckpointLayout) -> None:
         try:
             new = self.folder / "dotr.json.new"
             with new.open("w") as file:
@@ -297,10 +297,10 @@ def _names(folder: Path) -> list[str]:
     return os.listdir(folder) if folder.is_dir() else []
 
 
-def wanted_layout(pipeline: Pipeline) -> Layout:
+def wanted_layout(pipeline: Pipeline) -> CheckpointLayout:
     """What the checkpoint has to hold; buckets and partitions are known once there is a session."""
     inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
     growing = tuple((each.like.input, each.like.delay, each.pattern and os.path.abspath(each.pattern)) for each in pipeline.growing)
     clock = pipeline.program.spec.unit.written, pipeline.clock.dated
     layout = pipeline.program.layout
-    return Layout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layout.operators, 0, 0, growing, clock)
+    return CheckpointLayout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layout.operators, 0, 0, growing, clock)

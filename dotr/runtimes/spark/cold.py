@@ -27,7 +27,7 @@ _NUMBERS: Final = 1 << 40
 """Texts that may ever come to a page."""
 
 
-class Text(NamedTuple):
+class SpilledText(NamedTuple):
     """Some of what a page holds, as `parts.write_part` makes it. Nothing in it is later than `until`. Of it, and of the page's texts before
     it, nothing is held any more that was too old when all up to `closed` was closed."""
 
@@ -37,7 +37,7 @@ class Text(NamedTuple):
     body: bytes
 
 
-class Cold:
+class SpillDatabase:
     """The database."""
 
     def __init__(self) -> None:
@@ -52,12 +52,12 @@ class Cold:
             self._database.execute(f"PRAGMA {setting}")
         self._numbers = count()
 
-    def bucket(self) -> Texts:
+    def bucket(self) -> SpilledTexts:
         """Those of a bucket that nothing is known of."""
-        return Texts(self._database, f"bucket{next(self._numbers)}")
+        return SpilledTexts(self._database, f"bucket{next(self._numbers)}")
 
 
-class Texts:
+class SpilledTexts:
     """A bucket's texts by page; those of one page in the order in which they came."""
 
     def __init__(self, database: Connection, table: str) -> None:
@@ -74,7 +74,7 @@ class Texts:
         """Of the texts of a page, `closed` and `body`."""
         return self._database.execute(self._read, _places(page)).fetchall()
 
-    def change(self, gone: Iterable[int], new: Iterable[Text]) -> None:
+    def change(self, gone: Iterable[int], new: Iterable[SpilledText]) -> None:
         """Removes all texts of some pages; then adds some, one to a page at most."""
         number = next(self._count)
         self._database.execute("BEGIN")

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
-from dotr.engine.program import Program, compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.stage_two import StageTwo
 from dotr.io.records import InputFile
-from dotr.knowledge.store.cache import Keeping, StoreFile
+from dotr.knowledge.store.cache import CachePolicy, StoreFile
 from dotr.runtimes.spark.job import Job
 
 
@@ -27,15 +27,15 @@ def _input(text: str) -> InputFile:
 
 
 @lru_cache(maxsize=1)
-def program_of(job: Job) -> Program:
+def program_of(job: Job) -> CompiledProgram:
     """The job's program."""
     return compile_program(ProgramSpec.from_json(job.program), _keeping(job))
 
 
-def _keeping(job: Job) -> Keeping | StoreFile:
+def _keeping(job: Job) -> CachePolicy | StoreFile:
     """The compiled background: at the driver's path, where this machine has that, or where Spark has put its copy of it."""
     if not job.store:
-        return Keeping(None)
+        return CachePolicy(None)
     path = Path(job.store)
     if not path.exists():
         from pyspark import SparkFiles

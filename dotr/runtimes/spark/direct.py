@@ -7,26 +7,26 @@ the output is that of one engine over the whole stream. Each task begins with an
 from __future__ import annotations
 
 from dotr.engine.session import Engine
-from dotr.engine.stage_one import Asked
+from dotr.engine.stage_one import InstantFacts
 from dotr.model.stream import Firing
 from dotr.model.time import Micros
 from dotr.runtimes.spark.compiled import layers_of, program_of
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import Line
-from dotr.runtimes.spark.waiting import FIRINGS, Letters, Waiting
+from dotr.runtimes.spark.rows import SparkRow
+from dotr.runtimes.spark.waiting import FIRINGS, SpilledLetters, SpillBuffer
 
 
-class Direct:
+class StatelessStageTwo:
     """The firings of a task's instants. A dead letter for each anchor that a rule fails at, or goes over a limit at, is the task's."""
 
-    def __init__(self, job: Job, dead: Letters) -> None:
-        self._firings = Waiting(FIRINGS, job)
+    def __init__(self, job: Job, dead: SpilledLetters) -> None:
+        self._firings = SpillBuffer(FIRINGS, job)
         self._engine = Engine(program_of(job), job.clock, layers_of(job), self._put)
         self._dead = dead
 
-    def take(self, time: Micros, asked: Asked) -> None:
+    def take(self, time: Micros, asked: InstantFacts) -> None:
         """Runs the rules on what was asked of an instant."""
-        firings = self._engine.take(time, asked)
+        firings = self._engine.match(time, asked)
         if firings:
             self._put(firings)
         if self._engine.failed:
@@ -36,6 +36,6 @@ class Direct:
     def _put(self, firings: list[Firing]) -> None:
         self._firings.add(firings, len(firings))
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[SparkRow]:
         """The rows of it."""
         return self._firings.lines(-1)

@@ -11,7 +11,7 @@ from dotr.runtimes.spark.lost import LOST
 from dotr.runtimes.totals import Does
 
 
-class First:
+class FirstBatchProgress:
     """Looks at the offset log and at Spark's tasks, and says what is going on, up to the first batch of this run."""
 
     def __init__(self, session: SparkSession, checkpoint: Checkpoint, does: Does) -> None:

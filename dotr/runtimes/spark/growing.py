@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from dotr.io.feeds import Feed, Point
+from dotr.io.feeds import Feed, InputPoint
 from dotr.io.lateness import Lateness
 from dotr.io.live import Channel, bound
-from dotr.io.pace import Pace, Unhurried
+from dotr.io.pace import RateLimit, NoRateLimit
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.planning import END, ORDINARY, Cut, Floor, Offset, Place
+from dotr.runtimes.spark.planning import END, ORDINARY, Cut, Floor, Offset, InputPlace
 
 _CHUNK: Final = 1_024
 
@@ -36,13 +36,15 @@ class Scanned:
 
     channel: Channel
     bounded: bool = False
-    pending: list[tuple[Micros, Point, Micros]] = field(default_factory=list)
+    pending: list[tuple[Micros, InputPoint, Micros]] = field(default_factory=list)
     long: list[Micros] = field(default_factory=list)
     floors: tuple[Floor, ...] = ()
     rejected: bool = False
 
     @staticmethod
-    def at(place: Place, feed: Feed, delay: Micros, *, single: bool, idle: Micros | None, pace: Pace | Unhurried, bounded: bool) -> Scanned:
+    def at(
+        place: InputPlace, feed: Feed, delay: Micros, *, single: bool, idle: Micros | None, pace: RateLimit | NoRateLimit, bounded: bool
+    ) -> Scanned:
         """An input that is read from a place on."""
         lateness = Lateness(delay, place.greatest, single=single)
         return Scanned(Channel(feed, lateness, idle, pace, not bounded), bounded, floors=place.floors)
@@ -58,13 +60,13 @@ class Scanned:
             if record.time is None or lateness.verdict(record.time) is not None or record.time <= closed:
                 self.rejected = True
             else:
-                add((record.time, Point(taken.number, record.offset, record.line), before))
+                add((record.time, InputPoint(taken.number, record.offset, record.line), before))
                 if record.end - record.offset > ORDINARY:
                     self.long += [record.time] * ((record.end - record.offset) // ORDINARY)
         self.channel.waiting = len(self.pending)
         return True
 
-    def cut(self, until: Micros, *, idle: bool) -> tuple[Place, tuple[int, int]]:
+    def cut(self, until: Micros, *, idle: bool) -> tuple[InputPlace, tuple[int, int]]:
         """Forget what is up to a time; where reading goes on, and where reading up to it may stop. `idle`: it was not waited for."""
         lateness, end = self.channel.lateness, self.channel.feed.end
         self.pending = [entry for entry in self.pending if entry[0] > until]
@@ -81,9 +83,9 @@ class Scanned:
         beyond = until + lateness.delay
         stop = next(((at.file, at.offset) for when, at, _ in self.pending if when > beyond), (0, END) if over else (end.file, end.offset))
         if over and not self.pending:
-            return Place(END, 0, before), stop
+            return InputPlace(END, 0, before), stop
         self.floors = _needed(self.floors, (point.file, point.offset), before - lateness.delay)
-        return Place(point.offset, point.line, before, point.file, self.floors), stop
+        return InputPlace(point.offset, point.line, before, point.file, self.floors), stop
 
 
 def _needed(floors: Sequence[Floor], point: tuple[int, int], late: Micros) -> tuple[Floor, ...]:

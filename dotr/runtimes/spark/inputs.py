@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import BinaryIO, Final, Protocol, TypeAlias
 
 from dotr.diagnostics import Refused
-from dotr.io.feeds import Point, unopened
+from dotr.io.feeds import InputPoint, unopened
 from dotr.io.lateness import Lateness
 from dotr.io.lines import open_lines
 from dotr.io.live import IDLE_WHY
@@ -23,14 +23,14 @@ from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Micros
 from dotr.runtimes.spark.compiled import input_of
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.planning import END, Floor, Scan
-from dotr.runtimes.spark.tasks import Stretch
+from dotr.runtimes.spark.planning import END, Floor, ScanTimes
+from dotr.runtimes.spark.tasks import InputRange
 
 _OPEN: Final[dict[str, BinaryIO]] = {}
 _MOST_OPEN: Final = 256
 
 
-def scan_inputs(job: Job) -> Scan:
+def scan_inputs(job: Job) -> ScanTimes:
     """The scan that `plan` wants."""
 
     def scan(number: int, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
@@ -65,28 +65,28 @@ def _records(file: InputFile, offset: int, line: int, stop: int) -> Iterator[Rec
         _OPEN.pop(next(iter(_OPEN))).close()
 
 
-Files: TypeAlias = Iterator[tuple[int, InputFile, Iterator[Record]]]
+FileRecords: TypeAlias = Iterator[tuple[int, InputFile, Iterator[Record]]]
 """Files of an input one after the other: their numbers, and of each the records of a stretch."""
 
 
-def files_of(like: InputFile, stretch: Stretch, *, trace: bool) -> Files:
+def files_of(like: InputFile, stretch: InputRange, *, trace: bool) -> FileRecords:
     """The files of a stretch. A file that has appeared and cannot be opened is one unreadable record. `trace`: elements are `Traced`."""
     for number, file, records in _files_of(like, stretch):
         yield number, file, traced(file, records) if trace else records
 
 
-def _files_of(like: InputFile, stretch: Stretch) -> Files:
+def _files_of(like: InputFile, stretch: InputRange) -> FileRecords:
     if not stretch.paths:
         yield stretch.file, like, _records(like, stretch.offset, stretch.line, stretch.stop)
         return
     for number, path in enumerate(stretch.paths, stretch.file):
-        point = Point(number, stretch.offset, stretch.line) if number == stretch.file else Point(number, *START)
+        point = InputPoint(number, stretch.offset, stretch.line) if number == stretch.file else InputPoint(number, *START)
         stop = stretch.stop if number == stretch.stop_file else END
         file = replace(like, path=path)
         yield number, file, _opened(file, point, stop)
 
 
-def _opened(file: InputFile, point: Point, stop: int) -> Iterator[Record]:
+def _opened(file: InputFile, point: InputPoint, stop: int) -> Iterator[Record]:
     records = _records(file, point.offset, point.line, stop)
     try:
         first = next(records, None)
@@ -106,7 +106,7 @@ class Rejected(Protocol):
     def extend(self, letters: Iterable[DeadLetter], /) -> None: ...
 
 
-def judge(files: Files, stretch: Stretch, after: Micros, until: Micros, elements: list[Element], dead: Rejected) -> None:
+def judge(files: FileRecords, stretch: InputRange, after: Micros, until: Micros, elements: list[Element], dead: Rejected) -> None:
     """Adds a stretch's elements with times in (after, until], and what of it is this task's to reject."""
     lateness: Lateness | None = None
     for number, file, records in files:

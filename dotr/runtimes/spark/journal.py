@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from dotr.diagnostics import Refused, refuse
-from dotr.io.growing import Folder, Growing
+from dotr.io.growing import Folder, GrowingInput
 from dotr.io.records import InputFile
 
 NAME: Final = "watched.ndjson"
@@ -84,7 +84,7 @@ class Journaled:
     """The files that appear in a watched folder, numbered by the journal. Without `watching`, those that are there now are the last."""
 
     def __init__(
-        self, growing: Growing, journal: Journal, known: Sequence[str], *, watching: bool, clock: Callable[[], float] = time.monotonic
+        self, growing: GrowingInput, journal: Journal, known: Sequence[str], *, watching: bool, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._growing = growing
         self._journal = journal

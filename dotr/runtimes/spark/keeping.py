@@ -17,35 +17,35 @@ from typing import Final
 
 from dotr.engine.stage_two import StageTwo
 from dotr.model.time import Micros
-from dotr.patterns.happened import Happened
+from dotr.patterns.happened import StoredEvent
 from dotr.patterns.layout import Layer
-from dotr.patterns.logs import Head, Pair, added, counting, counting_pairs, recording
+from dotr.patterns.logs import Manifest, Consumption, added, counting, counting_pairs, recording
 from dotr.patterns.state import State
-from dotr.runtimes.spark.cold import Cold
-from dotr.runtimes.spark.pages import Pages, pages_for
-from dotr.runtimes.spark.pieces import Entries, read_pieces, write_batch
+from dotr.runtimes.spark.cold import SpillDatabase
+from dotr.runtimes.spark.pages import PagedState, pages_for
+from dotr.runtimes.spark.pieces import SegmentMap, read_pieces, write_batch
 
 SMALL: Final = 2_000
 """Up to so many events a bucket is one text; logs become a text again at a quarter of them."""
 
 
 @dataclass(slots=True)
-class Kept:
+class LoadedBucket:
     """A bucket in a worker: what it holds is what the store has under the digest, as logs (`head`) or one text, but for what is too old
     after a batch that ended at `closed`."""
 
-    pages: Pages
+    pages: PagedState
     digest: bytes
-    head: Head | None
+    head: Manifest | None
     closed: Micros | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class WriteResult:
     """What a worker keeps after a batch (None: nothing), the digest, and what is written beside it (None: what stands there). `held` says
     how many events each port has, `size` how many bytes all takes."""
 
-    kept: Kept | None
+    kept: LoadedBucket | None
     digest: bytes
     written: bytes | None = None
     held: tuple[int, ...] = ()
@@ -53,7 +53,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BucketPlace:
     """A layer, and among how many buckets its keys are divided; `timed`: time alone may touch any partition."""
 
     stage: StageTwo
@@ -61,31 +61,31 @@ class Place:
     buckets: int
     timed: bool
 
-    def empty(self, pages: int = 1) -> Pages:
-        return Pages(self.layer, self.stage.start, self.buckets, pages, cold)
+    def empty(self, pages: int = 1) -> PagedState:
+        return PagedState(self.layer, self.stage.start, self.buckets, pages, cold)
 
 
 @lru_cache(maxsize=1)
-def cold() -> Cold:
+def cold() -> SpillDatabase:
     """The worker's."""
-    return Cold()
+    return SpillDatabase()
 
 
-def opened(place: Place, digest: bytes, written: bytes, entries: Entries, kept: Kept | None) -> Kept:
+def opened(place: BucketPlace, digest: bytes, written: bytes, entries: SegmentMap, kept: LoadedBucket | None) -> LoadedBucket:
     """The bucket as the store has it; raises StateError."""
     if kept is not None and kept.digest == digest:
         return kept
-    head = Head.decode(written)
+    head = Manifest.decode(written)
     if kept is not None:
         if head is not None and kept.head is not None and (kept.head.number, kept.digest.hex()) in head.recent:
             _catch_up(kept.pages, kept.head, head, entries)
-            return Kept(kept.pages, digest, head)
+            return LoadedBucket(kept.pages, digest, head)
         kept.pages.forget()
     if head is None:
         pages = place.empty()
         if written:
             pages.put_in_place(place.stage.restore(written))
-        return Kept(pages, digest, None)
+        return LoadedBucket(pages, digest, None)
     pages = place.empty(head.pages)
     last = len(head.oldest) - 1
     consumed = counting_pairs(head, (lines for _, lines in read_pieces(entries, [each for each in head.pieces if each.log == last])))
@@ -95,10 +95,10 @@ def opened(place: Place, digest: bytes, written: bytes, entries: Entries, kept: 
     else:
         _add(pages.only, events, consumed, head)
         recording(pages.only)
-    return Kept(pages, digest, head)
+    return LoadedBucket(pages, digest, head)
 
 
-def _add(state: State, events: Iterable[tuple[int, Happened]], consumed: Iterable[Pair], head: Head) -> None:
+def _add(state: State, events: Iterable[tuple[int, StoredEvent]], consumed: Iterable[Consumption], head: Manifest) -> None:
     stores = len(state.stores)
     for log, event in events:
         if log < stores:
@@ -110,7 +110,7 @@ def _add(state: State, events: Iterable[tuple[int, Happened]], consumed: Iterabl
     state.passed = head.passed
 
 
-def _catch_up(pages: Pages, before: Head, head: Head, entries: Entries) -> None:
+def _catch_up(pages: PagedState, before: Manifest, head: Manifest, entries: SegmentMap) -> None:
     """Adds what is newer than what is known."""
     last = len(head.oldest) - 1
     new = [piece for piece in head.pieces if piece.number > before.number]
@@ -127,7 +127,7 @@ def _catch_up(pages: Pages, before: Head, head: Head, entries: Entries) -> None:
             waiting.popleft()
 
 
-def saved(place: Place, kept: Kept, closed: Micros, entries: Entries) -> Saved:
+def saved(place: BucketPlace, kept: LoadedBucket, closed: Micros, entries: SegmentMap) -> WriteResult:
     """Writes what a batch that ends at a time has made of the bucket, but for the digest and what stands beside it."""
     pages, before = kept.pages, kept.head
     if place.timed:
@@ -146,17 +146,17 @@ def saved(place: Place, kept: Kept, closed: Micros, entries: Entries) -> Saved:
             recording(state)
     oldest = _oldest(place.layer, pages, closed)
     if before is not None and not (any(add.events) or add.consumed or before.gone(passed, oldest, count)):
-        return Saved(kept, kept.digest)
+        return WriteResult(kept, kept.digest)
     digest, head = write_batch(entries, before, kept.digest, add, closed, passed, oldest, count, held, place.layer.first_consumed[-1])
     written = head.encode()
     size = len(written) + sum(piece.size for piece in head.pieces)
     if count == pages.count:
-        return Saved(Kept(pages, digest, head), digest, written, head.held, size)
+        return WriteResult(LoadedBucket(pages, digest, head), digest, written, head.held, size)
     pages.forget()  # they are read again, divided anew
-    return Saved(None, digest, written, head.held, size)
+    return WriteResult(None, digest, written, head.held, size)
 
 
-def _as_text(kept: Kept, entries: Entries) -> Saved:
+def _as_text(kept: LoadedBucket, entries: SegmentMap) -> WriteResult:
     state = kept.pages.only
     if kept.head is not None:
         for piece in kept.head.pieces:
@@ -164,11 +164,11 @@ def _as_text(kept: Kept, entries: Entries) -> Saved:
         state.consumed = tuple(map(set, state.consumed))
     written = state.encode()
     digest = blake2b(written, digest_size=16).digest()
-    after = Kept(kept.pages, digest, None)
-    return Saved(after, digest) if digest == kept.digest else Saved(after, digest, written, tuple(state.held), len(written))
+    after = LoadedBucket(kept.pages, digest, None)
+    return WriteResult(after, digest) if digest == kept.digest else WriteResult(after, digest, written, tuple(state.held), len(written))
 
 
-def _oldest(layer: Layer, pages: Pages, closed: Micros) -> list[Micros | None]:
+def _oldest(layer: Layer, pages: PagedState, closed: Micros) -> list[Micros | None]:
     """What still counts: of each store, each queue, and of what is consumed."""
     found: list[Micros | None] = [None if kept is None else closed + 1 - kept for kept in layer.retention]
     if pages.count == 1:

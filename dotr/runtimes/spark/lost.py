@@ -26,7 +26,7 @@ def words(error: Exception) -> str:
     return told if cause is None else f"{told}\n{words(cause)}"
 
 
-def hush(context: SparkContext) -> None:
+def silence_py4j(context: SparkContext) -> None:
     """Where the JVM goes, py4j and Spark's accumulators print traces of it, from threads of theirs: a run says it in its own words."""
     root = logging.getLogger()
     if _no_trace not in root.filters:

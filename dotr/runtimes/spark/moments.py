@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from dotr.engine.program import Program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.routing import Router
 from dotr.engine.stage_two import StageTwo
 from dotr.model.time import LAST_MICRO, Micros
@@ -35,7 +35,7 @@ class Moment(NamedTuple):
     ended: bool
 
 
-def ticks_here(program: Program, router: Router, layer: int, bucket: int) -> list[TicksHere]:
+def ticks_here(program: CompiledProgram, router: Router, layer: int, bucket: int) -> list[TicksHere]:
     """The ticks of a bucket of a layer."""
     handed = ((each, router.facts({each.stream: each.rows})[layer].get(bucket)) for each in program.stage_one.ticks)
     return [TicksHere(each.period, ports) for each, ports in handed if ports]

@@ -21,11 +21,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dotr.diagnostics import Refused, refuse
-from dotr.engine.change import Change, Mover, joined
-from dotr.engine.holdings import Holdings
+from dotr.engine.change import StateChange, StateMigrator, joined
+from dotr.engine.holdings import StateSchema
 from dotr.model.time import Micros
-from dotr.patterns.logs import Head, whole
-from dotr.patterns.state import StateError, Written
+from dotr.patterns.logs import Manifest, whole
+from dotr.patterns.state import StateError, StateSnapshot
 from dotr.runtimes.spark.compiled import program_of
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import BucketSize
@@ -36,7 +36,7 @@ _SCHEMA: Final = "key long, passed long"
 
 
 @dataclass(frozen=True, slots=True)
-class Old:
+class OldQuery:
     """The query whose state moves: its folder, the folder of files that it began with itself ("": none), how many layers it has, and the
     keys of their buckets, the first layer's first; `ran`: it has come to the end of a batch. Without layers it has no state."""
 
@@ -52,7 +52,7 @@ class Old:
         return {key: divmod(number, len(self.keys) // self.layers) for number, key in enumerate(self.keys)}
 
 
-class Parts:
+class MoveTask:
     """What a task does with old state, by its key. The new job, and what the old and the new state are of, travel as text."""
 
     def __init__(self, job: str, held: str, places: dict[int, tuple[int, int]]) -> None:
@@ -64,8 +64,8 @@ class Parts:
         from pyarrow import RecordBatch, array  # type: ignore[import-untyped]
 
         job = Job.from_json(self._job)
-        before, after = map(Holdings.of_json, json.loads(self._held))
-        mover = Mover(before, after, program_of(job), job.clock, job.buckets)
+        before, after = map(StateSchema.of_json, json.loads(self._held))
+        mover = StateMigrator(before, after, program_of(job), job.clock, job.buckets)
         for batch in batches:
             for key, written, pieces in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 try:
@@ -76,13 +76,13 @@ class Parts:
 
 
 def _take_apart(
-    mover: Mover, folder: str, place: tuple[int, int], written: bytes, pieces: Sequence[Mapping[str, Any]] = ()
+    mover: StateMigrator, folder: str, place: tuple[int, int], written: bytes, pieces: Sequence[Mapping[str, Any]] = ()
 ) -> Micros | None:
     """Writes the parts of a bucket's old state, and says how far it had come."""
     try:
-        head = Head.decode(written)
+        head = Manifest.decode(written)
         if head is None:
-            state = Written.decode(written)
+            state = StateSnapshot.decode(written)
         else:
             ordered = sorted(pieces, key=lambda piece: (piece["log"], piece["place"]))
             state = whole(head, ((piece["log"], piece["lines"]) for piece in ordered))
@@ -99,7 +99,7 @@ def unreadable(error: StateError) -> Refused:
     return refuse("S105", f"the state in the checkpoint cannot be used: {error}", hint=hint)
 
 
-def move(session: SparkSession, found: Change, old: Old, job: Job, log: Path) -> list[BucketSize]:
+def move(session: SparkSession, found: StateChange, old: OldQuery, job: Job, log: Path) -> list[BucketSize]:
     """Writes what the new job's buckets begin with, and says how much that is; what an earlier try has left goes. A job that keeps no state
     has no buckets."""
     folder = Path(job.moved)
@@ -109,7 +109,7 @@ def move(session: SparkSession, found: Change, old: Old, job: Job, log: Path) ->
         return []
     folder.mkdir(parents=True)
     program = program_of(job)
-    mover = Mover(found.before, found.after, program, job.clock, job.buckets)
+    mover = StateMigrator(found.before, found.after, program, job.clock, job.buckets)
     held = json.dumps([found.before.to_json(), found.after.to_json()])
     passed: set[Micros | None] = set()
     there: set[int] = set()
@@ -117,7 +117,7 @@ def move(session: SparkSession, found: Change, old: Old, job: Job, log: Path) ->
     for operator in stored.operators if stored else ():
         assert stored is not None
         try:
-            done = stored.buckets(operator).mapInArrow(Parts(job.to_json(), held, old.places), _SCHEMA).collect()
+            done = stored.buckets(operator).mapInArrow(MoveTask(job.to_json(), held, old.places), _SCHEMA).collect()
         except PySparkException as error:
             raise explained(str(error), log) from None
         there |= {row.key for row in done}
@@ -131,7 +131,7 @@ def move(session: SparkSession, found: Change, old: Old, job: Job, log: Path) ->
         for bucket in range(job.buckets):
             whole = _file(job.moved, layer.number, bucket)
             parts = whole.with_suffix("")
-            pieces = [Written.decode(part.read_bytes()) for part in sorted(parts.glob("*.json"))]
+            pieces = [StateSnapshot.decode(part.read_bytes()) for part in sorted(parts.glob("*.json"))]
             state = joined(layer, pieces, until)
             text = state.encode()
             _write(whole, text)

@@ -12,7 +12,7 @@ from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.journal import SEGMENT, SPOOL
 
 
-class Names:
+class DisplayPaths:
     """Workers open absolute paths, and segments of what came by standard input."""
 
     def __init__(self, pipeline: Pipeline, checkpoint: Path) -> None:

@@ -13,19 +13,19 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from dotr.runtimes.spark.rows import Kind
+from dotr.runtimes.spark.rows import RowKind
 
 NAME: Final = "dotr"
 
 _COUNTED: Final = {
-    "elements": ((Kind.COUNTS,), "get_json_object(cast(payload AS string), '$[0]')"),
-    "instants": ((Kind.COUNTS,), "get_json_object(cast(payload AS string), '$[1]')"),
-    "facts": ((Kind.COUNTS,), "get_json_object(cast(payload AS string), '$[2]')"),
-    "late": ((Kind.COUNTS,), "get_json_object(cast(payload AS string), '$[4].late')"),
-    "events": ((Kind.FIRINGS, Kind.RUN), "time"),
-    "dead_letters": ((Kind.DEAD, Kind.DEAD_RUN), "time"),
-    "fallbacks": ((Kind.FALLBACKS,), "time"),
-    "state_bytes_changed": ((Kind.STATE,), "time"),
+    "elements": ((RowKind.COUNTS,), "get_json_object(cast(payload AS string), '$[0]')"),
+    "instants": ((RowKind.COUNTS,), "get_json_object(cast(payload AS string), '$[1]')"),
+    "facts": ((RowKind.COUNTS,), "get_json_object(cast(payload AS string), '$[2]')"),
+    "late": ((RowKind.COUNTS,), "get_json_object(cast(payload AS string), '$[4].late')"),
+    "events": ((RowKind.FIRINGS, RowKind.RUN), "time"),
+    "dead_letters": ((RowKind.DEAD, RowKind.DEAD_RUN), "time"),
+    "fallbacks": ((RowKind.FALLBACKS,), "time"),
+    "state_bytes_changed": ((RowKind.STATE,), "time"),
 }
 
 
@@ -34,6 +34,6 @@ def observed(rows: DataFrame) -> DataFrame:
     return rows.observe(NAME, *[_sum(name, kinds, value) for name, (kinds, value) in _COUNTED.items()])
 
 
-def _sum(name: str, kinds: Iterable[Kind], value: str) -> Column:
+def _sum(name: str, kinds: Iterable[RowKind], value: str) -> Column:
     listed = ", ".join(str(kind.value) for kind in kinds)
     return F.expr(f"coalesce(sum(CASE WHEN kind IN ({listed}) THEN cast({value} AS bigint) END), 0)").alias(name)

@@ -5,7 +5,7 @@ touches, one after the other. Those that were used last stay decoded, up to a bo
 temporary database (`cold`). Texts stay there when their page is decoded; when it is not any more, what is new in it becomes one text more,
 and now and then all that counts of it becomes one. A program with timers, where time alone touches every partition, has one page.
 Invariant: pages are a function of the logs and of how many they are; nothing that is written depends on which of them are decoded. A page's
-texts hold all of it up to some time and nothing later, and of their events those are held that are not too old at the last `Text.closed`.
+texts hold all of it up to some time and nothing later, and of their events those are held that are not too old at the last `SpilledText.closed`.
 Cost: of a batch, the pages that it touches and their events; memory, the bound, and what a single page may have beyond a quarter of it.
 """
 
@@ -21,13 +21,13 @@ from zlib import crc32
 
 from dotr.expressions import equality_key
 from dotr.model.time import Micros
-from dotr.patterns.happened import Happened
+from dotr.patterns.happened import StoredEvent
 from dotr.patterns.layout import Layer
-from dotr.patterns.logs import Added, Pair, added, recording
+from dotr.patterns.logs import LogDelta, Consumption, added, recording
 from dotr.patterns.state import State
-from dotr.patterns.ties import Values
-from dotr.runtimes.spark.cold import Cold, Text, Texts
-from dotr.runtimes.spark.parts import Part, read_parts, write_part
+from dotr.patterns.ties import AttributeValues
+from dotr.runtimes.spark.cold import SpillDatabase, SpilledText, SpilledTexts
+from dotr.runtimes.spark.parts import PagePart, read_parts, write_part
 
 MOST: Final = 1 << 16
 """Pages of a bucket."""
@@ -52,7 +52,7 @@ _NEVER: Final = -1 << 62
 
 Work = TypeVar("Work")
 
-PageOf: TypeAlias = Callable[[int, Values], int]
+PageOf: TypeAlias = Callable[[int, AttributeValues], int]
 """`page_of(port, values)`."""
 
 
@@ -73,7 +73,7 @@ def page_of(layer: Layer, buckets: int, pages: int) -> PageOf:
     """Which page an event at a port belongs to: the rest of the hash that its bucket is a part of."""
     positions = [None if port.spread else port.key_position for port in layer.ports]
 
-    def found(port: int, values: Values) -> int:
+    def found(port: int, values: AttributeValues) -> int:
         position = positions[port]
         if position is None or (value := values[position]) is None:
             return 0
@@ -83,7 +83,7 @@ def page_of(layer: Layer, buckets: int, pages: int) -> PageOf:
 
 
 @dataclass(slots=True)
-class _Page:
+class _DecodedPage:
     """A decoded page. Its texts hold all of it up to the time `known`; they are so many, of so many events. `consumed` is what they lack of
     what is consumed. What was too old when all up to `closed` was closed has gone."""
 
@@ -92,13 +92,13 @@ class _Page:
     closed: Micros
     texts: int
     events: int
-    consumed: list[Pair] = field(default_factory=list)
+    consumed: list[Consumption] = field(default_factory=list)
 
 
-class Pages:
+class PagedState:
     """The pages of one bucket. `start` makes the state of one."""
 
-    def __init__(self, layer: Layer, start: Callable[[], State], buckets: int, pages: int, cold: Callable[[], Cold]) -> None:
+    def __init__(self, layer: Layer, start: Callable[[], State], buckets: int, pages: int, cold: Callable[[], SpillDatabase]) -> None:
         self.count = pages
         self.page_of = page_of(layer, buckets, pages)
         self._held = [0] * len(layer.ports)
@@ -106,13 +106,13 @@ class Pages:
         self._start = start
         self._consumed_at = layer.consumed_ports
         self._only = start() if pages == 1 else None
-        self._hot: dict[int, _Page] = {}
+        self._hot: dict[int, _DecodedPage] = {}
         self._texts = cold().bucket() if pages > 1 else None
         self._retention = max((each for each in layer.retention if each is not None), default=0)
         self._closed = _NEVER
         self._swept: Micros | None = None
-        self._added: list[list[tuple[int, Sequence[Happened]]]] = [[] for _ in (*layer.ports, *layer.queues)]
-        self._pairs: list[Pair] = []
+        self._added: list[list[tuple[int, Sequence[StoredEvent]]]] = [[] for _ in (*layer.ports, *layer.queues)]
+        self._pairs: list[Consumption] = []
 
     @property
     def only(self) -> State:
@@ -143,25 +143,25 @@ class Pages:
                 self._cool(most)
         self._cool(most)
 
-    def gathered(self) -> Added:
+    def gathered(self) -> LogDelta:
         """What was added since it was asked last, in the order of time, and at one time of the pages."""
-        logs: list[list[Happened]] = []
+        logs: list[list[StoredEvent]] = []
         for found in self._added:
             found.sort(key=itemgetter(0))
             events = [event for _, some in found for event in some]
             events.sort(key=itemgetter(0))
             logs.append(events)
         self._pairs.sort(key=itemgetter(3))
-        new = Added(logs, self._pairs)
+        new = LogDelta(logs, self._pairs)
         self._added, self._pairs = [[] for _ in logs], []
         return new
 
-    def fill(self, log: Iterable[tuple[int, Happened]], consumed: Iterable[Pair]) -> None:
+    def fill(self, log: Iterable[tuple[int, StoredEvent]], consumed: Iterable[Consumption]) -> None:
         """All that logs hold, in a bucket of which nothing is known; each event comes with its port."""
         used: dict[int, dict[tuple[Micros, int], list[int]]] = defaultdict(dict)
         for number, time, ordinal, _ in consumed:
             used[self._consumed_at[number]].setdefault((time, ordinal), []).append(number)
-        parts: dict[int, Part] = {}
+        parts: dict[int, PagePart] = {}
         for many, (port, event) in enumerate(log, 1):
             self._held[port] += 1
             page = self.page_of(port, event.values)
@@ -174,15 +174,15 @@ class Pages:
                 parts = {}
         self._put(parts)
 
-    def follow(self, log: Iterable[tuple[int, Happened]], consumed: Iterable[Pair], closed: Micros) -> None:
+    def follow(self, log: Iterable[tuple[int, StoredEvent]], consumed: Iterable[Consumption], closed: Micros) -> None:
         """What another worker has added; each event comes with its port."""
-        parts: dict[int, Part] = {}
+        parts: dict[int, PagePart] = {}
         for port, event in log:
             page = self.page_of(port, event.values)
             (parts.get(page) or parts.setdefault(page, ({}, [])))[0].setdefault(port, []).append(event)
         for pair in consumed:
             (parts.get(pair[3]) or parts.setdefault(pair[3], ({}, [])))[1].append(pair)
-        colder: dict[int, Part] = {}
+        colder: dict[int, PagePart] = {}
         for page, part in parts.items():
             each = self._hot.get(page)
             if each is None:
@@ -223,11 +223,11 @@ class Pages:
             self._texts.forget()
 
     @property
-    def _cold(self) -> Texts:
+    def _cold(self) -> SpilledTexts:
         assert self._texts is not None
         return self._texts
 
-    def _expire(self, each: _Page, before: Sequence[int], closed: Micros) -> None:
+    def _expire(self, each: _DecodedPage, before: Sequence[int], closed: Micros) -> None:
         """Forgets what is too old, and counts what has changed since a page held so many events of each port."""
         each.state.expire(closed + 1)
         each.closed = closed
@@ -237,7 +237,7 @@ class Pages:
                 held[port] += new - old
                 self.decoded += new - old
 
-    def _gather(self, each: _Page, page: int, after: Micros) -> None:
+    def _gather(self, each: _DecodedPage, page: int, after: Micros) -> None:
         events, consumed = added(each.state, after, page)
         for found, some in zip(self._added, events, strict=True):
             if some:
@@ -245,7 +245,7 @@ class Pages:
         each.consumed += consumed
         self._pairs += consumed
 
-    def _warm(self, page: int) -> _Page:
+    def _warm(self, page: int) -> _DecodedPage:
         each = self._hot.pop(page, None)
         if each is None:
             each = self._decode(page, self._closed)
@@ -253,14 +253,14 @@ class Pages:
         self._hot[page] = each
         return each
 
-    def _decode(self, page: int, closed: Micros) -> _Page:
+    def _decode(self, page: int, closed: Micros) -> _DecodedPage:
         """What is held of a page, and is not too old now that all up to a time is closed; what is too old is not held any more."""
         texts = self._cold.read(page)
         events, pairs = read_parts([body for _, body in texts])
         counted = max([closed for closed, _ in texts], default=_NEVER)
         closed = max(closed, counted)
         state = recording(self._start())
-        each = _Page(state, closed, closed, len(texts), sum(map(len, events.values())))
+        each = _DecodedPage(state, closed, closed, len(texts), sum(map(len, events.values())))
         for port, some in events.items():
             kept = state.stores[port].retention
             first = bisect_left(some, (closed + 1 - kept,))
@@ -275,7 +275,7 @@ class Pages:
         if self.decoded <= most:
             return
         gone: list[int] = []
-        texts: list[Text] = []
+        texts: list[SpilledText] = []
         for page, each in list(self._hot.items()):
             size = len(each.state)
             if self.decoded <= most - most // 8:
@@ -291,27 +291,27 @@ class Pages:
                 texts += [_whole(page, each)] if size else []
         self._cold.change(gone, texts)
 
-    def _put(self, parts: Mapping[int, Part]) -> None:
+    def _put(self, parts: Mapping[int, PagePart]) -> None:
         """Adds to pages that are not decoded what is later than all in their texts, and counted already."""
         self._cold.change((), [_text(page, _NEVER, *part) for page, part in parts.items()])
 
 
-def _whole(page: int, each: _Page) -> Text:
+def _whole(page: int, each: _DecodedPage) -> SpilledText:
     """All of a page."""
     new = added(each.state, None, page)
     return _text(page, each.closed, _by_port(new), new.consumed)
 
 
-def _by_port(new: Added) -> Mapping[int, Sequence[Happened]]:
+def _by_port(new: LogDelta) -> Mapping[int, Sequence[StoredEvent]]:
     return {port: events for port, events in enumerate(new.events) if events}
 
 
-def _text(page: int, closed: Micros, events: Mapping[int, Sequence[Happened]], pairs: Sequence[Pair]) -> Text:
+def _text(page: int, closed: Micros, events: Mapping[int, Sequence[StoredEvent]], pairs: Sequence[Consumption]) -> SpilledText:
     until = max([closed, *(some[-1][0] for some in events.values()), *(pair[1] for pair in pairs)])
-    return Text(page, until, closed, write_part(events, pairs))
+    return SpilledText(page, until, closed, write_part(events, pairs))
 
 
-def _add(state: State, events: Mapping[int, Sequence[Happened]], pairs: Iterable[Pair]) -> None:
+def _add(state: State, events: Mapping[int, Sequence[StoredEvent]], pairs: Iterable[Consumption]) -> None:
     """Puts a part into a page; that it was consumed is nothing new."""
     for port, some in events.items():
         state.stores[port].extend(some)

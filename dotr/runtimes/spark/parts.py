@@ -14,14 +14,14 @@ from itertools import repeat
 from typing import Any, TypeAlias
 
 from dotr.model.terms import Term
-from dotr.patterns.happened import Happened
-from dotr.patterns.logs import Pair
+from dotr.patterns.happened import StoredEvent
+from dotr.patterns.logs import Consumption
 
-Part: TypeAlias = tuple[dict[int, list[Happened]], list[Pair]]
+PagePart: TypeAlias = tuple[dict[int, list[StoredEvent]], list[Consumption]]
 """Some of what a page holds: events by port, in the order of time, and what is consumed."""
 
 
-def write_part(events: Mapping[int, Sequence[Happened]], pairs: Sequence[Pair]) -> bytes:
+def write_part(events: Mapping[int, Sequence[StoredEvent]], pairs: Sequence[Consumption]) -> bytes:
     """A part, of one page; no port is without events."""
     one: dict[Term | None, Term | None] = {}
     ports: list[Any] = []
@@ -31,16 +31,16 @@ def write_part(events: Mapping[int, Sequence[Happened]], pairs: Sequence[Pair]) 
     return marshal.dumps((ports, list(pairs)))
 
 
-def read_parts(bodies: Iterable[bytes]) -> Part:
+def read_parts(bodies: Iterable[bytes]) -> PagePart:
     """What parts of one page hold together, those of earlier times first.
 
-    >>> first, second = Happened(5, 0, ('"a"', None)), Happened(7, 1, ('"a"', '"b"'))
+    >>> first, second = StoredEvent(5, 0, ('"a"', None)), StoredEvent(7, 1, ('"a"', '"b"'))
     >>> bodies = write_part({0: [first], 1: [first]}, [(0, 5, 0, 3)]), write_part({}, []), write_part({0: [second] * 2}, [(1, 7, 1, 3)])
     >>> read_parts(bodies) == ({0: [first, second, second], 1: [first]}, [(0, 5, 0, 3), (1, 7, 1, 3)])
     True
     """
     found: dict[int, list[list[Any]]] = {}
-    pairs: list[Pair] = []
+    pairs: list[Consumption] = []
     one: dict[Term | None, Term | None] = {}
     for number, body in enumerate(bodies):
         ports, consumed = marshal.loads(body)
@@ -53,7 +53,7 @@ def read_parts(bodies: Iterable[bytes]) -> Part:
             else:
                 for so_far, column in zip(found[port], (times, ordinals, *columns), strict=True):
                     so_far += column
-    new, happened = tuple.__new__, repeat(Happened)
+    new, happened = tuple.__new__, repeat(StoredEvent)
     return {
         port: list(map(new, happened, zip(times, ordinals, zip(*columns, strict=True) if columns else repeat(()), strict=bool(columns))))
         for port, (times, ordinals, *columns) in found.items()

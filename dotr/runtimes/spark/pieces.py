@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 from dotr.model.time import Micros
-from dotr.patterns.logs import Added, Head, Piece, digest_of, events_line, pairs_line
+from dotr.patterns.logs import LogDelta, Manifest, LogSegment, digest_of, events_line, pairs_line
 from dotr.patterns.state import StateError
 
 YOUNG: Final = 16
@@ -24,7 +24,7 @@ A_LINE: Final = 20_000
 """Events that are written as one piece."""
 
 
-class Entries(Protocol):
+class SegmentMap(Protocol):
     """The map: by log and place."""
 
     def read(self, log: int, place: int) -> bytes | None:
@@ -37,13 +37,13 @@ class Entries(Protocol):
         """An entry that is there."""
 
 
-def read_pieces(entries: Entries, pieces: Sequence[Piece]) -> Iterator[tuple[int, bytes]]:
+def read_pieces(entries: SegmentMap, pieces: Sequence[LogSegment]) -> Iterator[tuple[int, bytes]]:
     """The pieces with the numbers of their logs."""
     for piece in pieces:
         yield piece.log, _there(entries, piece)
 
 
-def _there(entries: Entries, piece: Piece) -> bytes:
+def _there(entries: SegmentMap, piece: LogSegment) -> bytes:
     found = entries.read(piece.log, piece.place)
     if found is None or len(found) != piece.size:
         raise StateError(f"a piece of it is not there (log {piece.log}, place {piece.place})")
@@ -51,20 +51,20 @@ def _there(entries: Entries, piece: Piece) -> bytes:
 
 
 def write_batch(
-    entries: Entries,
-    before: Head | None,
+    entries: SegmentMap,
+    before: Manifest | None,
     digest: bytes,
-    add: Added,
+    add: LogDelta,
     closed: Micros,
     passed: Micros | None,
     oldest: Sequence[Micros | None],
     pages: int,
     held: Sequence[int],
     sets: int,
-) -> tuple[bytes, Head]:
+) -> tuple[bytes, Manifest]:
     """Appends what a batch has added, removes what has gone, and says what is there then, with its digest."""
     number = before.number + 1 if before else 1
-    logs: list[list[Piece]] = [[] for _ in oldest]
+    logs: list[list[LogSegment]] = [[] for _ in oldest]
     for piece in before.pieces if before else ():
         logs[piece.log].append(piece)
     written = [digest]
@@ -78,27 +78,29 @@ def write_batch(
     for pieces, time in zip(logs, oldest, strict=True):
         _drop(entries, pieces, time)
         _merge(entries, pieces, number - YOUNG)
-    head = Head(number, closed, passed, tuple(oldest), tuple(piece for pieces in logs for piece in pieces), pages, tuple(held), sets, ())
+    head = Manifest(
+        number, closed, passed, tuple(oldest), tuple(piece for pieces in logs for piece in pieces), pages, tuple(held), sets, ()
+    )
     after = digest_of(*written, head.encode())
     recent = ((*before.recent, (before.number, digest.hex())) if before and before.pages == pages else ())[-YOUNG:]
     return after, head._replace(recent=recent)
 
 
-def _append(entries: Entries, pieces: list[Piece], log: int, number: int, lines: bytes, until: Micros) -> bytes:
+def _append(entries: SegmentMap, pieces: list[LogSegment], log: int, number: int, lines: bytes, until: Micros) -> bytes:
     place = pieces[-1].place + 1 if pieces else 0
     entries.write(log, place, lines)
-    pieces.append(Piece(log, place, number, len(lines), until))
+    pieces.append(LogSegment(log, place, number, len(lines), until))
     return lines
 
 
-def _drop(entries: Entries, pieces: list[Piece], oldest: Micros | None) -> None:
+def _drop(entries: SegmentMap, pieces: list[LogSegment], oldest: Micros | None) -> None:
     gone = [piece for piece in pieces if oldest is None or piece.until < oldest]
     for piece in gone:
         entries.remove(piece.log, piece.place)
         pieces.remove(piece)
 
 
-def _merge(entries: Entries, pieces: list[Piece], settled: int) -> None:
+def _merge(entries: SegmentMap, pieces: list[LogSegment], settled: int) -> None:
     """Joins neighbours of about one length among the pieces of batches up to the number `settled`, from the latest one back."""
     last = next((place for place in range(len(pieces) - 1, 0, -1) if pieces[place].number <= settled), 0)
     while last:
@@ -108,6 +110,6 @@ def _merge(entries: Entries, pieces: list[Piece], settled: int) -> None:
         entries.write(older.log, older.place, _there(entries, older) + _there(entries, newer))
         entries.remove(newer.log, newer.place)
         pieces[last - 1 : last + 1] = [
-            Piece(older.log, older.place, newer.number, older.size + newer.size, max(older.until, newer.until)),
+            LogSegment(older.log, older.place, newer.number, older.size + newer.size, max(older.until, newer.until)),
         ]
         last -= 1

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from dotr.model.time import LAST_MICRO, Micros
 
-Scan: TypeAlias = Callable[[int, int, int], Iterator[tuple[int, int, Micros | None]]]
+ScanTimes: TypeAlias = Callable[[int, int, int], Iterator[tuple[int, int, Micros | None]]]
 """`scan(input, offset, line)`: for each record from there on its offset, its line and its time (None: unreadable)."""
 
 END: Final = -1
@@ -43,7 +43,7 @@ class Floor(NamedTuple):
     until: Micros
 
 
-class Place(NamedTuple):
+class InputPlace(NamedTuple):
     """Where the reading of one input goes on: the offset and line of a record, and the greatest time before it. An input that grows has
     several files, numbered, and perhaps floors."""
 
@@ -63,17 +63,17 @@ class Place(NamedTuple):
         return list(self if self.file or self.floors else self[:3])
 
     @staticmethod
-    def of_json(offset: int, line: int, greatest: Micros, file: int = 0, floors: Sequence[Sequence[int]] = ()) -> Place:
+    def of_json(offset: int, line: int, greatest: Micros, file: int = 0, floors: Sequence[Sequence[int]] = ()) -> InputPlace:
         """The inverse of `to_json`.
 
-        >>> place = Place(5, 1, 7, 2, (Floor(1, 9, 4),))
-        >>> Place.of_json(*place.to_json()) == place
+        >>> place = InputPlace(5, 1, 7, 2, (Floor(1, 9, 4),))
+        >>> InputPlace.of_json(*place.to_json()) == place
         True
         """
-        return Place(offset, line, greatest, file, tuple(Floor(*floor) for floor in floors))
+        return InputPlace(offset, line, greatest, file, tuple(Floor(*floor) for floor in floors))
 
 
-START: Final = Place(0, 1, BEGINNING)
+START: Final = InputPlace(0, 1, BEGINNING)
 
 
 class Cut(NamedTuple):
@@ -81,7 +81,7 @@ class Cut(NamedTuple):
     of ordinary length it adds to the cut before it."""
 
     time: Micros
-    places: tuple[Place, ...]
+    places: tuple[InputPlace, ...]
     stops: tuple[int, ...]
     elements: int
     files: tuple[int, ...] = ()
@@ -98,7 +98,7 @@ class Offset:
     """How far a query is: the time closed so far and a place for each input. As JSON it is what Spark keeps in its log."""
 
     time: Micros
-    places: tuple[Place, ...]
+    places: tuple[InputPlace, ...]
 
     def to_json(self) -> dict[str, object]:
         """Numbers go as text where Spark's JSON might turn them into floats: nowhere, so they stay numbers.
@@ -119,7 +119,7 @@ class Offset:
         assert value["version"] == 1
         assert isinstance(time, int)
         assert isinstance(places, list)
-        return Offset(time, tuple(Place.of_json(*place) for place in places))
+        return Offset(time, tuple(InputPlace.of_json(*place) for place in places))
 
     def padded(self, inputs: int) -> Offset:
         """With the start of inputs that were not there when the offset was made."""
@@ -134,7 +134,7 @@ class Offset:
         return self.time == LAST_MICRO
 
 
-class _Ahead:
+class _ScanAhead:
     """The scan of one input: what is pending (neither late nor behind the last cut), in the input's own order; and of long elements among
     that the times once more, for each time that they count again."""
 
@@ -175,20 +175,20 @@ class _Ahead:
         self.greatest = greatest
         self._last = begin, element
 
-    def cut(self, time: Micros) -> tuple[Place, int]:
+    def cut(self, time: Micros) -> tuple[InputPlace, int]:
         """Forgets what is up to `time`; the place where reading goes on, and where reading up to `time` may stop."""
         pending = self.pending = [entry for entry in self.pending if entry[0] > time]
         if self.long:
             self.long = [each for each in self.long if each > time]
         if not pending:
             assert self.ended
-            return Place(END, 0, self.greatest), END
+            return InputPlace(END, 0, self.greatest), END
         _, offset, line, before = pending[0]
         beyond = time + self.delay
-        return Place(offset, line, before), next((entry[1] for entry in pending if entry[0] > beyond), END)
+        return InputPlace(offset, line, before), next((entry[1] for entry in pending if entry[0] > beyond), END)
 
 
-def plan(scan: Scan, delays: Sequence[Micros], start: Offset, size: int, until: Micros = LAST_MICRO) -> Iterator[Cut]:
+def plan(scan: ScanTimes, delays: Sequence[Micros], start: Offset, size: int, until: Micros = LAST_MICRO) -> Iterator[Cut]:
     """Cuts of about `size` elements of ordinary length each, from an offset on; the last one is at `until`. A cut never divides an instant.
 
     >>> times = [[1, 2, 9, 4], [1, 1, 3]]               # the 4 is late
@@ -200,7 +200,7 @@ def plan(scan: Scan, delays: Sequence[Micros], start: Offset, size: int, until: 
     4611686018427387904 [-1, -1] (-1, -1) 3
     """
     inputs = [
-        _Ahead(scan(number, place.offset, place.line) if place.offset != END else iter(()), delay, place.greatest, place.offset == END)
+        _ScanAhead(scan(number, place.offset, place.line) if place.offset != END else iter(()), delay, place.greatest, place.offset == END)
         for number, (place, delay) in enumerate(zip(start.places, delays, strict=True))
     ]
     after = start.time

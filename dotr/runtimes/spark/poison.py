@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dotr.engine.poison import blamed, rescue
-from dotr.engine.stage_one import Asked
-from dotr.io.records import Traced
+from dotr.engine.poison import attribute_failures, isolate
+from dotr.engine.stage_one import InstantFacts
+from dotr.io.records import SourcedElement
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros
 from dotr.runtimes.spark.compiled import input_of, program_of
@@ -17,9 +17,9 @@ from dotr.runtimes.spark.tasks import Task
 
 def rescued(
     job: Job, task: Task, time: Micros, elements: list[Element], dead: Rejected, error: Exception
-) -> tuple[Asked, list[Element]] | None:
+) -> tuple[InstantFacts, list[Element]] | None:
     """What stage one says of the elements that it can take, and those; the others are dead letters. None: it can take none."""
-    found = rescue(program_of(job), time, [triples for _, triples in elements], error)
+    found = isolate(program_of(job), time, [triples for _, triples in elements], error)
     if found.rejected:
         again = _again(job, task, time)
         dead.extend([again[number].letter(Reason.FAILED, why) for number, why in found.rejected.items()])
@@ -27,21 +27,21 @@ def rescued(
     return None if found.asked is None else (found.asked, elements)
 
 
-def blame(job: Job, task: Task, time: Micros, elements: list[Element], asked: Asked, dead: Rejected) -> None:
+def blame(job: Job, task: Task, time: Micros, elements: list[Element], asked: InstantFacts, dead: Rejected) -> None:
     """Tell of the elements that make queries fail."""
-    found = blamed(program_of(job), time, [triples for _, triples in elements], asked)
+    found = attribute_failures(program_of(job), time, [triples for _, triples in elements], asked)
     again = traced(job, task, time, elements)
     dead.extend([again[number].letter(Reason.FAILED, why) for number, why in found.items()])
 
 
-def traced(job: Job, task: Task, time: Micros, elements: Sequence[Element]) -> list[Traced]:
+def traced(job: Job, task: Task, time: Micros, elements: Sequence[Element]) -> list[SourcedElement]:
     """The elements of an instant with their records: they are read a second time for those."""
-    return [element for element in elements if isinstance(element, Traced)] or _again(job, task, time)
+    return [element for element in elements if isinstance(element, SourcedElement)] or _again(job, task, time)
 
 
-def _again(job: Job, task: Task, time: Micros) -> list[Traced]:
+def _again(job: Job, task: Task, time: Micros) -> list[SourcedElement]:
     """The elements of an instant, in the order in which the task has them, with their records."""
     found: list[Element] = []
     for stretch in task.stretches:
         judge(files_of(input_of(job, stretch.input), stretch, trace=True), stretch, time - 1, time, found, [])
-    return [element for element in found if isinstance(element, Traced)]
+    return [element for element in found if isinstance(element, SourcedElement)]

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from dotr.diagnostics import Refused
-from dotr.fallbacks import Kind, answered, caught
+from dotr.fallbacks import FallbackKind, answered, caught
 from dotr.runtimes.letters import LOG
 from dotr.runtimes.spark.checkpoint import last_number
 from dotr.runtimes.spark.job import Job
@@ -25,7 +25,7 @@ from dotr.runtimes.spark.lost import LOST, words
 from dotr.runtimes.spark.observed import observed
 from dotr.runtimes.spark.rows import SCHEMA
 from dotr.runtimes.spark.sink import Sink
-from dotr.runtimes.spark.source import Instants
+from dotr.runtimes.spark.source import InstantSource
 from dotr.runtimes.spark.stateful import LayerProcessor
 from dotr.runtimes.spark.stored_names import KEY, SOURCE
 from dotr.runtimes.spark.trouble import FULL, explained
@@ -64,8 +64,8 @@ def run_query(
             tries, before = (1 if written != before else tries + 1), written
             if tries > restarts or isinstance(found, Refused) or FULL in said:
                 raise found from None
-            caught(found, Kind.RESTART)
-            answered(found, Kind.RESTART)
+            caught(found, FallbackKind.RESTART)
+            answered(found, FallbackKind.RESTART)
             LOG.warning("%s. It goes on from its checkpoint (try %d of %d).", found, tries, restarts)
             sink.failure = None
             if interrupted.waited(_REST_SECONDS * tries):
@@ -108,7 +108,7 @@ def _run(
 
 def _start(session: SparkSession, job: Job, sink: Sink, checkpoint: str) -> StreamingQuery:
     session.conf.set("spark.sql.shuffle.partitions", str(job.partitions))
-    session.dataSource.register(Instants)
+    session.dataSource.register(InstantSource)
     text = job.to_json()
     rows = session.readStream.format(SOURCE).option("job", text).load()
     for layer in range(job.layers):

@@ -15,20 +15,20 @@ from pyarrow import RecordBatch  # type: ignore[import-untyped]
 
 from dotr.diagnostics import Refused
 from dotr.engine.instants import merge
-from dotr.engine.stage_one import Asked
+from dotr.engine.stage_one import InstantFacts
 from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.letters import clashing, why_rejected
 from dotr.runtimes.spark.compiled import input_of, program_of, uncollected
-from dotr.runtimes.spark.direct import Direct
+from dotr.runtimes.spark.direct import StatelessStageTwo
 from dotr.runtimes.spark.inputs import files_of, judge
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.poison import blame, rescued, traced
-from dotr.runtimes.spark.rows import Kind, Line, counts_payload, fallback_lines, inconsistent_payload, record_batch
-from dotr.runtimes.spark.stepping import Instants, chunk_payload
+from dotr.runtimes.spark.rows import RowKind, SparkRow, counts_payload, fallback_lines, inconsistent_payload, record_batch
+from dotr.runtimes.spark.stepping import TimedArrivals, chunk_payload
 from dotr.runtimes.spark.tasks import Task
 from dotr.runtimes.spark.trouble import Carried, marked
-from dotr.runtimes.spark.waiting import Letters
+from dotr.runtimes.spark.waiting import SpilledLetters
 from dotr.runtimes.totals import Totals
 
 TOLD: Final = 3
@@ -45,16 +45,16 @@ def read_task(job: Job, task: Task) -> Iterator[RecordBatch]:
         raise Carried(marked(refused)) from None
 
 
-def task_lines(job: Job, task: Task) -> list[Line]:
+def task_lines(job: Job, task: Task) -> list[SparkRow]:
     """All of stage one for a task."""
     elements: list[Element] = []
-    dead = Letters(job)
+    dead = SpilledLetters(job)
     program = program_of(job)
     for stretch in task.stretches:
         files = files_of(input_of(job, stretch.input), stretch, trace=program.stage_one.may_reject)
         judge(files, stretch, task.after, task.until, elements, dead)
     elements.sort(key=itemgetter(0))
-    ask, stage_two = program.stage_one.facts, _Chunks(job) if job.layers else Direct(job, dead)
+    ask, stage_two = program.stage_one.evaluate, _Chunks(job) if job.layers else StatelessStageTwo(job, dead)
     take = stage_two.take
     contradictory: list[tuple[Micros, str]] = []
     times: list[Micros] = []
@@ -75,14 +75,14 @@ def task_lines(job: Job, task: Task) -> list[Line]:
             asked, together = left
         if asked.failed:
             blame(job, task, time, together, asked, dead)
-        if asked.clashes:
+        if asked.inconsistencies:
             inconsistent += 1
         if asked.rejected:
             reason, why = why_rejected(asked, program)
             dead.extend([element.letter(reason, why) for element in traced(job, task, time, together)])
             continue
-        if asked.clashes and len(contradictory) < TOLD:
-            contradictory.append((time, clashing(asked.clashes)))
+        if asked.inconsistencies and len(contradictory) < TOLD:
+            contradictory.append((time, clashing(asked.inconsistencies)))
         times.append(time)
         counted_elements += len(together)
         if asked.facts:
@@ -91,16 +91,16 @@ def task_lines(job: Job, task: Task) -> list[Line]:
     lines = stage_two.lines()
     for key in (key for layer in range(job.layers) for key in job.keys(layer)):
         if task.closed is not None:
-            lines.append(Line(key, Kind.CLOSED, task.closed, b""))
+            lines.append(SparkRow(key, RowKind.CLOSED, task.closed, b""))
         if times and program.timed:
-            lines.append(Line(key, Kind.SPAN, times[0], b"%d" % times[-1]))
+            lines.append(SparkRow(key, RowKind.SPAN, times[0], b"%d" % times[-1]))
     lines += dead.lines(-1)
     if contradictory:
-        lines.append(Line(-3, Kind.INCONSISTENT, 0, inconsistent_payload(contradictory)))
+        lines.append(SparkRow(-3, RowKind.INCONSISTENT, 0, inconsistent_payload(contradictory)))
     if task.closed == LAST_MICRO:
-        lines.append(Line(-4, Kind.ENDED, 0, b""))
+        lines.append(SparkRow(-4, RowKind.ENDED, 0, b""))
     totals = Totals(counted_elements, len(times), facts, dead=dead.counted, inconsistent=inconsistent)
-    lines.append(Line(-2, Kind.COUNTS, 0, counts_payload(totals)))
+    lines.append(SparkRow(-2, RowKind.COUNTS, 0, counts_payload(totals)))
     lines += fallback_lines()
     return lines
 
@@ -111,18 +111,18 @@ class _Chunks:
     def __init__(self, job: Job) -> None:
         self._keys = [job.keys(layer) for layer in range(job.layers)]
         self._deliver = program_of(job).router(job.buckets).facts
-        self._found: list[dict[int, Instants]] = [{} for _ in self._keys]
+        self._found: list[dict[int, TimedArrivals]] = [{} for _ in self._keys]
 
-    def take(self, time: Micros, asked: Asked) -> None:
+    def take(self, time: Micros, asked: InstantFacts) -> None:
         """Delivers what was asked of an instant."""
         for buckets, deliveries in zip(self._found, self._deliver(asked.facts), strict=True):
             for bucket, ports in deliveries.items():
                 buckets.setdefault(bucket, []).append((time, ports))
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[SparkRow]:
         """The rows of it."""
         return [
-            Line(keys[bucket], Kind.CHUNK, found[0][0], chunk_payload(found))
+            SparkRow(keys[bucket], RowKind.CHUNK, found[0][0], chunk_payload(found))
             for keys, buckets in zip(self._keys, self._found, strict=True)
             for bucket, found in buckets.items()
         ]

@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from dotr.fallbacks import Fallback, taken
-from dotr.fallbacks import Kind as FallbackKind
+from dotr.fallbacks import FallbackKind as FallbackKind
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Micros
 from dotr.outputs.runs import firings_of as firings_of
@@ -40,7 +40,7 @@ SCHEMA: Final = f"{KEY} long, kind int, time long, payload binary"
 ARROW: Final = pa.schema([(KEY, pa.int64()), ("kind", pa.int32()), ("time", pa.int64()), ("payload", pa.binary())])
 
 
-class Kind(IntEnum):
+class RowKind(IntEnum):
     CHUNK = 0
     CLOSED = 1
     FIRINGS = 2
@@ -55,7 +55,7 @@ class Kind(IntEnum):
     FALLBACKS = 11
 
 
-class Line(NamedTuple):
+class SparkRow(NamedTuple):
     """A row."""
 
     key: int
@@ -73,7 +73,7 @@ class BucketSize(NamedTuple):
     written: int
 
 
-def record_batch(lines: Iterable[Line]) -> pa.RecordBatch:
+def record_batch(lines: Iterable[SparkRow]) -> pa.RecordBatch:
     """Rows as Arrow wants them."""
     columns = list(zip(*lines, strict=True)) or [(), (), (), ()]
     return pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in zip(columns, ARROW, strict=True)], schema=ARROW)
@@ -110,10 +110,10 @@ def inconsistent_of(payload: bytes) -> list[tuple[Micros, str]]:
     return [(time, clash) for time, clash in json.loads(payload)]
 
 
-def fallback_lines() -> list[Line]:
+def fallback_lines() -> list[SparkRow]:
     """The row of the fallbacks that this process has recorded since it was last asked; none where there are none."""
     found = taken()
-    return [Line(-1, Kind.FALLBACKS, sum(each.times for each in found), fallbacks_payload(found))] if found else []
+    return [SparkRow(-1, RowKind.FALLBACKS, sum(each.times for each in found), fallbacks_payload(found))] if found else []
 
 
 def fallbacks_payload(found: Iterable[Fallback]) -> bytes:

@@ -15,42 +15,42 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dotr.engine.change import Change, Fate
-from dotr.engine.holdings import holdings
-from dotr.engine.sharing import share
+from dotr.engine.change import StateChange, StateFate
+from dotr.engine.holdings import state_schema
+from dotr.engine.sharing import share_queries
 from dotr.engine.spec import ProgramSpec
 from dotr.io.dead_letters import letter_line
 from dotr.io.records import InputFile
-from dotr.io.sinks import BatchFile, Unwritten, check_new
+from dotr.io.sinks import BatchFile, WriteFailed, check_new
 from dotr.knowledge.store.compiled import CompiledStore
 from dotr.model.stream import DeadLetter, Firing
 from dotr.outputs import writer
 from dotr.patterns.layout import lay_out
 from dotr.runtimes.pipeline import Pipeline
-from dotr.runtimes.spark.checkpoint import Checkpoint, Layout, wanted_layout
-from dotr.runtimes.spark.first import First
+from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, wanted_layout
+from dotr.runtimes.spark.first import FirstBatchProgress
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.keys import bucket_keys
 from dotr.runtimes.spark.lost import LOST, words
-from dotr.runtimes.spark.moving import Old, move
-from dotr.runtimes.spark.names import Names
+from dotr.runtimes.spark.moving import OldQuery, move
+from dotr.runtimes.spark.names import DisplayPaths
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.rows import BucketSize
 from dotr.runtimes.spark.session import cores, is_local, start
 from dotr.runtimes.spark.sink import Sink, Write
 from dotr.runtimes.spark.spool import Copying, spooling
-from dotr.runtimes.spark.standings import Standings
+from dotr.runtimes.spark.standings import SparkProgress
 from dotr.runtimes.spark.trouble import explained
 from dotr.runtimes.spark.waiting import clear, folder_of
-from dotr.runtimes.standing import Stand, unheard
-from dotr.runtimes.totals import Does, Progress, RunFailed, Totals, unsaid
+from dotr.runtimes.standing import ReportProgress, ignore_progress
+from dotr.runtimes.totals import Does, ReportTotals, RunFailed, Totals, unsaid
 
 _LOG: Final = logging.getLogger("dotr")
 _LETTERS: Final = 1_000
 """Dead letters that are written at a time."""
 
 
-def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard, does: Does = unsaid) -> Totals:
+def run_spark(pipeline: Pipeline, progress: ReportTotals, stand: ReportProgress = ignore_progress, does: Does = unsaid) -> Totals:
     """Runs a pipeline to the end of its input, from its checkpoint on; the totals are this run's. `does` is told what goes on before the
     first batch is written.
 
@@ -58,7 +58,7 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard, do
     """
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
     wanted = wanted_layout(pipeline)
-    found: Change | None = None
+    found: StateChange | None = None
     if checkpoint.layout is None:
         for output in pipeline.outputs:
             check_new(output.path, output.place)
@@ -80,21 +80,27 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard, do
     try:
         tasks = cores(session.sparkContext)
         if checkpoint.layout is None:
-            wanted = checkpoint.claim(replace(wanted, buckets=tasks, partitions=tasks, holdings=holdings(pipeline.program)))
+            wanted = checkpoint.claim(replace(wanted, buckets=tasks, partitions=tasks, holdings=state_schema(pipeline.program)))
         job = _job(pipeline, wanted, tasks, checkpoint.folders(wanted.generation))
         clear(folder_of(job))
         if pipeline.program.store is not None:
             _ship(pipeline.program.store, session.sparkContext)
-        layers = lay_out(share(pipeline.program.rules.rules), wanted.holdings.since if wanted.holdings else {}).layers
-        standings = Standings(layers, checkpoint, stand)
+        layers = lay_out(share_queries(pipeline.program.rules.rules), wanted.holdings.since if wanted.holdings else {}).layers
+        standings = SparkProgress(layers, checkpoint, stand)
         if found is not None and found.moves:
             does("moving the state to where the changed rules look for it")
             standings.moved(_take_over(session, checkpoint, found, wanted, job))
         sink = Sink(
-            _write(pipeline), progress, Names(pipeline, checkpoint.folder), pipeline.clock, wanted.first, standings.took, pipeline.told
+            _write(pipeline),
+            progress,
+            DisplayPaths(pipeline, checkpoint.folder),
+            pipeline.clock,
+            wanted.first,
+            standings.took,
+            pipeline.told,
         )
 
-        first = First(session, checkpoint, does)
+        first = FirstBatchProgress(session, checkpoint, does)
 
         def look() -> None:
             standings.look()
@@ -102,7 +108,7 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard, do
             progress(sink.totals)
 
         standard = [each for each in pipeline.growing if each.standard]
-        heard = stand is not unheard
+        heard = stand is not ignore_progress
         if heard:
             session.streams.addListener(standings.listener)
         try:
@@ -116,7 +122,7 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard, do
 
                 does("starting the query")
                 run_query(session, job, sink, checkpoint.query, checkpoint.log, around, settings.restarts)
-        except Unwritten as error:
+        except WriteFailed as error:
             raise RunFailed(f"{error} (the batches before that are kept: the same command goes on from them)") from None
         finally:
             with suppress(*LOST):
@@ -131,7 +137,7 @@ def run_spark(pipeline: Pipeline, progress: Progress, stand: Stand = unheard, do
                 session.stop()
 
 
-def _take_over(session: SparkSession, checkpoint: Checkpoint, found: Change, wanted: Layout, job: Job) -> list[BucketSize]:
+def _take_over(session: SparkSession, checkpoint: Checkpoint, found: StateChange, wanted: CheckpointLayout, job: Job) -> list[BucketSize]:
     """Moves the state to the query of the changed program; how much of it there is then."""
     kept = checkpoint.layout
     assert kept is not None
@@ -139,16 +145,16 @@ def _take_over(session: SparkSession, checkpoint: Checkpoint, found: Change, wan
     if job.moved:
         keys = bucket_keys(kept.layers * kept.buckets, kept.partitions)
         query, moved = checkpoint.folders(kept.generation)
-        old = Old(query, moved if kept.start is not None else "", kept.layers, keys, checkpoint.committed() is not None)
+        old = OldQuery(query, moved if kept.start is not None else "", kept.layers, keys, checkpoint.committed() is not None)
         sizes = move(session, found, old, job, checkpoint.log)
     for verdict in found.verdicts:
-        if verdict.fate is not Fate.KEPT:
+        if verdict.fate is not StateFate.KEPT:
             _LOG.warning("%s", verdict)
     checkpoint.switch(wanted)
     return sizes
 
 
-def _inputs(pipeline: Pipeline, layout: Layout) -> tuple[list[InputFile], list[str]]:
+def _inputs(pipeline: Pipeline, layout: CheckpointLayout) -> tuple[list[InputFile], list[str]]:
     """The inputs that the checkpoint counts with: its files, then what grows, of each of which the second list says how."""
     likes = {file.input: file for file in pipeline.inputs} | {each.like.input: each.like for each in pipeline.growing}
     watched = {each.like.input: each for each in pipeline.growing}
@@ -161,7 +167,7 @@ def _inputs(pipeline: Pipeline, layout: Layout) -> tuple[list[InputFile], list[s
     return inputs, how
 
 
-def _job(pipeline: Pipeline, layout: Layout, tasks: int, folders: tuple[str, str]) -> Job:
+def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tuple[str, str]) -> Job:
     spec: ProgramSpec = pipeline.program.spec
     since = layout.holdings.since if layout.holdings else {}
     spec = replace(spec, graphs=tuple(map(os.path.abspath, spec.graphs)), since=since)

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 import dotr
 from dotr.diagnostics import refuse
-from dotr.runtimes.spark.lost import hush
+from dotr.runtimes.spark.lost import silence_py4j
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 
@@ -69,7 +69,7 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path)
         for key, value in {**settings, **REQUIRED}.items():
             conf.set(key, value)
         session = SparkSession.builder.config(conf=conf).getOrCreate()
-    hush(session.sparkContext)
+    silence_py4j(session.sparkContext)
     _hush_python()
     _find_package(session.sparkContext)
     _manage_files(session)

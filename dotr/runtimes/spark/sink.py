@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 from dotr.fallbacks import taken
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
-from dotr.runtimes.letters import TOLD, Complaints
-from dotr.runtimes.spark.rows import BucketSize, Kind, counts_of, dead_of, fallbacks_of, firings_of, inconsistent_of, size_of
+from dotr.runtimes.letters import TOLD, WarningLimiter
+from dotr.runtimes.spark.rows import BucketSize, RowKind, counts_of, dead_of, fallbacks_of, firings_of, inconsistent_of, size_of
 from dotr.runtimes.spark.waiting import FIRINGS, LETTERS, blocks, clear, merged, run_of
-from dotr.runtimes.totals import Progress, Totals
+from dotr.runtimes.totals import ReportTotals, Totals
 
 Write = Callable[[int, Iterator[Sequence[Firing]], Iterator[DeadLetter]], None]
 """Writes a batch under its number, firings some whole instants at a time; the same batch twice leaves what once leaves."""
@@ -22,11 +22,11 @@ Took = Callable[[int, Totals, Sequence[BucketSize]], None]
 """Told of a batch that is written: its number, what it counted, and how much the buckets hold that it changed."""
 
 
-def _untold(number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
+def ignore_totals(number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
     """Nobody asks."""
 
 
-class Left(Exception):
+class BatchAbandoned(Exception):
     """The run has been stopped, and the batch is not written to its end."""
 
 
@@ -40,11 +40,11 @@ class Sink:
     def __init__(
         self,
         write: Write,
-        progress: Progress,
+        progress: ReportTotals,
         names: Callable[[DeadLetter], DeadLetter],
         clock: Clock,
         first: int = 0,
-        took: Took = _untold,
+        took: Took = ignore_totals,
         told: int = TOLD,
     ) -> None:
         self._first = first
@@ -53,7 +53,7 @@ class Sink:
         self._names = names
         self._clock = clock
         self._took = took
-        self._complaints = Complaints(told)
+        self._complaints = WarningLimiter(told)
         self._last: tuple[int, Totals] | None = None
         self.totals = Totals()
         self.begun = False
@@ -78,24 +78,24 @@ class Sink:
         counted = Totals()
         fallbacks = taken()
         for kind, payload in rows:
-            if kind == Kind.FIRINGS:
+            if kind == RowKind.FIRINGS:
                 firings += firings_of(payload)
-            elif kind == Kind.RUN:
+            elif kind == RowKind.RUN:
                 runs.append(run_of(payload))
-            elif kind == Kind.DEAD:
+            elif kind == RowKind.DEAD:
                 letters += dead_of(payload)
-            elif kind == Kind.DEAD_RUN:
+            elif kind == RowKind.DEAD_RUN:
                 further.append(run_of(payload))
-            elif kind == Kind.INCONSISTENT:
+            elif kind == RowKind.INCONSISTENT:
                 for time, clash in inconsistent_of(payload):
                     self._complaints.inconsistent(time, clash, self._clock)
-            elif kind == Kind.FALLBACKS:
+            elif kind == RowKind.FALLBACKS:
                 fallbacks += fallbacks_of(payload)
-            elif kind == Kind.ENDED:
+            elif kind == RowKind.ENDED:
                 self.ended = number
-            elif kind == Kind.STATE:
+            elif kind == RowKind.STATE:
                 sizes.append(size_of(payload))
-            elif kind == Kind.COUNTS:
+            elif kind == RowKind.COUNTS:
                 counted += counts_of(payload)
         written = _Counted(self._until_left(blocks(merged(FIRINGS, firings, runs))))
         self._write(self._first + number, iter(written), self._told(merged(LETTERS, letters, further)))
@@ -114,7 +114,7 @@ class Sink:
     def _until_left(self, firings: Iterable[Sequence[Firing]]) -> Iterator[Sequence[Firing]]:
         for block in firings:
             if self.left:
-                raise Left
+                raise BatchAbandoned
             yield block
 
     def _told(self, letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from dotr.diagnostics import Refused, refuse
-from dotr.io.csv_rows import Quoting, quoting
+from dotr.io.csv_rows import QuoteState, quoting
 from dotr.io.feeds import StandardInput
 from dotr.io.lines import standard_bytes
 from dotr.io.nquads import graph_of
@@ -124,10 +124,10 @@ def _copied(record: Record, like: InputFile) -> Iterator[bytes]:
     yield record.raw
     end = b"\n"
     if like.csv is not None:
-        state = quoting(record.raw, Quoting.START, like.csv.delimiter.encode())
-        if state is Quoting.QUOTE:
+        state = quoting(record.raw, QuoteState.START, like.csv.delimiter.encode())
+        if state is QuoteState.QUOTE:
             yield b'"'
-        end = b'"\n' if state in (Quoting.QUOTE, Quoting.INSIDE) else end
+        end = b'"\n' if state in (QuoteState.QUOTE, QuoteState.INSIDE) else end
     elif like.format is Format.NQUADS and (graph := graph_of(record.raw)) is not None:
         yield f"\n! {graph} ".encode()
     for _ in range(like.record // len(_BLANKS) + 1):

@@ -24,26 +24,28 @@ from pyspark.sql.streaming.listener import (
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.layout import Layer
-from dotr.runtimes.spark.checkpoint import Checkpoint, Layout
+from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.planning import END, Offset
 from dotr.runtimes.spark.rows import BucketSize
-from dotr.runtimes.spark.tally import Port, Tally, read_tally, write_tally
+from dotr.runtimes.spark.tally import PortTotals, StoredTotals, read_tally, write_tally
 from dotr.runtimes.spark.watermarks import read_watermarks
-from dotr.runtimes.standing import BatchFigures, InputStanding, Stand, Standing, by_name, held, port_labels, unheard
+from dotr.runtimes.standing import BatchFigures, InputProgress, ReportProgress, RunProgress, by_name, held, port_labels, ignore_progress
 from dotr.runtimes.totals import Totals
 
 
-class Standings:
+class SparkProgress:
     """Tells `stand` where the run stands, after every batch and whenever it is asked to look. `layers` are those that the job has: rules
     that came to be amid the stream have stores of their own."""
 
-    def __init__(self, layers: Sequence[Layer], checkpoint: Checkpoint, stand: Stand) -> None:
+    def __init__(self, layers: Sequence[Layer], checkpoint: Checkpoint, stand: ReportProgress) -> None:
         ports = [
-            [Port(label, port.key_position) for label, port in zip(labels, layer.ports, strict=True)]
+            [PortTotals(label, port.key_position) for label, port in zip(labels, layer.ports, strict=True)]
             for labels, layer in zip(port_labels(layers), layers, strict=True)
         ]
-        known = read_tally(checkpoint.folder) or Tally()
-        self._tally = Tally(known.batch, known.before, known.last, known.sizes if known.ports == _tuples(ports) else {}, _tuples(ports))
+        known = read_tally(checkpoint.folder) or StoredTotals()
+        self._tally = StoredTotals(
+            known.batch, known.before, known.last, known.sizes if known.ports == _tuples(ports) else {}, _tuples(ports)
+        )
         self._checkpoint = checkpoint
         self._stand = stand
         self._batch: BatchFigures | None = None
@@ -71,7 +73,7 @@ class Standings:
     def look(self) -> None:
         """Tell where the run stands: at the batch written last, which Spark may not have noted yet. What is not there now is left out."""
         checkpoint, tally = self._checkpoint, self._tally
-        if self._stand is unheard or checkpoint.layout is None:
+        if self._stand is ignore_progress or checkpoint.layout is None:
             return
         try:
             position = checkpoint.position(self._number)
@@ -79,14 +81,14 @@ class Standings:
             return
         closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, position)
         labels = [[port.label for port in layer] for layer in tally.ports]
-        self._stand(Standing(closed, inputs, held(labels, tally.held), tally.written, self._batch))
+        self._stand(RunProgress(closed, inputs, held(labels, tally.held), tally.written, self._batch))
 
 
-def _tuples(ports: Sequence[Sequence[Port]]) -> tuple[tuple[Port, ...], ...]:
+def _tuples(ports: Sequence[Sequence[PortTotals]]) -> tuple[tuple[PortTotals, ...], ...]:
     return tuple(map(tuple, ports))
 
 
-def progress_of(folder: Path, layout: Layout, position: Offset | None) -> tuple[Micros | None, tuple[InputStanding, ...]]:
+def progress_of(folder: Path, layout: CheckpointLayout, position: Offset | None) -> tuple[Micros | None, tuple[InputProgress, ...]]:
     """Up to which time instants are closed, and how far the inputs are, at an offset, or as far as the planner has read."""
     ahead = read_watermarks(folder) if layout.growing else []
     closed = None if position is None or position.time == -LAST_MICRO else position.time
@@ -103,7 +105,7 @@ def progress_of(folder: Path, layout: Layout, position: Offset | None) -> tuple[
 class _Listener(StreamingQueryListener):
     """Reads the JSON of a batch's progress, in one call to the JVM: what pyspark hands to a listener it puts together in hundreds."""
 
-    def __init__(self, standings: Standings) -> None:
+    def __init__(self, standings: SparkProgress) -> None:
         self._standings = standings
 
     @property
@@ -129,7 +131,7 @@ class _Listener(StreamingQueryListener):
 class _Told:
     """The Java interface that a listener is called by."""
 
-    def __init__(self, standings: Standings) -> None:
+    def __init__(self, standings: SparkProgress) -> None:
         self._standings = standings
 
     def onQueryStarted(self, event: JavaObject) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor
 from dotr.diagnostics import Refused
 from dotr.runtimes.spark import stored_names
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import Line
+from dotr.runtimes.spark.rows import SparkRow
 from dotr.runtimes.spark.trouble import Carried, marked
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class LayerProcessor(StatefulProcessor):
             yield from rows
             return
         try:
-            lines = [Line(row.key, row.kind, row.time, bytes(row.payload)) for row in rows]
+            lines = [SparkRow(row.key, row.kind, row.time, bytes(row.payload)) for row in rows]
             from dotr.runtimes.spark.worker import through_batch  # only where it is needed: it brings the engine with it
 
             for line in through_batch(self._job, self._layer, bucket, lines, self._store, _LIVE):

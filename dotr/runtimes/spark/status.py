@@ -14,18 +14,18 @@ from pathlib import Path
 
 from dotr.diagnostics import Refused, refuse
 from dotr.model.time import Clock, Micros, Unit
-from dotr.patterns.happened import Happened
-from dotr.patterns.logs import Head
+from dotr.patterns.happened import StoredEvent
+from dotr.patterns.logs import Manifest
 from dotr.patterns.logs import counting as events_that_count
-from dotr.patterns.state import StateError, Written
-from dotr.runtimes.spark.checkpoint import Checkpoint, Layout
+from dotr.patterns.state import StateError, StateSnapshot
+from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.keys import bucket_keys
 from dotr.runtimes.spark.moving import moved_values
-from dotr.runtimes.spark.planning import END, Place
+from dotr.runtimes.spark.planning import END, InputPlace
 from dotr.runtimes.spark.spool import copied
 from dotr.runtimes.spark.standings import progress_of
-from dotr.runtimes.spark.tally import Tally, read_tally
-from dotr.runtimes.standing import InputStanding
+from dotr.runtimes.spark.tally import StoredTotals, read_tally
+from dotr.runtimes.standing import InputProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ class Reached:
 
     input: str
     path: str
-    place: Place | None
+    place: InputPlace | None
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredPort:
     """What the state store holds of a port: events, and different keys among them (None: its events have no key)."""
 
     layer: int
@@ -48,12 +48,12 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredSummary:
     """The state as the state data source gives it: its values, their bytes, and what is in them."""
 
     values: int
     written: int
-    kept: tuple[Kept, ...]
+    kept: tuple[StoredPort, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,16 @@ class Status:
     `tally` is None where no totals were kept. `copied` is how many lines of standard input were copied, of all that were sent."""
 
     folder: Path
-    layout: Layout
+    layout: CheckpointLayout
     clock: Clock
     batch: int | None
     at: float | None
     under_way: int | None
     closed: Micros | None
     ended: bool
-    inputs: tuple[InputStanding, ...]
+    inputs: tuple[InputProgress, ...]
     reached: tuple[Reached, ...]
-    tally: Tally | None
+    tally: StoredTotals | None
     copied: int | None = None
 
     @property
@@ -121,10 +121,10 @@ def _none_at(folder: str) -> Refused:
     return refuse("S111", f"there is no checkpoint at {folder}", hint=hint)
 
 
-def stored_state(status: Status) -> Stored:
+def stored_state(status: Status) -> StoredSummary:
     """What the state holds after the last batch; raises `Refused` where Spark cannot read it, or this release cannot."""
     if not status.layout.layers:
-        return Stored(0, 0, ())
+        return StoredSummary(0, 0, ())
     if status.begun:
         try:
             begun = _Counting(status.tally)
@@ -158,7 +158,7 @@ def stored_state(status: Status) -> Stored:
 
                 counts = _Counting(status.tally)
                 for operator in stored.operators:
-                    heads: dict[int, Head] = {}
+                    heads: dict[int, Manifest] = {}
                     for row in stored.values(operator).toLocalIterator():
                         head = counts.value(layers[row.key], bytes(row.written))
                         if head is not None:
@@ -179,37 +179,37 @@ def stored_state(status: Status) -> Stored:
             raise refuse("S112", f"the state in {status.folder} cannot be read: {error}", hint=hint) from None
 
 
-def _keys(layout: Layout, layer: int) -> tuple[int, ...]:
+def _keys(layout: CheckpointLayout, layer: int) -> tuple[int, ...]:
     return bucket_keys(layout.layers * layout.buckets, layout.partitions)[layer * layout.buckets : (layer + 1) * layout.buckets]
 
 
 class _Counting:
     """Counts values as they come; a value, or a piece of a log, is decoded, counted and let go before the next."""
 
-    def __init__(self, tally: Tally | None) -> None:
+    def __init__(self, tally: StoredTotals | None) -> None:
         self._ports = tally.ports if tally is not None else ()
         self._events: dict[tuple[int, int], int] = {}
         self._keys: dict[tuple[int, int], set[str | None]] = {}
         self._values = self._written = 0
 
-    def value(self, layer: int, written: bytes) -> Head | None:
+    def value(self, layer: int, written: bytes) -> Manifest | None:
         """What a bucket has in one place: all, or where there are logs, their head."""
         self._values += 1
         self._written += len(written)
-        head = Head.decode(written)
+        head = Manifest.decode(written)
         if head is None:
-            for port, events in enumerate(Written.decode(written).events):
+            for port, events in enumerate(StateSnapshot.decode(written).events):
                 self._count(layer, port, events)
         return head
 
-    def piece(self, layer: int, head: Head, log: int, lines: bytes) -> None:
+    def piece(self, layer: int, head: Manifest, log: int, lines: bytes) -> None:
         """A piece of a log."""
         self._values += 1
         self._written += len(lines)
         if log < len(head.held):
             self._count(layer, log, (event for _, event in events_that_count(head, [(log, lines)])))
 
-    def _count(self, layer: int, index: int, events: Iterable[Happened]) -> None:
+    def _count(self, layer: int, index: int, events: Iterable[StoredEvent]) -> None:
         port = self._ports[layer][index] if layer < len(self._ports) and index < len(self._ports[layer]) else None
         keys = None if port is None or port.key is None else self._keys.setdefault((layer, index), set())
         for event in events:
@@ -217,7 +217,7 @@ class _Counting:
             if keys is not None and port is not None and port.key is not None:
                 keys.add(event.values[port.key])
 
-    def found(self) -> Stored:
+    def found(self) -> StoredSummary:
         """What was counted, by layer and label."""
         kept: dict[tuple[int, str], tuple[int, int | None]] = {}
         for (layer, index), events in self._events.items():
@@ -226,4 +226,6 @@ class _Counting:
             so_far, other = kept.get(name, (0, None))
             keys = self._keys.get((layer, index))
             kept[name] = so_far + events, other if keys is None else len(keys) + (other or 0)
-        return Stored(self._values, self._written, tuple(Kept(layer, label, *each) for (layer, label), each in sorted(kept.items())))
+        return StoredSummary(
+            self._values, self._written, tuple(StoredPort(layer, label, *each) for (layer, label), each in sorted(kept.items()))
+        )

@@ -16,18 +16,18 @@ from dotr.patterns.operator import Arrival
 from dotr.patterns.state import State
 from dotr.runtimes.spark.compiled import layers_of, program_of, uncollected
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.keeping import Place
+from dotr.runtimes.spark.keeping import BucketPlace
 from dotr.runtimes.spark.moments import Ports, TicksHere, moments, ticks_here
-from dotr.runtimes.spark.pages import DECODED, Pages
-from dotr.runtimes.spark.rows import Kind, Line, counts_payload
-from dotr.runtimes.spark.waiting import FIRINGS, Letters, Waiting
+from dotr.runtimes.spark.pages import DECODED, PagedState
+from dotr.runtimes.spark.rows import RowKind, SparkRow, counts_payload
+from dotr.runtimes.spark.waiting import FIRINGS, SpilledLetters, SpillBuffer
 from dotr.runtimes.totals import Totals
 
-Instants: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
+TimedArrivals: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
 """What arrives at a bucket: by time, then by port."""
 
 
-def chunk_payload(instants: Instants) -> bytes:
+def chunk_payload(instants: TimedArrivals) -> bytes:
     """The inverse of `instants_of`: each term once, then for each instant and port the ordinals, and the numbers of the terms in turn."""
     numbers: defaultdict[Term | None, int] = defaultdict(count().__next__)
     number = numbers.__getitem__
@@ -49,9 +49,9 @@ def chunk_payload(instants: Instants) -> bytes:
     return json.dumps([list(numbers), listed], ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
-def instants_of(payload: bytes) -> Instants:
+def instants_of(payload: bytes) -> TimedArrivals:
     """
-    >>> instants: Instants = [(5, {0: [(0, ('"a"', None)), (7, ('"a"', '"b"'))], 2: [(0, ())]})]
+    >>> instants: TimedArrivals = [(5, {0: [(0, ('"a"', None)), (7, ('"a"', '"b"'))], 2: [(0, ())]})]
     >>> instants_of(chunk_payload(instants)) == instants
     True
     """
@@ -69,7 +69,7 @@ def instants_of(payload: bytes) -> Instants:
     ]
 
 
-def in_order(chunks: Iterable[Instants]) -> Iterator[tuple[Micros, dict[int, list[Arrival]]]]:
+def in_order(chunks: Iterable[TimedArrivals]) -> Iterator[tuple[Micros, dict[int, list[Arrival]]]]:
     """The instants of several chunks in the order of time, those of one time as one.
 
     >>> list(in_order([[(9, {0: [(0, ())]})], [(5, {}), (9, {0: [(1, ())]})]]))
@@ -89,10 +89,10 @@ def in_order(chunks: Iterable[Instants]) -> Iterator[tuple[Micros, dict[int, lis
 
 
 @lru_cache(maxsize=64)
-def place_of(job: Job, layer: int) -> Place:
+def place_of(job: Job, layer: int) -> BucketPlace:
     """Where the state of a layer's buckets is laid out."""
     program = program_of(job)
-    return Place(layers_of(job)[layer], program.layout.layers[layer], job.buckets, program.timed)
+    return BucketPlace(layers_of(job)[layer], program.layout.layers[layer], job.buckets, program.timed)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -101,22 +101,22 @@ def _ticks(job: Job, layer: int, bucket: int) -> Sequence[TicksHere]:
     return ticks_here(program, program.router(job.buckets), layer, bucket)
 
 
-def closed_by(lines: Iterable[Line]) -> Micros:
+def closed_by(lines: Iterable[SparkRow]) -> Micros:
     """When the batch ends."""
     for line in lines:
-        if line.kind == Kind.CLOSED:
+        if line.kind == RowKind.CLOSED:
             return line.time
     raise AssertionError("every bucket is told what time it is")
 
 
 def step_bucket(
-    job: Job, layer: int, bucket: int, pages: Pages, lines: Sequence[Line], after: Micros | None = None, most: int = DECODED
-) -> list[Line]:
+    job: Job, layer: int, bucket: int, pages: PagedState, lines: Sequence[SparkRow], after: Micros | None = None, most: int = DECODED
+) -> list[SparkRow]:
     """Steps a bucket's pages through a batch; returns its firings, and chunks for the layers above. What is later than `after` is gathered
     by pages of which there are many, and so many of their events stay decoded."""
     with uncollected():
-        run = _Run(job, layer, bucket)
-        instants = in_order(instants_of(line.payload) for line in lines if line.kind == Kind.CHUNK)
+        run = _BucketRun(job, layer, bucket)
+        instants = in_order(instants_of(line.payload) for line in lines if line.kind == RowKind.CHUNK)
         closed = closed_by(lines)
         if pages.count > 1:
             assert after is not None, "pages are made of logs"
@@ -124,7 +124,7 @@ def step_bucket(
                 run.step(state, work, bucket + page * job.buckets)
         elif program_of(job).timed:
             state = pages.only
-            spans = [(line.time, int(line.payload)) for line in lines if line.kind == Kind.SPAN]
+            spans = [(line.time, int(line.payload)) for line in lines if line.kind == RowKind.SPAN]
             run.step(state, moments(layers_of(job)[layer], state, _ticks(job, layer, bucket), instants, spans, closed), bucket)
             if state.passed is not None:
                 state.expire(state.passed + 1)
@@ -134,7 +134,7 @@ def step_bucket(
         return run.lines()
 
 
-def _by_page(pages: Pages, instants: Iterable[tuple[Micros, Ports]]) -> Mapping[int, list[tuple[Micros, Ports, bool]]]:
+def _by_page(pages: PagedState, instants: Iterable[tuple[Micros, Ports]]) -> Mapping[int, list[tuple[Micros, Ports, bool]]]:
     """What arrives, by the page that it arrives at."""
     found: dict[int, list[tuple[Micros, Ports, bool]]] = {}
     page_of = pages.page_of
@@ -157,16 +157,16 @@ def _by_page(pages: Pages, instants: Iterable[tuple[Micros, Ports]]) -> Mapping[
     return found
 
 
-class _Run:
+class _BucketRun:
     """A bucket's batch: what its partitions' steps have led to."""
 
     def __init__(self, job: Job, layer: int, bucket: int) -> None:
         self._layer, self._bucket, self._last = layer, bucket, layer + 1 == job.layers
         self._stage, self._router = layers_of(job)[layer], program_of(job).router(job.buckets)
         self._keys = [job.keys(number) for number in range(job.layers)]
-        self._firings = Waiting(FIRINGS, job)
-        self._failed = Letters(job)
-        self._above: dict[int, Instants] = {}
+        self._firings = SpillBuffer(FIRINGS, job)
+        self._failed = SpilledLetters(job)
+        self._above: dict[int, TimedArrivals] = {}
 
     def step(self, state: State, moments: Iterable[tuple[Micros, Ports, bool]], partition: int) -> None:
         """Steps a partition through moments."""
@@ -185,11 +185,11 @@ class _Run:
     def _put(self, firings: list[Firing]) -> None:
         self._firings.add(firings, len(firings))
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[SparkRow]:
         """The rows of it."""
-        out = [Line(key, Kind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in self._above.items()]
+        out = [SparkRow(key, RowKind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in self._above.items()]
         out += self._firings.lines(-1 - self._bucket)
         if self._failed.counted:
             out += self._failed.lines(-1 - self._bucket)
-            out.append(Line(-1 - self._bucket, Kind.COUNTS, 0, counts_payload(Totals(dead=self._failed.counted))))
+            out.append(SparkRow(-1 - self._bucket, RowKind.COUNTS, 0, counts_payload(Totals(dead=self._failed.counted))))
         return out

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from dotr.fallbacks import Kind, answered, caught
+from dotr.fallbacks import FallbackKind, answered, caught
 from dotr.runtimes.spark.rows import BucketSize, counts_of, counts_payload
 from dotr.runtimes.totals import Totals
 
@@ -21,7 +21,7 @@ _NEW: Final = "progress.new"
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class PortTotals:
     """What a layer is handed under one key: what its rules call it, and the place of the key among the values (None: no key)."""
 
     label: str
@@ -29,7 +29,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class StoredTotals:
     """`before` is what all batches before number `batch` have done, `last` what that one has. `sizes` are those of the buckets of state,
     and `ports` what the numbers in them mean, by layer."""
 
@@ -37,21 +37,21 @@ class Tally:
     before: Totals = field(default_factory=Totals)
     last: Totals = field(default_factory=Totals)
     sizes: Mapping[tuple[int, int], BucketSize] = field(default_factory=dict)
-    ports: Sequence[Sequence[Port]] = ()
+    ports: Sequence[Sequence[PortTotals]] = ()
 
     @property
     def totals(self) -> Totals:
         return self.before + self.last
 
-    def took(self, number: int, counted: Totals, sizes: Sequence[BucketSize]) -> Tally:
+    def took(self, number: int, counted: Totals, sizes: Sequence[BucketSize]) -> StoredTotals:
         """With a further batch, or with the last one done again.
 
-        >>> tally = Tally().took(0, Totals(elements=2), []).took(1, Totals(elements=3), [])
+        >>> tally = StoredTotals().took(0, Totals(elements=2), []).took(1, Totals(elements=3), [])
         >>> tally.took(1, Totals(elements=3), []).totals.elements, tally.took(2, Totals(elements=5), []).totals.elements
         (5, 10)
         """
         before = self.before if number == self.batch else self.totals
-        return Tally(number, before, counted, {**self.sizes, **{(each.layer, each.bucket): each for each in sizes}}, self.ports)
+        return StoredTotals(number, before, counted, {**self.sizes, **{(each.layer, each.bucket): each for each in sizes}}, self.ports)
 
     @property
     def held(self) -> tuple[tuple[int, ...], ...]:
@@ -68,23 +68,23 @@ class Tally:
         return sum(size.written for size in self.sizes.values())
 
 
-def read_tally(folder: Path) -> Tally | None:
+def read_tally(folder: Path) -> StoredTotals | None:
     """The tally of a checkpoint; None where there is none that can be read."""
     try:
         data = json.loads((folder / NAME).read_bytes())
         sizes = [BucketSize(layer, bucket, tuple(held), size) for layer, bucket, held, size in data["sizes"]]
         before, last = (counts_of(json.dumps(data[name]).encode()) for name in ("before", "last"))
-        ports = tuple(tuple(Port(str(label), key) for label, key in layer) for layer in data["ports"])
-        return Tally(data["batch"], before, last, {(size.layer, size.bucket): size for size in sizes}, ports)
+        ports = tuple(tuple(PortTotals(str(label), key) for label, key in layer) for layer in data["ports"])
+        return StoredTotals(data["batch"], before, last, {(size.layer, size.bucket): size for size in sizes}, ports)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        caught(error, Kind.TOTALS)
-        answered(error, Kind.TOTALS)
+        caught(error, FallbackKind.TOTALS)
+        answered(error, FallbackKind.TOTALS)
         return None
 
 
-def write_tally(folder: Path, tally: Tally) -> None:
+def write_tally(folder: Path, tally: StoredTotals) -> None:
     """Put a tally in the place of the one before; what cannot be written is left out."""
     data = {
         "batch": tally.batch,

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from dotr.model.time import Micros
 from dotr.runtimes.spark.planning import END, Cut, Floor, Offset
 
-Paths: TypeAlias = Callable[[int, int, int], tuple[str, ...]]
+PathsOfInput: TypeAlias = Callable[[int, int, int], tuple[str, ...]]
 """`paths(input, first, last)`: the files with these numbers of an input that grows; nothing for one that is a single file."""
 
 
@@ -20,7 +20,7 @@ def single_files(number: int, first: int, last: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class InputRange:
     """What a task reads of one input: from a record up to `stop`, of which it owns what stands before `own` (END: all). Where the input
     grows, `paths` are its files from number `file` on, `stop` and `own` stand in files of their own, and `floors` are the start's."""
 
@@ -48,10 +48,10 @@ class Task:
     after: Micros
     until: Micros
     closed: Micros | None
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[InputRange, ...]
 
     @staticmethod
-    def of_cut(start: Offset, cut: Cut, closed: Micros, paths: Paths = single_files) -> Task:
+    def of_cut(start: Offset, cut: Cut, closed: Micros, paths: PathsOfInput = single_files) -> Task:
         """The task of a cut: what is between two places."""
         stretches = []
         for number, (place, after, (stop_file, stop)) in enumerate(zip(start.places, cut.places, cut.points, strict=True)):
@@ -59,7 +59,7 @@ class Task:
                 continue
             files = paths(number, place.file, stop_file if stop else stop_file - 1)
             stretches.append(
-                Stretch(
+                InputRange(
                     *(number, place.offset, place.line, place.greatest, stop, after.offset, place.file, stop_file, after.file, files),
                     place.floors,
                 )
@@ -77,8 +77,8 @@ class Task:
     def of_json(text: str) -> Task:
         """The inverse of `to_json`.
 
-        >>> grown = Stretch(1, 10, 2, 1, 90, 80, 3, 4, 4, ("c", "d"), (Floor(3, 50, 7),))
-        >>> task = Task(1, 5, None, (Stretch(0, 10, 2, 1, 90, 80), grown))
+        >>> grown = InputRange(1, 10, 2, 1, 90, 80, 3, 4, 4, ("c", "d"), (Floor(3, 50, 7),))
+        >>> task = Task(1, 5, None, (InputRange(0, 10, 2, 1, 90, 80), grown))
         >>> Task.of_json(task.to_json()) == task
         True
         """
@@ -86,9 +86,9 @@ class Task:
         return Task(after, until, closed, tuple(map(_stretch, stretches)))
 
 
-def _stretch(listed: list[object]) -> Stretch:
+def _stretch(listed: list[object]) -> InputRange:
     plain, further = listed[:_PLAIN], listed[_PLAIN:]
     if not further:
-        return Stretch(*plain)  # type: ignore[arg-type]
+        return InputRange(*plain)  # type: ignore[arg-type]
     file, stop_file, own_file, paths, floors = further
-    return Stretch(*plain, file, stop_file, own_file, tuple(paths), tuple(Floor(*floor) for floor in floors))  # type: ignore
+    return InputRange(*plain, file, stop_file, own_file, tuple(paths), tuple(Floor(*floor) for floor in floors))  # type: ignore

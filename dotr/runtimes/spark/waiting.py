@@ -20,14 +20,14 @@ from typing import Final, Generic, TypeVar
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.outputs import output_order
 from dotr.outputs.runs import RUN as RUN
-from dotr.outputs.runs import Form, Runs
+from dotr.outputs.runs import SpillForm, SortedRuns
 from dotr.outputs.runs import blocks as blocks
 from dotr.outputs.runs import merged as merged
 from dotr.outputs.runs import read_run as read_run
 from dotr.outputs.runs import write_run as write_run
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planning import ORDINARY
-from dotr.runtimes.spark.rows import Kind, Line, dead_of, dead_payload, firings_of, firings_payload
+from dotr.runtimes.spark.rows import RowKind, SparkRow, dead_of, dead_payload, firings_of, firings_payload
 
 T = TypeVar("T")
 
@@ -39,44 +39,44 @@ ROW: Final = 5_000
 
 
 @dataclass(frozen=True)
-class Waits(Form[T]):
+class Waits(SpillForm[T]):
     """How things of a kind wait: as a form of runs, and as the kinds of their rows."""
 
-    row: Kind
-    run: Kind
+    row: RowKind
+    run: RowKind
 
 
-FIRINGS: Final[Waits[Firing]] = Waits(output_order, firings_payload, firings_of, 200, Kind.FIRINGS, Kind.RUN)
-LETTERS: Final[Waits[DeadLetter]] = Waits(attrgetter("input", "file", "line"), dead_payload, dead_of, 10, Kind.DEAD, Kind.DEAD_RUN)
+FIRINGS: Final[Waits[Firing]] = Waits(output_order, firings_payload, firings_of, 200, RowKind.FIRINGS, RowKind.RUN)
+LETTERS: Final[Waits[DeadLetter]] = Waits(attrgetter("input", "file", "line"), dead_payload, dead_of, 10, RowKind.DEAD, RowKind.DEAD_RUN)
 
 
-class Waiting(Generic[T]):
+class SpillBuffer(Generic[T]):
     """What a task has found of a kind in a batch so far."""
 
     def __init__(self, form: Waits[T], job: Job, run: int = RUN) -> None:
         self._form = form
-        self._runs = Runs(form, lambda: folder_of(job), run)
+        self._runs = SortedRuns(form, lambda: folder_of(job), run)
 
     def add(self, found: Sequence[T], weight: int) -> None:
         """Takes some more, which count as so many."""
         self._runs.add(found, weight)
 
-    def lines(self, key: int) -> list[Line]:
+    def lines(self, key: int) -> list[SparkRow]:
         """The rows for all of it, under a key below 0."""
         runs = self._runs
         if runs.held and (runs.written or runs.weight > ROW):
             runs.write()
-        out = [Line(key, self._form.run, length, str(path).encode("utf-8", "surrogateescape")) for path, length in runs.written]
+        out = [SparkRow(key, self._form.run, length, str(path).encode("utf-8", "surrogateescape")) for path, length in runs.written]
         if runs.held:
-            out.append(Line(key, self._form.row, len(runs.held), self._form.write(runs.held)))
+            out.append(SparkRow(key, self._form.row, len(runs.held), self._form.write(runs.held)))
         return out
 
 
-class Letters:
+class SpilledLetters:
     """The dead letters of a task, counted by their reasons."""
 
     def __init__(self, job: Job) -> None:
-        self._waiting = Waiting(LETTERS, job)
+        self._waiting = SpillBuffer(LETTERS, job)
         self.counted: Counter[Reason] = Counter()
 
     def append(self, letter: DeadLetter) -> None:
@@ -89,7 +89,7 @@ class Letters:
         for letter in letters:
             self.append(letter)
 
-    def lines(self, key: int) -> list[Line]:
+    def lines(self, key: int) -> list[SparkRow]:
         """The rows for them, under a key below 0."""
         return self._waiting.lines(key)
 

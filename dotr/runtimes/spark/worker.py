@@ -8,18 +8,18 @@ from typing import Protocol, TypeAlias
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.state import StateError
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.keeping import Kept, opened, saved
+from dotr.runtimes.spark.keeping import LoadedBucket, opened, saved
 from dotr.runtimes.spark.moving import begun, unreadable
 from dotr.runtimes.spark.pages import DECODED
-from dotr.runtimes.spark.pieces import Entries
-from dotr.runtimes.spark.rows import BucketSize, Kind, Line, fallback_lines, size_payload
+from dotr.runtimes.spark.pieces import SegmentMap
+from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, fallback_lines, size_payload
 from dotr.runtimes.spark.stepping import closed_by, place_of, step_bucket
 
-Live: TypeAlias = MutableMapping[tuple[Job, int], Kept]
+Live: TypeAlias = MutableMapping[tuple[Job, int], LoadedBucket]
 """What a worker has of buckets, by job and number."""
 
 
-class Store(Entries, Protocol):
+class Store(SegmentMap, Protocol):
     """What Spark's store has of one bucket: a value beside the entries."""
 
     def value(self) -> tuple[bytes, bytes] | None:
@@ -29,7 +29,9 @@ class Store(Entries, Protocol):
         """In the place of what was there."""
 
 
-def through_batch(job: Job, layer: int, bucket: int, lines: Sequence[Line], store: Store, live: Live, decoded: int = DECODED) -> list[Line]:
+def through_batch(
+    job: Job, layer: int, bucket: int, lines: Sequence[SparkRow], store: Store, live: Live, decoded: int = DECODED
+) -> list[SparkRow]:
     """The rows that a batch's rows for a bucket lead to. Up to so many events stay decoded in `live`."""
     place = place_of(job, layer)
     name = (job, layer * job.buckets + bucket)
@@ -48,13 +50,13 @@ def through_batch(job: Job, layer: int, bucket: int, lines: Sequence[Line], stor
     done = saved(place, kept, closed, store)
     if done.written is not None:
         store.set_value(done.digest, done.written)
-        out.append(Line(-1 - bucket, Kind.STATE, done.size, size_payload(BucketSize(layer, bucket, done.held, done.size))))
+        out.append(SparkRow(-1 - bucket, RowKind.STATE, done.size, size_payload(BucketSize(layer, bucket, done.held, done.size))))
     if done.kept is not None:
         done.kept.closed = closed
         live[name] = done.kept
     return [*out, *(line._replace(key=-1 - bucket) for line in fallback_lines())]
 
 
-def _goes_on(lines: Sequence[Line], closed: Micros) -> bool:
+def _goes_on(lines: Sequence[SparkRow], closed: Micros) -> bool:
     """Whether there is anything to do in a batch: not where it only has dead letters, and ends when the one before did."""
-    return closed == LAST_MICRO or any(line.kind != Kind.CLOSED for line in lines)
+    return closed == LAST_MICRO or any(line.kind != RowKind.CLOSED for line in lines)

@@ -7,12 +7,12 @@ from typing import Final
 
 from dotr.workbench.explanations.configuration import CONFIGURATION
 from dotr.workbench.explanations.knowledge import DATALOG, KNOWLEDGE
-from dotr.workbench.explanations.noun import Explained
+from dotr.workbench.explanations.noun import CodeExplanation
 from dotr.workbench.explanations.queries import QUERIES, TEMPLATES
 from dotr.workbench.explanations.rules import RULES
 from dotr.workbench.explanations.running import INPUTS, SPARK
 
-CHAPTERS: Final[Mapping[str, tuple[Explained, ...]]] = {
+CHAPTERS: Final[Mapping[str, tuple[CodeExplanation, ...]]] = {
     "C: configuration, rule tests, command line": CONFIGURATION,
     "D: rules": RULES,
     "Q: queries and conditions": QUERIES,

@@ -46,17 +46,17 @@ class InFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ShownMessage:
     """A message that needs a machine in a certain state: as it reads, and no more."""
 
     text: str
 
 
-Example: TypeAlias = Golden | InQuery | InCondition | InTemplate | InFiles | Told
+Example: TypeAlias = Golden | InQuery | InCondition | InTemplate | InFiles | ShownMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class CodeExplanation:
     """A code: what it is called, when it is given, what to do, and an example."""
 
     code: str
