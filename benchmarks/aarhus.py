@@ -21,9 +21,9 @@ from pathlib import Path
 
 import dotr.runtimes.spark.run as runtime
 from dotr.config import read_config
+from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.totals import Totals
 
 CONFIG = Path(__file__).parent.parent / "configs" / "aarhus.yaml"
 _TICK = os.sysconf("SC_CLK_TCK")

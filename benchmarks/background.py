@@ -152,7 +152,7 @@ def places(kind: str, size: int) -> dict[str, int]:
 
 def worker(folder: Path, kind: str, size: int) -> None:
     """What a worker meets that opens a background and goes through 40,000 instants."""
-    from dotr.knowledge.store.compiled import CompiledStore
+    from dotr.datalog.compiled_store import CompiledStore
 
     path = max((folder / "cache").glob("*.dotrkb"), key=lambda each: each.stat().st_size)
     start = time.perf_counter()

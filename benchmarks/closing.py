@@ -31,12 +31,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from benchmarks.closure import SUBCLASS, SUBPROPERTY, building, term
-from dotr.knowledge.entailment import Entailment, rule_set
-from dotr.knowledge.knowledge import close_background, uncollected
-from dotr.knowledge.triples import is_hidden
+from dotr.datalog.background import close_background, uncollected
+from dotr.datalog.entailment import Entailment, rule_set
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
 from dotr.model.datalog import DatalogRule, FilterItem
 from dotr.model.terms import OWL, RDF_TYPE, XSD, Triple, iri
+from dotr.store.triples import is_hidden
 
 INVERSE = iri(OWL + "inverseOf")
 

@@ -1,4 +1,4 @@
-"""What the closure of an instant costs, in microseconds: the cases that `dotr.knowledge` was built for.
+"""What the closure of an instant costs, in microseconds: the cases that `dotr.datalog` was built for.
 
     python -m benchmarks.closure
 
@@ -13,8 +13,8 @@ import tracemalloc
 from collections.abc import Sequence
 from time import process_time
 
-from dotr.knowledge.entailment import Entailment, rule_set
-from dotr.knowledge.knowledge import Knowledge
+from dotr.datalog.background import Knowledge
+from dotr.datalog.entailment import Entailment, rule_set
 from dotr.languages.datalog import parse_datalog
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document

@@ -21,9 +21,9 @@ import dotr.runtimes.spark.run as runtime
 from benchmarks.aarhus import TreeClock, pipeline
 from benchmarks.scenario import Size, write_scenario
 from dotr.config import read_config
+from dotr.monitoring.progress import ReportProgress, RunProgress, ignore_progress
+from dotr.monitoring.totals import Totals
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.standing import ReportProgress, RunProgress, ignore_progress
-from dotr.runtimes.totals import Totals
 
 Make = Callable[[str, str], Pipeline]
 

@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.background import peak, private, say
-from dotr.knowledge.knowledge import Knowledge
-from dotr.knowledge.sources import Sources
-from dotr.knowledge.store.cache import Background, CachePolicy, background
+from dotr.datalog.background import Knowledge
+from dotr.datalog.compiled_cache import Background, CachePolicy, background
+from dotr.datalog.sources import Sources
 from dotr.languages.datalog import parse_datalog
 from dotr.model.places import Document
 from dotr.model.terms import RDF_TYPE, XSD, Term, Triple, iri

@@ -16,14 +16,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
-from dotr.engine.routing import Router
-from dotr.languages.dotr import compile_rules
+from dotr.engine.router import Router
+from dotr.languages.rules import compile_rules
+from dotr.layout.event_order import AttributeValues
+from dotr.layout.layers import Layout, lay_out
 from dotr.model.places import Document
 from dotr.model.terms import XSD, Term, literal
 from dotr.model.time import Clock
-from dotr.patterns.layout import Layout, lay_out
 from dotr.patterns.operator import Operator
-from dotr.patterns.ties import AttributeValues
 
 SECOND = 1_000_000
 RUNS = 3

@@ -18,11 +18,11 @@ from pathlib import Path
 
 from pyoxigraph import Quad, QuerySolutions, RdfFormat, Store, parse
 
+from dotr.datalog.background import Knowledge
+from dotr.datalog.loading import load_graphs
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.stage_one import StageOne
-from dotr.knowledge.knowledge import Knowledge
-from dotr.knowledge.loading import load_graphs
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
 from dotr.model.stream import Instant

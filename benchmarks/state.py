@@ -31,17 +31,17 @@ from pathlib import Path
 from benchmarks.aarhus import TreeClock, peak_megabytes
 from dotr.config import read_config
 from dotr.model.time import LAST_MICRO
+from dotr.monitoring.totals import Totals
 from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark.checkpoint import CheckpointLayout
 from dotr.runtimes.spark.inputs import scan_inputs
-from dotr.runtimes.spark.planning import Offset, plan
-from dotr.runtimes.spark.reading import task_lines
+from dotr.runtimes.spark.planner import Offset, plan
 from dotr.runtimes.spark.run import _job as make_job
 from dotr.runtimes.spark.run import run_spark
-from dotr.runtimes.spark.tally import read_tally
-from dotr.runtimes.spark.tasks import Task
+from dotr.runtimes.spark.stage_one_task import task_lines
+from dotr.runtimes.spark.task import Task
+from dotr.runtimes.spark.totals_file import read_tally
 from dotr.runtimes.spark.worker import Live, through_batch
-from dotr.runtimes.totals import Totals
 
 RULE = """\
 PREFIX : <http://e/>

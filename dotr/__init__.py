@@ -29,12 +29,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dotr.api import Program as Program
-    from dotr.diagnostics import DotrError as DotrError
-    from dotr.engine.events import IRI as IRI
-    from dotr.engine.events import Event as Event
+    from dotr.datalog.entailment import Entailment as Entailment
+    from dotr.engine.output_events import IRI as IRI
+    from dotr.engine.output_events import Event as Event
     from dotr.engine.session import Session as Session
-    from dotr.knowledge.entailment import Entailment as Entailment
-    from dotr.knowledge.limits import Limits as Limits
+    from dotr.errors.diagnostics import DotrError as DotrError
+    from dotr.joins.limits import Limits as Limits
     from dotr.model.time import Unit as Unit
 
 __version__ = "0.1.0"
@@ -42,11 +42,11 @@ __version__ = "0.1.0"
 __all__ = ["IRI", "DotrError", "Entailment", "Event", "Limits", "Program", "Session", "Unit", "__version__"]
 
 _HOMES = {
-    "DotrError": "dotr.diagnostics",
-    "Entailment": "dotr.knowledge.entailment",
-    "Event": "dotr.engine.events",
-    "IRI": "dotr.engine.events",
-    "Limits": "dotr.knowledge.limits",
+    "DotrError": "dotr.errors.diagnostics",
+    "Entailment": "dotr.datalog.entailment",
+    "Event": "dotr.engine.output_events",
+    "IRI": "dotr.engine.output_events",
+    "Limits": "dotr.joins.limits",
     "Program": "dotr.api",
     "Session": "dotr.engine.session",
     "Unit": "dotr.model.time",

@@ -10,12 +10,12 @@ from enum import Enum
 from typing import Final, Self, TypeAlias, TypeVar
 
 from dotr.config import UNITS, read_config, read_document
-from dotr.diagnostics import ArgumentRefused, Diagnostic, Refused, did_you_mean
+from dotr.datalog.entailment import Entailment
 from dotr.engine.program import CompiledProgram as CompiledProgram
 from dotr.engine.program import compile_program
 from dotr.engine.spec import Inconsistent, ProgramSpec
-from dotr.knowledge.entailment import Entailment
-from dotr.knowledge.limits import LIMITS, Limits
+from dotr.errors.diagnostics import ArgumentRefused, Diagnostic, Refused, did_you_mean
+from dotr.joins.limits import LIMITS, Limits
 from dotr.model.places import Document
 from dotr.model.time import Unit
 
@@ -98,7 +98,7 @@ class Program(CompiledProgram):
         >>> import dotr
         >>> dotr.Program.load("rules/fire.dotr", unit="parsec")
         Traceback (most recent call last):
-        dotr.diagnostics.ArgumentRefused: C203 unit should be us, ms, s, min, h or d, not 'parsec'
+        dotr.errors.diagnostics.ArgumentRefused: C203 unit should be us, ms, s, min, h or d, not 'parsec'
         """
         entailment = _member("entailment", entailment, Entailment, _ENTAILMENTS)
         inconsistent = _member("inconsistent", inconsistent, Inconsistent, _INCONSISTENT)
@@ -183,7 +183,7 @@ def _member(argument: str, value: object, members: type[_E], words: Mapping[str,
     <Entailment.RDFS: 'rdfs'>
     >>> _member("entailment", "owl", Entailment, _ENTAILMENTS)
     Traceback (most recent call last):
-    dotr.diagnostics.ArgumentRefused: C203 entailment should be none, rdfs or owl2rl, not 'owl'
+    dotr.errors.diagnostics.ArgumentRefused: C203 entailment should be none, rdfs or owl2rl, not 'owl'
     Did you mean owl2rl?
     """
     if isinstance(value, members):
@@ -201,7 +201,7 @@ def _check_limits(limits: Limits) -> None:
 
     >>> _check_limits(Limits(rows=0))
     Traceback (most recent call last):
-    dotr.diagnostics.ArgumentRefused: C203 limits.rows should be a whole number above 0, not 0
+    dotr.errors.diagnostics.ArgumentRefused: C203 limits.rows should be a whole number above 0, not 0
     """
     wrong = [(name, value) for name, value in limits.to_json().items() if type(value) is not int or value < 1]
     if wrong:

@@ -12,19 +12,19 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from dotr import __version__
-from dotr.diagnostics import Diagnostic, Refused, Severity
-from dotr.fallbacks import taken
-from dotr.terminal import say as _say
-from dotr.terminal import shown
-from dotr.terminal import tell as _tell
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.errors.fallbacks import taken
+from dotr.errors.terminal import say as _say
+from dotr.errors.terminal import shown
+from dotr.errors.terminal import tell as _tell
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
     from dotr.config import Config
-    from dotr.runtimes.meter import LatestFigures
+    from dotr.monitoring.latest_figures import LatestFigures
+    from dotr.monitoring.totals import ReportTotals, Totals
     from dotr.runtimes.pipeline import Pipeline
-    from dotr.runtimes.totals import ReportTotals, Totals
 
 Say: TypeAlias = Callable[[str], None]
 
@@ -156,11 +156,11 @@ def _command(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from dotr.config import read_config
-    from dotr.runtimes.endpoint import served
-    from dotr.runtimes.holding import OutputLocks
-    from dotr.runtimes.meter import LatestFigures
+    from dotr.monitoring.endpoint import served
+    from dotr.monitoring.latest_figures import LatestFigures
+    from dotr.monitoring.totals import RunFailed
+    from dotr.runtimes.output_locks import OutputLocks
     from dotr.runtimes.pipeline import build
-    from dotr.runtimes.totals import RunFailed
 
     say = _json_says if options.progress == "json" else _say
     stopped, meter, dead_letters = "Stopped before anything was read.", LatestFigures("", ""), None
@@ -197,7 +197,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _code(totals: Totals, dead_letters: str | None, say: Say) -> int:
     """The exit code of a run that has come to its end, or was stopped."""
-    from dotr.workbench.progress import dead
+    from dotr.monitoring.display import dead
 
     if not totals.all_rejected:
         return 0
@@ -211,7 +211,7 @@ def _code(totals: Totals, dead_letters: str | None, say: Say) -> int:
 
 
 def _json_says(text: str, level: str = "info") -> None:
-    from dotr.workbench.progress import json_message
+    from dotr.monitoring.display import json_message
 
     _say(json_message(level, text))
 
@@ -248,8 +248,8 @@ def _engine(asked: str | None, config: Config, say: Say) -> str:
 
 
 def _go(pipeline: Pipeline, engine: str, meter: LatestFigures, *, quiet: bool, as_json: bool) -> Totals:
-    from dotr.runtimes.totals import unsaid
-    from dotr.workbench.progress import json_progress, progress
+    from dotr.monitoring.display import json_progress, progress
+    from dotr.monitoring.totals import unsaid
 
     with ExitStack() as stack:
         told: list[ReportTotals] = [meter.count]
@@ -276,7 +276,7 @@ def _go(pipeline: Pipeline, engine: str, meter: LatestFigures, *, quiet: bool, a
 
 def summary(totals: Totals, pipeline: Pipeline) -> str:
     """What a run has done, in a few lines."""
-    from dotr.workbench.progress import counted, dead
+    from dotr.monitoring.display import counted, dead
 
     lines = [
         f"{counted(totals.elements, 'element')}, {counted(totals.instants, 'instant')}, {counted(totals.facts, 'fact')}, "

@@ -11,8 +11,8 @@ import pytest
 from _pytest.capture import CaptureResult
 from hypothesis import Phase, settings
 
-from dotr import fallbacks
 from dotr.cli import main
+from dotr.errors import fallbacks
 from dotr.runtimes.spark.java import java_problem
 
 os.environ[fallbacks.RAISE] = "raise"  # here, and in every process that a test starts
@@ -200,7 +200,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def no_fallback_unseen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A fallback may well give what a test expects, and so hide a fault. So errors that are answered by one are raised (`dotr.fallbacks`),
+    """A fallback may well give what a test expects, and so hide a fault. So errors that are answered by one are raised (`dotr.errors.fallbacks`),
     in processes that the test starts, too; but for the kinds that its mark `fallbacks` names."""
     fallbacks.taken()
     fallbacks.unexpected.clear()

@@ -10,17 +10,17 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from dotr.datalog.background import Knowledge
+from dotr.datalog.closure import Closure
 from dotr.engine import stage_one
-from dotr.fallbacks import EXPECTED
-from dotr.knowledge.closure import Closure
-from dotr.knowledge.knowledge import Knowledge
-from dotr.knowledge.triples import TripleIndex
+from dotr.errors.fallbacks import EXPECTED
 from dotr.model.algebra import Select
 from dotr.model.terms import Term, Triple
 from dotr.patterns import operator
-from dotr.patterns.happened import StoredEvent
-from dotr.patterns.matcher import Matcher, compile_matcher
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from dotr.queries import QueryPlan, plan
+from dotr.store.triples import TripleIndex
 
 _CLOSE = Knowledge.close
 

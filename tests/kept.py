@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dotr.engine.holdings import StateSchema, state_schema
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
@@ -20,12 +19,13 @@ from dotr.model.stream import Element
 from dotr.model.terms import XSD, Triple
 from dotr.model.time import LAST_MICRO, Clock
 from dotr.outputs import output_order
-from dotr.patterns.logs import HEAD_VERSION, Manifest, whole
 from dotr.patterns.state import STATE_VERSION
-from dotr.runtimes.spark import keeping
 from dotr.runtimes.spark.checkpoint import FORMAT
-from dotr.runtimes.spark.keeping import BucketPlace
-from dotr.runtimes.spark.pages import PagedState
+from dotr.state import bucket_state as keeping
+from dotr.state.bucket_state import BucketPlace
+from dotr.state.paged_state import PagedState
+from dotr.state.state_log import HEAD_VERSION, Manifest, whole
+from dotr.state.state_schema import StateSchema, state_schema
 from tests.running import Batched
 
 FOLDER = Path(__file__).parent / "checkpoints"

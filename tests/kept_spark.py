@@ -18,11 +18,11 @@ from typing import Final
 
 from dotr.config import read_config
 from dotr.model.time import LAST_MICRO
-from dotr.patterns.logs import HEAD_VERSION
+from dotr.monitoring.totals import Totals
 from dotr.patterns.state import STATE_VERSION
 from dotr.runtimes.pipeline import Pipeline, build
 from dotr.runtimes.spark.checkpoint import FORMAT, Checkpoint
-from dotr.runtimes.totals import Totals
+from dotr.state.state_log import HEAD_VERSION
 from tests.kept_whole import HOME, WHOLE, line
 
 HERE: Final = b"/@FOLDER@"

@@ -13,32 +13,35 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from dotr.engine.holdings import RuleState, StateSchema, state_schema
+from dotr.datalog.entailment import Entailment
 from dotr.engine.program import compile_program
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.expressions import equality_key
-from dotr.io.records import CsvMap, Format, InputFile
-from dotr.knowledge.entailment import Entailment
-from dotr.knowledge.limits import Limits
+from dotr.joins.limits import Limits
+from dotr.layout.keys import bucket, bucket_of_all
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.templates import Blank, Fresh, Template, TemplateTerm
 from dotr.model.time import LAST_MICRO, Unit
+from dotr.monitoring.totals import Totals
 from dotr.outputs.names import match_digest
 from dotr.outputs.templates import compile_template
-from dotr.patterns.happened import StoredEvent
-from dotr.patterns.logs import Manifest, LogSegment, events_line, pairs_line
-from dotr.patterns.partition import bucket, bucket_of_all
+from dotr.patterns.events import StoredEvent
 from dotr.patterns.state import StateSnapshot
-from dotr.runtimes.spark import journal, rows, source, spool, tally, waiting, watermarks
+from dotr.runtimes.spark import rows, source, spool, watermarks
+from dotr.runtimes.spark import spilled_rows as waiting
+from dotr.runtimes.spark import totals_file as tally
+from dotr.runtimes.spark.bucket_steps import chunk_payload
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.planning import Floor, Offset, InputPlace
+from dotr.runtimes.spark.planner import Floor, InputPlace, Offset
 from dotr.runtimes.spark.rows import BucketSize, RowKind
-from dotr.runtimes.spark.stepping import chunk_payload
-from dotr.runtimes.spark.tasks import InputRange, Task
-from dotr.runtimes.totals import Totals
+from dotr.runtimes.spark.task import InputRange, Task
+from dotr.sources import file_journal as journal
+from dotr.sources.records import CsvMap, Format, InputFile
+from dotr.state.state_log import LogSegment, Manifest, events_line, pairs_line
+from dotr.state.state_schema import RuleState, StateSchema, state_schema
 from tests.kept import FOLDER
 from tests.kept_whole import HOME, KEYS, WHOLE, spec
 

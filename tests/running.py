@@ -13,8 +13,8 @@ from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
 from dotr.patterns.operator import Arrival
+from dotr.runtimes.spark.bucket_steps import in_order
 from dotr.runtimes.spark.moments import moments, ticks_here
-from dotr.runtimes.spark.stepping import in_order
 from tests.oracle.program import ReportedFact, Result
 from tests.oracle.temporal import Output
 

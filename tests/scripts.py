@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
-from dotr.io.feeds import BEGIN, InputPoint, FeedRecords
-from dotr.io.records import Format, InputFile, Record
 from dotr.model.stream import Element
+from dotr.sources.feeds import BEGIN, FeedRecords, InputPoint
+from dotr.sources.records import Format, InputFile, Record
 from tests.oracle.arrivals import Arrives, Elapse, Ends, Input, Step
 
 

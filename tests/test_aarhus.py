@@ -14,9 +14,9 @@ import pytest
 
 from dotr.config import read_config
 from dotr.model.stream import Reason
+from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.totals import Totals
 
 ROOT: Final = Path(__file__).parent.parent
 DATA: Final = Path(os.environ.get("DOTR_DATA") or ROOT.parent / "shared" / "data")

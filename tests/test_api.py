@@ -17,7 +17,7 @@ import pytest
 import dotr
 from dotr import IRI, DotrError, Entailment, Event, Limits, Program, Session, Unit
 from dotr.cli import main
-from dotr.diagnostics import Refused
+from dotr.errors.diagnostics import Refused
 from dotr.model.terms import XSD
 
 pytestmark = pytest.mark.core

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dotr.knowledge import bulk
-from dotr.knowledge.closure import Closer, RuleDispatch
-from dotr.knowledge.entailment import Entailment, rule_set
-from dotr.knowledge.knowledge import close_background
-from dotr.knowledge.triples import TripleIndex
+from dotr.datalog import bulk
+from dotr.datalog.background import close_background
+from dotr.datalog.closure import Closer, RuleDispatch
+from dotr.datalog.entailment import Entailment, rule_set
 from dotr.languages.datalog import parse_datalog
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
 from dotr.model.terms import OWL, RDF_TYPE, RDFS, Triple, iri
+from dotr.store.triples import TripleIndex
 
 pytestmark = pytest.mark.core
 

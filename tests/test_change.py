@@ -9,8 +9,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dotr.engine.change import StateFate, StateMigrator, change, joined
-from dotr.engine.holdings import StateSchema, state_schema
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
@@ -18,6 +16,8 @@ from dotr.model.stream import Element, Firing
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
 from dotr.patterns.state import StateSnapshot
+from dotr.state.state_migration import StateFate, StateMigrator, change, joined
+from dotr.state.state_schema import StateSchema, state_schema
 from tests.kept import CUT, SMALL, Story, read, said
 from tests.kept_whole import WHOLE
 from tests.properties import examples

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dotr.config import read_config
+from dotr.datalog import compiled_cache as cache
 from dotr.engine.program import compile_program
-from dotr.knowledge.store import cache
-from dotr.queries.conjunction import Conjunction
+from dotr.joins.deltas import Conjunction
 from tests.conftest import Project
 
 pytestmark = pytest.mark.core

@@ -8,16 +8,16 @@ from itertools import permutations, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dotr.datalog.background import Knowledge, check_safety
+from dotr.datalog.closure import Contradiction
 from dotr.expressions import condition, evaluator
-from dotr.knowledge.closure import Contradiction
-from dotr.knowledge.joins import compile_join
-from dotr.knowledge.knowledge import Knowledge, check_safety
-from dotr.knowledge.ordering import Side
-from dotr.knowledge.triples import TripleIndex
+from dotr.joins.compile import compile_join
+from dotr.joins.order import Side
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
 from dotr.model.datalog import Bind, DatalogRule, FilterItem
 from dotr.model.terms import OWL, RDF_TYPE, RDFS, XSD, Term, Triple, Variable, iri, literal
 from dotr.model.traverse import free_variables
+from dotr.store.triples import TripleIndex
 
 Binding = dict[Variable, Term]
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dotr.cli import main
-from dotr.codegen import WorkCount, LoopBuilder, compilation, compiled, define
+from dotr.codegen import LoopBuilder, WorkCount, compilation, compiled, define
 
 
 def test_a_traceback_shows_the_line_of_generated_code() -> None:

@@ -15,18 +15,18 @@ from typing import Any
 import pytest
 
 from dotr.codegen import compiled
+from dotr.datalog.background import Knowledge
+from dotr.datalog.delta_positions import DeltaPosition
+from dotr.datalog.delta_rules import bind_schema, general_delta_rule, keyed_delta_rule, routed_delta_rule
 from dotr.engine.stage_one import StageOne
 from dotr.expressions import condition
-from dotr.knowledge import joins
-from dotr.knowledge.handlers import general_delta_rule, keyed_delta_rule, routed_delta_rule, bind_schema
-from dotr.knowledge.joins import compile_join
-from dotr.knowledge.knowledge import Knowledge
-from dotr.knowledge.limits import LIMITS
-from dotr.knowledge.ordering import Side
-from dotr.knowledge.positions import DeltaPosition
-from dotr.knowledge.triples import TripleIndex
-from dotr.languages.dotr import compile_rules
+from dotr.joins import compile as joins
+from dotr.joins.compile import compile_join
+from dotr.joins.limits import LIMITS
+from dotr.joins.order import Side
+from dotr.languages.rules import compile_rules
 from dotr.languages.sparql import parse_select
+from dotr.layout.layers import lay_out
 from dotr.model.algebra import Call, Const, TriplePattern, Var
 from dotr.model.datalog import DatalogRule, FilterItem
 from dotr.model.places import Document, Span
@@ -35,12 +35,12 @@ from dotr.model.templates import Fresh, Template
 from dotr.model.terms import RDF_TYPE, XSD, literal
 from dotr.model.time import Clock
 from dotr.outputs.templates import compile_template
-from dotr.patterns.code import event_test
-from dotr.patterns.layout import lay_out
-from dotr.patterns.matcher import Matcher, compile_matcher
-from dotr.patterns.shapes import RuleGroup, grouped
-from dotr.patterns.store import compile_insert
-from dotr.queries import together
+from dotr.patterns.event_store import compile_insert
+from dotr.patterns.matcher.compile import Matcher, compile_matcher
+from dotr.patterns.matcher.emitter import event_test
+from dotr.patterns.rule_templates import RuleGroup, grouped
+from dotr.queries import shared_joins as together
+from dotr.store.triples import TripleIndex
 
 FOLDER = Path(__file__).parent / "codegen"
 TWO = Const(literal("2", XSD + "integer"))

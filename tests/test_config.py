@@ -8,7 +8,7 @@ import pytest
 
 import dotr.config
 from dotr.config import Config, read_config, read_tree, schema
-from dotr.diagnostics import Refused
+from dotr.errors.diagnostics import Refused
 from dotr.model.places import Document
 
 pytestmark = pytest.mark.core

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.diagnostics import Refused
+from dotr.errors.diagnostics import Refused
 from dotr.languages.datalog import parse_datalog
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
-from dotr.model.datalog import Bind, BodyItem, DatalogRule, Not, FilterItem
+from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem, Not
 from dotr.model.places import Document
 from dotr.model.terms import RDF, RDF_TYPE, RDFS, TRUE, XSD, iri, literal
 

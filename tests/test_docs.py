@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.diagnostics import Severity
+from dotr.errors.diagnostics import Severity
 from dotr.workbench.check import check
 from dotr.workbench.rule_tests import run_tests
 from tests.oracle.cases import difference, read_cases, read_world

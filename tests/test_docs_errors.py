@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dotr.errors.catalogue import CHAPTERS
+from dotr.errors.catalogue.entries import CodeExplanation
 from dotr.workbench.errors_page import page, said
-from dotr.workbench.explanations import CHAPTERS
-from dotr.workbench.explanations.noun import CodeExplanation
 
 pytestmark = pytest.mark.core
 

@@ -7,15 +7,15 @@ from collections import Counter
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from dotr.knowledge.closure import Closer, RuleDispatch
-from dotr.knowledge.entailment import Entailment, rule_set
-from dotr.knowledge.equal_names import SAME
-from dotr.knowledge.knowledge import Knowledge
-from dotr.knowledge.triples import TripleIndex, is_hidden
+from dotr.datalog.background import Knowledge
+from dotr.datalog.closure import Closer, RuleDispatch
+from dotr.datalog.entailment import Entailment, rule_set
+from dotr.datalog.same_as.classes import SAME
 from dotr.languages.datalog import parse_datalog
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
 from dotr.model.terms import OWL, RDF_TYPE, Triple
+from dotr.store.triples import TripleIndex, is_hidden
 from tests.test_entailment_rows import graph
 
 PHASES = (Phase.explicit, Phase.generate)

@@ -34,10 +34,10 @@ from pyoxigraph import parse as parse_rdf
 from rdflib import BNode, Graph, URIRef
 from rdflib.term import Node
 
-from dotr.knowledge.entailment import Entailment, rule_set
-from dotr.knowledge.knowledge import Knowledge
-from dotr.knowledge.triples import is_hidden
+from dotr.datalog.background import Knowledge
+from dotr.datalog.entailment import Entailment, rule_set
 from dotr.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Triple, iri, is_blank, is_literal, literal_parts
+from dotr.store.triples import is_hidden
 
 DATA = Path(os.environ.get("DOTR_DATA", Path(__file__).parents[2] / "shared" / "data"))
 PREFIXES = {"": "http://e/", "rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}

@@ -8,11 +8,11 @@ import pytest
 from pyoxigraph import RdfFormat
 from pyoxigraph import parse as parse_rdf
 
-from dotr.knowledge.entailment import Entailment, rule_set
-from dotr.knowledge.knowledge import Knowledge
-from dotr.knowledge.triples import is_hidden
+from dotr.datalog.background import Knowledge
+from dotr.datalog.entailment import Entailment, rule_set
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import OWL, RDF, RDFS, XSD, Triple
+from dotr.store.triples import is_hidden
 
 PROLOGUE = f"@prefix : <http://e/> . @prefix rdf: <{RDF}> . @prefix rdfs: <{RDFS}> . @prefix owl: <{OWL}> . @prefix xsd: <{XSD}> ."
 AUXILIARY = ("list-", "reflexive")

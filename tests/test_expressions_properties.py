@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.expressions import aggregate, condition, equality_key, evaluator, order_key
-from dotr.expressions.exact import plain
+from dotr.expressions.decimals import plain
 from dotr.expressions.values import VALUES, Value, read, scientific, write
 from dotr.model.algebra import AggregateCall, Call, Const, Expression, Var
 from dotr.model.terms import XSD, Term, literal

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import pyoxigraph as ox
 import pytest
 
-from dotr.diagnostics import Refused
+from dotr.errors.diagnostics import Refused
 from dotr.expressions import Parameter, aggregate, condition, evaluator
 from dotr.expressions.values import NUMERIC, VALUES, write
 from dotr.languages.sparql import parse_select

@@ -13,24 +13,25 @@ from typing import Any
 
 import pytest
 
-from dotr import Program, fallbacks
+from dotr import Program
 from dotr.cli import main
+from dotr.datalog.background import Knowledge
 from dotr.engine import stage_one
 from dotr.engine.stage_two import StageTwo
-from dotr.fallbacks import ExpectedError, FallbackKind, answered, caught
-from dotr.knowledge.knowledge import Knowledge
+from dotr.errors import fallbacks
+from dotr.errors.fallbacks import ExpectedError, FallbackKind, answered, caught
 from dotr.model.time import Clock
+from dotr.monitoring.display import json_report
+from dotr.monitoring.exposition import exposition
+from dotr.monitoring.latest_figures import LatestFigures
+from dotr.monitoring.totals import Totals
 from dotr.patterns import operator
-from dotr.patterns.happened import StoredEvent
-from dotr.patterns.matcher import Matcher, compile_matcher
-from dotr.queries import QueryPlan, JoinGroup, plan, join_groups
-from dotr.runtimes.exposition import exposition
-from dotr.runtimes.meter import LatestFigures
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.matcher.compile import Matcher, compile_matcher
+from dotr.queries import JoinGroup, QueryPlan, join_groups, plan
 from dotr.runtimes.spark.rows import RowKind as Row
 from dotr.runtimes.spark.rows import fallback_lines
 from dotr.runtimes.spark.sink import Sink
-from dotr.runtimes.totals import Totals
-from dotr.workbench.progress import json_report
 from tests.conftest import Project
 
 ROOT = Path(__file__).parent.parent
@@ -150,7 +151,7 @@ EARLIER = (FallbackKind.TOGETHER, FallbackKind.QUERY)
 def test_a_process_that_a_test_starts_raises_too(project: Project) -> None:
     project.write(
         "broken.py",
-        "import sys\nfrom dotr.cli import main\nfrom dotr.knowledge.knowledge import Knowledge\n"
+        "import sys\nfrom dotr.cli import main\nfrom dotr.datalog.background import Knowledge\n"
         "def close(*a):\n    Knowledge.close = whole\n    raise ValueError('once')\n"
         "whole, Knowledge.close = Knowledge.close, close\nsys.exit(main(['run', 'c.yaml']))\n",
     )

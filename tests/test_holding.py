@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.runtimes.holding import OutputLocks
+from dotr.runtimes.output_locks import OutputLocks
 from dotr.runtimes.removal import Target
 from tests.conftest import Project
 

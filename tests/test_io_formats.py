@@ -12,13 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dotr.diagnostics import Refused
-from dotr.io import START, CsvMap, Format, InputFile, Position, Reader, Record, check_input, clock_of
+from dotr.errors.diagnostics import Refused
 from dotr.model.places import Document
 from dotr.model.stream import Firing, Reason
 from dotr.model.terms import XSD
 from dotr.model.time import Clock, Unit
 from dotr.outputs import StreamFormat, writer
+from dotr.sources.reading import Reader, check_input, clock_of
+from dotr.sources.records import START, CsvMap, Format, InputFile, Position, Record
 
 pytestmark = pytest.mark.core
 

@@ -12,18 +12,18 @@ from typing import Final
 
 import pytest
 
-from dotr.diagnostics import Refused
+from dotr.datalog.loading import load_graphs
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.io import START, CsvMap, Format, InputFile, Position, Reader, Record
-from dotr.io.records import SHOWN
-from dotr.knowledge.limits import Limits
-from dotr.knowledge.loading import load_graphs
+from dotr.errors.diagnostics import Refused
+from dotr.joins.limits import Limits
 from dotr.languages.turtle.nesting import TextLimitExceeded, check_json_nesting, check_nesting
 from dotr.model.places import Document
 from dotr.model.stream import Reason
 from dotr.model.terms import XSD
 from dotr.runtimes.spark.spool import _copied
+from dotr.sources.reading import Reader
+from dotr.sources.records import SHOWN, START, CsvMap, Format, InputFile, Position, Record
 from tests.conftest import Project
 
 EX: Final = "http://e/"

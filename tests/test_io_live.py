@@ -6,9 +6,9 @@ from contextlib import suppress
 
 from hypothesis import given, settings
 
-from dotr.io.lateness import Lateness
-from dotr.io.live import Channel, live
 from dotr.model.stream import DeadLetter
+from dotr.sources.lateness import Lateness
+from dotr.sources.live_merge import Channel, live
 from tests.oracle.arrivals import Arrives, Elapse, Ends, Input, Outcome, Step, outcome
 from tests.scripts import Stopped, World, worlds
 

@@ -13,23 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.diagnostics import Refused
-from dotr.io import (
-    BatchFile,
-    FileSink,
-    Format,
-    InputFile,
-    Lateness,
-    Record,
-    RecordSource,
-    WriteFailed,
-    check_new,
-    instants,
-    letter_line,
-    merged,
-)
+from dotr.errors.diagnostics import Refused
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Clock
+from dotr.sinks.dead_letters import letter_line
+from dotr.sinks.files import BatchFile, FileSink, WriteFailed, check_new
+from dotr.sources.lateness import Lateness
+from dotr.sources.merge import RecordSource, instants, merged
+from dotr.sources.records import Format, InputFile, Record
 
 pytestmark = pytest.mark.core
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.io.times import format_time, parse_date_time, parse_delay, parse_time
 from dotr.model.time import Clock, Unit
+from dotr.sources.times import format_time, parse_date_time, parse_delay, parse_time
 
 pytestmark = pytest.mark.core
 

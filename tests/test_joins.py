@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.knowledge.joins import compile_join, write_join
-from dotr.knowledge.ordering import JoinItem, Side
-from dotr.knowledge.triples import TripleIndex
+from dotr.joins.compile import compile_join, write_join
+from dotr.joins.order import JoinItem, Side
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
 from dotr.model.datalog import Bind, FilterItem
+from dotr.store.triples import TripleIndex
 
 pytestmark = pytest.mark.core
 

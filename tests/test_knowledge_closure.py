@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from dotr.diagnostics import Refused
-from dotr.knowledge.closure import Contradiction
-from dotr.knowledge.entailment import Entailment, rule_set
-from dotr.knowledge.knowledge import Knowledge, check_safety
-from dotr.knowledge.limits import LimitExceeded
-from dotr.knowledge.strata import strata
+from dotr.datalog.background import Knowledge, check_safety
+from dotr.datalog.closure import Contradiction
+from dotr.datalog.entailment import Entailment, rule_set
+from dotr.datalog.strata import strata
+from dotr.errors.diagnostics import Refused
+from dotr.joins.limits import LimitExceeded
 from dotr.languages.datalog import parse_datalog
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document

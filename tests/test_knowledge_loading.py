@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dotr.diagnostics import Diagnostic, Refused
-from dotr.knowledge.loading import load_graphs, read_graph
+from dotr.datalog.loading import load_graphs, read_graph
+from dotr.errors.diagnostics import Diagnostic, Refused
 
 pytestmark = pytest.mark.core
 

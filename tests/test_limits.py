@@ -11,22 +11,22 @@ import pytest
 
 from dotr.codegen.tree import Block
 from dotr.config import read_config
-from dotr.diagnostics import Refused
+from dotr.datalog.background import Knowledge
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.stage_one import StageOne
-from dotr.knowledge.joins import JoinWriter
-from dotr.knowledge.knowledge import Knowledge
-from dotr.knowledge.limits import LimitExceeded, Limits
-from dotr.knowledge.triples import TripleIndex
+from dotr.errors.diagnostics import Refused
+from dotr.joins.compile import JoinWriter
+from dotr.joins.limits import LimitExceeded, Limits
 from dotr.languages.sparql import parse_select
 from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource
 from dotr.model.stream import Instant, Reason
 from dotr.model.terms import Triple, iri
-from dotr.queries import QueryPlan, plan, join_groups
+from dotr.queries import QueryPlan, join_groups, plan
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
+from dotr.store.triples import TripleIndex
 from tests.test_poison import as_spark_would, both
 
 pytestmark = pytest.mark.core

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.knowledge import unmade
-from dotr.knowledge.limits import LimitExceeded, Limits
-from dotr.knowledge.store import index
-from dotr.knowledge.triples import TripleIndex
+from dotr.joins.branch_loops import AnswerRow
+from dotr.joins.limits import LimitExceeded, Limits
 from dotr.languages.sparql import parse_select
 from dotr.model.algebra import Select
 from dotr.model.places import Document, Span
 from dotr.model.terms import Triple, iri
-from dotr.queries import plan, join_groups
-from dotr.queries.loops import AnswerRow
+from dotr.queries import join_groups, plan
+from dotr.store import lazy_sequences as unmade
+from dotr.store import mapped_index as index
+from dotr.store.triples import TripleIndex
 from tests.properties import examples
 from tests.test_store_index import mapped
 

@@ -12,8 +12,8 @@ from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.session import Session
 from dotr.engine.spec import ProgramSpec
 from dotr.expressions import evaluator
-from dotr.expressions.bounds import BOUNDS, DIGITS, LONGEST_TEXT
-from dotr.knowledge.limits import LIMITS, Limits
+from dotr.expressions.literal_limits import BOUNDS, DIGITS, LONGEST_TEXT
+from dotr.joins.limits import LIMITS, Limits
 from dotr.languages.sparql import parse_expression
 from dotr.model.algebra import Var
 from dotr.model.places import Document, Span

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from dotr.io import FileSink
-from dotr.workbench.progress import counted
+from dotr.monitoring.display import counted
+from dotr.sinks.files import FileSink
 from tests.conftest import Project
 
 ROOT = Path(__file__).parent.parent
@@ -382,7 +382,7 @@ def test_an_instant_of_many_matches_is_written_in_the_order_of_output(crowd: Pro
     assert expected[1].count(b"generatedAtTime") == 6 + 30 * 29 * 28 + 24
     for size in (10, 999):
         monkeypatch.setattr("dotr.patterns.operator.MANY", size)
-        monkeypatch.setattr("dotr.patterns.found.MANY", size)
+        monkeypatch.setattr("dotr.patterns.match_buffer.MANY", size)
         monkeypatch.setattr("dotr.runtimes.local.RUN", size * 3)
         monkeypatch.setattr(tempfile, "tempdir", str(crowd.folder / "tmp"))
         (crowd.folder / "tmp").mkdir(exist_ok=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.diagnostics import Refused
 from dotr.engine.program import compile_program
 from dotr.engine.session import Session
 from dotr.engine.spec import ProgramSpec
+from dotr.errors.diagnostics import Refused
 from dotr.model.places import Document
 
 HEAD = "PREFIX : <http://e/>\nrule R define E = [ dotr_id1 :x ?x ] from T = [ SELECT ?v { ?s :v ?v "

@@ -18,15 +18,15 @@ import pytest
 
 from dotr.cli import main
 from dotr.config import read_config
-from dotr.diagnostics import Refused
+from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Reason
-from dotr.runtimes.endpoint import served
-from dotr.runtimes.exposition import METRICS, exposition
+from dotr.monitoring.endpoint import served
+from dotr.monitoring.exposition import METRICS, exposition
+from dotr.monitoring.latest_figures import Figures, LatestFigures
+from dotr.monitoring.progress import BatchFigures, HeldEvents, InputProgress, RunProgress
+from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
-from dotr.runtimes.meter import LatestFigures, Figures
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.standing import BatchFigures, HeldEvents, InputProgress, RunProgress
-from dotr.runtimes.totals import Totals
 
 ROOT = Path(__file__).parent.parent
 RULES = """
@@ -195,7 +195,7 @@ class TestJson:
         assert "C302" in told["message"]
 
     def test_the_documentation_has_every_field(self) -> None:
-        from dotr.workbench.progress import json_report
+        from dotr.monitoring.display import json_report
 
         told = (ROOT / "docs" / "operation.md").read_text(encoding="utf-8")
         assert [field for field in json.loads(json_report(READING)) if f"`{field}`" not in told] == []

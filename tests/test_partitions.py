@@ -19,15 +19,15 @@ from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
-from dotr.io import merged
+from dotr.layout.keys import AnyPartition, KeyedPartitions, SinglePartition
 from dotr.model.places import Document
 from dotr.model.stream import Firing, Instant
 from dotr.model.terms import Triple
 from dotr.model.time import Clock
 from dotr.outputs import output_order
-from dotr.patterns.partition import AnyPartition, KeyedPartitions, SinglePartition
 from dotr.patterns.state import State
 from dotr.runtimes.pipeline import build
+from dotr.sources.merge import merged
 from tests.oracle.cases import CaseFile, read_folder
 from tests.running import in_batches, outputs, run_engine
 

@@ -11,9 +11,9 @@ from dotr.model.algebra import Call, Var
 from dotr.model.stream import Element
 from dotr.model.terms import RDF_TYPE, XSD, Term, Triple, literal
 from dotr.model.time import Clock
-from dotr.patterns.matcher import compile_matcher
-from dotr.patterns.shapes import grouped
-from dotr.patterns.store import Measure
+from dotr.patterns.event_store import Measure
+from dotr.patterns.matcher.compile import compile_matcher
+from dotr.patterns.rule_templates import grouped
 from dotr.patterns.sums import aggregate_terms
 from tests.running import outputs, partitioned
 from tests.test_patterns_placement import SECOND, rule

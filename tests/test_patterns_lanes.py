@@ -13,9 +13,9 @@ from dotr.expressions import VALUES, write
 from dotr.expressions.operators import to_double
 from dotr.expressions.values import NUMERIC
 from dotr.model.terms import XSD, Term, literal
-from dotr.patterns.happened import StoredEvent
-from dotr.patterns.lanes import EventRun, ExtremumRun, SkipRun
-from dotr.patterns.store import trim
+from dotr.patterns.event_store import trim
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.key_index import EventRun, ExtremumRun, SkipRun
 from dotr.patterns.sums import DistinctRun, SumRun, aggregate_terms, rounded_once
 
 pytestmark = pytest.mark.core

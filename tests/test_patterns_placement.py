@@ -8,18 +8,18 @@ import pytest
 
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.languages.dotr import compile_rules
+from dotr.languages.rules import compile_rules
+from dotr.layout import placement
+from dotr.layout.keys import AnyPartition, KeyedPartitions, SinglePartition, bucket, bucket_of_all, carried, keyed, partitioning
+from dotr.layout.layers import Layout, lay_out
+from dotr.layout.retention import chain, lookbacks
 from dotr.model.algebra import Attribute, Call, Var
 from dotr.model.places import Document
 from dotr.model.rules import Rule
 from dotr.model.stream import Element
 from dotr.model.terms import RDF_TYPE, XSD, Triple, literal
 from dotr.model.time import Clock
-from dotr.patterns import placement
-from dotr.patterns.layout import Layout, lay_out
 from dotr.patterns.operator import Operator
-from dotr.patterns.partition import AnyPartition, KeyedPartitions, SinglePartition, bucket, bucket_of_all, carried, keyed, partitioning
-from dotr.patterns.reach import chain, lookbacks
 from tests.oracle.temporal import Output
 from tests.running import outputs, partitioned
 

@@ -18,15 +18,15 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from dotr.engine.instants import merge
+from dotr.engine.multi_query import share_queries
 from dotr.engine.program import CompiledProgram
 from dotr.engine.session import Engine
-from dotr.engine.sharing import share_queries
 from dotr.engine.stage_one import InstantFacts, StageOne, TickStream
+from dotr.layout.event_order import AttributeValues, in_tie_order
+from dotr.layout.layers import lay_out
 from dotr.model.rules import FactSource
 from dotr.model.stream import Element, Firing, Instant
 from dotr.model.time import Clock, Micros
-from dotr.patterns.layout import lay_out
-from dotr.patterns.ties import AttributeValues, in_tie_order
 from tests.properties import compiled, oracle, said
 from tests.running import by_time, in_batches, outputs
 from tests.strategies import CORE, ProgramText, programs

@@ -10,22 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dotr.expressions import condition
-from dotr.expressions.scales import domain_of
+from dotr.expressions.ordered_domains import domain_of
+from dotr.layout.event_order import AttributeValues
 from dotr.model.algebra import Attribute, Call, Const, Expression, Var
 from dotr.model.terms import XSD, Term, literal
-from dotr.patterns.search import (
-    RowBound,
+from dotr.patterns.rule_search import (
     Comparison,
-    RowFinder,
     Range,
     Ranges,
-    TableRow,
+    RowBound,
+    RowFinder,
     SearchableComparison,
+    TableRow,
     comparison,
     folded,
     searched,
 )
-from dotr.patterns.ties import AttributeValues
 
 pytestmark = pytest.mark.core
 

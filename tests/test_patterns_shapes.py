@@ -8,24 +8,24 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from dotr.languages.dotr import compile_rules
+from dotr.languages.rules import compile_rules
+from dotr.layout.layers import lay_out
 from dotr.model.algebra import Attribute, Call, Const, TimeOf, Var
 from dotr.model.places import Document
 from dotr.model.rules import Mode
 from dotr.model.stream import Element
 from dotr.model.terms import XSD, literal
-from dotr.patterns.layout import lay_out
-from dotr.patterns.shapes import (
+from dotr.patterns.rule_templates import (
     RESULT,
     ROW,
+    PositionalAggregate,
     PositionalBetween,
+    PositionalClause,
     PositionalNegation,
     PositionalRole,
     PositionalSelection,
-    RuleTemplate,
-    PositionalClause,
-    PositionalAggregate,
     PositionalWindow,
+    RuleTemplate,
     grouped,
     normal_form,
 )

@@ -8,10 +8,10 @@ import random
 import pytest
 
 from dotr.model.time import Micros
-from dotr.patterns.happened import StoredEvent
-from dotr.patterns.lanes import EventRun, ExtremumRun, SkipRun
+from dotr.patterns.event_store import TRIM, IndexKey, IndexSpec, KeyIndex, Measure, PortStore, compile_insert
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.key_index import EventRun, ExtremumRun, SkipRun
 from dotr.patterns.state import STATE_VERSION, SWEEP, State, StateError
-from dotr.patterns.store import TRIM, IndexSpec, IndexKey, KeyIndex, Measure, PortStore, compile_insert
 from dotr.patterns.sums import DistinctRun, SumRun
 
 pytestmark = pytest.mark.core

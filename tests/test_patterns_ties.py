@@ -6,8 +6,8 @@ from itertools import permutations
 
 import pytest
 
+from dotr.layout.event_order import AttributeValues, equalities, equality, in_tie_order, tie_key
 from dotr.model.algebra import Attribute, Call, Const, Var
-from dotr.patterns.ties import AttributeValues, equalities, equality, in_tie_order, tie_key
 
 pytestmark = pytest.mark.core
 

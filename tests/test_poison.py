@@ -12,26 +12,26 @@ from pathlib import Path
 import pytest
 
 from dotr.config import read_config
-from dotr.knowledge.closure import Closure
-from dotr.knowledge.knowledge import Knowledge
+from dotr.datalog.background import Knowledge
+from dotr.datalog.closure import Closure
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import Clock
+from dotr.monitoring.totals import Totals
 from dotr.patterns import operator
-from dotr.patterns.happened import StoredEvent
-from dotr.patterns.matcher import Matcher, compile_matcher
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
 from dotr.runtimes.spark import run
+from dotr.runtimes.spark.bucket_steps import place_of, step_bucket
 from dotr.runtimes.spark.checkpoint import CheckpointLayout
 from dotr.runtimes.spark.inputs import scan_inputs
-from dotr.runtimes.spark.planning import Offset, plan
-from dotr.runtimes.spark.reading import task_lines
+from dotr.runtimes.spark.planner import Offset, plan
 from dotr.runtimes.spark.rows import SparkRow
 from dotr.runtimes.spark.sink import Sink
-from dotr.runtimes.spark.stepping import place_of, step_bucket
-from dotr.runtimes.spark.tasks import Task
-from dotr.runtimes.totals import Totals
+from dotr.runtimes.spark.stage_one_task import task_lines
+from dotr.runtimes.spark.task import Task
 
 pytestmark = [pytest.mark.core, pytest.mark.fallbacks("instant", "query", "rules")]
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dotr.knowledge.triples import TripleIndex
-from dotr.knowledge.views import MaskedIndex
+from dotr.joins.scope import certain, possible
 from dotr.model.algebra import (
     AggregateCall,
     Alternative,
@@ -43,7 +42,8 @@ from dotr.model.algebra import (
 )
 from dotr.model.terms import XSD, Term, Triple, literal
 from dotr.queries import QueryPlan, evaluate, plan
-from dotr.queries.scope import certain, possible
+from dotr.store.masked_index import MaskedIndex
+from dotr.store.triples import TripleIndex
 from tests.oracle.algebra import select as by_oracle
 
 NODES = ["<n:a>", "<n:b>", "<n:c>", "_:z"]

@@ -11,12 +11,12 @@ from collections import Counter
 import pyoxigraph as ox
 import pytest
 
-from dotr.knowledge.triples import Ends, TripleIndex
 from dotr.languages.sparql import parse_select
 from dotr.model.algebra import Select
 from dotr.model.places import Document, Span
 from dotr.model.terms import RDF_TYPE, Term, Triple, iri, literal
 from dotr.queries import evaluate, plan, same_query
+from dotr.store.triples import Ends, TripleIndex
 
 pytestmark = pytest.mark.core
 

@@ -7,15 +7,15 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dotr.datalog.background import Knowledge
 from dotr.engine.stage_one import StageOne
-from dotr.knowledge.knowledge import Knowledge
-from dotr.knowledge.triples import TripleIndex
+from dotr.joins.branch_loops import AnswerRow
 from dotr.model.algebra import Bgp, Call, Const, Expression, Extend, Filter, Join, Pattern, Select, Slot, TriplePattern, Union, Values, Var
 from dotr.model.rules import FactSource
 from dotr.model.stream import Instant
 from dotr.model.terms import XSD, Term, Triple, literal
-from dotr.queries import plan, join_groups
-from dotr.queries.loops import AnswerRow
+from dotr.queries import join_groups, plan
+from dotr.store.triples import TripleIndex
 from tests.properties import examples
 
 NODES = [f"<http://e/{name}>" for name in "abc"]

@@ -17,12 +17,12 @@ import pyoxigraph as ox
 import pytest
 
 from dotr.expressions import VALUES, write
-from dotr.knowledge.triples import TripleIndex
 from dotr.languages.sparql import parse_select
 from dotr.model.algebra import Select
 from dotr.model.places import Document, Span
 from dotr.model.terms import Term, Triple, blank, iri, literal
 from dotr.queries import evaluate, plan
+from dotr.store.triples import TripleIndex
 
 DATA = Path(os.environ.get("DOTR_DATA", Path(__file__).parents[2] / "shared" / "data")) / "w3c-sparql11"
 FOLDERS = (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dotr.languages.dotr import RuleCode, RuleSet, compile_rules
+from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.model.algebra import Attribute, Bgp, Call, Const, Filter, Pattern, Select, TimeOf, TriplePattern, Var
 from dotr.model.places import Document
 from dotr.model.rules import (

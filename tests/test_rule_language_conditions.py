@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dotr.expressions import evaluator
 from dotr.expressions.functions import FUNCTIONS
-from dotr.languages.dotr import RuleCode, compile_rules
-from dotr.languages.dotr.domains import TAKES
-from dotr.languages.dotr.kinds import TermKind, kind_of
+from dotr.languages.rules import RuleCode, compile_rules
+from dotr.languages.rules.domains import TAKES
+from dotr.languages.rules.kinds import TermKind, kind_of
 from dotr.model.algebra import Call, Const, Filter
 from dotr.model.places import Document
 from dotr.model.rules import FactSource

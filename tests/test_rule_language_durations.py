@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from dotr.languages.dotr import RuleCode, RuleSet, compile_rules
+from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.model.places import Document
 from dotr.model.rules import Choose, FactSource
 from dotr.model.terms import XSD

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.languages.dotr import RuleCode, compile_rules
+from dotr.languages.rules import RuleCode, compile_rules
 from dotr.model.places import Document
 
 pytestmark = pytest.mark.core

@@ -11,9 +11,9 @@ from typing import Final
 
 import pytest
 
-from dotr.diagnostics import Refused
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.errors.diagnostics import Refused
 from dotr.expressions.functions import FUNCTIONS
 from dotr.model.places import Document
 from dotr.model.terms import XSD

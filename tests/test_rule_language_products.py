@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.languages.dotr import compile_rules
+from dotr.languages.rules import compile_rules
 from dotr.model.places import Document
 
 pytestmark = pytest.mark.core

@@ -9,7 +9,7 @@ import rdflib
 from pyoxigraph import Literal, NamedNode
 
 from dotr import Program
-from dotr.diagnostics import Refused
+from dotr.errors.diagnostics import Refused
 
 pytestmark = pytest.mark.core
 

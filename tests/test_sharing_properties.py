@@ -14,16 +14,16 @@ from dotr.engine.program import compile_program
 from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
 from dotr.expressions import condition
-from dotr.expressions.scales import OrderedDomain, domain_of
+from dotr.expressions.ordered_domains import OrderedDomain, domain_of
 from dotr.expressions.values import VALUES
 from dotr.model.algebra import Attribute, Call, Const, Var
 from dotr.model.places import Document
 from dotr.model.stream import Firing
 from dotr.model.terms import XSD, Term, Triple, literal
 from dotr.model.time import Clock
-from dotr.patterns.code import picks_finder
-from dotr.patterns.search import ConstantTable
-from dotr.patterns.shapes import ROW
+from dotr.patterns.matcher.emitter import picks_finder
+from dotr.patterns.rule_search import ConstantTable
+from dotr.patterns.rule_templates import ROW
 from tests.properties import examples
 
 

@@ -11,9 +11,9 @@ import pytest
 
 import dotr
 from dotr import queries
-from dotr.engine import answers
-from dotr.knowledge import sources
-from dotr.knowledge.store import cache
+from dotr.datalog import compiled_cache as cache
+from dotr.datalog import sources
+from dotr.engine import static_answers as answers
 from dotr.languages import datalog
 
 HOUSE: Final = Path(dotr.__file__).parent
@@ -70,7 +70,7 @@ def test_what_is_no_code_is_read_too() -> None:
 def test_what_makes_a_background_is_listed() -> None:
     """What closes it and keeps it, what reads Datalog, and what answers queries over it."""
     reached = _reached(cache.__name__, datalog.__name__, queries.__name__)
-    assert "knowledge/closure.py" in reached
+    assert "datalog/closure.py" in reached
     assert "model/datalog.py" in reached
     assert {place for place in reached if not _covered(place)} == set()
 

@@ -12,14 +12,14 @@ import pytest
 
 from dotr.cli import main
 from dotr.config import read_config
-from dotr.diagnostics import Refused
-from dotr.engine.change import StateFate
-from dotr.engine.holdings import state_schema
+from dotr.errors.diagnostics import Refused
+from dotr.monitoring.progress import RunProgress
+from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark.checkpoint import Checkpoint, wanted_layout
-from dotr.runtimes.standing import RunProgress
-from dotr.runtimes.totals import Totals
+from dotr.state.state_migration import StateFate
+from dotr.state.state_schema import state_schema
 from tests.kept_spark import project, unpack
 from tests.kept_whole import HOME
 from tests.test_spark_run import WHOLE, pipeline, results, write_inputs

@@ -12,12 +12,12 @@ import pytest
 
 from dotr.cli import main
 from dotr.config import read_config
-from dotr.patterns.layout import Layout
+from dotr.layout.layers import Layout
+from dotr.monitoring.progress import RunProgress
+from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
 from dotr.runtimes.spark.checkpoint import Checkpoint
-from dotr.runtimes.standing import RunProgress
-from dotr.runtimes.totals import Totals
 from tests.test_spark_run import pipeline, results, write_inputs
 
 pytestmark = pytest.mark.spark
@@ -100,7 +100,7 @@ def test_no_state_and_the_same_output_through_a_crash(batch: int, tmp_path: Path
 def test_more_output_than_a_worker_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few hundred elements of one instant that pair with each other."""
     from dotr.runtimes.spark.run import run_spark
-    from dotr.runtimes.spark.waiting import RUN
+    from dotr.runtimes.spark.spilled_rows import RUN
 
     monkeypatch.chdir(tmp_path)
     pairs = "rule Pairs define Pair = [ [] :sum ?sum ] from Reading as Now and each Reading as Other within [0, 0] from Now\n"

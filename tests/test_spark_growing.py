@@ -9,16 +9,16 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dotr.io.feeds import FilesFeed, OneFile, InputPoint
-from dotr.io.pace import NoRateLimit
-from dotr.io.records import Format, InputFile, Record
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import LAST_MICRO
-from dotr.runtimes.spark.growing import GrowingPlan, Scanned
 from dotr.runtimes.spark.inputs import judge
-from dotr.runtimes.spark.journal import NAME, SPOOL_END, Journal, Spooled
-from dotr.runtimes.spark.planning import END, Cut, Offset
-from dotr.runtimes.spark.tasks import InputRange, Task
+from dotr.runtimes.spark.live_batches import GrowingPlan, Scanned
+from dotr.runtimes.spark.planner import END, Cut, Offset
+from dotr.runtimes.spark.task import InputRange, Task
+from dotr.sources.feeds import FilesFeed, InputPoint, OneFile
+from dotr.sources.file_journal import NAME, SPOOL_END, Journal, Spooled
+from dotr.sources.rate_limits import NoRateLimit
+from dotr.sources.records import Format, InputFile, Record
 from tests.oracle.arrivals import Ends, Input, Outcome, Step, outcome
 from tests.scripts import ScriptedFeed, Stopped, World, record_of, worlds
 

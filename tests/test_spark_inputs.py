@@ -14,9 +14,9 @@ import pytest
 
 from dotr.cli import main
 from dotr.config import read_config
+from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.totals import Totals
 from tests.test_spark_watch import RULES, until
 
 pytestmark = pytest.mark.spark

@@ -23,11 +23,11 @@ from pyspark.sql.streaming.listener import (
 
 from dotr.cli import main
 from dotr.config import read_config
-from dotr.diagnostics import Refused
+from dotr.errors.diagnostics import Refused
 from dotr.model.time import LAST_MICRO
+from dotr.monitoring.progress import RunProgress
+from dotr.monitoring.totals import Totals
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.standing import RunProgress
-from dotr.runtimes.totals import Totals
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.keys import bucket_keys, hash_partition
-from dotr.runtimes.spark.planning import BEGINNING, END, ORDINARY, Cut, Offset, InputPlace, plan
+from dotr.runtimes.spark.planner import BEGINNING, END, ORDINARY, Cut, InputPlace, Offset, plan
 
 Input = list[Micros | None]
 

@@ -18,21 +18,21 @@ from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from dotr.config import read_config
-from dotr.diagnostics import Diagnostic, Refused
-from dotr.io.lines import standard_bytes
-from dotr.io.records import CsvMap, Format, InputFile
+from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock
+from dotr.monitoring.totals import RunFailed, Totals
 from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark import query
-from dotr.runtimes.spark.journal import SEGMENT, SPOOL, SPOOL_END
-from dotr.runtimes.spark.names import DisplayPaths
+from dotr.runtimes.spark.display_paths import DisplayPaths
 from dotr.runtimes.spark.rows import RowKind, counts_payload
 from dotr.runtimes.spark.sink import Sink
+from dotr.runtimes.spark.spark_errors import marked
 from dotr.runtimes.spark.spool import NEXT, copied, spooling
-from dotr.runtimes.spark.trouble import marked
-from dotr.runtimes.totals import RunFailed, Totals
+from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END
+from dotr.sources.lines import standard_bytes
+from dotr.sources.records import CsvMap, Format, InputFile
 
 
 def sink() -> Sink:

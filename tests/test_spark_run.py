@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from dotr.config import read_config
-from dotr.diagnostics import Refused
+from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Reason
+from dotr.monitoring.totals import RunFailed, Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.totals import RunFailed, Totals
 
 pytestmark = pytest.mark.spark
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dotr.config import read_config
+from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.totals import Totals
 
 pytestmark = pytest.mark.spark
 
@@ -53,8 +53,8 @@ def lines(out: str, rule: str) -> list[str]:
 
 @pytest.mark.usefixtures("spark")
 def test_logs_are_read_again_told_and_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dotr.runtimes.spark.checkpoint_status import status_of, stored_state
     from dotr.runtimes.spark.run import run_spark
-    from dotr.runtimes.spark.status import status_of, stored_state
 
     monkeypatch.chdir(tmp_path)
     chosen = random.Random(1)
@@ -90,7 +90,7 @@ def test_logs_are_read_again_told_and_moved(tmp_path: Path, monkeypatch: pytest.
 def test_more_output_than_a_worker_holds_is_written_as_in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few hundred elements that pair with each other, of two keys: more than a run of each."""
     from dotr.runtimes.spark.run import run_spark
-    from dotr.runtimes.spark.waiting import RUN
+    from dotr.runtimes.spark.spilled_rows import RUN
 
     monkeypatch.chdir(tmp_path)
     count = 350

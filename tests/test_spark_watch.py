@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from dotr.config import read_config
-from dotr.diagnostics import Refused
+from dotr.errors.diagnostics import Refused
+from dotr.monitoring.totals import Totals
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.totals import Totals
 
 pytestmark = pytest.mark.spark
 

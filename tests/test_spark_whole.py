@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from dotr.diagnostics import Refused
+from dotr.errors.diagnostics import Refused
 from dotr.runtimes.spark.checkpoint import Checkpoint
-from dotr.runtimes.spark.journal import Journal
+from dotr.runtimes.spark.checkpoint_damage import check_logs, look_for_damage
+from dotr.runtimes.spark.spark_errors import explained
 from dotr.runtimes.spark.spool import copied
-from dotr.runtimes.spark.trouble import explained
-from dotr.runtimes.spark.whole import check_logs, look_for_damage
+from dotr.sources.file_journal import Journal
 
 OFFSET = 'v1\n{"batchWatermarkMs":0}\n{"version": 1, "time": 5, "places": [[5420, 121, 119000000]]}'
 COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from dotr.diagnostics import Diagnostic, Refused
+from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.languages.sparql import parse_expression, parse_filters, parse_select
 from dotr.model.places import Document, Span
 from dotr.model.terms import XSD

@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.expressions.values import VALUES, Lang
-from dotr.knowledge.triples import TripleIndex
 from dotr.languages.sparql import parse_select
 from dotr.model.places import Document, Span
 from dotr.model.terms import Term
 from dotr.queries import evaluate
+from dotr.store.triples import TripleIndex
 
 Draw: TypeAlias = st.DrawFn
 Value: TypeAlias = tuple[str, object] | None

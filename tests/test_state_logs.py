@@ -13,24 +13,26 @@ import pytest
 
 import dotr.runtimes.spark.run as run
 from dotr.config import read_config
-from dotr.patterns.happened import StoredEvent
-from dotr.patterns.layout import Layer
-from dotr.patterns.logs import Manifest, Consumption
+from dotr.layout.layers import Layer
+from dotr.patterns.events import StoredEvent
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.spark import keeping, pages, pieces
+from dotr.runtimes.spark.bucket_steps import place_of
 from dotr.runtimes.spark.checkpoint import CheckpointLayout
 from dotr.runtimes.spark.inputs import scan_inputs
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.keeping import opened
-from dotr.runtimes.spark.pages import PagedState
-from dotr.runtimes.spark.parts import read_parts, write_part
-from dotr.runtimes.spark.planning import Offset, plan
-from dotr.runtimes.spark.reading import task_lines
+from dotr.runtimes.spark.planner import Offset, plan
 from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, firings_of, size_of
-from dotr.runtimes.spark.stepping import place_of
-from dotr.runtimes.spark.tasks import Task
+from dotr.runtimes.spark.stage_one_task import task_lines
+from dotr.runtimes.spark.task import Task
 from dotr.runtimes.spark.worker import Live, through_batch
+from dotr.state import bucket_state as keeping
+from dotr.state import paged_state as pages
+from dotr.state import segment_store as pieces
+from dotr.state.bucket_state import opened
+from dotr.state.page_codec import read_parts, write_part
+from dotr.state.paged_state import PagedState
+from dotr.state.state_log import Consumption, Manifest
 from tests.kept import RULES as TIMED
 
 UNTIMED = """PREFIX : <http://e/>

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dotr.knowledge.entailment import Entailment, rule_set
-from dotr.knowledge.knowledge import Knowledge, close_background
-from dotr.knowledge.store.compiled import CompiledStore, write_store
+from dotr.datalog.background import Knowledge, close_background
+from dotr.datalog.compiled_store import CompiledStore, write_store
+from dotr.datalog.entailment import Entailment, rule_set
 from dotr.model.terms import Triple
 from tests.test_entailment_rows import graph
 

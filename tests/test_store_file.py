@@ -13,17 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from dotr.diagnostics import Refused
-from dotr.knowledge.closure import Contradiction
-from dotr.knowledge.entailment import Entailment, rule_set
-from dotr.knowledge.loading import load_graphs
-from dotr.knowledge.sources import Sources
-from dotr.knowledge.store import cache, dictionary
-from dotr.knowledge.store.cache import Background, CachePolicy, StoreFile, background, default_folder
-from dotr.knowledge.store.compiled import CompiledStore
-from dotr.knowledge.store.file import MappedFile, UnusableFile, note_of, write_file
+from dotr.datalog import compiled_cache as cache
+from dotr.datalog.closure import Contradiction
+from dotr.datalog.compiled_cache import Background, CachePolicy, StoreFile, background, default_folder
+from dotr.datalog.compiled_store import CompiledStore
+from dotr.datalog.entailment import Entailment, rule_set
+from dotr.datalog.loading import load_graphs
+from dotr.datalog.sources import Sources
+from dotr.errors.diagnostics import Refused
 from dotr.languages.datalog import parse_datalog
 from dotr.model.places import Document
+from dotr.store import dictionary
+from dotr.store.file import MappedFile, UnusableFile, note_of, write_file
 
 pytestmark = pytest.mark.core
 
@@ -66,9 +67,9 @@ def test_a_store_is_made_once_and_then_opened(tmp_path: Path, sources: Sources) 
 def test_two_builds_write_the_same_bytes(tmp_path: Path, sources: Sources) -> None:
     """Whatever the seed of Python's hashes. What the building took is all that differs."""
     code = (
-        "import sys; from pathlib import Path; from dotr.knowledge.knowledge import close_background; "
-        "from dotr.knowledge.loading import load_graphs; from dotr.knowledge.entailment import *; "
-        "from dotr.knowledge.store.compiled import write_store; "
+        "import sys; from pathlib import Path; from dotr.datalog.background import close_background; "
+        "from dotr.datalog.loading import load_graphs; from dotr.datalog.entailment import *; "
+        "from dotr.datalog.compiled_store import write_store; "
         "write_store(Path(sys.argv[2]), bytes(16), close_background(load_graphs([sys.argv[1]]), rule_set(Entailment.OWL2RL)), 0.0)"
     )
     for seed in "12":
@@ -96,7 +97,7 @@ def test_another_source_is_another_store(tmp_path: Path, sources: Sources, chang
             changed = Sources((*sources.graphs, *sources.graphs), sources.datalog)
         case _:
             changed = sources
-            monkeypatch.setattr("dotr.knowledge.sources._code", lambda: b"other code")
+            monkeypatch.setattr("dotr.datalog.sources._code", lambda: b"other code")
     assert changed.key() != before
     assert len(changed.key()) == 16
 

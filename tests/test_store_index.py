@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dotr.knowledge.knowledge import ClosedTriples, close_background
-from dotr.knowledge.store import dictionary, index
-from dotr.knowledge.store.compiled import CompiledStore, write_store
-from dotr.knowledge.store.dictionary import Dictionary, dictionary_sections
-from dotr.knowledge.store.file import MappedFile, write_file
-from dotr.knowledge.triples import NO_EDGES, NO_TERMS, TripleIndex
+from dotr.datalog.background import ClosedTriples, close_background
+from dotr.datalog.compiled_store import CompiledStore, write_store
 from dotr.model.terms import Term, Triple
+from dotr.store import dictionary
+from dotr.store import mapped_index as index
+from dotr.store.dictionary import Dictionary, dictionary_sections
+from dotr.store.file import MappedFile, write_file
+from dotr.store.triples import NO_EDGES, NO_TERMS, TripleIndex
 
 pytestmark = pytest.mark.core
 

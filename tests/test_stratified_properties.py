@@ -15,18 +15,18 @@ from unittest.mock import patch
 
 import pytest
 
-from dotr.diagnostics import Refused
-from dotr.knowledge.closure import Closure
-from dotr.knowledge.entailment import Entailment, rule_set
-from dotr.knowledge.knowledge import ClosedTriples, Knowledge, check_safety, close_background
-from dotr.knowledge.store import index
-from dotr.knowledge.store.compiled import CompiledStore, write_store
-from dotr.knowledge.strata import strata
-from dotr.knowledge.triples import TripleIndex, is_hidden
+from dotr.datalog.background import ClosedTriples, Knowledge, check_safety, close_background
+from dotr.datalog.closure import Closure
+from dotr.datalog.compiled_store import CompiledStore, write_store
+from dotr.datalog.entailment import Entailment, rule_set
+from dotr.datalog.strata import strata
+from dotr.errors.diagnostics import Refused
 from dotr.model.algebra import AggregateCall, Bgp, Call, Const, Exists, Filter, LeftJoin, Pattern, Select, Slot, TriplePattern, Var
-from dotr.model.datalog import GroupAggregate, Bind, BodyItem, DatalogRule, Not, FilterItem
+from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.terms import OWL, RDF_TYPE, RDFS, XSD, Term, Triple, iri, literal
 from dotr.queries import plan
+from dotr.store import mapped_index as index
+from dotr.store.triples import TripleIndex, is_hidden
 from tests.oracle.algebra import select
 from tests.oracle.closure import close, stratified
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import CanonicalizationAlgorithm, Dataset, Quad, RdfFormat, parse
 
-from dotr.diagnostics import Diagnostic, Refused
+from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.languages.turtle import parse_template
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Document, Span

@@ -162,11 +162,11 @@ def test_names_that_are_no_text(project: Project) -> None:
 
 
 def test_nothing_else_prints() -> None:
-    """`dotr.terminal` alone writes to standard output and error, and a run's progress to rich's console."""
+    """`dotr.errors.terminal` alone writes to standard output and error, and a run's progress to rich's console."""
     allowed = {
-        "terminal.py": {"print", "stdout", "stderr"},
+        "errors/terminal.py": {"print", "stdout", "stderr"},
         "cli.py": {"stdout"},  # closed where its reader has gone
-        "workbench/progress.py": {"console"},
+        "monitoring/display.py": {"console"},
         "workbench/errors_page.py": {"stdout"},  # makes docs/errors.md
         "runtimes/spark/session.py": {"stderr"},  # flushed
     }

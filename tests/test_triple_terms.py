@@ -11,7 +11,6 @@ import pytest
 from pyoxigraph import DefaultGraph, Quad, QuerySolutions, RdfFormat, Store, parse
 from pyoxigraph import Triple as TripleTerm
 
-from dotr.knowledge.triples import TripleIndex
 from dotr.languages.sparql import parse_select
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.algebra import (
@@ -30,6 +29,7 @@ from dotr.model.algebra import (
 from dotr.model.places import Document, Span
 from dotr.model.terms import RDF, XSD, Term, Triple
 from dotr.queries import evaluate, plan
+from dotr.store.triples import TripleIndex
 from tests.oracle.triple_terms import whole
 from tests.test_queries_plans import NAMES, NODES, NUMBERS, PREDICATES, Author, Row, bag, check
 

@@ -9,13 +9,13 @@ import pytest
 
 from dotr import Program
 from dotr.engine.instants import merge
-from dotr.io import CsvMap, Format
 from dotr.languages.turtle.graphs import numbered, read_graph
 from dotr.model.places import Document
 from dotr.model.stream import Element, Firing
 from dotr.model.terms import RDF_REIFIES, Triple
 from dotr.model.time import Clock
 from dotr.outputs.writing import StreamFormat, writer
+from dotr.sources.records import CsvMap, Format
 from tests.test_io_formats import records
 
 pytestmark = pytest.mark.core

@@ -12,11 +12,11 @@ from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.outputs import output_order
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import RowKind, firings_of
-from dotr.runtimes.spark.waiting import (
+from dotr.runtimes.spark.spilled_rows import (
     FIRINGS,
     LETTERS,
-    SpilledLetters,
     SpillBuffer,
+    SpilledLetters,
     blocks,
     clear,
     folder_of,

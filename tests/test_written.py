@@ -21,10 +21,7 @@ from typing import Any, Final, get_args, get_type_hints
 import pytest
 
 import dotr
-from dotr.engine import written
-from dotr.engine.holdings import _said
 from dotr.engine.program import compile_program
-from dotr.engine.written import FORMS, MEMBERS, UNSAID, WrittenForm, Unless
 from dotr.languages.datalog import parse_datalog
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -33,7 +30,10 @@ from dotr.model.templates import Cell, CellIri, CellLiteral
 from dotr.model.time import Unit
 from dotr.runtimes.spark import stored_names
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.planning import Offset
+from dotr.runtimes.spark.planner import Offset
+from dotr.state import written_forms as written
+from dotr.state.state_schema import _said
+from dotr.state.written_forms import FORMS, MEMBERS, UNSAID, Unless, WrittenForm
 from tests.kept import FOLDER
 from tests.kept_whole import HOME, WHOLE, spec
 from tests.kept_written import FILES, FULL, OFFSET, PLAIN, ROWS, SMALL, kept, sent
@@ -185,7 +185,7 @@ def test_a_field_without_a_written_name_is_refused(monkeypatch: pytest.MonkeyPat
     with pytest.raises(TypeError, match="Window has no digest"):
         _said(Window(1))
     kind, form = written._form(Window, "Old", interval="span", further=Unless("more", 0))
-    monkeypatch.setattr("dotr.engine.holdings.FORMS", {kind: form})
+    monkeypatch.setattr("dotr.state.state_schema.FORMS", {kind: form})
     assert form == WrittenForm("Old", (("interval", "span"), ("further", Unless("more", 0))))
     assert _said([Window(1), Window(1, 2)]) == [["Old", ["span", 1]], ["Old", ["span", 1], ["more", 2]]]
 

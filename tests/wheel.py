@@ -19,7 +19,7 @@ from typing import Final
 import dotr
 
 ROOT: Final = Path(__file__).parent.parent
-FILES: Final = ("dotr/py.typed", "dotr/config/config.schema.json", "dotr/knowledge/entailment/owl2rl.dlog")
+FILES: Final = ("dotr/py.typed", "dotr/config/config.schema.json", "dotr/datalog/entailment/owl2rl.dlog")
 PYTHON: Final = """
 import dotr
 assert dotr.__file__.startswith({prefix!r}), dotr.__file__

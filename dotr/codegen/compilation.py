@@ -22,7 +22,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, Final
 
-from dotr.diagnostics import Diagnostic, Refused
+from dotr.errors.diagnostics import Diagnostic, Refused
 
 FOLDER: Final = "DOTR_CODE"
 """The environment variable that names the folder of generated code."""

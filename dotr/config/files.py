@@ -11,9 +11,9 @@ from typing import Final
 
 from dotr.config.sections import UNITS, KnowledgeSection, TimeSection
 from dotr.config.tree import Location, Tree
-from dotr.diagnostics import Diagnostic, Refused
+from dotr.datalog.entailment import Entailment
 from dotr.engine.spec import Inconsistent, ProgramSpec
-from dotr.knowledge.entailment import Entailment
+from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Document, Span
 
 _RELATIVE: Final = "Relative paths are relative to the configuration file; those of --set to the working directory."
@@ -24,7 +24,7 @@ def existing(path: str, span: Span | None, hint: str = _RELATIVE) -> list[str]:
 
     >>> existing("no/such/*.ttl", None)
     Traceback (most recent call last):
-    dotr.diagnostics.Refused: C301 no file matches no/such/*.ttl
+    dotr.errors.diagnostics.Refused: C301 no file matches no/such/*.ttl
     Relative paths are relative to the configuration file; those of --set to the working directory.
     """
     if os.path.isfile(path):

@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from dotr.config.files import ConfigFiles, read_document
 from dotr.config.sections import Settings, schema_problems
 from dotr.config.tree import read_tree, set_values
-from dotr.diagnostics import Diagnostic, Refused, refuse
+from dotr.datalog.compiled_cache import SMALL, CachePolicy, default_folder
 from dotr.engine.spec import ProgramSpec
-from dotr.knowledge.limits import Limits
-from dotr.knowledge.store.cache import SMALL, CachePolicy, default_folder
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.joins.limits import Limits
 from dotr.model.places import Span
 
 

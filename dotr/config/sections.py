@@ -10,10 +10,10 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from dotr.config.tree import Location, Tree
-from dotr.diagnostics import Diagnostic, did_you_mean
-from dotr.io.times import parse_delay
-from dotr.knowledge.limits import LIMITS
+from dotr.errors.diagnostics import Diagnostic, did_you_mean
+from dotr.joins.limits import LIMITS
 from dotr.model.time import Unit
+from dotr.sources.times import parse_delay
 
 UNITS: Final[Mapping[str, Unit]] = {
     "us": Unit.MICROSECOND,

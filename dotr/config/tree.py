@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import yaml
 
-from dotr.diagnostics import Diagnostic, Refused
+from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Document, Span
 
 Location: TypeAlias = tuple[str | int, ...]

@@ -7,23 +7,26 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from dotr.diagnostics import Diagnostic, Refused, Severity
-from dotr.engine.answers import StaticAnswers
-from dotr.engine.routing import Router
-from dotr.engine.sharing import share_queries
+from dotr.datalog.background import Knowledge, uncollected
+from dotr.datalog.compiled_cache import CachePolicy, StoreFile, background
+from dotr.datalog.compiled_store import CompiledStore
+from dotr.datalog.entailment import rule_set
+from dotr.datalog.inconsistencies import visible
+from dotr.datalog.loading import load_graphs
+from dotr.engine.multi_query import share_queries
+from dotr.engine.router import Router
 from dotr.engine.spec import Inconsistent, ProgramSpec
-from dotr.engine.stage_one import StaticLimitExceeded, StageOne, plan_source
+from dotr.engine.stage_one import StageOne, StaticLimitExceeded, plan_source
 from dotr.engine.stage_two import StageTwo
-from dotr.expressions.bounds import BOUNDS, LONGEST_TEXT
-from dotr.knowledge.clashes import visible
-from dotr.knowledge.entailment import rule_set
-from dotr.knowledge.knowledge import Knowledge, uncollected
-from dotr.knowledge.limits import LimitExceeded
-from dotr.knowledge.loading import load_graphs
-from dotr.knowledge.store.cache import CachePolicy, StoreFile, background
-from dotr.knowledge.store.compiled import CompiledStore
+from dotr.engine.static_answers import StaticAnswers
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT
+from dotr.joins.limits import LimitExceeded
 from dotr.languages.datalog import parse_datalog
-from dotr.languages.dotr import RuleSet, compile_rules
+from dotr.languages.rules import RuleSet, compile_rules
+from dotr.layout.keys import SinglePartition
+from dotr.layout.layers import Layout, lay_out
+from dotr.layout.retention import roles
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -31,9 +34,6 @@ from dotr.model.rules import FactSource
 from dotr.model.stream import Fact, Instant
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock
-from dotr.patterns.layout import Layout, lay_out
-from dotr.patterns.partition import SinglePartition
-from dotr.patterns.reach import roles
 from dotr.queries import QueryPlan, plan
 
 _TOLD: Final = 10

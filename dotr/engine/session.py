@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final
 
-from dotr.diagnostics import DotrError
-from dotr.engine.events import EPOCH, MICROSECOND, Event, utc
+from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.engine.instants import merge
+from dotr.engine.output_events import EPOCH, MICROSECOND, Event, utc
 from dotr.engine.program import CompiledProgram
-from dotr.engine.routing import Facts
+from dotr.engine.router import Facts
 from dotr.engine.stage_one import InstantFacts
-from dotr.engine.stage_two import TakeFirings, StageTwo
-from dotr.fallbacks import FallbackKind, taken
-from dotr.knowledge.clashes import NO_INCONSISTENCIES, Inconsistency
-from dotr.knowledge.limits import LIMITS
+from dotr.engine.stage_two import StageTwo, TakeFirings
+from dotr.errors.diagnostics import DotrError
+from dotr.errors.fallbacks import FallbackKind, taken
+from dotr.joins.limits import LIMITS
 from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.stream import DeadLetter, Firing, Instant
 from dotr.model.terms import Triple

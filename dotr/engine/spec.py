@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import blake2b
 
-from dotr.knowledge.entailment import Entailment
-from dotr.knowledge.limits import LIMITS, Limits
-from dotr.knowledge.sources import Sources
+from dotr.datalog.entailment import Entailment
+from dotr.datalog.sources import Sources
+from dotr.joins.limits import LIMITS, Limits
 from dotr.model.places import Document
 from dotr.model.time import Micros, Unit
 

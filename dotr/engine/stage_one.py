@@ -12,24 +12,24 @@ from functools import partial
 from operator import itemgetter
 from typing import NamedTuple, cast
 
-from dotr.diagnostics import DotrError
-from dotr.expressions.bounds import BOUNDS
-from dotr.fallbacks import FallbackKind, answered, caught, error_line
-from dotr.knowledge.clashes import NO_INCONSISTENCIES, Inconsistency, inconsistencies
-from dotr.knowledge.closure import Closure
-from dotr.knowledge.knowledge import Knowledge
-from dotr.knowledge.limits import LIMITS, LimitExceeded, Limits
-from dotr.knowledge.triples import TripleIndex
+from dotr.datalog.background import Knowledge
+from dotr.datalog.closure import Closure
+from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency, inconsistencies
+from dotr.errors.diagnostics import DotrError
+from dotr.errors.fallbacks import FallbackKind, answered, caught, error_line
+from dotr.expressions.literal_limits import BOUNDS
+from dotr.joins.branch_loops import AnswerRow
+from dotr.joins.limits import LIMITS, LimitExceeded, Limits
+from dotr.layout.event_order import AttributeValues, in_tie_order
 from dotr.model.algebra import Select
 from dotr.model.rules import FactSource
 from dotr.model.stream import Instant
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Micros
-from dotr.patterns.ties import AttributeValues, in_tie_order
-from dotr.queries import QueryPlan, JoinGroup, canonical_columns, plan, join_groups
-from dotr.queries.loops import AnswerRow
+from dotr.queries import JoinGroup, QueryPlan, canonical_columns, join_groups, plan
 from dotr.queries.plan import Static, found_now
-from dotr.queries.together import RowsByKey
+from dotr.queries.shared_joins import RowsByKey
+from dotr.store.triples import TripleIndex
 
 
 class InstantFacts(NamedTuple):

@@ -12,22 +12,22 @@ import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final, NamedTuple, TypeAlias
 
-from dotr.expressions.bounds import BOUNDS
-from dotr.fallbacks import FallbackKind, answered, caught, error_line
-from dotr.knowledge.limits import LIMITS, Limits
+from dotr.errors.fallbacks import FallbackKind, answered, caught, error_line
+from dotr.expressions.literal_limits import BOUNDS
+from dotr.joins.limits import LIMITS, Limits
+from dotr.layout.event_order import AttributeValues
+from dotr.layout.layers import Layer
+from dotr.layout.retention import positive_roles
 from dotr.model.rules import Absent, Choose, Clause, FactSource
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.outputs import compile_template, digest_of, match_text
 from dotr.outputs.templates import Make
-from dotr.patterns.failing import LimitExcess, RuleFailure
-from dotr.patterns.happened import StoredEvent, Match
-from dotr.patterns.layout import Layer
+from dotr.patterns.events import Match, StoredEvent
 from dotr.patterns.operator import Arrival, Arrivals, Operator
-from dotr.patterns.reach import positive_roles
+from dotr.patterns.rule_failures import LimitExcess, RuleFailure
 from dotr.patterns.state import State
-from dotr.patterns.ties import AttributeValues
 
 
 class LayerResult(NamedTuple):

@@ -2,7 +2,7 @@
 
 from dotr.expressions.aggregates import AGGREGATES, aggregate
 from dotr.expressions.compile import Parameter, condition, conjunction, evaluator
-from dotr.expressions.orders import equality_key, order_key, sort_key
+from dotr.expressions.sort_keys import equality_key, order_key, sort_key
 from dotr.expressions.values import VALUES, write
 
 __all__ = [

@@ -13,10 +13,10 @@ from functools import reduce
 from math import fsum, isinf, isnan, nan
 from typing import Final
 
-from dotr.expressions.bounds import BOUNDS
-from dotr.expressions.exact import EXACT
+from dotr.expressions.decimals import EXACT
+from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.operators import divide
-from dotr.expressions.orders import order_key
+from dotr.expressions.sort_keys import order_key
 from dotr.expressions.values import NUMERIC, VALUES, Number, Single, single, write
 from dotr.model.algebra import AggregateCall
 from dotr.model.terms import Term, is_iri, is_literal, literal, literal_parts

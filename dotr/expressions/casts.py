@@ -7,9 +7,9 @@ from decimal import Decimal
 from math import isnan
 from typing import Any, Final
 
-from dotr.expressions.bounds import fits
-from dotr.expressions.dates import Date, DateTime, DayTime, Duration, TemporalValue, Time, YearMonth
-from dotr.expressions.exact import plain
+from dotr.expressions.datetimes import Date, DateTime, DayTime, Duration, TemporalValue, Time, YearMonth
+from dotr.expressions.decimals import plain
+from dotr.expressions.literal_limits import fits
 from dotr.expressions.operators import to_double, to_single
 from dotr.expressions.values import (
     NUMERIC,

@@ -15,10 +15,10 @@ from urllib.parse import urljoin
 from pyoxigraph import NamedNode
 
 from dotr.expressions import regexes, strings
-from dotr.expressions.bounds import fits
 from dotr.expressions.casts import CASTS
-from dotr.expressions.dates import Date, DateTime, DayTime, Time, zone_name
-from dotr.expressions.exact import EXACT
+from dotr.expressions.datetimes import Date, DateTime, DayTime, Time, zone_name
+from dotr.expressions.decimals import EXACT
+from dotr.expressions.literal_limits import fits
 from dotr.expressions.values import NUMERIC, Iri, Lang, Number, Single, Value
 from dotr.model.terms import (
     RDF,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dotr.expressions.operators import equal
-from dotr.expressions.orders import equality_key
+from dotr.expressions.sort_keys import equality_key
 from dotr.expressions.values import VALUES, TripleTerm, read
 from dotr.model.terms import Term
 

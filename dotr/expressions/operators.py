@@ -13,9 +13,9 @@ from decimal import Decimal, DecimalException
 from math import copysign, inf, isnan, nan
 from typing import Any, Final
 
-from dotr.expressions.bounds import DIGITS
-from dotr.expressions.dates import Date, DateTime, DayTime, Duration, TemporalValue, Time, YearMonth, moved, scaled, since
-from dotr.expressions.exact import EXACT, quotient
+from dotr.expressions.datetimes import Date, DateTime, DayTime, Duration, TemporalValue, Time, YearMonth, moved, scaled, since
+from dotr.expressions.decimals import EXACT, quotient
+from dotr.expressions.literal_limits import DIGITS
 from dotr.expressions.values import EXACT_TYPES, NUMERIC, BlankNode, Iri, Lang, Number, Single, TripleTerm, Unknown, Value, single
 
 _NODES: Final = frozenset((Iri, BlankNode))

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import re2
 
-from dotr.diagnostics import DotrError
-from dotr.expressions.bounds import BOUNDS
+from dotr.errors.diagnostics import DotrError
+from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.strings import StringValue, like, text_of
 from dotr.expressions.values import Value
 

@@ -7,7 +7,7 @@ from math import floor, inf, isnan
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
-from dotr.expressions.bounds import BOUNDS, fits
+from dotr.expressions.literal_limits import BOUNDS, fits
 from dotr.expressions.operators import to_double
 from dotr.expressions.values import NUMERIC, Lang, Value
 

@@ -17,8 +17,7 @@ from decimal import Decimal
 from math import inf, isinf, isnan, nan
 from typing import Final, TypeAlias
 
-from dotr.expressions.bounds import countable, fits
-from dotr.expressions.dates import (
+from dotr.expressions.datetimes import (
     Date,
     DateTime,
     Duration,
@@ -30,7 +29,8 @@ from dotr.expressions.dates import (
     read_time,
     read_year_month,
 )
-from dotr.expressions.exact import plain
+from dotr.expressions.decimals import plain
+from dotr.expressions.literal_limits import countable, fits
 from dotr.model.terms import FALSE, TRUE, XSD, Term, literal, literal_parts, triple_parts
 
 

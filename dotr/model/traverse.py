@@ -45,7 +45,7 @@ from dotr.model.algebra import (
     Var,
     slots_of,
 )
-from dotr.model.datalog import GroupAggregate, Bind, BodyItem, Not, FilterItem
+from dotr.model.datalog import Bind, BodyItem, FilterItem, GroupAggregate, Not
 from dotr.model.terms import Variable
 
 AlgebraNode: TypeAlias = Expression | Pattern | BgpItem | Path | BodyItem

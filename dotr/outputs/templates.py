@@ -15,7 +15,7 @@ from dotr.codegen.tree import Assign
 from dotr.model.algebra import Const, Var
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot, TemplateTerm, leaves
 from dotr.model.terms import Term, Triple, Variable
-from dotr.outputs.generation import TermCode, TripleCode, body, function, term_piece
+from dotr.outputs.triple_code import TermCode, TripleCode, body, function, term_piece
 
 Make: TypeAlias = Callable[[Sequence[Term | None], bytes], tuple[tuple[Triple, ...], int]]
 

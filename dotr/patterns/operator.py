@@ -14,21 +14,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import length_hint
 from typing import NamedTuple, TypeAlias
 
-from dotr.fallbacks import FallbackKind, answered, caught, error_line
-from dotr.knowledge.limits import LIMITS, Limits
+from dotr.errors.fallbacks import FallbackKind, answered, caught, error_line
+from dotr.joins.limits import LIMITS, Limits
+from dotr.layout.event_order import AttributeValues, tie_key
+from dotr.layout.layers import Layer
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
-from dotr.patterns.candidates import AnchorLimitExceeded
-from dotr.patterns.code import event_test, picks_finder
-from dotr.patterns.failing import SingleRule, LimitExcess, RuleFailure, apart, exactly
-from dotr.patterns.found import MANY, MatchBuffer, TakeMatches
-from dotr.patterns.happened import StoredEvent, Match
-from dotr.patterns.layout import Layer
-from dotr.patterns.matcher import Matcher, compile_matcher
-from dotr.patterns.shapes import grouped
+from dotr.patterns.event_store import IndexSpec, PortStore, compile_insert
+from dotr.patterns.events import Match, StoredEvent
+from dotr.patterns.match_buffer import MANY, MatchBuffer, TakeMatches
+from dotr.patterns.matcher.candidates import AnchorLimitExceeded
+from dotr.patterns.matcher.compile import Matcher, compile_matcher
+from dotr.patterns.matcher.emitter import event_test, picks_finder
+from dotr.patterns.rule_failures import LimitExcess, RuleFailure, SingleRule, apart, exactly
+from dotr.patterns.rule_templates import grouped
 from dotr.patterns.state import State
-from dotr.patterns.store import IndexSpec, PortStore, compile_insert
-from dotr.patterns.ties import AttributeValues, tie_key
 
 Arrival: TypeAlias = tuple[int, AttributeValues]
 """An event on its way to a port: its ordinal and its values."""

@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from dotr.diagnostics import DotrError
+from dotr.errors.diagnostics import DotrError
 from dotr.model.time import Micros
-from dotr.patterns.happened import StoredEvent
-from dotr.patterns.matcher import ConsumedEvents
-from dotr.patterns.store import KeyIndex, PortStore
+from dotr.patterns.event_store import KeyIndex, PortStore
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.matcher.compile import ConsumedEvents
 
 STATE_VERSION: Final = 2
 
@@ -28,7 +28,7 @@ class StateError(DotrError, ValueError):
 
 class StateSnapshot(NamedTuple):
     """What is written of a state: the events of each store, the (time, ordinal) of what each set of consumed ones has, the events of each
-    queue, and `passed`. What each place is of, the layout knows (`dotr.engine.holdings` says it for good)."""
+    queue, and `passed`. What each place is of, the layout knows (`dotr.state.state_schema` says it for good)."""
 
     events: Sequence[Sequence[StoredEvent]]
     consumed: Sequence[Sequence[tuple[Micros, int]]]

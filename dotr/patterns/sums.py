@@ -13,13 +13,13 @@ from math import inf, isfinite, nan
 from typing import Final, TypeAlias
 
 from dotr.expressions import AGGREGATES, VALUES, write
-from dotr.expressions.exact import EXACT
+from dotr.expressions.decimals import EXACT
 from dotr.expressions.operators import divide
 from dotr.expressions.values import NUMERIC, Number, Single, Value, single
 from dotr.model.terms import Term
 from dotr.model.time import Micros
-from dotr.patterns.happened import StoredEvent
-from dotr.patterns.lanes import EventRun
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.key_index import EventRun
 
 # How many values of each kind a stretch has is one integer: a field of 40 bits a kind.
 _FIELD: Final = 40

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from dotr.knowledge.triples import TripleIndex
 from dotr.model.algebra import Bgp, Exists, Extend, Filter, Group, Join, LeftJoin, Minus, Pattern, Select, Union, Values
 from dotr.model.terms import Term
-from dotr.queries.computing import CompiledExpression, CompiledCondition
 from dotr.queries.graph import Graph
 from dotr.queries.modifiers import GroupOperator, SelectOperator
 from dotr.queries.operators import (
     EMPTY,
+    AlgebraOperator,
     BgpOperator,
     ExtendOperator,
     FilterOperator,
     JoinOperator,
     LeftJoinOperator,
     MinusOperator,
-    AlgebraOperator,
     UnionOperator,
     ValuesOperator,
 )
+from dotr.queries.solution_expressions import CompiledCondition, CompiledExpression
+from dotr.store.triples import TripleIndex
 
 
 def evaluate(select: Select, background: TripleIndex, new: TripleIndex) -> list[tuple[Term | None, ...]]:

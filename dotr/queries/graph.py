@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from dotr.knowledge.limits import NO_LIMITS, Limits
-from dotr.knowledge.triples import NO_ENDS, NO_TERMS, TripleIndex
+from dotr.joins.limits import NO_LIMITS, Limits
 from dotr.model.terms import Term, Triple
+from dotr.store.triples import NO_ENDS, NO_TERMS, TripleIndex
 
 
 class Graph:

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import TypeAlias, assert_never
 
+from dotr.joins.scope import nullable, reaches, variables_of
 from dotr.model.algebra import BgpItem, Const, PathPattern, Slot, TermPattern, TriplePattern, Var, slots_of
 from dotr.model.terms import Term, Variable, is_triple, triple_parts, triple_term
 from dotr.queries.graph import Graph
 from dotr.queries.paths import pairs, reach
-from dotr.queries.scope import nullable, reaches, variables_of
 
 Solution: TypeAlias = dict[Variable, Term]
 Bindings: TypeAlias = Mapping[Variable, Term]

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from dotr.expressions import aggregate, sort_key
+from dotr.joins.scope import NOTHING, Variables
 from dotr.model.algebra import AggregateCall, Direction, Exists, Group, Select, Var, is_hidden
 from dotr.model.terms import Term, Variable, nameless
 from dotr.model.traverse import expressions_in, has_exists
-from dotr.queries.computing import CompiledExpression, Existence
 from dotr.queries.graph import Graph
 from dotr.queries.matching import Bindings, Solution
 from dotr.queries.operators import EMPTY, AlgebraOperator
-from dotr.queries.scope import NOTHING, Variables
+from dotr.queries.solution_expressions import CompiledExpression, Existence
 
 SolutionKey: TypeAlias = tuple[tuple[tuple[Variable, Term], ...], tuple[tuple[Variable, Term], ...]]
 CompileExists: TypeAlias = Callable[[Exists], Existence]

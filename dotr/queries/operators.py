@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from dotr.joins.scope import NOTHING, Reads, Variables, certain, either, possible, reaches, reads, variables_of
 from dotr.model.algebra import BgpItem, Pattern, Values
 from dotr.model.terms import Term, Variable
-from dotr.queries.computing import CompiledExpression, CompiledCondition
 from dotr.queries.graph import Graph
 from dotr.queries.matching import Bindings, Solution, expected, matches, order
-from dotr.queries.scope import NOTHING, Reads, Variables, certain, either, possible, reaches, reads, variables_of
+from dotr.queries.solution_expressions import CompiledCondition, CompiledExpression
 
 EMPTY: Final[Solution] = {}
 _FEW: Final = 16

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
+from dotr.joins.scope import nullable
 from dotr.model.algebra import Alternative, Inverse, Link, Negated, Path, Repeat, Sequence
 from dotr.model.terms import Term
 from dotr.queries.graph import Graph
-from dotr.queries.scope import nullable
 
 
 def reach(graph: Graph, path: Path, start: Term, *, forward: bool) -> Iterable[Term]:

@@ -10,18 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
-from dotr.knowledge.closure import Closure
-from dotr.knowledge.limits import NO_LIMITS, Limits
-from dotr.knowledge.triples import TripleIndex
+from dotr.datalog.closure import Closure
+from dotr.joins.branch_loops import AnswerRow
+from dotr.joins.branches import Unplannable
+from dotr.joins.deltas import Conjunction, Delta, left_of
+from dotr.joins.limits import NO_LIMITS, Limits
+from dotr.joins.scope import NOTHING, Reads, either
 from dotr.model.algebra import Select
 from dotr.model.terms import Term
-from dotr.queries.branches import Unplannable
-from dotr.queries.conjunction import Conjunction, Delta, left_of
 from dotr.queries.graph import Graph
-from dotr.queries.loops import AnswerRow
+from dotr.queries.incremental_operators import IncrementalCompiler, conjunctions
 from dotr.queries.operators import EMPTY, AlgebraOperator
-from dotr.queries.planning import IncrementalCompiler, conjunctions
-from dotr.queries.scope import NOTHING, Reads, either
+from dotr.store.triples import TripleIndex
 
 Answers = Callable[[TripleIndex], list[AnswerRow]]
 Amended = Callable[[TripleIndex, TripleIndex, TripleIndex], list[AnswerRow]]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dotr.io.feeds import AppearingFiles, Feed, FilesFeed, OneFile, StandardInput
-from dotr.io.growing import GrowingInput
-from dotr.io.lateness import Lateness
-from dotr.io.live import Channel
-from dotr.io.pace import RateLimit, NoRateLimit
-from dotr.io.records import InputFile
 from dotr.runtimes.pipeline import Pipeline
+from dotr.sources.feeds import AppearingFiles, Feed, FilesFeed, OneFile, StandardInput
+from dotr.sources.lateness import Lateness
+from dotr.sources.live_merge import Channel
+from dotr.sources.rate_limits import NoRateLimit, RateLimit
+from dotr.sources.records import InputFile
+from dotr.sources.watched_folders import GrowingInput
 
 
 def channels_of(pipeline: Pipeline) -> list[Channel]:

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dotr.config import UNITS, Config, InputSection, existing
-from dotr.diagnostics import Diagnostic, Refused, refuse
-from dotr.io import CsvMap, Folder, Format, GrowingInput, InputFile, check_input, clock_of, dated, stable_files
-from dotr.io.lines import STANDARD_INPUT, standard_bytes
-from dotr.io.times import parse_delay
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.places import Document, Span
 from dotr.model.time import Clock, Micros, Unit
+from dotr.sources.lines import STANDARD_INPUT, standard_bytes
+from dotr.sources.reading import check_input, clock_of, dated
+from dotr.sources.records import CsvMap, Format, InputFile
+from dotr.sources.times import parse_delay
+from dotr.sources.watched_folders import Folder, GrowingInput, stable_files
 
 
 @dataclass(frozen=True)

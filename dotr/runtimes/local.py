@@ -16,25 +16,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from dotr.diagnostics import Refused
+from dotr.engine.fault_isolation import attribute_failures, isolate
 from dotr.engine.instants import merge
-from dotr.engine.poison import attribute_failures, isolate
 from dotr.engine.session import Engine
 from dotr.engine.stage_one import InstantFacts
-from dotr.fallbacks import taken
-from dotr.io import FileSink, SourcedElement, WriteFailed, letter_line, merged
-from dotr.io.live import Channel, live
+from dotr.errors.diagnostics import Refused
+from dotr.errors.fallbacks import taken
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.outputs.runs import FIRED, RUN, SortedRuns, blocks
-from dotr.outputs.runs import merged as sorted_runs
+from dotr.monitoring.dead_letter_log import LOG, WarningLimiter, clashing, why_rejected
+from dotr.monitoring.progress import ReportProgress, RunProgress, by_name, held, ignore_progress, port_labels
+from dotr.monitoring.totals import ReportTotals, RunFailed, Totals
+from dotr.outputs.external_sort import FIRED, RUN, SortedRuns, blocks
+from dotr.outputs.external_sort import merged as sorted_runs
 from dotr.outputs.writing import writer
 from dotr.runtimes.channels import channels_of
-from dotr.runtimes.letters import LOG, WarningLimiter, clashing, why_rejected
 from dotr.runtimes.pipeline import Pipeline
-from dotr.runtimes.standing import ReportProgress, RunProgress, by_name, held, port_labels, ignore_progress
 from dotr.runtimes.stopping import Stop, stoppable
-from dotr.runtimes.totals import ReportTotals, RunFailed, Totals
+from dotr.sinks.dead_letters import letter_line
+from dotr.sinks.files import FileSink, WriteFailed
+from dotr.sources.live_merge import Channel, live
+from dotr.sources.merge import merged
+from dotr.sources.records import SourcedElement
 
 _REPORT_SECONDS = 0.25
 _STAND_SECONDS = 1.0

@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import Final
 
 from dotr.config import UNITS, Config
-from dotr.diagnostics import Diagnostic, Refused
 from dotr.engine.program import CompiledProgram, compile_program
-from dotr.io import GrowingInput, InputFile, check_new, passing
-from dotr.io.times import parse_delay
+from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Span
 from dotr.model.time import Clock, Micros
+from dotr.monitoring.dead_letter_log import TOLD
 from dotr.outputs.writing import StreamFormat
-from dotr.runtimes.holding import OutputLocks
 from dotr.runtimes.inputs import clock_of_inputs, files_of, kept_clock, not_spooled, read_inputs, settle_all
-from dotr.runtimes.letters import TOLD
+from dotr.runtimes.output_locks import OutputLocks
 from dotr.runtimes.removal import Target, remove
+from dotr.sinks.files import check_new, passing
+from dotr.sources.records import InputFile
+from dotr.sources.times import parse_delay
+from dotr.sources.watched_folders import GrowingInput
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dotr.diagnostics import Diagnostic, Refused, refuse
-from dotr.io import passing
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.places import Span
+from dotr.sinks.files import passing
 
 _BATCH: Final = re.compile(r"\.?[0-9]{12}\.[a-z.]+")
 _OURS: Final = re.compile(

@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
-from dotr.diagnostics import refuse
+from dotr.errors.diagnostics import refuse
 
 SCRIPT: Final = '''\
 """Runs dotr under spark-submit: spark-submit --py-files dotr.zip run_dotr.py run CONFIG"""

@@ -14,21 +14,21 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from dotr.config import Settings, existing, read_config, read_document, read_tree
-from dotr.diagnostics import Diagnostic, Refused, Severity, refuse
+from dotr.datalog.background import problems_of
+from dotr.datalog.compiled_cache import CachePolicy
+from dotr.engine.multi_query import share_queries
 from dotr.engine.program import compile_program, single_partitions
-from dotr.engine.sharing import share_queries
 from dotr.engine.spec import ProgramSpec
-from dotr.knowledge.knowledge import problems_of
-from dotr.knowledge.store.cache import CachePolicy
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
 from dotr.languages.datalog import parse_datalog
-from dotr.languages.dotr import RuleCode, RuleSet, compile_rules
+from dotr.languages.rules import RuleCode, RuleSet, compile_rules
+from dotr.layout.layers import lay_out
 from dotr.model.places import Document, Span
-from dotr.patterns.layout import lay_out
 from dotr.runtimes.pipeline import check_files
-from dotr.workbench.bounds import RetainedState, state
 from dotr.workbench.expectations import unknown_names
+from dotr.workbench.never_true import Streamed, never_true, of_graphs, of_inputs
+from dotr.workbench.retained_state import RetainedState, state
 from dotr.workbench.rule_tests import TestFile, is_test, read_cases, read_file
-from dotr.workbench.typed import Streamed, never_true, of_graphs, of_inputs
 
 _YAML: Final = (".yaml", ".yml")
 _KINDS: Final = (".dotr", ".dlog", *_YAML)

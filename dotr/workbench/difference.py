@@ -17,7 +17,7 @@ from pyoxigraph import Triple as TripleTerm
 from dotr.expressions.times import written
 from dotr.model.terms import Term, Triple, Variable, is_triple, nameless, triple_parts
 from dotr.model.time import Clock, Micros
-from dotr.workbench.written import predicate_text, term_text
+from dotr.workbench.rendering import predicate_text, term_text
 
 
 @dataclass(frozen=True, slots=True)

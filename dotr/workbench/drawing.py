@@ -13,7 +13,7 @@ from html import escape
 from itertools import pairwise
 from typing import Final
 
-from dotr.workbench.explanation import RuleExplanation, Explanation
+from dotr.workbench.explanation import Explanation, RuleExplanation
 
 _CHARACTER: Final = 6.7
 _LINE: Final = 16

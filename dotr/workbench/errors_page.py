@@ -13,14 +13,14 @@ from contextlib import chdir
 from pathlib import Path
 from typing import assert_never
 
-from dotr.diagnostics import Refused
+from dotr.errors.catalogue import CHAPTERS
+from dotr.errors.catalogue.entries import RULE, CodeExplanation, Example, Golden, InCondition, InFiles, InQuery, InTemplate, ShownMessage
+from dotr.errors.diagnostics import Refused
 from dotr.languages.sparql import parse_expression, parse_select
 from dotr.languages.turtle import parse_template
 from dotr.model.places import Document, Span
 from dotr.model.terms import XSD
 from dotr.workbench.check import check
-from dotr.workbench.explanations import CHAPTERS
-from dotr.workbench.explanations.noun import RULE, Example, CodeExplanation, Golden, InCondition, InFiles, InQuery, InTemplate, ShownMessage
 
 _PREFIXES = {"": "http://example.org/", "xsd": XSD}
 _SYNTAX = {".dotr": "sparql", ".dlog": "prolog", ".yaml": "yaml", ".ttl": "turtle", ".n3": "turtle", ".jsonld": "json"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dotr.diagnostics import Diagnostic, Severity, did_you_mean
 from dotr.engine.program import CompiledProgram
+from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
 from dotr.model.terms import Label, Variable
 from dotr.workbench.rule_tests import TestFile
 

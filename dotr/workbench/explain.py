@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dotr.config import read_config, read_document, read_tree
-from dotr.diagnostics import Refused, refuse
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.errors.diagnostics import Refused, refuse
 from dotr.workbench.drawing import mermaid, svg
-from dotr.workbench.explanation import QueryExplanation, RuleExplanation, Explanation, ClauseExplanation, explanation
+from dotr.workbench.explanation import ClauseExplanation, Explanation, QueryExplanation, RuleExplanation, explanation
 from dotr.workbench.rule_tests import is_test, read_file
 
 

@@ -10,18 +10,18 @@ from typing import Final
 
 from dotr.engine.program import CompiledProgram
 from dotr.languages.datalog import parse_datalog
+from dotr.layout.layers import Layer, PlacedRule
+from dotr.layout.retention import chain, lookbacks, roles, scope_of
 from dotr.model.algebra import Select
 from dotr.model.rules import Absent, Aggregate, Choose, Clause, FactSource, Mode, Role, Rule
 from dotr.model.terms import Label, Prefixes, Term
 from dotr.model.time import Micros
-from dotr.patterns.layout import Layer, PlacedRule
-from dotr.patterns.reach import chain, lookbacks, roles, scope_of
-from dotr.patterns.shapes import grouped
-from dotr.queries import QueryPlan, plan, canonical
-from dotr.workbench.bounds import link_text
+from dotr.patterns.rule_templates import grouped
+from dotr.queries import QueryPlan, canonical, plan
 from dotr.workbench.reasons import Reasons, answered
-from dotr.workbench.touching import touched
-from dotr.workbench.written import bound_text, constraint_text, duration_text, expression_text, predicate_text, scope_text, term_text
+from dotr.workbench.rendering import bound_text, constraint_text, duration_text, expression_text, predicate_text, scope_text, term_text
+from dotr.workbench.retained_state import link_text
+from dotr.workbench.rules_touched import touched
 
 _PREFIX: Final = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>", re.IGNORECASE | re.MULTILINE)
 

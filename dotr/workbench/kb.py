@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dotr.config import read_config
-from dotr.diagnostics import Diagnostic
+from dotr.datalog.bulk import UNSEEN
+from dotr.datalog.compiled_store import CompiledStore
 from dotr.engine.program import CompiledProgram, compile_program
-from dotr.knowledge.bulk import UNSEEN
-from dotr.knowledge.store.compiled import CompiledStore
+from dotr.errors.diagnostics import Diagnostic
 
 _TEXT = "text"
 _OF_TERMS = ("ends", "high", "buckets", "marks", "numbers")

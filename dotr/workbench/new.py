@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from dotr.diagnostics import refuse
+from dotr.errors.diagnostics import refuse
 
 FILES: Final = {
     "config.yaml": """\

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dotr.engine.change import StateFate
 from dotr.expressions.times import written
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, wanted_layout
-from dotr.runtimes.spark.planning import BEGINNING
+from dotr.runtimes.spark.planner import BEGINNING
+from dotr.state.state_migration import StateFate
 
 
 def plan(pipeline: Pipeline) -> list[str]:

@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, assert_never
 
+from dotr.layout.event_order import equality
+from dotr.layout.keys import AnyPartition, KeyedPartitions, SinglePartition, carried
+from dotr.layout.layers import Layout, PlacedRule
+from dotr.layout.placement import meet
+from dotr.layout.retention import roles
 from dotr.model.algebra import Expression
 from dotr.model.graphs import components
 from dotr.model.rules import Aggregate, Between, EventSource, Role, Rule
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.time import Clock
 from dotr.model.traverse import conjuncts
-from dotr.patterns.layout import Layout, PlacedRule
-from dotr.patterns.matcher import compile_matcher
-from dotr.patterns.partition import AnyPartition, KeyedPartitions, SinglePartition, carried
-from dotr.patterns.placement import meet
-from dotr.patterns.reach import roles
-from dotr.patterns.shapes import grouped, names_others
-from dotr.patterns.store import Measure
-from dotr.patterns.ties import equality
-from dotr.workbench.written import constraint_text
+from dotr.patterns.event_store import Measure
+from dotr.patterns.matcher.compile import compile_matcher
+from dotr.patterns.rule_templates import grouped, names_others
+from dotr.workbench.rendering import constraint_text
 
 _ANSWERS: Final[Mapping[Measure, str]] = {
     Measure.COUNT: "slides: a look-up of the window's ends, O(log n) an answer",

@@ -23,19 +23,19 @@ from dotr.config import (
     read_tree,
     schema_problems,
 )
-from dotr.diagnostics import Diagnostic, Refused, refuse
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.expressions.times import written
-from dotr.io.times import parse_time
-from dotr.knowledge.limits import LIMITS
+from dotr.joins.limits import LIMITS
 from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.places import Span
 from dotr.model.stream import Firing, Reason
 from dotr.model.terms import WELL_KNOWN, Triple
 from dotr.model.time import Clock, Micros, Unit
+from dotr.sources.times import parse_time
 from dotr.workbench.difference import Item, comparable, comparable_attributes, difference
 
 

@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from dotr.diagnostics import Refused
+from dotr.errors.diagnostics import Refused
 from dotr.expressions.times import written
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.workbench.progress import counted, dead
+from dotr.monitoring.display import counted, dead
 
 if TYPE_CHECKING:
-    from dotr.runtimes.spark.status import Reached, Status, StoredSummary
+    from dotr.runtimes.spark.checkpoint_status import Reached, Status, StoredSummary
 
 StatusParts: TypeAlias = "StoredSummary | str | None"
 """The state, or why it cannot be read, or nothing where it was not asked for."""
@@ -25,10 +25,10 @@ def status(folder: str, form: str, *, quick: bool) -> str:
 
     problem = pyspark_problem()
     if problem is not None:
-        from dotr.diagnostics import refuse
+        from dotr.errors.diagnostics import refuse
 
         raise refuse("S101", f"a checkpoint of Spark cannot be read here: {problem}", hint="Install pip install 'dotr[spark]'.")
-    from dotr.runtimes.spark.status import status_of, stored_state
+    from dotr.runtimes.spark.checkpoint_status import status_of, stored_state
 
     found = status_of(folder)
     state: StatusParts = None

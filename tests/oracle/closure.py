@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dotr.model.algebra import Bgp, Const, Expression, TriplePattern, Var
-from dotr.model.datalog import GroupAggregate, Bind, BodyItem, DatalogRule, Not, FilterItem
+from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.terms import Term, Triple, Variable
 from tests.oracle.algebra import Solution, aggregated, agree, scope, solutions
 from tests.oracle.entailment import entailed

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final, NoReturn, TypeAlias
 
-from dotr.diagnostics import did_you_mean
+from dotr.errors.diagnostics import did_you_mean
 from dotr.languages.datalog.terms import TYPE, StatementReader
-from dotr.languages.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, DatalogTokenKind, DatalogToken
+from dotr.languages.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, DatalogToken, DatalogTokenKind
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.terms import can_be_subject, is_iri, is_literal
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from dotr.diagnostics import Diagnostic, Refused, did_you_mean
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.languages.datalog.atoms import ATOMS, KEYWORDS, AtomReader
 from dotr.languages.datalog.terms import UnreadableStatement
-from dotr.languages.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, DatalogTokenKind, DatalogToken, statements
+from dotr.languages.datalog.tokens import ARROW, IRI, MARK, NAME, VARIABLE, WORD, DatalogToken, DatalogTokenKind, statements
 from dotr.languages.sparql import parse_expression
 from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, TimeOf, TriplePattern, Var
-from dotr.model.datalog import GroupAggregate, Bind, BodyItem, DatalogRule, Not, FilterItem
+from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes, Variable
 from dotr.model.traverse import subexpressions

@@ -9,8 +9,8 @@ import re
 from typing import Final, NoReturn
 from urllib.parse import urljoin
 
-from dotr.diagnostics import Diagnostic, DotrError, did_you_mean
-from dotr.languages.datalog.tokens import DatalogTokenKind, DatalogToken
+from dotr.errors.diagnostics import Diagnostic, DotrError, did_you_mean
+from dotr.languages.datalog.tokens import DatalogToken, DatalogTokenKind
 from dotr.model.algebra import Const, Slot, Var
 from dotr.model.places import Document, Span
 from dotr.model.terms import (

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from pyparsing import ParserElement
 
-from dotr.diagnostics import Diagnostic, Refused, refuse
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.languages.sparql import grammar
 from dotr.languages.sparql.meant import meant
 from dotr.languages.sparql.queries import Queries

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from pyparsing import Keyword, Literal, ParseBaseException, ParserElement
 from rdflib.plugins.sparql import parser as rdflib_parser
 
-from dotr.diagnostics import DotrError
+from dotr.errors.diagnostics import DotrError
 
 ParseNode: TypeAlias = Any
 """A node of rdflib's tree: a CompValue, a rdflib term, a keyword, or a list of them."""

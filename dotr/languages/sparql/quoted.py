@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final, NoReturn
 
-from dotr.languages.sparql.tokens import Annotation, SparqlTokenKind, Quoted, TokenScan, Token
+from dotr.languages.sparql.tokens import Annotation, Quoted, SparqlTokenKind, Token, TokenScan
 from dotr.model.algebra import Const, Var
 from dotr.model.terms import RDF_TYPE
 

@@ -15,7 +15,7 @@ from rdflib.term import BNode, Literal
 from dotr.languages.sparql.grammar import ParseNode
 from dotr.languages.sparql.quoted import CODE, within
 from dotr.languages.sparql.reading import ExpressionReader, signed
-from dotr.languages.sparql.tokens import Annotation, SparqlTokenKind, Quoted, TokenScan, Token
+from dotr.languages.sparql.tokens import Annotation, Quoted, SparqlTokenKind, Token, TokenScan
 from dotr.model.algebra import Attribute, BgpItem, Const, Slot, TermPattern, TimeOf, TriplePattern, Var
 from dotr.model.places import Span
 from dotr.model.terms import RDF_REIFIES, RDF_TYPE, triple_term

@@ -10,13 +10,13 @@ from rdflib import RDF as RDFLIB_RDF
 from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.term import BNode, Literal, URIRef, Variable
 
-from dotr.diagnostics import Diagnostic, did_you_mean
+from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.expressions.casts import CASTS
 from dotr.expressions.functions import FUNCTIONS
 from dotr.expressions.regexes import problem
 from dotr.languages.sparql.grammar import ParseNode
 from dotr.languages.sparql.quoted import CODE, within
-from dotr.languages.sparql.tokens import Annotation, SparqlTokenKind, Quoted, TokenScan, Token
+from dotr.languages.sparql.tokens import Annotation, Quoted, SparqlTokenKind, Token, TokenScan
 from dotr.languages.sparql.words import AGGREGATES
 from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var, chained
 from dotr.model.places import Span

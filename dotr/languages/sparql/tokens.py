@@ -16,7 +16,7 @@ from enum import Enum, auto
 from typing import Final
 from urllib.parse import urljoin
 
-from dotr.diagnostics import Diagnostic, did_you_mean
+from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.sparql.words import KEYWORDS, OF_TRIPLES, REFUSED
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span

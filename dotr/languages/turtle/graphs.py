@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, cast
 
 from pyoxigraph import RdfFormat, parse
 
-from dotr.diagnostics import DotrError
+from dotr.errors.diagnostics import DotrError
 from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.terms import Triple, with_blanks
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import AnyStr, Final
 
-from dotr.diagnostics import DotrError
+from dotr.errors.diagnostics import DotrError
 
 _TURTLE: Final = (
     r"(?:[^#\"'\\<>()\[\]{}|]++"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dotr.diagnostics import Refused
+from dotr.errors.diagnostics import Refused
 from dotr.languages.turtle import tokens
 from dotr.languages.turtle.quoted import QuotedTriples, is_literal_slot, is_term_slot, literal_hint
 from dotr.languages.turtle.terms import UnreadableTemplate

@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 from pyoxigraph import NamedNode, RdfFormat, parse
 
-from dotr.diagnostics import Diagnostic, DotrError, did_you_mean
+from dotr.errors.diagnostics import Diagnostic, DotrError, did_you_mean
 from dotr.languages.turtle import tokens
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Span

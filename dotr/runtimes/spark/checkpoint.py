@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from dotr.diagnostics import refuse
-from dotr.engine.change import StateChange, change
-from dotr.engine.holdings import StateSchema, state_schema
 from dotr.engine.program import CompiledProgram
-from dotr.io.sinks import may_pass
+from dotr.errors.diagnostics import refuse
+from dotr.monitoring.totals import RunFailed
 from dotr.runtimes.pipeline import Pipeline
-from dotr.runtimes.spark.planning import BEGINNING, Offset
-from dotr.runtimes.spark.whole import check_logs
-from dotr.runtimes.totals import RunFailed
+from dotr.runtimes.spark.checkpoint_damage import check_logs
+from dotr.runtimes.spark.planner import BEGINNING, Offset
+from dotr.sinks.files import may_pass
+from dotr.state.state_migration import StateChange, change
+from dotr.state.state_schema import StateSchema, state_schema
 
 FORMAT: Final = 2
 READ: Final = (1, 2)

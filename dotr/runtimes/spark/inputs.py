@@ -11,20 +11,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO, Final, Protocol, TypeAlias
 
-from dotr.diagnostics import Refused
-from dotr.io.feeds import InputPoint, unopened
-from dotr.io.lateness import Lateness
-from dotr.io.lines import open_lines
-from dotr.io.live import IDLE_WHY
-from dotr.io.reading import _READERS as READERS
-from dotr.io.reading import Reader
-from dotr.io.records import START, InputFile, Position, Record, traced
+from dotr.errors.diagnostics import Refused
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Micros
-from dotr.runtimes.spark.compiled import input_of
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.planning import END, Floor, ScanTimes
-from dotr.runtimes.spark.tasks import InputRange
+from dotr.runtimes.spark.planner import END, Floor, ScanTimes
+from dotr.runtimes.spark.task import InputRange
+from dotr.runtimes.spark.worker_cache import input_of
+from dotr.sources.feeds import InputPoint, unopened
+from dotr.sources.lateness import Lateness
+from dotr.sources.lines import open_lines
+from dotr.sources.live_merge import IDLE_WHY
+from dotr.sources.reading import _READERS as READERS
+from dotr.sources.reading import Reader
+from dotr.sources.records import START, InputFile, Position, Record, traced
 
 _OPEN: Final[dict[str, BinaryIO]] = {}
 _MOST_OPEN: Final = 256

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dotr.engine.program import CompiledProgram
-from dotr.engine.routing import Router
+from dotr.engine.router import Router
 from dotr.engine.stage_two import StageTwo
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.operator import Arrival

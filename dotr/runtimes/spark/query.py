@@ -16,21 +16,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from dotr.diagnostics import Refused
-from dotr.fallbacks import FallbackKind, answered, caught
-from dotr.runtimes.letters import LOG
+from dotr.errors.diagnostics import Refused
+from dotr.errors.fallbacks import FallbackKind, answered, caught
+from dotr.monitoring.dead_letter_log import LOG
+from dotr.monitoring.totals import RunFailed
 from dotr.runtimes.spark.checkpoint import last_number
+from dotr.runtimes.spark.checkpoint_damage import look_for_damage
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.lost import LOST, words
-from dotr.runtimes.spark.observed import observed
+from dotr.runtimes.spark.jvm_errors import LOST, words
+from dotr.runtimes.spark.observed_metrics import observed
+from dotr.runtimes.spark.operator import LayerProcessor
 from dotr.runtimes.spark.rows import SCHEMA
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.source import InstantSource
-from dotr.runtimes.spark.stateful import LayerProcessor
+from dotr.runtimes.spark.spark_errors import FULL, explained
 from dotr.runtimes.spark.stored_names import KEY, SOURCE
-from dotr.runtimes.spark.trouble import FULL, explained
-from dotr.runtimes.spark.whole import look_for_damage
-from dotr.runtimes.totals import RunFailed
 
 _LOOK_SECONDS: Final = 1.0
 _PATIENCE_SECONDS: Final = 30.0

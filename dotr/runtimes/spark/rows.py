@@ -9,7 +9,7 @@
 | RUN | below 0 | their number | the file in which more of them wait (`waiting`) |
 | DEAD_RUN | below 0 | their number | the file in which more dead letters wait |
 | DEAD | below 0 | their number | dead letters |
-| FALLBACKS | below 0 | their number | errors after which something else gave the answer (`dotr.fallbacks`) |
+| FALLBACKS | below 0 | their number | errors after which something else gave the answer (`dotr.errors.fallbacks`) |
 | INCONSISTENT | below 0 | 0 | the first instants of a task that contradict themselves, each with what clashes |
 | COUNTS | below 0 | 0 | totals |
 | ENDED | below 0 | 0 | nothing: the stream has ended |
@@ -27,14 +27,14 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from dotr.fallbacks import Fallback, taken
-from dotr.fallbacks import FallbackKind as FallbackKind
+from dotr.errors.fallbacks import Fallback, taken
+from dotr.errors.fallbacks import FallbackKind as FallbackKind
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Micros
-from dotr.outputs.runs import firings_of as firings_of
-from dotr.outputs.runs import firings_payload as firings_payload
+from dotr.monitoring.totals import Totals
+from dotr.outputs.external_sort import firings_of as firings_of
+from dotr.outputs.external_sort import firings_payload as firings_payload
 from dotr.runtimes.spark.stored_names import KEY
-from dotr.runtimes.totals import Totals
 
 SCHEMA: Final = f"{KEY} long, kind int, time long, payload binary"
 ARROW: Final = pa.schema([(KEY, pa.int64()), ("kind", pa.int32()), ("time", pa.int64()), ("payload", pa.binary())])

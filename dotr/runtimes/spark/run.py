@@ -15,35 +15,35 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dotr.engine.change import StateChange, StateFate
-from dotr.engine.holdings import state_schema
-from dotr.engine.sharing import share_queries
+from dotr.datalog.compiled_store import CompiledStore
+from dotr.engine.multi_query import share_queries
 from dotr.engine.spec import ProgramSpec
-from dotr.io.dead_letters import letter_line
-from dotr.io.records import InputFile
-from dotr.io.sinks import BatchFile, WriteFailed, check_new
-from dotr.knowledge.store.compiled import CompiledStore
+from dotr.layout.layers import lay_out
 from dotr.model.stream import DeadLetter, Firing
+from dotr.monitoring.progress import ReportProgress, ignore_progress
+from dotr.monitoring.totals import Does, ReportTotals, RunFailed, Totals, unsaid
 from dotr.outputs import writer
-from dotr.patterns.layout import lay_out
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, wanted_layout
-from dotr.runtimes.spark.first import FirstBatchProgress
+from dotr.runtimes.spark.display_paths import DisplayPaths
+from dotr.runtimes.spark.first_batch import FirstBatchProgress
 from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.jvm_errors import LOST, words
 from dotr.runtimes.spark.keys import bucket_keys
-from dotr.runtimes.spark.lost import LOST, words
-from dotr.runtimes.spark.moving import OldQuery, move
-from dotr.runtimes.spark.names import DisplayPaths
+from dotr.runtimes.spark.progress import SparkProgress
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.rows import BucketSize
 from dotr.runtimes.spark.session import cores, is_local, start
 from dotr.runtimes.spark.sink import Sink, Write
+from dotr.runtimes.spark.spark_errors import explained
+from dotr.runtimes.spark.spilled_rows import clear, folder_of
 from dotr.runtimes.spark.spool import Copying, spooling
-from dotr.runtimes.spark.standings import SparkProgress
-from dotr.runtimes.spark.trouble import explained
-from dotr.runtimes.spark.waiting import clear, folder_of
-from dotr.runtimes.standing import ReportProgress, ignore_progress
-from dotr.runtimes.totals import Does, ReportTotals, RunFailed, Totals, unsaid
+from dotr.runtimes.spark.state_moves import OldQuery, move
+from dotr.sinks.dead_letters import letter_line
+from dotr.sinks.files import BatchFile, WriteFailed, check_new
+from dotr.sources.records import InputFile
+from dotr.state.state_migration import StateChange, StateFate
+from dotr.state.state_schema import state_schema
 
 _LOG: Final = logging.getLogger("dotr")
 _LETTERS: Final = 1_000

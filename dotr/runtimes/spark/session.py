@@ -21,8 +21,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 import dotr
-from dotr.diagnostics import refuse
-from dotr.runtimes.spark.lost import silence_py4j
+from dotr.errors.diagnostics import refuse
+from dotr.runtimes.spark.jvm_errors import silence_py4j
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from dotr.fallbacks import taken
+from dotr.errors.fallbacks import taken
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
-from dotr.runtimes.letters import TOLD, WarningLimiter
+from dotr.monitoring.dead_letter_log import TOLD, WarningLimiter
+from dotr.monitoring.totals import ReportTotals, Totals
 from dotr.runtimes.spark.rows import BucketSize, RowKind, counts_of, dead_of, fallbacks_of, firings_of, inconsistent_of, size_of
-from dotr.runtimes.spark.waiting import FIRINGS, LETTERS, blocks, clear, merged, run_of
-from dotr.runtimes.totals import ReportTotals, Totals
+from dotr.runtimes.spark.spilled_rows import FIRINGS, LETTERS, blocks, clear, merged, run_of
 
 Write = Callable[[int, Iterator[Sequence[Firing]], Iterator[DeadLetter]], None]
 """Writes a batch under its number, firings some whole instants at a time; the same batch twice leaves what once leaves."""

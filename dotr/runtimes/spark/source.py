@@ -20,14 +20,14 @@ from pyspark.sql.types import StructType
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.planning import Cut, Offset, plan
+from dotr.runtimes.spark.planner import Cut, Offset, plan
 from dotr.runtimes.spark.rows import SCHEMA
+from dotr.runtimes.spark.spark_errors import carried
 from dotr.runtimes.spark.stored_names import SOURCE
-from dotr.runtimes.spark.tasks import Task, single_files
-from dotr.runtimes.spark.trouble import carried
+from dotr.runtimes.spark.task import Task, single_files
 
 if TYPE_CHECKING:
-    from dotr.runtimes.spark.ahead import Scanner
+    from dotr.runtimes.spark.live_planner import Scanner
 
 Json: TypeAlias = dict[str, object]
 
@@ -130,7 +130,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return scanner.position.to_json()
 
     def _scanning(self, offset: Offset) -> Scanner:
-        from dotr.runtimes.spark.ahead import Scanner  # only where it is needed: it brings the engine with it
+        from dotr.runtimes.spark.live_planner import Scanner
 
         offset = offset.padded(len(self._job.inputs))
         if self._scanner is None or self._scanner.position != offset:
@@ -159,7 +159,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _again(self, start: Offset, end: Offset) -> Cut:
         """As `_replan`, where inputs grow; scanning goes on from its end."""
-        from dotr.runtimes.spark.ahead import GrowingInputs
+        from dotr.runtimes.spark.live_planner import GrowingInputs
 
         inputs = GrowingInputs(self._job, start)
         cut = inputs.plan.again(end.padded(len(self._job.inputs)))
@@ -168,7 +168,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return cut
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        from dotr.runtimes.spark.reading import read_task  # only where it is needed: it brings the engine with it
+        from dotr.runtimes.spark.stage_one_task import read_task
 
         assert isinstance(partition, TaskPartition)
         return read_task(self._job, Task.of_json(partition.text))

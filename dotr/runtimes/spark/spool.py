@@ -17,15 +17,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from dotr.diagnostics import Refused, refuse
-from dotr.io.csv_rows import QuoteState, quoting
-from dotr.io.feeds import StandardInput
-from dotr.io.lines import standard_bytes
-from dotr.io.nquads import graph_of
-from dotr.io.records import Format, InputFile, Record
+from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.stream import Reason
-from dotr.runtimes.spark.journal import SEGMENT, SPOOL, SPOOL_END
-from dotr.runtimes.totals import RunFailed
+from dotr.monitoring.totals import RunFailed
+from dotr.sources.csv_rows import QuoteState, quoting
+from dotr.sources.feeds import StandardInput
+from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END
+from dotr.sources.lines import standard_bytes
+from dotr.sources.nquads import graph_of
+from dotr.sources.records import Format, InputFile, Record
 
 _SEGMENT_RECORDS: Final = 20_000
 _MOST_SEGMENTS: Final = 500

@@ -7,13 +7,13 @@ from typing import Protocol, TypeAlias
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.state import StateError
+from dotr.runtimes.spark.bucket_steps import closed_by, place_of, step_bucket
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.keeping import LoadedBucket, opened, saved
-from dotr.runtimes.spark.moving import begun, unreadable
-from dotr.runtimes.spark.pages import DECODED
-from dotr.runtimes.spark.pieces import SegmentMap
 from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, fallback_lines, size_payload
-from dotr.runtimes.spark.stepping import closed_by, place_of, step_bucket
+from dotr.runtimes.spark.state_moves import begun, unreadable
+from dotr.state.bucket_state import LoadedBucket, opened, saved
+from dotr.state.paged_state import DECODED
+from dotr.state.segment_store import SegmentMap
 
 Live: TypeAlias = MutableMapping[tuple[Job, int], LoadedBucket]
 """What a worker has of buckets, by job and number."""

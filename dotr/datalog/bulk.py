@@ -1,0 +1,297 @@
+"""Semi-naive closure of many triples at once, a round at a time: how the background is closed (Abiteboul, Hull, Vianu 1995, ch. 13).
+
+Idea: the handlers of `dotr.datalog.closure`, each written as one loop over all new triples of its route. What a round brings is put into
+the index before any handler is asked, so that a match is found at the latest of its triples, and what it concludes makes the next round.
+A look-up table of a predicate (subject to objects, object to subjects) is built when a handler first asks for it, and only then kept.
+What a handler concluded is a *run*: where all it says of a subject is the same for every triple of its route (all superclasses of a class),
+no handler is asked that would say no more of the run's subjects.
+Invariant: after a round all matches of all rules within background and index have been found, some of them twice. Rounds and what is found
+in them are in an order that the input alone decides.
+Cost: about 0.5 µs a triple and 0.3 µs a match, 130 bytes a triple beside its terms; tables of what is joined take 200 bytes a triple more.
+Triples are shown to the garbage collector while they are young and in the processor's cache: it sees that tuples of strings are none of
+its concern, and does not come back to them.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections import Counter
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Sequence
+from itertools import filterfalse
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+from dotr.datalog.closure import BackgroundDispatch, Dispatch, RuleDispatch
+from dotr.datalog.delta_positions import DeltaPosition
+from dotr.datalog.delta_rules import (
+    NOTHING,
+    SubjectConclusions,
+    bind_schema,
+    general_delta_rule,
+    keyed_delta_rule,
+    routed_delta_rule,
+    subject_conclusions,
+)
+from dotr.datalog.derivations import ConstraintViolation, Push
+from dotr.datalog.lower_strata import LowerModel
+from dotr.joins.limits import LimitExceeded
+from dotr.model.terms import Term, Triple
+from dotr.store.triples import Ends, TripleIndex, fill, is_hidden
+
+BulkDeltaFunction: TypeAlias = "Callable[[Sequence[Triple], TripleIndex, Push, list[object], list[ConstraintViolation]], None]"
+
+_CHUNK: Final = 5_000
+"""How many triples a handler is given at a time: what it concludes again and again is forgotten in between."""
+_YOUNG: Final = 5_000
+"""After how many new triples the garbage collector is shown what is new."""
+
+
+UNSEEN: Final = "(unseen)"
+"""Among the counts by rule: triples of hidden predicates, whatever the rule."""
+
+
+class BulkDeltaRule(NamedTuple):
+    """A handler, and the name of its rule. `says` is what it concludes of one subject for every triple that it is given, where that is
+    always the same; `of_subject`: of the triple's own subject."""
+
+    rule: str
+    handler: BulkDeltaFunction
+    says: SubjectConclusions = NOTHING
+    of_subject: bool = False
+
+
+class DeltaRun(NamedTuple):
+    """New triples of one predicate. `subject_conclusions` has been concluded of the subject of each, so that it is in the index."""
+
+    triples: list[Triple]
+    said: SubjectConclusions
+
+
+class BulkIndex(TripleIndex):
+    """The triples of a bulk closure, by predicate in order of first appearance."""
+
+    __slots__ = ("models", "of")
+
+    of: dict[Term, list[Triple]]
+    """Predicate -> its triples."""
+    models: Sequence[LowerModel]
+    """What the rules of each stratum ask of the strata below."""
+
+    def __init__(self, models: Sequence[LowerModel] = (), closed: tuple[dict[Term, list[Triple]], set[Triple]] | None = None) -> None:
+        """`closed`: triples by predicate, and all of them, which become its own."""
+        super().__init__()
+        self.models = models
+        self.of, self.triples = ({}, set()) if closed is None else closed
+        self.by_subject = _Tables(self.of, 0)
+        self.by_object = _Tables(self.of, 2)
+
+    def with_more(self, more: BulkIndex) -> BulkIndex:
+        """An index of these triples and what was closed over them; of each predicate, these come first. They share what is alike."""
+        of = {**self.of, **{predicate: [*self.of.get(predicate, ()), *triples] for predicate, triples in more.of.items()}}
+        found = BulkIndex(closed=(of, more.triples))
+        for mine, its in ((self.by_subject, found.by_subject), (self.by_object, found.by_object)):
+            its.update((predicate, ends) for predicate, ends in cast(_Tables, mine).made() if predicate not in more.of)
+        return found
+
+    def extend(self, predicate: Term, triples: Sequence[Triple]) -> None:
+        """Puts triples of one predicate, which are in `triples` already, where joins find them."""
+        known = self.of.get(predicate)
+        if known is None:
+            self.of[predicate] = list(triples)
+        else:
+            known += triples
+        for tables in (self.by_subject, self.by_object):
+            cast(_Tables, tables).extend(predicate, triples)
+        if self.has_edges:
+            for triple in triples:
+                self.extend_edges(triple)
+
+    def _of(self, predicate: Term) -> Iterator[Triple]:
+        return iter(self.of.get(predicate, ()))
+
+
+class _Tables(dict[Term, Ends]):
+    """Predicate -> end -> other ends; each predicate's table is built when it is first asked for."""
+
+    def __init__(self, of: dict[Term, list[Triple]], end: int) -> None:
+        super().__init__()
+        self._of = of
+        self._end = end
+
+    def __missing__(self, predicate: Term) -> Ends:
+        triples = self._of[predicate]
+        ends = self[predicate] = {}
+        fill(ends, self._end, triples)
+        return ends
+
+    def get(self, predicate: Term, default: Ends | None = None) -> Ends | None:  # type: ignore[override]
+        return self[predicate] if predicate in self._of else default
+
+    def __contains__(self, predicate: object) -> bool:
+        return predicate in self._of
+
+    def __iter__(self) -> Iterator[Term]:
+        return iter(self._of)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def items(self) -> Any:
+        return ItemsView(self)
+
+    def made(self) -> Iterable[tuple[Term, Ends]]:
+        """The tables that have been built."""
+        return super().items()
+
+    def extend(self, predicate: Term, triples: Iterable[Triple]) -> None:
+        if dict.__contains__(self, predicate):
+            fill(self[predicate], self._end, triples)
+
+
+class BulkCloser:
+    """Rules over a background that is closed under them; closes one set of triples over it. `derived`: how many triples each rule was the
+    first to conclude, and under `UNSEEN` those that no query sees. Raises `LimitExceeded` where there are more triples than that."""
+
+    def __init__(self, rules: RuleDispatch, background: TripleIndex, limit: int = sys.maxsize, models: Sequence[LowerModel] = ()) -> None:
+        self._limit = limit + len(background)
+        self.background = background
+        self.index = BulkIndex(models)
+        self.index.triples.update(background.triples)
+        self.alarms: list[ConstraintViolation] = []
+        self.derived: Counter[str] = Counter()
+        self._fresh: dict[Term, list[DeltaRun]] = {}
+        self._young = 0
+        self._narrow = rules.narrow
+        self._hiding = rules.hiding
+        self._plan = BackgroundDispatch(rules.wide, background)
+        self._written: dict[Dispatch, BulkDeltaRule] = {}
+        self._general: dict[DeltaPosition, BulkDeltaRule] = {}
+
+    def put(self, triples: Iterable[Triple], rule: str = "") -> int:
+        """Takes triples that are to be closed, concluded by `rule` or given; returns how many different ones were given, whether the
+        background has them or not."""
+        given = triples if isinstance(triples, list) else list(triples)
+        background = self.background
+        restated = {triple for triple in given if triple[1] in background.by_subject and triple in background.triples}
+        new = self._unknown(given)
+        self._add(new, NOTHING)
+        if rule:
+            self._count(rule, new)
+        return len(new) + len(restated)
+
+    def _count(self, rule: str, new: Sequence[Triple]) -> None:
+        """Only where a rule may conclude hidden triples are those looked for."""
+        unseen = sum(is_hidden(triple[1]) for triple in new) if rule in self._hiding else 0
+        self.derived[rule] += len(new) - unseen
+        if unseen:
+            self.derived[UNSEEN] += unseen
+
+    def close(self) -> None:
+        """Closes the background and what was put: `index` then holds what is beyond the background."""
+        while self._fresh:
+            fresh, self._fresh = self._fresh, {}
+            self._round(fresh)
+
+    def _round(self, fresh: dict[Term, list[DeltaRun]]) -> None:
+        """Puts a round's triples into the index; what follows from them is fresh again."""
+        asked: list[tuple[BulkDeltaRule, list[Triple]]] = []
+        for predicate, runs in fresh.items():
+            for run in runs:
+                self.index.extend(predicate, run.triples)
+                asked += self._asked(predicate, run)
+        for each, triples in asked:
+            self._ask(each, triples)
+        for each in self._general.values():
+            for runs in fresh.values():
+                for run in runs:
+                    self._ask(each, run.triples)
+
+    def _asked(self, predicate: Term, run: DeltaRun) -> list[tuple[BulkDeltaRule, list[Triple]]]:
+        """Which handlers are given which of a run's triples. Wakes what sleeps until such triples come."""
+        triples, said = run
+        asked = [(self._handler(work), triples) for work in self._plan.everywhere]
+        by_object: dict[Term | None, list[Triple]] = {}
+        for places in (self._narrow, self._plan.places):
+            works = places.get(predicate)
+            if works is None:
+                continue
+            if not by_object and any(object is not None for object in works):
+                by_object = cast("dict[Term | None, list[Triple]]", _grouped(triples, 2))
+            few, many = (works, by_object) if len(works) <= len(by_object) else (by_object, works)
+            objects = [object for object in few if object in many]
+            for object in [None, *objects] if None in works else objects:
+                for work in works[object]:
+                    if work.position is None:
+                        self._wake(work.schema_triggers)
+                        continue
+                    each = self._handler(work)
+                    if not (each.of_subject and each.says <= said):
+                        asked.append((each, triples if object is None else by_object[object]))
+        return asked
+
+    def _ask(self, asked: BulkDeltaRule, triples: Sequence[Triple]) -> None:
+        for start in range(0, len(triples), _CHUNK):
+            concluded: list[Triple] = []
+            some = triples[start : start + _CHUNK] if len(triples) > _CHUNK else triples
+            asked.handler(some, self.index, concluded.append, [], self.alarms)
+            new = self._unknown(concluded)
+            del concluded
+            if new:
+                self._count(asked.rule, new)
+                self._add(new, asked.says)
+                if len(self.index.triples) > self._limit:
+                    raise LimitExceeded(self._limit)
+
+    def _unknown(self, triples: Iterable[Triple]) -> list[Triple]:
+        """Those that were not known, each once; from now on they are."""
+        known = self.index.triples
+        before = len(known)
+        new = list(filterfalse(known.__contains__, triples))
+        known.update(new)
+        return new if len(known) - before == len(new) else list(dict.fromkeys(new))
+
+    def _add(self, new: list[Triple], said: SubjectConclusions) -> None:
+        """Takes new triples for the next round."""
+        for predicate, triples in _grouped(new, 1).items():
+            runs = self._fresh.setdefault(predicate, [])
+            if runs and runs[-1].said is said:
+                runs[-1].triples.extend(triples)
+            else:
+                runs.append(DeltaRun(triples, said))
+        self._young += len(new)
+        if self._young > _YOUNG:
+            gc.collect(0)
+            self._young = 0
+
+    def _handler(self, work: Dispatch) -> BulkDeltaRule:
+        asked = self._written.get(work)
+        if asked is None:
+            position = work.position
+            assert position is not None
+            if work.key is not None:
+                settled = bind_schema(position, work.key, self.background)
+                handler = keyed_delta_rule(position, settled, self.background, many=True)
+                asked = BulkDeltaRule(position.rule.name, cast(BulkDeltaFunction, handler), *subject_conclusions(position, settled))
+            else:
+                handler = routed_delta_rule(position, self.background, many=True)
+                asked = BulkDeltaRule(position.rule.name, cast(BulkDeltaFunction, handler))
+            self._written[work] = asked
+        return asked
+
+    def _wake(self, positions: Iterable[DeltaPosition]) -> None:
+        for position in positions:
+            if position not in self._general:
+                handler = general_delta_rule(position, self.background, many=True)
+                self._general[position] = BulkDeltaRule(position.rule.name, cast(BulkDeltaFunction, handler))
+
+
+def _grouped(triples: Iterable[Triple], place: int) -> dict[Term, list[Triple]]:
+    """Triples by their predicate (1) or object (2)."""
+    groups: dict[Term, list[Triple]] = {}
+    for triple in triples:
+        group = groups.get(triple[place])
+        if group is None:
+            groups[triple[place]] = [triple]
+        else:
+            group.append(triple)
+    return groups

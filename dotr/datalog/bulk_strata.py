@@ -1,0 +1,127 @@
+"""The background closed by strata, in bulk; and what of it stands in the model of each.
+
+Idea: the rules of a stratum are asked once of all that is below; what they conclude is closed as the background is
+(`dotr.datalog.bulk`), and comes behind what was there, predicate by predicate. So the model of a lower stratum is the first so many
+triples of each predicate, and a number for each predicate that grew tells it.
+Invariant: a predicate's triples are in the order of their strata. Without a rule set all strata read one index, and only the lowest is told
+apart; with one, rules must not see what belongs to a higher stratum, so that each has its own.
+Cost: 0.5 µs a triple, 0.3 µs a match; beside the lowest stratum's, the tables of what is read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from dotr.datalog.bulk import BulkCloser, BulkIndex
+from dotr.datalog.closure import Contradiction, contradictions
+from dotr.datalog.delete_and_rederive import StratumIndexes
+from dotr.datalog.derivations import ConstraintViolation, StratumDelta, derivation
+from dotr.datalog.stratum_rules import StratifiedProgram, models, rules_of
+from dotr.model.terms import Term, Triple
+from dotr.store.triples import TripleIndex, fill
+
+
+@dataclass(frozen=True, slots=True)
+class StratumSizes:
+    """How much of a closed background stands in the models of its lower strata: for each but the highest, the number of triples of those
+    predicates that have more in the whole. Where all strata share one index, only the lowest is told. `apart` as `StratumIndexes` has it."""
+
+    heights: tuple[Mapping[Term, int], ...]
+    apart: bool
+
+
+@dataclass(slots=True)
+class ClosedStrata:
+    """A background as its strata are closed one after the other; `of` are all its triples by predicate."""
+
+    of: dict[Term, list[Triple]]
+    triples: set[Triple]
+    found: set[Contradiction]
+    by_rule: Counter[str]
+
+
+def close_strata(closed: ClosedStrata, rules: StratifiedProgram, limit: int) -> StratumSizes:
+    """Closes the strata above the lowest, which is closed already. Raises `LimitExceeded` where one has more triples than that."""
+    index = BulkIndex(closed=(closed.of, closed.triples))
+    indexes = [index]
+    counts = [_counts(index)]
+    apart = False
+    for stratum in range(1, rules.depth):
+        asked = models([index] * stratum if rules.shared else indexes)
+        closer = BulkCloser(rules_of(rules.active(stratum)), index, limit, asked)
+        alarms: list[ConstraintViolation] = []
+        new = StratumDelta(asked)
+        for rule, _ in rules.own(stratum):
+            heads: list[Triple] = []
+            derivation(rule, stratum, ())(index, new, heads.append, alarms)
+            closer.put(heads, rule.name)
+        closer.close()
+        closed.found.update(contradictions(alarms), contradictions(closer.alarms))
+        closed.by_rule += closer.derived
+        more = closer.index
+        if rules.shared:
+            for predicate, triples in more.of.items():
+                index.extend(predicate, triples)
+            index.triples = more.triples
+        else:
+            apart = apart or any(True for _, each in rules.watches[:stratum] for _ in each.touched_by(more))
+            index = index.with_more(more)
+            indexes.append(index)
+            counts.append(_counts(index))
+    closed.of, closed.triples = index.of, index.triples
+    whole = _counts(index)
+    lower = counts[:1] if rules.shared else counts[:-1]
+    return StratumSizes(tuple({p: each.get(p, 0) for p, count in whole.items() if each.get(p, 0) < count} for each in lower), apart)
+
+
+def _counts(index: BulkIndex) -> dict[Term, int]:
+    return {predicate: len(triples) for predicate, triples in index.of.items()}
+
+
+def stratum_indexes(
+    whole: TripleIndex, of: Mapping[Term, Sequence[Triple]], floors: StratumSizes, rules: StratifiedProgram
+) -> StratumIndexes:
+    """The background by strata; `whole` is the index of all its triples. Predicates that do not grow share their tables."""
+    late = frozenset(triple for predicate, count in floors.heights[0].items() for triple in of[predicate][count:])
+    if rules.shared:
+        return StratumIndexes([whole] * rules.depth, late, floors.apart)
+    return StratumIndexes([*(_lower(whole, of, heights) for heights in floors.heights), whole], late, floors.apart)
+
+
+def _lower(whole: TripleIndex, of: Mapping[Term, Sequence[Triple]], heights: Mapping[Term, int]) -> TripleIndex:
+    if not heights:
+        return whole
+    index = TripleIndex()
+    index.triples = whole.triples.difference(*(of[predicate][count:] for predicate, count in heights.items()))
+    for mine, all_of_it, end in ((index.by_subject, whole.by_subject, 0), (index.by_object, whole.by_object, 2)):
+        mine.update(all_of_it)
+        for predicate, count in heights.items():
+            if count:
+                mine[predicate] = {}
+                fill(mine[predicate], end, of[predicate][:count])
+            else:
+                del mine[predicate]
+    return index
+
+
+class TripleDifference(AbstractSet[Triple]):
+    """The triples of a whole that are not in one of its parts: for membership, which costs two.
+
+    >>> ("<s>", "<p>", "<o>") in TripleDifference({("<s>", "<p>", "<o>")}, set()), len(TripleDifference({("<s>", "<p>", "<o>")}, {("<s>", "<p>", "<o>")}))
+    (True, 0)
+    """
+
+    def __init__(self, whole: AbstractSet[Triple], part: AbstractSet[Triple]) -> None:
+        self._whole, self._part = whole, part
+
+    def __contains__(self, triple: object) -> bool:
+        return triple in self._whole and triple not in self._part
+
+    def __iter__(self) -> Iterator[Triple]:
+        return (triple for triple in self._whole if triple not in self._part)
+
+    def __len__(self) -> int:
+        return len(self._whole) - len(self._part)

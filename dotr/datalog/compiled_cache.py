@@ -1,0 +1,180 @@
+"""Where compiled stores are kept, and what is done when one is not there, or not right.
+
+A store's name is the key of what it was made from (`dotr.datalog.sources`), so that it is never out of date: other sources have another
+name. What is damaged, cut off or foreign is told and made again; where a store cannot be written, the background is held in memory as
+without stores, and that is told too. Two processes that make one store at the same time write the same bytes under names of their own; the
+last to finish gives its file the name.
+Small sources are read and closed where they are needed, which is as fast as opening a store and looking things up in it is not.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dotr.datalog.background import ClosedTriples, Knowledge, close_background, uncollected
+from dotr.datalog.compiled_store import CompiledStore, write_store
+from dotr.datalog.loading import load_graphs
+from dotr.datalog.sources import Sources
+from dotr.errors.diagnostics import Diagnostic, Severity, refuse
+from dotr.errors.fallbacks import FallbackKind, answered, caught
+from dotr.model.datalog import DatalogRule
+from dotr.store.dictionary import TooMany
+from dotr.store.file import UnusableFile, note_of
+
+SMALL: Final = 1 << 20
+"""Sources of fewer bytes are not worth a store, unless other processes need it too."""
+_UNUSED: Final = 30 * 86_400.0
+"""A store that no process has opened for so many seconds is removed when another is made."""
+_SUFFIX: Final = ".dotrkb"
+
+
+@dataclass(frozen=True, slots=True)
+class CachePolicy:
+    """Where stores are kept (None: nowhere), and from how many bytes of sources on. `fresh`: made again, even if there is one."""
+
+    folder: Path | None
+    least: int = SMALL
+    fresh: bool = False
+
+    @staticmethod
+    def default() -> CachePolicy:
+        """In the user's cache folder."""
+        return CachePolicy(default_folder())
+
+
+def default_folder() -> Path | None:
+    """The folder of caches that the system names for this user, if it names one."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(named):
+        return Path(named) / "dotr"
+    home = os.path.expanduser("~")
+    return Path(home) / ".cache" / "dotr" if os.path.isabs(home) else None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFile:
+    """A store that another process has made: it is opened, whatever the sources are now."""
+
+    path: Path
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Background:
+    """Knowledge, the store that it reads (None: it is in memory), whether that was made now, and what the user is told about it."""
+
+    knowledge: Knowledge
+    store: CompiledStore | None = None
+    notices: tuple[Diagnostic, ...] = ()
+    made: bool = False
+
+
+def background(sources: Sources, rules: Sequence[DatalogRule], keeping: CachePolicy | StoreFile) -> Background:
+    """The closed background of some sources under their rules; raises `Refused` with what is wrong with graphs or rules."""
+    if isinstance(keeping, StoreFile):
+        try:
+            store = CompiledStore(keeping.path, keeping.key)
+        except (UnusableFile, OSError) as error:
+            caught(error, FallbackKind.STORE)
+            answered(error, FallbackKind.STORE)
+            return Background(_in_memory(_closed(sources, rules), rules), None, (_damaged(keeping.path, error),))
+        return Background(store.knowledge(rules), store)
+    return _kept(sources, rules, keeping)
+
+
+def _kept(sources: Sources, rules: Sequence[DatalogRule], keeping: CachePolicy) -> Background:
+    size = sources.size()
+    if keeping.folder is None or size < keeping.least:
+        return Background(_in_memory(_closed(sources, rules), rules))
+    try:
+        stamps = sources.stamps()
+        key = sources.key()
+    except OSError:  # loading says which, and why
+        return Background(_in_memory(_closed(sources, rules), rules))
+    path = keeping.folder / (key.hex() + _SUFFIX)
+    notices: list[Diagnostic] = []
+    if not keeping.fresh:
+        try:
+            store = CompiledStore(path, key)
+            with suppress(OSError):
+                os.utime(note_of(path))
+            return Background(store.knowledge(rules), store)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except (UnusableFile, OSError) as error:
+            caught(error, FallbackKind.STORE)
+            notices.append(_damaged(path, error))
+    start = time.perf_counter()
+    closed = _closed(sources, rules)
+    seconds = time.perf_counter() - start
+    try:
+        if sources.stamps() != stamps:
+            raise UnusableFile("would be of sources that changed while they were read")
+        with uncollected():
+            write_store(path, key, closed, seconds)
+        _tidy(keeping.folder)
+        store = CompiledStore(path, key)
+    except TooMany as many:
+        raise refuse("K503", f"the background is too large: {many}", hint="Divide it between pipelines.") from None
+    except (UnusableFile, OSError) as error:
+        if size >= SMALL:
+            notices.append(_unwritten(path, error))
+        return Background(_in_memory(closed, rules), None, tuple(notices))
+    return Background(store.knowledge(rules), store, tuple(notices), made=True)
+
+
+def _closed(sources: Sources, rules: Sequence[DatalogRule]) -> ClosedTriples:
+    with uncollected():
+        return close_background(load_graphs(sources.graphs), rules)
+
+
+def _in_memory(closed: ClosedTriples, rules: Sequence[DatalogRule]) -> Knowledge:
+    with uncollected():
+        return Knowledge.of(closed, rules)
+
+
+def _damaged(path: Path, error: Exception) -> Diagnostic:
+    return Diagnostic(
+        "K501",
+        f"the compiled background {path} {_reason(error)}; it is made again from its sources",
+        None,
+        "Nothing is lost. If it happens again, is the disk in order?",
+        Severity.WARNING,
+    )
+
+
+def _unwritten(path: Path, error: Exception) -> Diagnostic:
+    return Diagnostic(
+        "K502",
+        f"the compiled background {path} {_reason(error)}; this run holds its background in memory",
+        None,
+        "Name a folder that can be written as `knowledge.cache`, or make room.",
+        Severity.WARNING,
+    )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"cannot be used: {(error.strerror or str(error)).lower()}"
+    return str(error)
+
+
+def _tidy(folder: Path) -> None:
+    """Removes stores that nobody has used for long, and what interrupted writers left."""
+    now = time.time()
+    for path in folder.glob("*" + _SUFFIX + "*"):
+        with suppress(OSError):
+            if path.suffix == _SUFFIX:
+                note = note_of(path)
+                used = max(path.stat().st_mtime, note.stat().st_mtime if note.exists() else 0.0)
+                if now - used > _UNUSED:
+                    path.unlink()
+                    note.unlink(missing_ok=True)
+            elif path.suffix == ".part" and now - path.stat().st_mtime > 86_400:
+                path.unlink()

@@ -1,0 +1,105 @@
+"""The places of a rule where a new triple can come in, and what of the rule is settled by the schema.
+
+A *position* is a triple pattern of a body. It is *narrow* if its predicate says which triples match it, and *wide* if nearly every
+triple does: the predicate is a variable, or it is rdf:type with a variable class. That variable is the position's *key*.
+The *schema* of a wide position are those other atoms that speak about the key and about nothing that the triple itself binds: in
+`[?x, rdf:type, ?d] :- [?c, rdfs:subClassOf, ?d], [?x, rdf:type, ?c]` the subclass atom is schema of the second position, whose key is
+?c. Over the background's triples of the schema the rule is evaluated partially, once for each key that they have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from dotr.joins.order import JoinItem
+from dotr.model.algebra import Const, TermPattern, TriplePattern, Var
+from dotr.model.datalog import Bind, DatalogRule, FilterItem, GroupAggregate, Not
+from dotr.model.terms import OWL, RDF, RDF_REIFIES, RDF_TYPE, RDFS, Term, Variable, iri
+from dotr.model.traverse import free_variables
+from dotr.store.triples import HIDDEN, TripleIndex
+
+_VOCABULARIES: Final = (f"<{RDF}", f"<{RDFS}", f"<{OWL}", HIDDEN)
+_OF_INDIVIDUALS: Final = (iri(OWL + "sameAs"), iri(OWL + "differentFrom"), RDF_REIFIES)
+_FEW: Final = 10_000
+"""A predicate with more ends than this is no schema, unless a vocabulary says that it is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeltaPosition:
+    """A triple pattern of the body of a rule; `key` is None where it is narrow."""
+
+    rule: DatalogRule
+    pattern: TriplePattern
+    number: int
+    key: Variable | None
+    stratum: int = 0
+
+    def others(self) -> list[JoinItem]:
+        """The rest of the body."""
+        return [item for number, item in enumerate(self.rule.body) if number != self.number]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSplit:
+    """The rest of a body in two: what the schema settles for a key, and what is left for the instant."""
+
+    schema: tuple[JoinItem, ...]
+    residue: tuple[JoinItem, ...]
+
+
+def delta_positions(rule: DatalogRule, stratum: int = 0) -> list[DeltaPosition]:
+    return [
+        DeltaPosition(rule, item, number, _key(item), stratum) for number, item in enumerate(rule.body) if isinstance(item, TriplePattern)
+    ]
+
+
+def _key(pattern: TriplePattern) -> Variable | None:
+    predicate, object = pattern.predicate, pattern.object
+    if isinstance(predicate, Var):
+        return predicate.name
+    return object.name if isinstance(object, Var) and predicate.term == RDF_TYPE else None
+
+
+def split(position: DeltaPosition, background: TripleIndex) -> SchemaSplit:
+    """The schema of a wide position: atoms that are reached from the key, and the conditions that need nothing else."""
+    assert position.key is not None
+    known = {position.key}
+    inner = set(free_variables(position.pattern)) - known
+    rest = position.others()
+    schema: list[JoinItem] = []
+
+    def is_settled(item: JoinItem) -> bool:
+        names = set(free_variables(item))
+        match item:
+            case TriplePattern():
+                return not names & inner and bool(names & known) and _is_schema(item, names, position.key, background)
+            case FilterItem():
+                return bool(schema) and names <= known
+            case Bind():
+                return bool(schema) and names <= known and item.variable not in inner
+            case Not() | GroupAggregate() | TermPattern():
+                return False
+
+    while found := next((item for item in rest if is_settled(item)), None):
+        rest.remove(found)
+        schema.append(found)
+        known.update(free_variables(found))
+        if isinstance(found, Bind):
+            known.add(found.variable)
+    return SchemaSplit(tuple(schema), tuple(rest))
+
+
+def _is_schema(pattern: TriplePattern, names: set[Variable], key: Variable | None, background: TripleIndex) -> bool:
+    if not isinstance(pattern.predicate, Const):
+        return False
+    predicate = pattern.predicate.term
+    if predicate == RDF_TYPE:
+        return isinstance(pattern.object, Const) and (key in names or _is_vocabulary(pattern.object.term))
+    if predicate.startswith(_VOCABULARIES) and predicate not in _OF_INDIVIDUALS:
+        return True
+    return key in names and len(background.by_subject.get(predicate, ())) + len(background.by_object.get(predicate, ())) <= _FEW
+
+
+def _is_vocabulary(term: Term) -> bool:
+    return term.startswith(_VOCABULARIES)

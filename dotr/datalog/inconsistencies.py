@@ -1,0 +1,69 @@
+"""What clashes: a contradiction as a reader needs it, each premise with where it comes from.
+
+A rule without a head has found its body; that is a contradiction. What it found is shown but for hidden relations, which are the
+rule set's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import Enum
+from typing import Final, NamedTuple
+
+from dotr.datalog.closure import Closure, Contradiction
+from dotr.model.terms import Triple
+from dotr.store.triples import is_hidden
+
+
+class PremiseOrigin(Enum):
+    """Where a premise comes from: an element of the instant, the closed background, or what the two together derive."""
+
+    INSTANT = "instant"
+    BACKGROUND = "background"
+    DERIVED = "derived"
+
+
+class Inconsistency(NamedTuple):
+    """A rule whose conclusion is `false`, and its premises as they were met."""
+
+    rule: str
+    premises: tuple[tuple[Triple, PremiseOrigin], ...]
+
+    def __str__(self) -> str:
+        """
+        >>> print(Inconsistency("cax-dw", ((("<A>", "<d>", "<B>"), PremiseOrigin.BACKGROUND), (("<x>", "<t>", "<A>"), PremiseOrigin.INSTANT))))
+        cax-dw: <A> <d> <B> (background), <x> <t> <A> (instant)
+        """
+        said = ", ".join(f"{' '.join(triple)} ({origin.value})" for triple, origin in self.premises)
+        return f"{self.rule}: {said or 'a rule without a body'}"
+
+
+NO_INCONSISTENCIES: Final[tuple[Inconsistency, ...]] = ()
+
+
+def inconsistencies(closure: Closure, given: Collection[Triple]) -> tuple[Inconsistency, ...]:
+    """The contradictions of a closed instant that was given these triples, in their order.
+
+    >>> from dotr.store.triples import TripleIndex
+    >>> background = TripleIndex([("<A>", "<disjoint>", "<B>")])
+    >>> found = Contradiction("dw", (("<A>", "<disjoint>", "<B>"), ("<x>", "<is>", "<A>"), ("<x>", "<is>", "<B>")))
+    >>> print(inconsistencies(Closure(background, TripleIndex(), (found,)), [("<x>", "<is>", "<A>")])[0])
+    dw: <A> <disjoint> <B> (background), <x> <is> <A> (instant), <x> <is> <B> (derived)
+    """
+    background, instant = closure.background.triples, frozenset(given)
+
+    def origin(triple: Triple) -> PremiseOrigin:
+        return PremiseOrigin.INSTANT if triple in instant else PremiseOrigin.BACKGROUND if triple in background else PremiseOrigin.DERIVED
+
+    return tuple(
+        Inconsistency(found.rule, tuple((triple, origin(triple)) for triple in visible(found))) for found in closure.contradictions
+    )
+
+
+def visible(found: Contradiction) -> list[Triple]:
+    """The premises of a contradiction that a query could see.
+
+    >>> visible(Contradiction("r", (("<c>", "<urn:dotr:hidden:ends>", "<nil>"), ("<x>", "<p>", "<x>"))))
+    [('<x>', '<p>', '<x>')]
+    """
+    return [triple for triple in found.triples if not is_hidden(triple[1])]

@@ -1,0 +1,120 @@
+"""What a rule asks of the strata below its own: that something is not there (NOT), and the groups of what is (AGGREGATE).
+
+Both are functions of a `LowerModel`, the background and the new triples of the strata below, and of the terms that the rule has bound by then.
+Hidden predicates are no part of it. Compiled once an item and set of bound variables.
+Cost: NOT stops at the first match; a group costs its members, whatever the other groups hold, where the rule has bound its keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias
+
+from dotr.codegen.tree import Return
+from dotr.expressions import aggregate, evaluator
+from dotr.joins.compile import JoinWriter, Row, compile_join
+from dotr.joins.order import Side, ordered
+from dotr.model.algebra import AggregateCall, TriplePattern, Var
+from dotr.model.datalog import Bind, FilterItem, GroupAggregate, Not
+from dotr.model.terms import Term, Variable
+from dotr.model.traverse import free_variables
+from dotr.store.triples import TripleIndex
+
+
+class LowerModel(NamedTuple):
+    """The triples of the strata below: those of the background, and the others."""
+
+    background: TripleIndex
+    new: TripleIndex
+
+
+LowerLookup: TypeAlias = Callable[..., "list[Row]"]
+"""A model and the given terms to rows."""
+
+_CACHED: Final = 4096
+
+
+@lru_cache(_CACHED)
+def exists(item: Not, given: tuple[Variable, ...]) -> LowerLookup:
+    """One row where what is negated is there, for the given terms; none where it is absent.
+
+    >>> from dotr.model.algebra import Const
+    >>> broken = exists(Not((TriplePattern(Var("s"), Const("<broken>"), Var("why")),)), ("s",))
+    >>> model = LowerModel(TripleIndex([("<a>", "<broken>", "<x>"), ("<a>", "<broken>", "<y>")]), TripleIndex())
+    >>> broken(model, "<a>"), broken(model, "<b>")
+    ([()], [])
+    """
+    writer = JoinWriter("join", leave="return rows")
+    writer.begin(["background", "new", *map(writer.bind, given)])
+    writer.collect_rows()
+    writer.steps(ordered(item.body, given, [Side.BOTH] * len(item.body), None))
+    writer.emit("append", "()")
+    writer.add(Return("rows"))
+    writer.end()
+    join: Callable[..., list[Row]] = writer.function()
+    return lambda model, *terms: join(*model, *terms)
+
+
+@lru_cache(_CACHED)
+def matches(
+    items: tuple[TriplePattern | FilterItem | Bind, ...],
+    given: tuple[Variable, ...],
+    wanted: tuple[Variable, ...],
+    skipped: int | None = None,
+) -> LowerLookup:
+    """The rows of a conjunction without the item that is skipped."""
+    body = [item for number, item in enumerate(items) if number != skipped]
+    join = compile_join(body, given, [Side.BOTH for item in body if isinstance(item, TriplePattern)], wanted)
+    return lambda model, *terms: join(*model, *terms)
+
+
+@lru_cache(_CACHED)
+def groups(item: GroupAggregate, given: tuple[Variable, ...]) -> LowerLookup:
+    """The groups that have the given keys: a row has the other keys, then the results.
+
+    >>> from dotr.model.algebra import Const
+    >>> inside = TriplePattern(Var("x"), Const("<in>"), Var("room"))
+    >>> count = GroupAggregate((inside,), ("room",), (("n", AggregateCall("COUNT", False, Var("x"))),))
+    >>> model = LowerModel(TripleIndex([("<a>", "<in>", "<hall>"), ("<b>", "<in>", "<hall>")]), TripleIndex([("<c>", "<in>", "<hall>")]))
+    >>> [(room, n[:3]) for room, n in groups(count, ())(model)], groups(count, ("room",))(model, "<attic>")
+    ([('<hall>', '"3"')], [])
+    """
+    others = tuple(key for key in item.keys if key not in given)
+    arguments = tuple(
+        dict.fromkeys(name for _, call in item.results if call.argument is not None for name in free_variables(call.argument))
+    )
+    rows = matches(item.body, given, (*others, *arguments))
+    width = len(others)
+    results = [_result(call, arguments) for _, call in item.results]
+
+    def found(model: LowerModel, *terms: Term) -> list[Row]:
+        members: dict[Row, list[Row]] = {} if item.keys else {(): []}
+        for row in rows(model, *terms):
+            members.setdefault(row[:width], []).append(row[width:])
+        answers = []
+        for key, group in members.items():
+            row = (*key, *(result(group) for result in results))
+            if None not in row:
+                answers.append(row)
+        return answers
+
+    return found
+
+
+def _result(call: AggregateCall, arguments: Sequence[Variable]) -> Callable[[list[Row]], Term | None]:
+    """What an aggregate makes of the members of a group, given as the terms of all arguments."""
+    of = aggregate(call)
+    match call.argument:
+        case None:
+            # The solutions of a group differ in some variable, so that each is distinct.
+            every = aggregate(AggregateCall(call.function, False, None))
+            return lambda members: every(["*"] * len(members))
+        case Var(name):
+            place = arguments.index(name)
+            return lambda members: of([member[place] for member in members])
+        case expression:
+            names = free_variables(expression)
+            places = [arguments.index(name) for name in names]
+            value = evaluator(expression, [Var(name) for name in names])
+            return lambda members: of([value(*[member[place] for place in places]) for member in members])

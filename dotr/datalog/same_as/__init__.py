@@ -1,0 +1,1 @@
+"""Closure under `owl:sameAs`: classes of equal names, the closure with representatives, and the expansion."""

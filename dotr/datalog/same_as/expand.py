@@ -1,0 +1,142 @@
+"""The triples that equal names have, without writing each down: copies share their lists.
+
+Idea: a triple with the names that stand for their classes says the same of all other names (eq-rep-s, eq-rep-o). In an index by subject,
+all names of an individual are given one list of objects, and by object one list of subjects; so n names with m triples each cost n·m, and
+not n²·m.
+Invariant: the index has exactly the triples of the tables, each once, and none that the background has.
+Cost: proportional to what is said with the standing names, and for classes of several parts to the pairs of parts. To go through
+all copies costs their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import cast
+
+from dotr.datalog.same_as.classes import SAME, ClassMembers, MergedClasses, NameClass
+from dotr.model.terms import Term, Triple
+from dotr.store.triples import TripleIndex
+
+
+class ExpandedTriples(AbstractSet[Triple]):
+    """The triples of an index of copies, for membership: those said with standing names, and their copies, less the background's. Names
+    in `loops` are said to be equal to themselves."""
+
+    def __init__(
+        self,
+        said: AbstractSet[Triple],
+        loops: AbstractSet[Term],
+        name: Callable[[Term], Term],
+        background: TripleIndex,
+        index: TripleIndex,
+    ) -> None:
+        self._said = said
+        self._loops = loops
+        self._name = name
+        self._background = background
+        self._index = index
+        self._count = sum(len(ends) for table in index.by_subject.values() for ends in table.values())
+
+    def __contains__(self, triple: object) -> bool:
+        if triple in self._said:
+            return triple not in self._background.triples
+        s, p, o = cast(Triple, triple)
+        subject, object = self._name(s), self._name(o)
+        if p == SAME:
+            return subject == object and (s != o or s in self._loops) and triple not in self._background.triples
+        if subject == s and object == o:
+            return False
+        return (subject, p, object) in self._said and triple not in self._background.triples
+
+    def __iter__(self) -> Iterator[Triple]:
+        return iter(self._index)
+
+    def __len__(self) -> int:
+        return self._count
+
+
+def expanded_index(said: AbstractSet[Triple], loops: AbstractSet[Term], classes: MergedClasses, background: TripleIndex) -> TripleIndex:
+    """An index of the copies of triples that were said with standing names, none of `owl:sameAs`. The names in `loops` are said to be equal
+    to themselves, too.
+
+    >>> classes = MergedClasses(TripleIndex(), {}, {})
+    >>> _ = classes.join("<a>", "<b>")
+    >>> index = expanded_index({("<a>", "<p>", "<o>")}, set(), classes, TripleIndex())
+    >>> sorted(index), ("<b>", "<p>", "<o>") in index, len(index)  # doctest: +NORMALIZE_WHITESPACE
+    ([('<a>', '<http://www.w3.org/2002/07/owl#sameAs>', '<b>'), ('<a>', '<p>', '<o>'),
+      ('<b>', '<http://www.w3.org/2002/07/owl#sameAs>', '<a>'), ('<b>', '<p>', '<o>')], True, 4)
+    """
+    index = TripleIndex()
+    known = background.triples
+    parts: dict[Term, list[NameClass]] = {}
+    shared_subjects: dict[tuple[Term, ClassMembers], None] = {}
+    shared_objects: dict[tuple[Term, ClassMembers], None] = {}
+    for s, p, o in said:
+        several = [classes.has(s), classes.has(o)]
+        by_subject, by_object = index.by_subject.setdefault(p, {}), index.by_object.setdefault(p, {})
+        if several == [False, False]:
+            by_subject.setdefault(s, []).append(o)
+            by_object.setdefault(o, []).append(s)
+            continue
+        for name in (s, o):
+            if name not in parts:
+                parts[name] = classes.parts(name)
+        for subjects in parts[s]:
+            for objects in parts[o]:
+                first, second = subjects.members[0], objects.members[0]
+                if (first, p, second) not in known:
+                    by_subject.setdefault(first, []).extend(objects.members)
+                    by_object.setdefault(second, []).extend(subjects.members)
+                    shared_subjects[p, subjects.members] = None
+                    shared_objects[p, objects.members] = None
+    for table, shared in ((index.by_subject, shared_subjects), (index.by_object, shared_objects)):
+        for p, members in shared:
+            ends = table[p]
+            list_of_all = ends[members[0]]
+            for member in members[1:]:
+                ends[member] = list_of_all
+    _equalities(index, loops, classes, background)
+    for p in [p for p, ends in index.by_subject.items() if not ends]:
+        del index.by_subject[p], index.by_object[p]
+    index.triples = cast("set[Triple]", ExpandedTriples(said, loops, classes.name, background, index))
+    return index
+
+
+def _equalities(index: TripleIndex, loops: AbstractSet[Term], classes: MergedClasses, background: TripleIndex) -> None:
+    """Says of all names of joined classes that they are equal, where the background does not say it."""
+    ends = index.by_subject.setdefault(SAME, {})
+    index.by_object[SAME] = ends
+    for name in classes.joined():
+        parts = classes.parts(name)
+        for part in parts:
+            others = [member for other in parts if other is not part for member in other.members]
+            for member in part.members:
+                own = others if part.joined else others + [each for each in part.members if each != member]
+                if own:
+                    ends[member] = own
+    for name in sorted(loops):
+        if (name, SAME, name) not in background.triples:
+            ends[name] = [*ends.get(name, ()), name]
+
+
+class TriplesByPredicate(Mapping[Term, Sequence[Triple]]):
+    """The triples of an index by predicate, written out when they are asked for.
+
+    >>> TriplesByPredicate(TripleIndex([("<s>", "<p>", "<o>")]))["<p>"]
+    [('<s>', '<p>', '<o>')]
+    """
+
+    def __init__(self, index: TripleIndex) -> None:
+        self._index = index
+
+    def __getitem__(self, predicate: Term) -> Sequence[Triple]:
+        if predicate not in self._index.by_subject:
+            raise KeyError(predicate)
+        return list(self._index.match(None, predicate, None))
+
+    def __iter__(self) -> Iterator[Term]:
+        return iter(self._index.by_subject)
+
+    def __len__(self) -> int:
+        return len(self._index.by_subject)

@@ -1,0 +1,215 @@
+"""The strata of a program with NOT and AGGREGATE: which rules can be settled before which (Apt, Blair, Walker 1988).
+
+Idea: an atom depends on the rules whose heads could be its triples, told by predicate and object (so by class); a variable stands for any
+term. NOT and AGGREGATE take what they ask of from the strata below their rule's own. Rules of an entailment regime take no part: they are
+closed in every stratum (semantics.md, section 2).
+Invariant: a rule's stratum is the least that is not below that of a rule which can derive one of its atoms, above that of one which can
+derive what it negates or aggregates, and above 0 where it does either.
+Cost: about linear in the rules; nothing where no rule negates or aggregates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.model.algebra import Const, Slot, TriplePattern
+from dotr.model.datalog import DatalogRule, GroupAggregate, Not
+from dotr.model.graphs import shortest_path, strong_components
+from dotr.model.terms import RDF_TYPE, Term, is_iri
+
+AtomKey: TypeAlias = tuple[Term | None, Term | None]
+"""Predicate and object of the triples that an atom stands for; None: any."""
+
+
+class Dependency(NamedTuple):
+    """What a body asks for; `how` is empty for an atom of the body itself."""
+
+    key: AtomKey
+    how: str
+
+
+class CycleLink(NamedTuple):
+    """A step of a cycle: a rule, the head by which it was reached, and what its body needs."""
+
+    rule: DatalogRule
+    head: AtomKey
+    need: Dependency
+
+
+def negates(rule: DatalogRule) -> bool:
+    """Whether a rule has NOT or AGGREGATE in its body."""
+    return any(isinstance(item, Not | GroupAggregate) for item in rule.body)
+
+
+def key_of(pattern: TriplePattern) -> AtomKey:
+    return _term(pattern.predicate), _term(pattern.object)
+
+
+def _term(slot: Slot) -> Term | None:
+    return slot.term if isinstance(slot, Const) else None
+
+
+def needs(rule: DatalogRule) -> Iterator[Dependency]:
+    for item in rule.body:
+        match item:
+            case TriplePattern():
+                yield Dependency(key_of(item), "")
+            case Not(body):
+                yield from (Dependency(key_of(atom), "NOT ") for atom in body)
+            case GroupAggregate(body):
+                yield from (Dependency(key_of(atom), "AGGREGATE of ") for atom in body if isinstance(atom, TriplePattern))
+            case _:
+                pass
+
+
+def strata(rules: Sequence[DatalogRule]) -> list[int]:
+    """The stratum of each rule; raises `Refused` with a cycle for each recursion through NOT or AGGREGATE.
+
+    >>> from dotr.model.algebra import Var
+    >>> p, q = (TriplePattern(Var("x"), Const(name), Var("y")) for name in ("<p>", "<q>"))
+    >>> strata([DatalogRule("a", (q,), (p, Not((q,)))), DatalogRule("b", (p,), ())])
+    Traceback (most recent call last):
+    dotr.errors.diagnostics.Refused: K307 recursion through NOT: <q> needs NOT <q> (a)
+    Derive what is negated by rules that do not depend on what they conclude.
+    >>> strata([DatalogRule("a", (q,), (p, Not((p,)))), DatalogRule("b", (p,), ())])
+    [1, 0]
+    """
+    if not any(map(negates, rules)):
+        return [0] * len(rules)
+    graph = _Graph(rules)
+    levels = graph.levels()
+    if graph.problems:
+        raise Refused(graph.problems)
+    return levels
+
+
+@dataclass
+class _Heads:
+    """The head keys of a program, found by those that unify with a key."""
+
+    rules: dict[AtomKey, list[int]] = field(default_factory=dict)
+    by_predicate: dict[Term | None, list[AtomKey]] = field(default_factory=dict)
+    by_object: dict[Term | None, list[AtomKey]] = field(default_factory=dict)
+
+    def add(self, key: AtomKey, rule: int) -> None:
+        known = self.rules.get(key)
+        if known is None:
+            self.rules[key] = [rule]
+            self.by_predicate.setdefault(key[0], []).append(key)
+            self.by_object.setdefault(key[1], []).append(key)
+        elif known[-1] != rule:
+            known.append(rule)
+
+    def unifying(self, key: AtomKey) -> list[AtomKey]:
+        predicate, object = key
+        if predicate is None and object is None:
+            return list(self.rules)
+        if predicate is None:
+            return self.by_object.get(object, []) + self.by_object.get(None, [])
+        if object is None:
+            return self.by_predicate.get(predicate, []) + self.by_predicate.get(None, [])
+        return [each for each in ((predicate, object), (predicate, None), (None, object), (None, None)) if each in self.rules]
+
+
+DependencyNode: TypeAlias = int | tuple[str, AtomKey]
+"""A rule by its number; ("body", key), which depends on ("head", key), which depends on rules."""
+
+
+class _Graph:
+    def __init__(self, rules: Sequence[DatalogRule]) -> None:
+        self._rules = rules
+        self._heads = _Heads()
+        for number, rule in enumerate(rules):
+            for head in rule.head:
+                self._heads.add(key_of(head), number)
+        self._known: dict[DependencyNode, list[tuple[DependencyNode, int]]] = {}
+        self.problems: list[Diagnostic] = []
+
+    def _edges(self, node: DependencyNode) -> list[tuple[DependencyNode, int]]:
+        """What a node depends on, and by how much it must be above that."""
+        found = self._known.get(node)
+        if found is None:
+            if isinstance(node, int):
+                found = [(("body", need.key), int(bool(need.how))) for need in dict.fromkeys(needs(self._rules[node]))]
+            elif node[0] == "body":
+                found = [(("head", key), 0) for key in self._heads.unifying(node[1])]
+            else:
+                found = [(rule, 0) for rule in self._heads.rules[node[1]]]
+            self._known[node] = found
+        return found
+
+    def levels(self) -> list[int]:
+        level: dict[DependencyNode, int] = {}
+        rules: Sequence[DependencyNode] = range(len(self._rules))
+        for component in strong_components(rules, self._following):
+            members = set(component)
+            if len(members) > 1 and any(above and target in members for node in component for target, above in self._edges(node)):
+                self.problems.append(self._refusal(component, members))
+            height = max(
+                [level.get(target, 0) + above for node in component for target, above in self._edges(node) if target not in members],
+                default=0,
+            )
+            level.update(dict.fromkeys(component, height))
+        return [level[number] for number in range(len(self._rules))]
+
+    def _following(self, node: DependencyNode) -> Iterator[DependencyNode]:
+        return (target for target, _ in self._edges(node))
+
+    def _refusal(self, component: list[DependencyNode], members: set[DependencyNode]) -> Diagnostic:
+        numbers = sorted(node for node in component if isinstance(node, int))
+        start, target = next((number, target) for number in numbers for target, above in self._edges(number) if above and target in members)
+        return refusal(self._cycle(start, target, members))
+
+    def _cycle(self, start: int, target: DependencyNode, members: set[DependencyNode]) -> list[CycleLink]:
+        """The shortest way from a rule by what it negates back to it."""
+        path: list[DependencyNode] = [start, *shortest_path(target, start, self._following, members)]  # rule, body, head, rule, …, rule
+        links = []
+        for at in range(0, len(path) - 1, 3):
+            number, body, reached = path[at], path[at + 1], path[at - 1 if at else -2]
+            assert isinstance(number, int)
+            assert not isinstance(body, int)
+            assert not isinstance(reached, int)
+            rule = self._rules[number]
+            need = max((need for need in needs(rule) if need.key == body[1]), key=lambda need: bool(need.how) and not at)
+            links.append(CycleLink(rule, reached[1], need))
+        return links
+
+
+def refusal(links: Sequence[CycleLink]) -> Diagnostic:
+    """Why a cycle is refused, told rule by rule."""
+    documents = {link.rule.span.document.name for link in links if link.rule.span is not None}
+
+    def place(rule: DatalogRule) -> str:
+        line = rule.name.rpartition(":")[2]
+        return f"line {line}" if len(documents) == 1 and line.isdigit() else rule.name
+
+    steps = [f"{name(link.head, link.rule)} needs {link.need.how}{name(link.need.key, link.rule)} ({place(link.rule)})" for link in links]
+    how = links[0].need.how.split()[0]
+    hint = f"Derive what is {'negated' if how == 'NOT' else 'aggregated'} by rules that do not depend on what they conclude."
+    return Diagnostic("K307", f"recursion through {how}: {', '.join(steps)}", links[0].rule.span, hint)
+
+
+_NAME: Final = re.compile(r"[\w.-]*:[\w.-]*[\w-]")
+
+
+def name(key: AtomKey, rule: DatalogRule) -> str:
+    """A key as the rule's text writes it, where it does."""
+    predicate, object = key
+    if predicate is None:
+        return "any triple" if object is None else f"any triple of {_written(object, rule)}"
+    if predicate == RDF_TYPE:
+        return "any class" if object is None else _written(object, rule)
+    return _written(predicate, rule) if object is None else f"{_written(predicate, rule)} {_written(object, rule)}"
+
+
+def _written(term: Term, rule: DatalogRule) -> str:
+    if rule.span is not None and is_iri(term):
+        for found in _NAME.finditer(rule.span.text):
+            local = found[0].partition(":")[2]
+            if local and re.search(rf"[/#:]{re.escape(local)}>$", term):
+                return found[0]
+    return term

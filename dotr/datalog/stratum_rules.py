@@ -1,0 +1,157 @@
+"""A stratum as the closure of an instant sees it: its rules over its background, asked forwards and backwards.
+
+Forwards by handlers where the background is as it was (`dotr.datalog.closure`), by functions that know no fixed background where
+something of it is hidden (`dotr.datalog.derivations`); backwards to see whether something hidden still has a reason.
+Cost: rules are sorted out when a level is made; what is asked of them is written when it is first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeAlias
+
+from dotr.datalog.closure import Closer, RuleDispatch
+from dotr.datalog.delta_positions import DeltaPosition
+from dotr.datalog.derivations import ConstraintViolation, Derivation, Push, derivation, matched, support
+from dotr.datalog.lower_strata import LowerModel
+from dotr.datalog.nonmonotonic_triggers import TriggerAtoms
+from dotr.datalog.strata import AtomKey, key_of, strata
+from dotr.joins.limits import LIMITS
+from dotr.model.algebra import Const, TriplePattern
+from dotr.model.datalog import DatalogRule
+from dotr.model.terms import Triple
+from dotr.model.traverse import free_variables
+from dotr.store.triples import TripleIndex, is_hidden
+
+RuleInStratum: TypeAlias = tuple[DatalogRule, int]
+"""A rule and its stratum; one of a rule set belongs to the lowest."""
+
+NOTHING: Final = TripleIndex()
+
+
+class StratifiedProgram:
+    """A program by its strata, `depth` of them, and a rule set that is closed in each. `shared`: without a rule set, a stratum's rules read
+    nothing that a higher one derives."""
+
+    def __init__(self, rules: Sequence[DatalogRule]) -> None:
+        program = [rule for rule in rules if not rule.of_rule_set]
+        self.regime: list[RuleInStratum] = [(rule, 0) for rule in rules if rule.of_rule_set]
+        self._numbered: list[RuleInStratum] = list(zip(program, strata(program), strict=True))
+        self.depth = max(stratum for _, stratum in self._numbered) + 1
+        self.shared = not self.regime
+        self.watches = [(stratum, TriggerAtoms(self.own(stratum))) for stratum in range(1, self.depth)]
+
+    def own(self, stratum: int) -> list[RuleInStratum]:
+        """The rules of a stratum."""
+        return [each for each in self._numbered if each[1] == stratum]
+
+    def up_to(self, stratum: int) -> list[RuleInStratum]:
+        """All rules that a model of a stratum is closed under."""
+        return [*self.regime, *(each for each in self._numbered if each[1] <= stratum)]
+
+    def active(self, stratum: int) -> list[RuleInStratum]:
+        """The rules that take part in closing a stratum over those below."""
+        return self.own(stratum) if self.shared else self.up_to(stratum)
+
+
+def rules_of(numbered: Iterable[RuleInStratum]) -> RuleDispatch:
+    """Rules for a closure, each with its stratum."""
+    given = list(numbered)
+    return RuleDispatch((rule for rule, _ in given), (stratum for _, stratum in given))
+
+
+def models(indexes: Sequence[TripleIndex]) -> list[LowerModel]:
+    """What the rules of each stratum ask of the background: the lowest nothing, the others the model below theirs."""
+    return [LowerModel(NOTHING, NOTHING), *(LowerModel(index, NOTHING) for index in indexes)]
+
+
+@dataclass(eq=False)
+class HeadInStratum:
+    """A head of a rule of some stratum."""
+
+    rule: DatalogRule
+    stratum: int
+    head: TriplePattern
+
+    @cached_property
+    def support(self) -> Derivation:
+        return support(self.rule, self.stratum, free_variables(self.head))
+
+
+class StratumRules:
+    """A stratum over its background. `active` are the rules that take part in its closure, `heads` those that can derive what it holds;
+    `watches` are the watched atoms, by the strata of their rules; `models` is what the rules ask of the background, by stratum. `limit`:
+    how many triples it may have beyond the background; to be said before the first instant."""
+
+    def __init__(
+        self,
+        index: TripleIndex,
+        active: Sequence[RuleInStratum],
+        heads: Sequence[RuleInStratum],
+        watches: Sequence[tuple[int, TriggerAtoms]],
+        models: Sequence[LowerModel],
+    ) -> None:
+        self.index = index
+        self.limit = LIMITS.triples
+        self.watches = watches
+        self.models = models
+        self._derivations: dict[DeltaPosition, Derivation] = {}
+        self._active = active
+        self._may_derive = heads
+        self._heads: dict[AtomKey, list[HeadInStratum]] | None = None
+
+    @cached_property
+    def rules(self) -> RuleDispatch:
+        return rules_of(self._active)
+
+    @cached_property
+    def closer(self) -> Closer:
+        return Closer(self.rules, self.index, self.limit)
+
+    def may_use(self, new: TripleIndex) -> bool:
+        """Whether a rule reads a predicate of these triples."""
+        narrow = self.rules.narrow
+        return bool(self.rules.wide) or any(predicate in narrow for predicate in new.by_subject)
+
+    def follow(self, triple: Triple, background: TripleIndex, new: TripleIndex, push: Push, alarms: list[ConstraintViolation]) -> None:
+        """What follows from a triple by the rules of this level, over any background."""
+        for position in self._positions(triple):
+            terms = matched(position.pattern, triple)
+            if terms is not None:
+                derive = self._derivations.get(position)
+                if derive is None:
+                    names = free_variables(position.pattern)
+                    derive = self._derivations[position] = derivation(position.rule, position.stratum, names, position.number)
+                derive(background, new, push, alarms, *terms.values())
+
+    def _positions(self, triple: Triple) -> Iterator[DeltaPosition]:
+        predicate = triple[1]
+        places = self.rules.narrow.get(predicate)
+        if places is not None:
+            for object in (None, triple[2]):
+                for work in places.get(object, ()):
+                    if work.position is not None:
+                        yield work.position
+        for position in self.rules.wide:
+            if position.rule.of_rule_set or isinstance(position.pattern.predicate, Const) or not is_hidden(predicate):
+                yield position
+
+    def is_supported(self, triple: Triple, background: TripleIndex, new: TripleIndex) -> bool:
+        """Whether a rule of this level or one below derives a triple."""
+        if self._heads is None:
+            self._heads = {}
+            for rule, stratum in self._may_derive:
+                for head in rule.head:
+                    self._heads.setdefault(key_of(head), []).append(HeadInStratum(rule, stratum, head))
+        _, predicate, object = triple
+        found: list[bool] = []
+        for key in ((predicate, object), (predicate, None), (None, object), (None, None)):
+            for each in self._heads.get(key, ()):
+                terms = matched(each.head, triple)
+                if terms is not None:
+                    each.support(background, new, found.append, *terms.values())
+                    if found:
+                        return True
+        return False

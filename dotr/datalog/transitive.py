@@ -1,0 +1,134 @@
+"""Transitive rules at an instant: `[?x, P, ?z] :- [?x, P, ?y], [?y, P, ?z]` in as many steps as there are pairs, times what leaves a node.
+
+Idea: a triple that the rule itself concluded is a path of others. So it is never asked as the first of the two: from each pair, the rule
+goes on by *steps* alone, triples that came otherwise, and still finds every path by its first step. A chain of n triples has n²/2 pairs;
+the rule taken as it is derives n³/6.
+Invariant: a triple is noted as concluded only before it is known, of triples that were known then; so each is a path of steps. The
+background's triples and whatever is noted nowhere are steps.
+Cost: for each triple, the steps that lead to its subject; for each step, the triples that leave its object. They are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+from weakref import ref
+
+from dotr.datalog.delta_positions import DeltaPosition, split
+from dotr.datalog.derivations import ConstraintViolation, Push
+from dotr.joins.limits import LimitExceeded
+from dotr.model.algebra import Const, Slot, TriplePattern, Var
+from dotr.model.terms import Term, Triple
+from dotr.store.triples import NO_ENDS, NO_TERMS, TripleIndex
+
+if TYPE_CHECKING:
+    from dotr.datalog.delta_rules import DeltaRule
+
+
+class TransitivePairs:
+    """What is known of one predicate's triples while a closure fills an index: which the rule concluded, and the others by object."""
+
+    __slots__ = ("concluded", "into", "work")
+
+    def __init__(self, into: dict[Term, list[Term]]) -> None:
+        self.concluded: set[tuple[Term, Term]] = set()
+        self.into = into
+        self.work = 0
+
+
+def transitive_predicate(position: DeltaPosition, key: Term | None, background: TripleIndex) -> Term | None:
+    """The predicate that a rule makes transitive, and nothing else, at a position; `key` is the predicate of a wide one, which the
+    background's schema lets through.
+
+    >>> from dotr.model.datalog import DatalogRule
+    >>> first, second, head = (TriplePattern(Var(s), Const("<p>"), Var(o)) for s, o in ("xy", "yz", "xz"))
+    >>> rule, other = (DatalogRule("r", (each,), (first, second)) for each in (head, first))
+    >>> [transitive_predicate(DeltaPosition(each, first, 0, None), None, TripleIndex()) for each in (rule, other)]
+    ['<p>', None]
+    """
+    rule, pattern = position.rule, position.pattern
+    if len(rule.head) != 1 or len(rule.body) < 2:
+        return None
+    rest = position.others() if key is None else list(split(position, background).residue)
+    if len(rest) != 1 or not isinstance(rest[0], TriplePattern):
+        return None
+    head, other = rule.head[0], rest[0]
+    names: Slot = Const(key) if key is not None and isinstance(pattern.predicate, Const) else pattern.predicate
+    if not head.predicate == pattern.predicate == other.predicate == names or not (key is not None or isinstance(names, Const)):
+        return None
+    first, second = (pattern, other) if pattern.object == other.subject else (other, pattern)
+    ends = (first.subject, first.object, second.object)
+    if not all(isinstance(end, Var) and end != names for end in ends) or len(set(ends)) != 3:
+        return None
+    if (first.object, head.subject, head.object) != (second.subject, first.subject, second.object):
+        return None
+    return names.term if isinstance(names, Const) else key
+
+
+def is_first(position: DeltaPosition) -> bool:
+    """Whether the position is the first step of its transitive rule."""
+    return position.pattern.subject == position.rule.head[0].subject
+
+
+class Transitive:
+    """The handlers of a rule that makes a predicate transitive. No closure may look at more than `limit` pairs for it."""
+
+    def __init__(self, predicate: Term, background: TripleIndex, limit: int) -> None:
+        self._predicate = predicate
+        self._triples = background.triples
+        self._from: Final = background.by_subject.get(predicate, NO_ENDS)
+        self._into: Final = background.by_object.get(predicate, NO_ENDS)
+        self._limit = limit
+        self._forget()
+
+    def _forget(self, gone: object = None) -> None:
+        self._of: Callable[[], set[Triple] | None] = lambda: None
+        self._noted = TransitivePairs({})
+
+    def _paths(self, new: TripleIndex) -> TransitivePairs:
+        """What is noted of an index that is being filled, as long as it is; all that it has already are steps."""
+        if self._of() is not new.triples:
+            known = new.by_object.get(self._predicate, NO_ENDS)
+            self._noted = TransitivePairs({object: list(subjects) for object, subjects in known.items()})
+            self._of = ref(new.triples, self._forget)
+        return self._noted
+
+    def first(
+        self, s: Term, p: Term, o: Term, new: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
+    ) -> None:
+        """A triple as the step that a path begins with."""
+        paths = self._paths(new)
+        if (s, o) in paths.concluded:
+            return
+        into = paths.into.get(o)
+        if into is None:
+            paths.into[o] = [s]
+        else:
+            into.append(s)
+        for ends in (self._from.get(o, NO_TERMS), new.by_subject[p].get(o, NO_TERMS)):
+            self._count(paths, len(ends))
+            for end in ends:
+                self._conclude(paths, s, end, new, push)
+
+    def second(
+        self, s: Term, p: Term, o: Term, new: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
+    ) -> None:
+        """A triple as what a step leads to."""
+        paths = self._paths(new)
+        for starts in (self._into.get(s, NO_TERMS), paths.into.get(s, NO_TERMS)):
+            self._count(paths, len(starts))
+            for start in starts:
+                self._conclude(paths, start, o, new, push)
+
+    def _conclude(self, paths: TransitivePairs, s: Term, o: Term, new: TripleIndex, push: Push) -> None:
+        pair = (s, o)
+        if pair not in paths.concluded:
+            triple = (s, self._predicate, o)
+            if triple not in new.triples and triple not in self._triples:
+                paths.concluded.add(pair)
+                push(triple)
+
+    def _count(self, paths: TransitivePairs, pairs: int) -> None:
+        paths.work += pairs
+        if paths.work > self._limit:
+            raise LimitExceeded(self._limit, "derivations")

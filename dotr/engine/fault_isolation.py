@@ -1,0 +1,70 @@
+"""Which elements make stage one fail: they become dead letters, and the others go on without them (semantics.md, section 6).
+
+An instant that fails is tried once more. If it fails again, those of its elements that fail alone are taken out; what still fails
+together is taken out together. A query that fails takes nothing out: its rules miss the instant, and the elements that make it fail
+are told of.
+Cost: nothing where nothing fails; else one try an element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dotr.engine.instants import merge
+from dotr.engine.program import CompiledProgram
+from dotr.engine.stage_one import InstantFacts
+from dotr.errors.fallbacks import FallbackKind, answered, caught, error_line
+from dotr.model.terms import Triple
+from dotr.model.time import Micros
+
+
+class IsolatedInstant(NamedTuple):
+    """What stage one says of the elements that it can take (None: there is none), and which are not, with the error."""
+
+    asked: InstantFacts | None
+    rejected: dict[int, str]
+
+
+def isolate(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]], first: Exception) -> IsolatedInstant:
+    """An instant that has failed once with the error `first`, again."""
+    caught(first, FallbackKind.INSTANT)
+    ask = program.stage_one.evaluate
+    try:
+        asked = ask(merge(time, graphs))
+    except Exception as error:
+        together = error_line(error)
+    else:
+        answered(first, FallbackKind.INSTANT)
+        return IsolatedInstant(asked, {})
+    rejected: dict[int, str] = {}
+    for number, graph in enumerate(graphs):
+        try:
+            ask(merge(time, [graph]))
+        except Exception as error:
+            rejected[number] = error_line(error)
+    others = [number for number in range(len(graphs)) if number not in rejected]
+    if not others:
+        return IsolatedInstant(None, rejected)
+    if rejected:
+        try:
+            return IsolatedInstant(ask(merge(time, [graphs[number] for number in others])), rejected)
+        except Exception as error:
+            together = error_line(error)
+    return IsolatedInstant(None, rejected | dict.fromkeys(others, together))
+
+
+def attribute_failures(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]], asked: InstantFacts) -> dict[int, str]:
+    """The elements that make queries fail, with the rules that miss them and the error: those that do so alone, else all of the instant."""
+    found: dict[int, str] = {}
+    for streams, error in asked.failed:
+        rules = ", ".join(program.readers(streams))
+        why = f"the query of rule {rules} fails: {error}"
+        alone = [number for number, graph in enumerate(graphs) if len(graphs) > 1 and _fails(program, time, graph, streams)]
+        for number in alone or range(len(graphs)):
+            found.setdefault(number, why)
+    return found
+
+
+def _fails(program: CompiledProgram, time: Micros, graph: tuple[Triple, ...], streams: tuple[int, ...]) -> bool:
+    return any(failed == streams for failed, _ in program.stage_one.evaluate(merge(time, [graph])).failed)

@@ -1,0 +1,173 @@
+"""Rules that ask the same of an instant ask it once (the paper, section 4: FILTERs merged).
+
+Queries that are equal up to the names of their variables are one stream of facts, under the names of the first. Where the queries of
+several roles are equal but for filters on what they project, the query is asked without those filters, and each role's own become
+constraints of the role, which stage two searches. That changes no fact a rule sees: a filter on projected variables commutes with
+projection and DISTINCT, and errs to false in both places; and values stand in the order of names, which renaming keeps (`question`). It
+does change what a thousand rules cost (the paper's Fig. 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from dotr.engine.prefilter import weakest_filter
+from dotr.layout.retention import roles
+from dotr.model.algebra import Attribute, Expression, Filter, Group, Select, Var, chained
+from dotr.model.rules import Aggregate, Clause, FactSource, Role, Rule
+from dotr.model.terms import Label, Variable
+from dotr.model.time import Micros
+from dotr.model.traverse import free_variables, has_exists, transform
+from dotr.queries import canonical
+
+MOST_ALTERNATIVES = 8
+"""More filters than this are not joined into one: testing them all in vain would cost more than handing the fact on."""
+
+_Question: TypeAlias = tuple[Select, Micros | None]
+_Renaming: TypeAlias = Mapping[Variable, Variable]
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """A fact source without its movable filters, and these."""
+
+    base: FactSource
+    moved: tuple[Expression, ...]
+
+    @property
+    def question(self) -> _Question:
+        return canonical(self.base.query), self.base.period
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """The one source of several roles; `moving`: it is asked without their movable filters."""
+
+    source: FactSource
+    moving: bool
+
+
+def share_queries(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """The same rules, in which roles that ask the same but for filters have one source."""
+    first: dict[_Question, FactSource] = {}
+    variants: dict[_Question, dict[tuple[Expression, ...], None]] = {}
+    splits: dict[FactSource, tuple[_Split, _Question]] = {}
+    for rule in rules:
+        for role in roles(rule):
+            if isinstance(role.source, FactSource):
+                if role.source not in splits:
+                    split = _split(role.source)
+                    splits[role.source] = split, split.question
+                split, asked = splits[role.source]
+                base = first.setdefault(asked, split.base)
+                names = _names(split.base, base)
+                variants.setdefault(asked, {}).setdefault(tuple([_renamed(condition, names, {}) for condition in split.moved]))
+    shared: dict[_Question, _Shared] = {}
+    for asked, base in first.items():
+        filters = list(variants[asked])
+        shared[asked] = _Shared(_asked(base, filters), True) if len(filters) > 1 else _Shared(_with(base, filters[0]), False)
+
+    def rule_of(rule: Rule) -> Rule:
+        names: dict[Label, _Renaming] = {}
+        for role in roles(rule):
+            if isinstance(role.source, FactSource):
+                split, asked = splits[role.source]
+                renamed = _names(split.base, shared[asked].source)
+                if any(old != new for old, new in renamed.items()):
+                    names[role.label] = renamed
+        aggregated = {clause.role.label for clause in rule.clauses if isinstance(clause, Aggregate)}
+        seen = {label: own for label, own in names.items() if label not in aggregated}
+
+        def role_of(role: Role) -> Role:
+            if not isinstance(role.source, FactSource):
+                return replace(role, constraints=_all_renamed(role.constraints, {}, seen)) if seen else role
+            split, asked = splits[role.source]
+            found = shared[asked]
+            constraints = (split.moved if found.moving else ()) + role.constraints
+            if names:
+                constraints = _all_renamed(constraints, names.get(role.label, {}), seen)
+            return replace(role, source=found.source, constraints=constraints)
+
+        def clause_of(clause: Clause) -> Clause:
+            changed = replace(clause, role=role_of(clause.role))
+            if isinstance(changed, Aggregate) and changed.attribute is not None and clause.role.label in names:
+                changed = replace(changed, attribute=names[clause.role.label][changed.attribute])
+            return changed
+
+        made = replace(rule, anchor=role_of(rule.anchor), clauses=tuple(map(clause_of, rule.clauses)))
+        if not seen:
+            return made
+        return replace(
+            made,
+            condition=None if rule.condition is None else _renamed(rule.condition, {}, seen),
+            assignments=tuple([replace(each, expression=_renamed(each.expression, {}, seen)) for each in rule.assignments]),
+        )
+
+    return tuple(map(rule_of, rules))
+
+
+def _names(source: FactSource, shared: FactSource) -> _Renaming:
+    """What the attributes of a source are called in one that asks the same."""
+    return dict(zip(source.attributes, shared.attributes, strict=True))
+
+
+def _all_renamed(expressions: Sequence[Expression], own: _Renaming, others: Mapping[Label, _Renaming]) -> tuple[Expression, ...]:
+    return tuple([_renamed(each, own, others) for each in expressions])
+
+
+def _renamed(expression: Expression, own: _Renaming, others: Mapping[Label, _Renaming]) -> Expression:
+    def renamed(part: Expression) -> Expression:
+        match part:
+            case Var(name):
+                return Var(own.get(name, name))
+            case Attribute(label, name) if label in others:
+                return Attribute(label, others[label].get(name, name))
+            case _:
+                return part
+
+    return transform(expression, renamed)
+
+
+def moved_filters(source: FactSource) -> tuple[Expression, ...]:
+    """The filters of a source on what it projects, which become constraints where others ask the same without them."""
+    return _split(source).moved
+
+
+def _split(source: FactSource) -> _Split:
+    query = source.query
+    if not isinstance(query.pattern, Filter) or query.order or query.offset or query.limit is not None:
+        return _Split(source, ())
+    inner, conditions = query.pattern.pattern, query.pattern.conditions
+    if isinstance(inner, Group):
+        return _Split(source, ())
+    moved = tuple(condition for condition in conditions if _movable(condition, query))
+    kept = tuple(condition for condition in conditions if condition not in moved)
+    base = replace(query, pattern=Filter(inner, kept) if kept else inner)
+    return _Split(replace(source, query=base), moved)
+
+
+def _movable(condition: Expression, query: Select) -> bool:
+    return not has_exists(condition) and set(free_variables(condition)) <= set(query.projection)
+
+
+def _with(base: FactSource, conditions: tuple[Expression, ...]) -> FactSource:
+    """The source with further filters."""
+    if not conditions:
+        return base
+    query = base.query
+    inner, kept = (query.pattern.pattern, query.pattern.conditions) if isinstance(query.pattern, Filter) else (query.pattern, ())
+    return replace(base, query=replace(query, pattern=Filter(inner, (*kept, *conditions))))
+
+
+def _asked(base: FactSource, filters: Sequence[tuple[Expression, ...]]) -> FactSource:
+    """The one source of several variants: solutions that none of them wants are left out where that is cheap to tell."""
+    if not all(filters):
+        return base
+    needed = weakest_filter(filters)
+    conditions = needed.conditions
+    if not needed.enough and len(filters) <= MOST_ALTERNATIVES:
+        alternatives = [chained(["&&"] * (len(each) - 1), each) for each in filters]
+        conditions += (chained(["||"] * (len(alternatives) - 1), alternatives),)
+    return _with(base, conditions)

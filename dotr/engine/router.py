@@ -1,0 +1,76 @@
+"""Who is handed which event: from fact streams to the ports of the layers, and from a layer's composite events to the layers above.
+
+In one process every port gets all its events. Partitioned, an event goes to the bucket of its key's value; what a layer makes for itself
+never leaves the bucket it was made in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from dotr.layout.event_order import AttributeValues
+from dotr.layout.keys import bucket, bucket_of_all
+from dotr.layout.layers import Layout, Port, Stream
+from dotr.model.terms import Label
+from dotr.patterns.operator import Arrival
+
+Facts: TypeAlias = Mapping[int, Sequence[AttributeValues]]
+"""The facts of interest of one instant: for each stream that has any, their values in the tie order."""
+
+Deliveries: TypeAlias = dict[int, dict[int, list[Arrival]]]
+"""For each partition that is handed anything, its arrivals by port."""
+
+
+class Router:
+    """The routes of a layout; `buckets` partitions a layer (1: everything is in partition 0)."""
+
+    def __init__(self, layout: Layout, buckets: int = 1) -> None:
+        self.buckets = buckets
+        self.layers = len(layout.layers)
+        self._routes: dict[Stream, tuple[tuple[int, int, Port], ...]] = {
+            stream: tuple((layer, port, layout.layers[layer].ports[port]) for layer, port in targets)
+            for stream, targets in layout.routes.items()
+        }
+
+    def facts(self, facts: Facts) -> list[Deliveries]:
+        """What each layer's partitions are handed of an instant's facts."""
+        deliveries: list[Deliveries] = [{} for _ in range(self.layers)]
+        if self.buckets == 1:
+            for stream, rows in facts.items():
+                arrivals = list(enumerate(rows))
+                for layer, port, _ in self._routes.get(stream, ()):
+                    if deliveries[layer]:
+                        deliveries[layer][0][port] = arrivals
+                    else:
+                        deliveries[layer][0] = {port: arrivals}
+            return deliveries
+        for stream, rows in facts.items():
+            self._deliver(stream, list(enumerate(rows)), 0, deliveries)
+        return deliveries
+
+    def events(self, made: Iterable[tuple[Label, Arrival]], layer: int) -> list[Deliveries]:
+        """What the layers above `layer` are handed of the composite events that it made."""
+        deliveries: list[Deliveries] = [{} for _ in range(self.layers)]
+        for label, arrival in made:
+            self._deliver(label, [arrival], layer + 1, deliveries)
+        return deliveries
+
+    def _deliver(self, stream: Stream, arrivals: list[Arrival], lowest: int, deliveries: list[Deliveries]) -> None:
+        for layer, port, keyed in self._routes.get(stream, ()):
+            if layer < lowest:
+                continue
+            if self.buckets == 1:
+                deliveries[layer].setdefault(0, {}).setdefault(port, []).extend(arrivals)
+                continue
+            for arrival in arrivals:
+                number = bucket_of(keyed, arrival[1], self.buckets)
+                deliveries[layer].setdefault(number, {}).setdefault(port, []).append(arrival)
+
+
+def bucket_of(port: Port, values: AttributeValues, buckets: int) -> int:
+    """The bucket of an event at a port."""
+    if port.spread:
+        return bucket_of_all(values, buckets)
+    position = port.key_position
+    return 0 if position is None else bucket(values[position], buckets)

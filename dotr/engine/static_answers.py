@@ -1,0 +1,70 @@
+"""The answers of queries over the background alone, kept beside the compiled store that they were found in.
+
+They hold at every instant, so every process needs them, and over a large background they can be the dearest part of compiling a program.
+A file of them belongs to one store and one set of rules; a query is found by a digest of its algebra.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+from dotr.datalog.compiled_store import CompiledStore
+from dotr.engine.spec import ProgramSpec
+from dotr.errors.fallbacks import FallbackKind, answered, caught
+from dotr.joins.branch_loops import AnswerRow
+from dotr.model.algebra import Select
+from dotr.store.file import MappedFile, UnusableFile, write_file
+
+
+class StaticAnswers:
+    """What is known of a program's static answers. Without a store nothing is kept beyond this process."""
+
+    def __init__(self, spec: ProgramSpec, store: CompiledStore | None) -> None:
+        self._found: dict[str, list[AnswerRow]] = {}
+        self._new = False
+        self._path: Path | None = None
+        if store is not None:
+            digest = blake2b(store.file.key, digest_size=16)
+            for document in spec.rules:
+                digest.update(document.text.encode("utf-8", "surrogatepass") + b"\0")
+            digest.update(json.dumps(sorted(spec.prefixes.items())).encode())
+            self._key = digest.digest()
+            self._path = store.file.path.with_name(f"{store.file.path.stem}-{self._key.hex()}{store.file.path.suffix}")
+            try:
+                self._found = _read(MappedFile(self._path, self._key))
+            except FileNotFoundError:
+                pass
+            except (OSError, UnusableFile) as error:
+                caught(error, FallbackKind.ANSWERS)
+                answered(error, FallbackKind.ANSWERS)
+
+    def of(self, query: Select, find: Callable[[], Sequence[AnswerRow]]) -> Sequence[AnswerRow]:
+        """The answers of a query; `find` is asked where they are not known yet."""
+        if self._path is None:
+            return find()
+        key = blake2b(repr(query).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        rows = self._found.get(key)
+        if rows is None:
+            self._found[key] = rows = list(find())
+            self._new = True
+        return rows
+
+    def keep(self) -> None:
+        """Writes what was found; who may not write finds it again the next time."""
+        if self._path is not None and self._new:
+            text = json.dumps(self._found, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            with suppress(OSError):
+                write_file(self._path, self._key, {"answers": (text,)})
+            self._new = False
+
+
+def _read(file: MappedFile) -> dict[str, list[AnswerRow]]:
+    try:
+        data = json.loads(bytes(file.view("answers")).decode("utf-8", "surrogatepass"))
+        return {key: [tuple(row) for row in rows] for key, rows in data.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise UnusableFile(f"is damaged: {error}") from None

@@ -1,0 +1,117 @@
+"""Errors and warnings with a code, a place, a reason and a way out.
+
+Every problem that a file of the user's can have is a `Diagnostic`. `Refused` carries them to the command line, which prints them and
+exits with 2. Codes: C configuration and command line, D rules, K knowledge and Datalog, Q queries, I input, S Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+from typing import Final
+
+from dotr.errors.terminal import blanked, shown_line
+from dotr.model.places import Span
+
+
+class Severity(Enum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """`message` names what is wrong in a few words; `hint` says what to write instead (may be empty)."""
+
+    code: str
+    message: str
+    span: Span | None = None
+    hint: str = ""
+    severity: Severity = Severity.ERROR
+
+    def __str__(self) -> str:
+        r"""The message as a user meets it.
+
+        >>> from dotr.model.places import Document
+        >>> place = Span(Document("fire.dotr", "within 5 min from Smok\n"), 18, 22)
+        >>> print(Diagnostic("D203", "unbound label Smok", place, "The rule binds Smoke. Did you mean Smoke?"))
+        fire.dotr:1:19: D203 unbound label Smok
+          1 | within 5 min from Smok
+            |                   ^^^^
+        The rule binds Smoke. Did you mean Smoke?
+        """
+        kind = "warning: " if self.severity is Severity.WARNING else ""
+        lines = [f"{self.code} {kind}{shown_line(self.message)}"]
+        if self.span is not None:
+            line, column = self.span.line_column
+            lines[0] = f"{shown_line(self.span.document.name)}:{line}:{column}: {lines[0]}"
+            source, start = _window(self.span.document.text.split("\n")[line - 1].rstrip("\r"), column - 1)
+            width = max(1, min(self.span.end - self.span.start, len(source) - start))
+            pad = "".join("\t" if c == "\t" else " " for c in source[:start])
+            lines += [f"{line:>3} | {source}", f"    | {pad}{'^' * width}"]
+        if self.hint:
+            lines.append(self.hint)
+        return "\n".join(lines)
+
+
+_LONG: Final = 240
+_SHOWN: Final = 160
+
+
+def _window(source: str, start: int) -> tuple[str, int]:
+    """A line as a terminal can show it, cut around a place if it is very long; and where in it the place is."""
+    if len(source) > _LONG:
+        begin = max(0, start - _SHOWN // 2)
+        before, after = "…" if begin else "", "…" if begin + _SHOWN < len(source) else ""
+        source, start = before + source[begin : begin + _SHOWN] + after, start - begin + len(before)
+    return blanked(source), start
+
+
+class DotrError(Exception):
+    """The base class of every error that dotr raises of itself.
+
+    `Refused` is a program, configuration or argument that cannot be used, and has a list of
+    diagnostics; `SessionError` (also a `ValueError`) is a call of a session that cannot be carried
+    out.
+
+    >>> import dotr
+    >>> try:
+    ...     dotr.Program.load("no-such-file.dotr")
+    ... except dotr.DotrError as error:
+    ...     print(error)
+    C302 cannot read no-such-file.dotr: there is no such file
+    Is the path right? Relative paths are relative to the working directory.
+    """
+
+
+class Refused(DotrError):
+    """A rule file, configuration, background file or argument that cannot be used.
+
+    `diagnostics` holds every problem found, in the order in which they were found; `str` of the
+    error is their text.
+    """
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
+        super().__init__("\n\n".join(map(str, self.diagnostics)))
+
+
+class ArgumentRefused(Refused, ValueError):
+    """A `Refused` for the argument of a Python function: also a `ValueError`."""
+
+
+def refuse(code: str, message: str, span: Span | None = None, hint: str = "") -> Refused:
+    """A `Refused` with a single error."""
+    return Refused([Diagnostic(code, message, span, hint)])
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """A hint for a misspelt word, or an empty string.
+
+    >>> did_you_mean("Smok", ["Smoke", "HighTemp"])
+    'Did you mean Smoke?'
+    """
+    close = get_close_matches(word, known, n=1)
+    return f"Did you mean {close[0]}?" if close else ""

@@ -1,0 +1,194 @@
+"""A branch as generated nested loops: `dotr.joins.compile` for its patterns, and behind them tables, BIND, FILTER and look-ups.
+
+Invariant: the rows are the bag of the branch's solutions over the sides that its patterns read, for the given terms. BIND leaves its
+variable None where it errs, OPTIONAL where it finds no partner; a variable that nothing binds is None.
+Cost: a look-up is one call a solution; it reads background and new triples both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final, TypeAlias, assert_never
+
+from dotr.codegen import WorkCount
+from dotr.codegen.tree import Assign, Block
+from dotr.expressions import condition, evaluator
+from dotr.joins.branches import Branch, BranchStep, LookupKind, PartnerLookup, Unplannable, ValuesTable
+from dotr.joins.compile import JoinWriter
+from dotr.joins.limits import Limits
+from dotr.joins.order import JoinItem, Side, ordered
+from dotr.joins.scope import Variables, query_parameters, variables_of
+from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern, Var
+from dotr.model.datalog import FilterItem
+from dotr.model.terms import Term, Variable
+from dotr.store.triples import TripleIndex
+
+AnswerRow: TypeAlias = tuple[Term | None, ...]
+BranchFunction: TypeAlias = Callable[..., list[AnswerRow]]
+"""Background, new triples and the given terms to rows."""
+
+SPENT: Final = "spent"
+"""In a generated join: a list that holds what the look-ups have cost so far."""
+
+
+def settled(branch: Branch) -> Branch:
+    """The branch with the terms of one-row tables in its patterns."""
+    known = {
+        name: term for table in branch.tables if len(table.rows) == 1 for name, term in zip(table.variables, table.rows[0], strict=True)
+    }
+
+    def slot(each: Slot) -> Slot:
+        return Const(known[each.name]) if isinstance(each, Var) and each.name in known else each
+
+    patterns = tuple(TriplePattern(slot(p.subject), slot(p.predicate), slot(p.object)) for p in branch.patterns)
+    terms = tuple(TermPattern(t.term, slot(t.subject), slot(t.predicate), slot(t.object)) for t in branch.terms)
+    return Branch(patterns, branch.tables, branch.steps, terms)
+
+
+def loops(
+    branch: Branch,
+    sides: Sequence[Side],
+    wanted: Sequence[Variable],
+    background: TripleIndex | None,
+    limits: Limits | None,
+) -> BranchFunction:
+    """The function that finds a branch's rows; without a background it is for any, without limits it counts nothing. Raises `Unplannable`
+    for more loops in each other than Python reads."""
+    writer = JoinWriter("join", leave="return rows", index=background, count=count(limits))
+    writer.begin(["background", "new"])
+    if limits and any(isinstance(step, PartnerLookup) for step in branch.steps):
+        writer.assign(SPENT, "[0]")
+    _write_branch(writer, branch, sides, wanted, (), background, limits)
+    try:
+        return writer.function()
+    except IndentationError:
+        raise Unplannable("very many patterns in a row") from None
+
+
+def count(limits: Limits | None) -> WorkCount | None:
+    """How a join for one query counts."""
+    return None if limits is None else WorkCount(limits.least, limits.passed)
+
+
+def _looked_up(
+    branch: Branch, wanted: Sequence[Variable], background: TripleIndex | None, given: Sequence[Variable], limits: Limits | None
+) -> BranchFunction:
+    """The function that finds the partners of a solution; it counts its work together with that of the solution's others."""
+    together = None if limits is None else WorkCount(limits.least, limits.passed, f"{SPENT}[0]", again=True)
+    writer = JoinWriter("join", leave="return rows", index=background, count=together)
+    writer.begin(["background", "new", *([SPENT] if limits else []), *map(writer.bind, given)])
+    last = [Assign(f"{SPENT}[0]", "work")] if limits else []
+    _write_branch(writer, branch, [Side.BOTH] * len(branch.patterns), wanted, given, background, limits, last)
+    return writer.function()
+
+
+def _write_branch(
+    writer: JoinWriter,
+    branch: Branch,
+    sides: Sequence[Side],
+    wanted: Sequence[Variable],
+    given: Sequence[Variable],
+    background: TripleIndex | None,
+    limits: Limits | None,
+    last: Block = (),
+) -> None:
+    early = early_steps(branch, given)
+    writer.collect_rows()
+    writer.steps(ordered(joined(branch, early), given, sides, background))
+    write_rest(writer, branch, early, background, limits)
+    writer.emit("append", writer.row(wanted))
+    writer.end(last)
+
+
+def joined(branch: Branch, early: Iterable[BranchStep]) -> list[JoinItem]:
+    """What a branch's join visits, in any order."""
+    return [*branch.patterns, *branch.terms, *(FilterItem(step.expression) for step in early)]
+
+
+def early_steps(branch: Branch, given: Sequence[Variable] = ()) -> list[BranchStep]:
+    """The conditions that can be decided from what the patterns bind."""
+    matched = variables_of((*branch.patterns, *branch.terms)).union(given)
+    return [step for step in branch.steps if isinstance(step, BranchStep) and is_early(step, matched)]
+
+
+def write_rest(
+    writer: JoinWriter, branch: Branch, early: Collection[BranchStep], background: TripleIndex | None, limits: Limits | None
+) -> None:
+    """The steps behind the patterns and the early conditions. `BIND(?v + 1 AS ?w) FILTER(?w > ?u)`, where `?u` may be unbound:
+
+    v_w = e0(v_v)
+    if not t1(v_w, v_u): continue
+    """
+    for table in branch.tables:
+        _write_table(writer, table)
+    for step in branch.steps:
+        match step:
+            case PartnerLookup():
+                _write_lookup(writer, step, background, limits)
+            case BranchStep(None, _):
+                if step not in early:
+                    test = writer.parameter("t", condition(step.expression, query_parameters(step.expression)))
+                    writer.require(f"{test}({_arguments(writer, step)})")
+            case BranchStep(variable, expression):
+                assert variable is not None
+                value = writer.parameter("e", evaluator(expression, query_parameters(expression)))
+                arguments = _arguments(writer, step)
+                writer.assign(writer.bind(variable), f"{value}({arguments})")
+            case _:
+                assert_never(step)
+
+
+def is_early(step: BranchStep, matched: Collection[Variable]) -> bool:
+    """Whether it is a condition that can be decided from what the patterns bind."""
+    return step.variable is None and all(name in matched for name in _seen(step))
+
+
+def _seen(step: BranchStep) -> list[Variable]:
+    return [parameter.name for parameter in query_parameters(step.expression) if isinstance(parameter, Var)]
+
+
+def _arguments(writer: JoinWriter, step: BranchStep) -> str:
+    return ", ".join(map(writer.read, _seen(step)))
+
+
+def _write_table(writer: JoinWriter, table: ValuesTable) -> None:
+    """Looks a table's rows up by the columns that are bound by then, and binds the others. `VALUES (?x ?y) { … }` with `?x` bound:
+
+    for v_y, in m0((v_x, ), ()):
+    """
+    keys = [i for i, name in enumerate(table.variables) if name in writer.names]
+    others = [i for i, name in enumerate(table.variables) if name not in writer.names]
+    if not keys:
+        writer.rows(table.variables, table.rows)
+        return
+    found: dict[AnswerRow, list[AnswerRow]] = {}
+    for row in table.rows:
+        found.setdefault(tuple([row[i] for i in keys]), []).append(tuple([row[i] for i in others]))
+    key = "".join(f"{writer.read(table.variables[i])}, " for i in keys)
+    writer.loop(writer.targets([table.variables[i] for i in others]), f"{writer.parameter('m', found.get)}(({key}), ())")
+
+
+def _write_lookup(writer: JoinWriter, lookup: PartnerLookup, background: TripleIndex | None, limits: Limits | None) -> None:
+    """A call of another join for each solution. `OPTIONAL { ?x :name ?n }`, `FILTER EXISTS { … }` and `MINUS { … }`:
+
+    for v_n, in (o0(background, new, spent, v_x) or r1):
+    if not (o2(background, new, spent, v_x)): continue
+    if (o3(background, new, spent, v_x)): continue
+    """
+    calls = []
+    for part in map(settled, lookup.parts):
+        used: Variables = part.matched.union(*(_seen(step) for step in part.steps if isinstance(step, BranchStep)))
+        given = sorted(used & lookup.given & writer.names.keys())
+        function = _looked_up(part, lookup.binds, background, given, limits)
+        arguments = ["background", "new", *([SPENT] if limits else []), *map(writer.read, given)]
+        calls.append(f"{writer.parameter('o', function)}({', '.join(arguments)})")
+    match lookup.kind:
+        case LookupKind.OPTIONAL:
+            none = writer.parameter("r", ((None,) * len(lookup.binds),))
+            writer.loop(writer.targets(lookup.binds), f"({' + '.join(calls) or '()'} or {none})")
+        case LookupKind.PRESENT:
+            writer.require(f"({' or '.join(calls) or '()'})")
+        case LookupKind.ABSENT:
+            writer.skip_if(f"({' or '.join(calls) or '()'})")
+        case _:
+            assert_never(lookup.kind)

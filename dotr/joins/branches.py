@@ -1,0 +1,277 @@
+"""A monotone pattern as a union of conjunctions (Ullman 1988, ch. 3): what can be answered from the new triples alone.
+
+Basic graph patterns, FILTER, BIND, VALUES, UNION and plain sub-selects distribute into branches with multiplicity kept. OPTIONAL, MINUS
+and EXISTS become look-ups made for each solution of the branch under them: a branch with a look-up is no longer monotone (a new triple
+can take a solution away), which whoever starts from new triples must mind. What fits neither is `Unplannable`, which says what it is.
+Invariant: the bag union of the branches' solutions is the bag of the pattern's, on every graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import count
+from typing import Final, assert_never
+
+from dotr.errors.diagnostics import DotrError
+from dotr.joins.scope import NOTHING, Variables, possible, variables_of
+from dotr.model.algebra import (
+    Bgp,
+    Exists,
+    Expression,
+    Extend,
+    Filter,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    Pattern,
+    Select,
+    TermPattern,
+    TriplePattern,
+    Union,
+    Values,
+)
+from dotr.model.terms import Term, Variable
+from dotr.model.traverse import has_exists, rename
+
+UNBOUND: Final[Variable] = ".unbound"
+"""What a variable is called in an expression that cannot see it."""
+
+MANY: Final = 64
+"""More branches than this are not worth their code."""
+
+
+class Unplannable(DotrError):
+    """The part of the algebra that is no union of conjunctions."""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchStep:
+    """A FILTER (`variable` is None) or a BIND, over what its branch binds."""
+
+    variable: Variable | None
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesTable:
+    """Rows of VALUES that bind all of their variables."""
+
+    variables: tuple[Variable, ...]
+    rows: tuple[tuple[Term, ...], ...]
+
+
+class LookupKind(Enum):
+    """What a look-up does with a solution: extends it where it can, or keeps it where there is a partner, or where there is none."""
+
+    OPTIONAL = "OPTIONAL"
+    PRESENT = "EXISTS"
+    ABSENT = "NOT EXISTS or MINUS"
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerLookup:
+    """Branches (without look-ups of their own) that are asked for partners of a solution: `given` are its variables that they see,
+    `binds` those that they add to it. Their other variables are their own."""
+
+    kind: LookupKind
+    parts: tuple[Branch, ...]
+    given: Variables
+    binds: tuple[Variable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A conjunction, and what is done with each of its solutions. The variables of BIND and OPTIONAL stand in no pattern and in no table of
+    the branch; the steps are in an order in which they can be taken. `terms` take apart what the patterns match: they read no graph."""
+
+    patterns: tuple[TriplePattern, ...] = ()
+    tables: tuple[ValuesTable, ...] = ()
+    steps: tuple[BranchStep | PartnerLookup, ...] = ()
+    terms: tuple[TermPattern, ...] = ()
+
+    @property
+    def matched(self) -> Variables:
+        """Bound by every solution."""
+        return variables_of((*self.patterns, *self.terms)) | {name for table in self.tables for name in table.variables}
+
+    @property
+    def computed(self) -> Variables:
+        """Bound by some solutions."""
+        found: set[Variable] = set()
+        for step in self.steps:
+            if isinstance(step, PartnerLookup):
+                found.update(step.binds)
+            elif step.variable is not None:
+                found.add(step.variable)
+        return frozenset(found)
+
+    @property
+    def monotone(self) -> bool:
+        return not any(isinstance(step, PartnerLookup) for step in self.steps)
+
+
+def branches(pattern: Pattern) -> tuple[Branch, ...]:
+    """The pattern's branches; raises `Unplannable`.
+
+    >>> from dotr.model.algebra import Const, Var
+    >>> a, b, c = (Bgp((TriplePattern(Var("x"), Const(p), Var(p[1])),)) for p in ("<a>", "<b>", "<c>"))
+    >>> [sorted(branch.matched) for branch in branches(Join(a, Union(b, c)))]
+    [['a', 'b', 'x'], ['a', 'c', 'x']]
+    """
+    return tuple(_Distribution(count(), NOTHING).of(pattern))
+
+
+class _Distribution:
+    """`outer`: the variables that EXISTS substitutes."""
+
+    def __init__(self, fresh: Iterator[int], outer: Variables) -> None:
+        self._fresh = fresh
+        self._outer = outer
+
+    def of(self, pattern: Pattern) -> list[Branch]:
+        match pattern:
+            case Bgp(patterns):
+                triples = tuple(each for each in patterns if isinstance(each, TriplePattern))
+                terms = tuple(each for each in patterns if isinstance(each, TermPattern))
+                if len(triples) + len(terms) < len(patterns):
+                    raise Unplannable("a property path")
+                return [Branch(triples, terms=terms)]
+            case Join(left, right):
+                found = [_joined(first, second) for first in self.of(left) for second in self.of(right)]
+            case Union(left, right):
+                found = self.of(left) + self.of(right)
+            case Filter(inner, conditions):
+                found = [self._filtered(branch, conditions) for branch in self.of(inner)]
+            case Extend(inner, variable, expression):
+                if has_exists(expression):
+                    raise Unplannable("EXISTS inside an expression")
+                found = [self._with(branch, BranchStep(variable, expression)) for branch in self.of(inner)]
+            case Values(variables, rows):
+                found = list(_tables(variables, rows))
+            case Select():
+                found = self._selected(pattern)
+            case LeftJoin(left, right, condition):
+                found = [self._optional(branch, pattern, condition) for branch in self.of(left)]
+            case Minus(left, right):
+                found = [self._minus(branch, self.of(right)) for branch in self.of(left)]
+            case Group():
+                raise Unplannable("aggregates")
+            case _:
+                assert_never(pattern)
+        if len(found) > MANY:
+            raise Unplannable(f"more than {MANY} combinations of UNION branches")
+        return found
+
+    def _selected(self, select: Select) -> list[Branch]:
+        """A sub-select that only projects: its other variables get names of their own."""
+        if select.distinct:
+            raise Unplannable("DISTINCT in a sub-query")
+        if select.offset or select.limit is not None:
+            raise Unplannable("LIMIT or OFFSET")
+        inner = _Distribution(self._fresh, self._outer & frozenset(select.projection)).of(select.pattern)
+        names: dict[Variable, Variable] = {}
+        for branch in inner:
+            for name in sorted((branch.matched | branch.computed) - set(select.projection)):
+                if name not in names:
+                    names[name] = f".inner{next(self._fresh)}"
+        return [renamed(branch, names) for branch in inner]
+
+    def _filtered(self, branch: Branch, conditions: tuple[Expression, ...]) -> Branch:
+        for condition in conditions:
+            if not has_exists(condition):
+                branch = self._with(branch, BranchStep(None, condition))
+        for condition in conditions:
+            if isinstance(condition, Exists):
+                branch = self._existing(branch, condition)
+            elif has_exists(condition):
+                raise Unplannable("EXISTS inside an expression")
+        return branch
+
+    def _with(self, branch: Branch, step: BranchStep) -> Branch:
+        """The branch with a further step; variables that it does not bind are out of its scope."""
+        known = branch.matched | branch.computed | self._outer
+        return replace(branch, steps=(*branch.steps, replace(step, expression=_scoped(step.expression, known))))
+
+    def _existing(self, branch: Branch, exists: Exists) -> Branch:
+        known = branch.matched | branch.computed | self._outer
+        parts = _Distribution(self._fresh, known).of(exists.pattern)
+        return _looking_up(branch, PartnerLookup(LookupKind.ABSENT if exists.negated else LookupKind.PRESENT, tuple(parts), known))
+
+    def _optional(self, branch: Branch, optional: LeftJoin, condition: Expression | None) -> Branch:
+        visible = possible(optional.right)
+        known = branch.matched | branch.computed
+        parts = self.of(optional.right)
+        if condition is not None:
+            if has_exists(condition):
+                raise Unplannable("EXISTS in the condition of OPTIONAL")
+            test = BranchStep(None, _scoped(condition, known | visible | self._outer))
+            parts = [replace(part, steps=(*part.steps, test)) for part in parts]
+        binds = tuple(sorted(name for name in visible - known if not name.startswith("_:")))
+        return _looking_up(branch, PartnerLookup(LookupKind.OPTIONAL, tuple(parts), known | self._outer, binds))
+
+    def _minus(self, branch: Branch, parts: list[Branch]) -> Branch:
+        """A solution goes only by a partner that shares a variable with it."""
+        known = branch.matched | branch.computed
+        sharing = tuple(part for part in parts if (part.matched | part.computed) & known)
+        return _looking_up(branch, PartnerLookup(LookupKind.ABSENT, sharing, known | self._outer)) if sharing else branch
+
+
+def _joined(left: Branch, right: Branch) -> Branch:
+    if not (left.computed.isdisjoint(right.matched | right.computed) and right.computed.isdisjoint(left.matched)):
+        raise Unplannable("a join on a value that BIND computes or OPTIONAL may leave unbound")
+    return Branch(left.patterns + right.patterns, left.tables + right.tables, left.steps + right.steps, left.terms + right.terms)
+
+
+def _looking_up(branch: Branch, lookup: PartnerLookup) -> Branch:
+    """The branch with a further look-up, whose parts share certain variables with it only."""
+    for part in lookup.parts:
+        if not part.monotone:
+            raise Unplannable(f"{lookup.kind.value} around another")
+        if part.computed & lookup.given or part.matched & branch.computed:
+            raise Unplannable(f"{lookup.kind.value} with a value that BIND computes or OPTIONAL may leave unbound")
+    return replace(branch, steps=(*branch.steps, lookup))
+
+
+def _scoped(expression: Expression, known: Variables) -> Expression:
+    return rename(expression, lambda name: name if name in known else UNBOUND)
+
+
+def renamed(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:
+    """The branch with other names for some variables."""
+
+    def name(variable: Variable) -> Variable:
+        return names.get(variable, variable)
+
+    def step(each: BranchStep | PartnerLookup) -> BranchStep | PartnerLookup:
+        match each:
+            case BranchStep(variable, computed):
+                return BranchStep(None if variable is None else name(variable), rename(computed, name))
+            case PartnerLookup(kind, parts, given, binds):
+                inner = tuple(renamed(part, names) for part in parts)
+                return PartnerLookup(kind, inner, frozenset(map(name, given)), tuple(map(name, binds)))
+            case _:
+                assert_never(each)
+
+    return Branch(
+        tuple(rename(pattern, name) for pattern in branch.patterns),
+        tuple(ValuesTable(tuple(map(name, table.variables)), table.rows) for table in branch.tables),
+        tuple(map(step, branch.steps)),
+        tuple(rename(term, name) for term in branch.terms),
+    )
+
+
+def _tables(variables: tuple[Variable, ...], rows: tuple[tuple[Term | None, ...], ...]) -> Iterator[Branch]:
+    """A branch for each choice of the columns that are bound (UNDEF binds nothing).
+
+    >>> [branch.tables[0].variables for branch in _tables(("x", "y"), (("<a>", "<b>"), ("<c>", None)))]
+    [('x', 'y'), ('x',)]
+    """
+    groups: dict[tuple[Variable, ...], list[tuple[Term, ...]]] = {}
+    for row in rows:
+        bound = tuple(name for name, term in zip(variables, row, strict=True) if term is not None)
+        groups.setdefault(bound, []).append(tuple(term for term in row if term is not None))
+    for bound, members in groups.items():
+        yield Branch(tables=(ValuesTable(bound, tuple(members)),))

@@ -1,0 +1,359 @@
+"""Joins of triple patterns over the pair (background, new), as generated Python.
+
+    join = compile_join(body, given, sides, wanted)
+    rows = join(background, new, *given_terms)          # list of tuples, one per way to match, in the order of `wanted`
+
+- `body`: triple patterns, triple terms, `FilterItem`s and `Bind`s, in any order. `given`: variables whose terms the caller passes (never None).
+- `sides`: for each triple pattern of the body, in its order, which index it reads: `Side.BACKGROUND`, `Side.NEW` or `Side.BOTH`.
+- `wanted`: the variables of a row. One that nothing binds is None in every row; no variables give `()` for every match.
+- `index`: the background, if it is known already and will not change: sizes and look-ups are then settled when the join is compiled.
+  The join is still called with it.
+- `hidden`: whether variable predicates see hidden predicates (`dotr.store.triples`); a query's do not.
+
+Bag semantics: the multiplicity of a row is the number of ways to match, provided the two indexes share no triple (BOTH reads one after
+the other). A `FilterItem` that errs is false. A `Bind` that errs gives no row; SPARQL's `Extend` differs and is not compiled here. A `Bind` to a
+variable that is bound already compares terms. A variable that nothing binds is None for conditions (`BOUND`, `COALESCE`).
+To seed a query by each of its patterns: the seed NEW, those
+before it BACKGROUND, those after it BOTH; each answer that needs the new triples is then found exactly once.
+
+Idea: nested loops, ordered by `dotr.joins.order` and built with `dotr.codegen`. Cost: a call costs its matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any, Final, TypeAlias, assert_never
+
+from dotr.codegen import LoopBuilder, WorkCount, define
+from dotr.expressions import condition, evaluator
+from dotr.joins.order import JoinItem, JoinStep, Side, ordered
+from dotr.model.algebra import Const, Expression, Slot, TermPattern, TriplePattern, Var
+from dotr.model.datalog import Bind, FilterItem, GroupAggregate, Not
+from dotr.model.terms import Term, Variable
+from dotr.model.traverse import free_variables
+from dotr.store.triples import NO_EDGES, NO_ENDS, NO_TERMS, TripleIndex
+
+__all__ = ["JoinFunction", "JoinWriter", "Row", "Side", "compile_join", "write_join"]
+
+Row: TypeAlias = tuple[Term | None, ...]
+JoinFunction: TypeAlias = Callable[..., list[Row]]
+
+_NAMES: Final = {"chain": chain, "NO_EDGES": NO_EDGES, "NO_ENDS": NO_ENDS, "NO_TERMS": NO_TERMS}
+
+
+def compile_join(
+    body: Sequence[JoinItem],
+    given: Sequence[Variable],
+    sides: Sequence[Side],
+    wanted: Sequence[Variable],
+    *,
+    index: TripleIndex | None = None,
+    hidden: bool = False,
+) -> JoinFunction:
+    """A join as a function.
+
+    >>> from dotr.model.algebra import Var
+    >>> sensor = TriplePattern(Var("read"), Const("<from>"), Var("sensor"))
+    >>> room = TriplePattern(Var("sensor"), Const("<in>"), Var("room"))
+    >>> join = compile_join([sensor, room], [], [Side.NEW, Side.BOTH], ["read", "room"])
+    >>> join(TripleIndex([("<s1>", "<in>", "<A>"), ("<s2>", "<in>", "<B>")]), TripleIndex([("<r>", "<from>", "<s1>")]))
+    [('<r>', '<A>')]
+    """
+    function: JoinFunction = write_join(body, given, sides, wanted, index=index, hidden=hidden).function()
+    return function
+
+
+def write_join(
+    body: Sequence[JoinItem],
+    given: Sequence[Variable],
+    sides: Sequence[Side],
+    wanted: Sequence[Variable],
+    *,
+    index: TripleIndex | None = None,
+    hidden: bool = False,
+) -> JoinWriter:
+    """A join as text and parameters.
+
+    >>> from dotr.model.algebra import Var
+    >>> sensor = TriplePattern(Var("read"), Const("<from>"), Var("sensor"))
+    >>> room = TriplePattern(Var("sensor"), Const("<in>"), Var("room"))
+    >>> writer = write_join([room, sensor], [], [Side.BOTH, Side.NEW], ["read", "room"])
+    >>> print(writer.source)
+    def make(k0, k1):
+        def join(background, new):
+            rows = []
+            append = rows.append
+            n0 = new.by_subject.get(k0)
+            if n0 is None: return rows
+            b1 = background.by_subject.get(k1, NO_ENDS)
+            n2 = new.by_subject.get(k1)
+            for v_read, w0 in n0.items():
+                for v_sensor in w0:
+                    for v_room in (b1.get(v_sensor, NO_TERMS) if n2 is None else b1.get(v_sensor, NO_TERMS) + n2.get(v_sensor, NO_TERMS)):
+                        append((v_read, v_room))
+            return rows
+        return join
+    <BLANKLINE>
+    >>> writer.parameters
+    {'k0': '<from>', 'k1': '<in>'}
+    """
+    writer = JoinWriter("join", leave="return rows", index=index, hidden=hidden)
+    writer.begin(["background", "new", *(writer.bind(variable) for variable in given)])
+    writer.collect_rows()
+    writer.steps(ordered(body, given, sides, index))
+    writer.emit("append", writer.row(wanted))
+    writer.end()
+    return writer
+
+
+class JoinWriter(LoopBuilder):
+    """Builds the nested loops of a join, step by step. `hidden`: whether variable predicates see hidden ones."""
+
+    def __init__(
+        self, name: str, *, leave: str, index: TripleIndex | None = None, hidden: bool = False, count: WorkCount | None = None
+    ) -> None:
+        super().__init__(name, leave=leave, count=count)
+        self.index = index
+        self.hidden = hidden
+
+    def function(self) -> Callable[..., Any]:
+        """The function; its type is for the caller to say, who chose its arguments and what it returns."""
+        return _factory(self.source, self.name)(*self.parameters.values())
+
+    def collect_rows(self) -> None:
+        """Makes the list of rows, and `append`, which takes one more."""
+        self.assign("rows", "[]")
+        self.assign("append", "rows.append")
+
+    def row(self, wanted: Sequence[Variable]) -> str:
+        """A row of these variables, as a tuple."""
+        names = [self.read(variable) for variable in wanted]
+        return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"
+
+    def rows(self, names: Sequence[Variable], rows: tuple[Row, ...]) -> None:
+        """A loop over rows that were found beforehand."""
+        self.loop(self.targets(names), self.parameter("r", rows))
+
+    def targets(self, names: Sequence[Variable]) -> str:
+        """What takes a row that binds these variables."""
+        return "".join([f"{self.bind(name)}, " for name in names]).rstrip() or "_"
+
+    def term(self, slot: Slot) -> Term | None:
+        """The term of a slot, if it is settled when the function is compiled."""
+        return slot.term if isinstance(slot, Const) else self._known.get(slot.name)
+
+    def slot(self, slot: Slot) -> str | None:
+        """The name that holds a slot's term, or None where it is not bound yet."""
+        return self.constant(slot.term) if isinstance(slot, Const) else self.names.get(slot.name)
+
+    # --- steps ---
+
+    def steps(self, steps: Sequence[JoinStep]) -> None:
+        for step in steps:
+            match step:
+                case FilterItem(test):
+                    self.require(f"{self.parameter('t', _condition(test))}({self._arguments(test)})")
+                case Bind(expression, variable):
+                    value = f"{self.parameter('e', _evaluator(expression))}({self._arguments(expression)})"
+                    if variable in self.names:
+                        self.skip_if(f"{value} != {self.names[variable]}")
+                    else:
+                        name = self.bind(variable)
+                        self.assign(name, value)
+                        self.skip_if(f"{name} is None")
+                case (TriplePattern() as pattern, Side() as side):
+                    self.pattern(pattern, side)
+                case TermPattern():
+                    self.term_pattern(step)
+                case Not() | GroupAggregate():
+                    self.below(step)
+                case _:
+                    assert_never(step)
+
+    def term_pattern(self, pattern: TermPattern) -> None:
+        """Takes a triple term apart, or makes one of parts that are bound: what is none then (a literal as its subject) is in no graph.
+
+        `?t` bound, `<<( ?s <p> ?o )>>` with `?o` bound:
+
+            if v_t[:2] != '<<': continue
+            w0, w1, w2 = v_t[4:-4].split(' ', 2)
+            if w1 != k0: continue
+            if w2 != v_o: continue
+        """
+        slots = (pattern.subject, pattern.predicate, pattern.object)
+        term, parts = self.slot(pattern.term), [self.slot(slot) for slot in slots]
+        if term is None:
+            self.assign(self.bind(pattern.term.name), f"f'<<( {{{parts[0]}}} {{{parts[1]}}} {{{parts[2]}}} )>>'")
+        elif None not in parts:
+            self.skip_if(f"{term} != f'<<( {{{parts[0]}}} {{{parts[1]}}} {{{parts[2]}}} )>>'")
+        else:
+            self.skip_if(f"{term}[:2] != '<<'")
+            targets = [self.temporary() for _ in slots]
+            self.assign(", ".join(targets), f"{term}[4:-4].split(' ', 2)")
+            for target, slot in zip(targets, slots, strict=True):
+                held = self.slot(slot)
+                if held is not None:
+                    self.skip_if(f"{target} != {held}")
+                elif not isinstance(slot, Const):
+                    self.names[slot.name] = target
+
+    def below(self, step: Not | GroupAggregate) -> None:
+        """Writes what asks the strata below: only a rule's join does (`dotr.datalog.derivations`)."""
+        raise TypeError(f"{step} in the join of a query")
+
+    def _arguments(self, expression: Expression) -> str:
+        return ", ".join(self.read(variable) for variable in free_variables(expression))
+
+    def pattern(self, pattern: TriplePattern, side: Side) -> None:
+        """The matches of a pattern on a side, found by those of its slots that are bound: `?x <p> ?y` of the new triples is
+
+        a membership test        if (v_x, k0, v_y) not in s0: continue
+        a look-up of ends        for v_y in n0.get(v_x, NO_TERMS):
+        a loop over pairs        for v_x, w0 in n0.items(): for v_y in w0:
+        """
+        subject, predicate, object = (self.slot(slot) for slot in (pattern.subject, pattern.predicate, pattern.object))
+        fixed = self.term(pattern.predicate)
+        if side is Side.BOTH and fixed is not None and self.index is not None and fixed not in self.index.by_subject:
+            side = Side.NEW
+        if subject and predicate and object:
+            self._member(f"({subject}, {predicate}, {object})", side)
+        elif predicate and subject:
+            self._each_end("by_subject", predicate, subject, pattern.object, side, fixed, self.term(pattern.subject))
+        elif predicate and object:
+            self._each_end("by_object", predicate, object, pattern.subject, side, fixed, self.term(pattern.object))
+        elif predicate:
+            self._each_pair(predicate, pattern, side, fixed)
+        elif subject and object:
+            links = f"{{}}.all_links({subject}, {object})" if self.hidden else f"{{}}.links({subject}, {object})"
+            self._each([pattern.predicate], self._either(side, links))
+        elif subject:
+            edges = f"{{}}.all_from({subject})" if self.hidden else f"{{}}.edges_from.get({subject}, NO_EDGES)"
+            self._each([pattern.predicate, pattern.object], self._either(side, edges), looked_up=not self.hidden)
+        elif object:
+            edges = f"{{}}.all_to({object})" if self.hidden else f"{{}}.edges_to.get({object}, NO_EDGES)"
+            self._each([pattern.subject, pattern.predicate], self._either(side, edges), looked_up=not self.hidden)
+        else:
+            sides = [Side.BACKGROUND, Side.NEW] if side is Side.BOTH else [side]
+            triples = ", ".join(self._source(each) + ("" if self.hidden else ".visible()") for each in sides)
+            self._each([pattern.subject, pattern.predicate, pattern.object], f"chain({triples})", sized=False)
+
+    def _either(self, side: Side, lookup: str) -> str:
+        """A list that is looked up in one index, or in both and put together."""
+        if side is Side.BOTH:
+            return f"{lookup.format(self._source(Side.BACKGROUND))} + {lookup.format('new')}"
+        return lookup.format(self._source(side))
+
+    def _source(self, side: Side) -> str:
+        """What holds the index of a side."""
+        if side is Side.BACKGROUND and self.index is not None:
+            return self.given("background", self.index)
+        return side.value
+
+    def _each(self, slots: Sequence[Slot], items: str, *, sized: bool = True, looked_up: bool = False) -> None:
+        """A loop that binds what the slots hold; a variable that is bound by then is compared. `?p ?x` of the edges from `?x`:
+
+        for v_p, w0 in new.edges_from.get(v_x, NO_EDGES):
+            if w0 != v_x: continue
+        """
+        targets, checks = [], []
+        for slot in slots:
+            name = self.slot(slot)
+            if name is None and not isinstance(slot, Const):
+                targets.append(self.bind(slot.name))
+            else:
+                targets.append(self.temporary())
+                checks.append(f"{targets[-1]} != {name}")
+        self.loop(", ".join(targets), items, sized=sized, looked_up=looked_up)
+        for check in checks:
+            self.skip_if(check)
+
+    def _member(self, triple: str, side: Side) -> None:
+        """A membership test of a triple all of whose slots are bound."""
+        if side is Side.BOTH:
+            background, new = self._triples(Side.BACKGROUND), self._triples(Side.NEW)
+            name = self.temporary()
+            self.assign(name, triple)
+            self.skip_if(f"{name} not in {background} and {name} not in {new}")
+        else:
+            self.skip_if(f"{triple} not in {self._triples(side)}")
+
+    def _triples(self, side: Side) -> str:
+        if side is Side.BACKGROUND and self.index is not None:
+            return self.given("triples", self.index.triples)
+        return self.table("s", f"{side.value}.triples")
+
+    def _new_table(self, access: str, predicate: str, *, needed: bool) -> str:
+        if needed and self.is_forked:  # another branch may find something without it
+            return self.table("n", f"new.{access}.get({predicate}, NO_ENDS)")
+        return self.table("n", f"new.{access}.get({predicate})", required=needed)
+
+    def _background_table(self, access: str, predicate: str, fixed: Term) -> str:
+        if self.index is None:
+            return self.table("b", f"background.{access}.get({predicate}, NO_ENDS)")
+        tables = self.index.by_subject if access == "by_subject" else self.index.by_object
+        return self.given(f"{access} {predicate}", tables.get(fixed, NO_ENDS))
+
+    def _background_list(self, access: str, predicate: str, end: str, fixed: Term, fixed_end: Term | None) -> str:
+        if self.index is None or fixed_end is None:
+            return f"{self._background_table(access, predicate, fixed)}.get({end}, NO_TERMS)"
+        tables = self.index.by_subject if access == "by_subject" else self.index.by_object
+        return self.given(f"{access} {predicate} {end}", tables.get(fixed, NO_ENDS).get(fixed_end, NO_TERMS))
+
+    def _each_end(self, access: str, predicate: str, end: str, other: Slot, side: Side, fixed: Term | None, fixed_end: Term | None) -> None:
+        """The other ends of the triples that have this predicate and this end. `?c <in> ?b` of both sides, with `?c` bound:
+
+        for v_b in (b1.get(v_c, NO_TERMS) if n2 is None else b1.get(v_c, NO_TERMS) + n2.get(v_c, NO_TERMS)):
+        """
+        if fixed is None:
+            self._each([other], self._either(side, f"{{}}.{access}.get({predicate}, NO_ENDS).get({end}, NO_TERMS)"), looked_up=True)
+        elif side is Side.BACKGROUND:
+            old = self._background_list(access, predicate, end, fixed, fixed_end)
+            self._each([other], old, looked_up=self.index is None or fixed_end is None)
+        elif side is Side.NEW:
+            self._each([other], f"{self._new_table(access, predicate, needed=True)}.get({end}, NO_TERMS)", looked_up=True)
+        else:
+            old = self._background_list(access, predicate, end, fixed, fixed_end)
+            new = self._new_table(access, predicate, needed=False)
+            self._each([other], f"({old} if {new} is None else {old} + {new}.get({end}, NO_TERMS))", looked_up=True)
+
+    def _each_pair(self, predicate: str, pattern: TriplePattern, side: Side, fixed: Term | None) -> None:
+        """Both ends of the triples that have this predicate. `?a <at> ?c` of the new triples:
+
+        for v_a, w0 in n0.items():
+            for v_c in w0:
+        """
+        others = self.temporary()
+        if fixed is None:
+            old = f"{self._source(Side.BACKGROUND)}.by_subject.get({predicate}, NO_ENDS).items()"
+            new = f"new.by_subject.get({predicate}, NO_ENDS).items()"
+            pairs = f"chain({old}, {new})" if side is Side.BOTH else (old if side is Side.BACKGROUND else new)
+        elif side is Side.BACKGROUND:
+            pairs = f"{self._background_table('by_subject', predicate, fixed)}.items()"
+        elif side is Side.NEW:
+            pairs = f"{self._new_table('by_subject', predicate, needed=True)}.items()"
+        else:
+            old = self._background_table("by_subject", predicate, fixed)
+            new = self._new_table("by_subject", predicate, needed=False)
+            pairs = f"({old}.items() if {new} is None else chain({old}.items(), {new}.items()))"
+        subject = self.slot(pattern.subject)
+        assert subject is None
+        assert not isinstance(pattern.subject, Const)
+        self.loop(f"{self.bind(pattern.subject.name)}, {others}", pairs, sized=False)
+        self._each([pattern.object], others)
+
+
+@lru_cache(maxsize=4096)
+def _factory(source: str, kind: str) -> Callable[..., Callable[..., Any]]:
+    return define(source, kind.replace("_", " "), "make", _NAMES)
+
+
+@lru_cache(maxsize=4096)
+def _condition(expression: Expression) -> Callable[..., bool]:
+    return condition(expression, [Var(variable) for variable in free_variables(expression)])
+
+
+@lru_cache(maxsize=4096)
+def _evaluator(expression: Expression) -> Callable[..., Term | None]:
+    return evaluator(expression, [Var(variable) for variable in free_variables(expression)])

@@ -1,0 +1,125 @@
+"""A branch over a known background: its answers there, and those that need a new triple (semi-naive evaluation of a query).
+
+Idea: answers that use the new triples are found by one join for each pattern, which reads the new triples alone, those before it the
+background alone, those after it both. Where patterns match nothing in the background at all, every answer takes a new triple for
+each of them, and a single join does. A look-up (OPTIONAL, EXISTS, MINUS) depends on background and new triples both, so that it is made
+anew for every solution: which is exact where no solution comes from the background alone, and refused elsewhere.
+Invariant: the rows of `static` and of all `deltas` together are the bag of the branch's answers over background and new triples, which
+share none.
+Cost: of a delta, the matches that begin with a new triple; one or two look-ups where there is none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from dotr.joins.branch_loops import AnswerRow, BranchFunction, is_early, loops, settled
+from dotr.joins.branches import Branch, BranchStep, Unplannable
+from dotr.joins.limits import Limits
+from dotr.joins.order import Side
+from dotr.joins.scope import Reads, either, reads_of
+from dotr.model.algebra import Const, TriplePattern, Var
+from dotr.model.terms import Term, Variable
+from dotr.store.triples import TripleIndex
+
+
+class Delta(NamedTuple):
+    """Those answers of a branch that one join finds: `sides` says what each pattern reads, `wanted` are the columns. Where the new triples
+    have none of the predicate `trigger` (None: of any) there is none."""
+
+    branch: Branch
+    sides: tuple[Side, ...]
+    wanted: tuple[Variable, ...]
+    trigger: Term | None
+    join: BranchFunction
+
+
+class Conjunction:
+    """A branch of a query. `empty`: it has no answers over the background. `reads`: the kinds of new triples (None: any) of which it needs
+    one for an answer beyond those. Without limits nothing is counted. Raises `Unplannable`, or `LimitExceeded` where the
+    background alone makes more of the branch than `Limits.beforehand` allows."""
+
+    def __init__(self, branch: Branch, wanted: Sequence[Variable], background: TripleIndex, limits: Limits | None) -> None:
+        self._branch = settled(branch)
+        self._limits = limits
+        self._wanted = wanted
+        self._background = background
+        patterns = self._branch.patterns
+        fresh = [pattern for pattern in patterns if not _in_background(pattern, background)]
+        self.empty = bool(fresh) or not branch.monotone
+        self.reads: Reads | None = frozenset()
+        self.deltas: tuple[Delta, ...] = ()
+        if not (branch.monotone or fresh) and self._over_background(_core(self._branch), ()):
+            raise Unplannable("OPTIONAL, EXISTS or MINUS over answers of the background alone")
+        if fresh:
+            rarest = min(fresh, key=_rarity)
+            self.reads = reads_of(rarest)
+            self.deltas = (self._delta(rarest, [Side.NEW if pattern in fresh else Side.BOTH for pattern in patterns]),)
+        else:
+            for pattern in patterns:
+                self.reads = either(self.reads, reads_of(pattern))
+            count = len(patterns)
+            self.deltas = tuple(
+                self._delta(pattern, [Side.BACKGROUND] * i + [Side.NEW] + [Side.BOTH] * (count - i - 1))
+                for i, pattern in enumerate(patterns)
+            )
+
+    def static(self) -> list[AnswerRow]:
+        """The answers over the background alone."""
+        return [] if self.empty else self._over_background(self._branch, self._wanted)
+
+    def _over_background(self, branch: Branch, wanted: Sequence[Variable]) -> list[AnswerRow]:
+        sides = [Side.BACKGROUND] * len(branch.patterns)
+        limits = None if self._limits is None else self._limits.beforehand
+        return loops(branch, sides, wanted, self._background, limits)(self._background, TripleIndex())
+
+    @cached_property
+    def deltas_over_view(self) -> tuple[BranchFunction, ...]:
+        """The deltas, for a view of the background."""
+        return tuple(loops(self._branch, delta.sides, self._wanted, None, self._limits) for delta in self.deltas)
+
+    def retracted_answers(self, view: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
+        """The answers over the background that need a removed triple: it is to the view what a new triple is to the background."""
+        return [] if self.empty else [row for join in self.deltas_over_view for row in join(view, removed)]
+
+    def _delta(self, seed: TriplePattern, sides: list[Side]) -> Delta:
+        trigger = seed.predicate.term if isinstance(seed.predicate, Const) else None
+        join = loops(self._branch, sides, self._wanted, self._background, self._limits)
+        return Delta(self._branch, tuple(sides), tuple(self._wanted), trigger, join)
+
+
+def left_of(rows: Iterable[AnswerRow], lost: Iterable[AnswerRow]) -> list[AnswerRow]:
+    """A bag of rows without those that were lost.
+
+    >>> left_of([("<a>",), ("<b>",), ("<a>",)], [("<a>",)])
+    [('<b>',), ('<a>',)]
+    """
+    missing = Counter(lost)
+    if not missing:
+        return list(rows)
+    left = []
+    for row in rows:
+        if missing[row]:
+            missing[row] -= 1
+        else:
+            left.append(row)
+    return left
+
+
+def _core(branch: Branch) -> Branch:
+    """The branch without its look-ups and what may depend on them: it has a solution for each of theirs."""
+    steps = tuple(step for step in branch.steps if isinstance(step, BranchStep) and is_early(step, branch.matched))
+    return Branch(branch.patterns, branch.tables, steps, branch.terms)
+
+
+def _in_background(pattern: TriplePattern, background: TripleIndex) -> bool:
+    terms = [slot.term if isinstance(slot, Const) else None for slot in (pattern.subject, pattern.predicate, pattern.object)]
+    return next(background.match(*terms), None) is not None
+
+
+def _rarity(pattern: TriplePattern) -> tuple[bool, bool, bool]:
+    """Orders patterns by how seldom an instant is expected to match them."""
+    return isinstance(pattern.predicate, Var), isinstance(pattern.object, Var), isinstance(pattern.subject, Var)

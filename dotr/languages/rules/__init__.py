@@ -1,0 +1,97 @@
+"""The rule language: text of rule files to the rules of `dotr.model.rules`, by an ordered tuple of passes, one a file.
+
+Every pass takes a `ProgramDraft` and gives one; problems are collected on the way, and none of them stops the passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.languages.rules.aggregated import resolve_aggregates
+from dotr.languages.rules.attributes import check_attributes
+from dotr.languages.rules.clauses import check_clauses
+from dotr.languages.rules.codes import RuleCode
+from dotr.languages.rules.conditions import check_conditions
+from dotr.languages.rules.cycles import check_cycles
+from dotr.languages.rules.emit import emit
+from dotr.languages.rules.fragments import read_fragments
+from dotr.languages.rules.kinds import NOTHING_KNOWN, Objects, TermKind, TermKinds, kind_of, listed
+from dotr.languages.rules.labels import check_labels
+from dotr.languages.rules.names import resolve_names
+from dotr.languages.rules.parse import parse
+from dotr.languages.rules.pointless import check_pointless
+from dotr.languages.rules.prefixes import resolve_prefixes
+from dotr.languages.rules.products import check_products
+from dotr.languages.rules.program import Pass, ProgramDraft
+from dotr.languages.rules.windows import resolve_windows
+from dotr.model.places import Document
+from dotr.model.rules import Rule, SharedQuery
+from dotr.model.terms import Prefixes
+
+__all__ = ["PASSES", "Objects", "RuleCode", "RuleSet", "TermKind", "TermKinds", "compile_rules", "kind_of", "listed"]
+
+PASSES: Final[tuple[Pass, ...]] = (
+    parse,
+    resolve_prefixes,
+    resolve_names,
+    check_labels,
+    read_fragments,
+    resolve_aggregates,
+    check_attributes,
+    resolve_windows,
+    check_clauses,
+    check_conditions,
+    check_cycles,
+    check_pointless,
+    check_products,
+    emit,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """The rules of some files. `diagnostics` are all errors and warnings, by file and place; with an error there may be no rules."""
+
+    rules: tuple[Rule, ...]
+    queries: tuple[SharedQuery, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return tuple(d for d in self.diagnostics if d.severity is Severity.ERROR)
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        return tuple(d for d in self.diagnostics if d.severity is Severity.WARNING)
+
+    def checked(self) -> RuleSet:
+        """Itself; raises `Refused` with all errors if there are any."""
+        if self.errors:
+            raise Refused(self.errors)
+        return self
+
+
+def compile_rules(documents: Sequence[Document], prefixes: Prefixes, objects: Objects = NOTHING_KNOWN) -> RuleSet:
+    """Read rule files together. A file without any PREFIX uses `prefixes`, one with a PREFIX its own only. `objects`: what is known of the
+    data, which changes warnings alone.
+
+    >>> compile_rules([Document("empty.dotr", "# nothing yet")], {})
+    RuleSet(rules=(), queries=(), diagnostics=())
+    """
+    program = ProgramDraft(tuple(documents), prefixes, objects)
+    for step in PASSES:
+        program = step(program)
+    return RuleSet(program.emitted_rules, program.emitted_queries, _by_place(program))
+
+
+def _by_place(program: ProgramDraft) -> tuple[Diagnostic, ...]:
+    order = {id(document): i for i, document in enumerate(program.documents)}
+
+    def place(diagnostic: Diagnostic) -> tuple[int, int]:
+        span = diagnostic.span
+        return (order.get(id(span.document), len(order)), span.start) if span else (-1, 0)
+
+    return tuple(sorted(dict.fromkeys(program.diagnostics), key=place))

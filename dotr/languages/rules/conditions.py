@@ -1,0 +1,291 @@
+"""Pass 10: conditions that can never hold and operations that can only err, as far as the text alone proves it.
+
+Before: `FILTER(?v > 5 && ?v < 3)`. After: the same rules, and a warning at `?v`. Idea: a comparison of terms that have no kind in common
+(`kinds.py`) is never true; an argument of none of the kinds that a function takes (`domains.py`) makes it err; and of all that must hold
+together, no two comparisons of one variable with constants, or of the same two variables, may exclude each other.
+Invariant: no false alarm. What predicates have for objects is told by whoever knows the data (`objects`), and open where nobody does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Final, TypeAlias
+
+from dotr.errors.diagnostics import Diagnostic
+from dotr.expressions import condition
+from dotr.languages.rules import scan
+from dotr.languages.rules.codes import RuleCode
+from dotr.languages.rules.conjuncts import Conjunct, constant, first_atom, parts, place, shown
+from dotr.languages.rules.domains import NUMERIC_AGGREGATES, Misused, misused, way_out
+from dotr.languages.rules.exclusive import together
+from dotr.languages.rules.kinds import ANYTHING, Objects, Scope, TermKind, TermKinds, aggregate_kinds, kind_of, kinds_in, kinds_of, listed
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, SplitQuery, warning
+from dotr.languages.rules.syntax import AggregateSyntax, ByLabel
+from dotr.model.algebra import Attribute, Call, Const, Expression, Extend, Filter, Group, Pattern, Var, is_arithmetic
+from dotr.model.places import Span
+from dotr.model.terms import XSD, Label, Variable
+
+_LITERALS: Final = frozenset({TermKind.NUMBER, TermKind.STRING, TermKind.BOOLEAN})
+_TEXT: Final = frozenset({TermKind.STRING})
+_NUMBER: Final = frozenset({TermKind.NUMBER})
+_NODES: Final = frozenset({TermKind.IRI, TermKind.BLANK, TermKind.TRIPLE})
+_ORDERED: Final = _LITERALS | {TermKind.OTHER}
+
+_Events: TypeAlias = Mapping[Label, Mapping[Variable, TermKinds]]
+
+
+def check_conditions(program: ProgramDraft) -> ProgramDraft:
+    events = _event_kinds(program)
+    problems = [
+        p
+        for query in program.queries
+        if query.question
+        for p in (
+            *_judged(_where(query.question), _own(query.question, program.objects), {}),
+            *_bindings(query.question, program.objects),
+        )
+    ]
+    for rule in program.rules:
+        problems += _rule(rule, events, program.objects)
+    return program.reporting(problems)
+
+
+def _rule(rule: RuleDraft, events: _Events, objects: Objects) -> Iterator[Diagnostic]:
+    bound: dict[Label, Mapping[Variable, TermKinds]] = {}
+    aggregates: dict[Variable, TermKinds] = {}
+    for role, clause in zip(rule.roles, (None, *rule.syntax.clauses), strict=True):
+        own = _attributes(role, events, objects)
+        left = _left(role, own)
+        where = _where(role.question)
+        own_problems = list(_judged(where, own, bound))
+        if role.origin is RoleOrigin.OWN and role.question is not None:
+            yield from own_problems
+            yield from _bindings(role.question, objects)
+        conjuncts = [Conjunct(c, role.question.text) for c in role.question.constraints] if role.question else []
+        if isinstance(role.syntax, ByLabel) and role.syntax.filters is not None:
+            conjuncts += [Conjunct(c, role.syntax.filters) for c in role.filters]
+        if conjuncts:
+            yield from (p for p in _judged([*where, *conjuncts], own, bound) if p not in own_problems)
+        bound[role.label.text] = left
+        if isinstance(clause, AggregateSyntax):
+            argument = ANYTHING if clause.argument is None else left.get(clause.argument[1].text, ANYTHING)
+            yield from _aggregated(clause, argument)
+            aggregates[clause.variable.text] = aggregate_kinds(clause.function.text, argument)
+            bound[role.label.text] = {clause.variable.text: aggregates[clause.variable.text]}
+    if rule.condition is not None and rule.syntax.condition is not None:
+        yield from _judged([Conjunct(rule.condition, rule.syntax.condition)], aggregates, bound)
+    for assignment, expression in zip(rule.syntax.assignments, rule.expressions, strict=False):
+        if expression is not None:
+            yield from _errors(Conjunct(expression, assignment.expression), aggregates, bound)
+
+
+def _aggregated(clause: AggregateSyntax, kinds: TermKinds) -> Iterator[Diagnostic]:
+    """A sum or an average of what is never a number."""
+    function = clause.function.text.lower()
+    if function in NUMERIC_AGGREGATES and TermKind.NUMBER not in kinds and clause.argument is not None:
+        variable = clause.argument[1]
+        hint = f"Here ?{variable.text} is {listed(kinds)}, so that ?{clause.variable.text} is unbound wherever there is an event."
+        yield warning(RuleCode.CAN_ONLY_ERR, f"{function} takes numbers", variable.span, hint)
+
+
+def _bindings(question: SplitQuery, objects: Objects) -> Iterator[Diagnostic]:
+    """What can only err in the BINDs of the WHERE group itself and in the SELECT line."""
+    pattern = question.select.pattern
+    while isinstance(pattern, Extend | Filter | Group):
+        if isinstance(pattern, Extend):
+            yield from _errors(Conjunct(pattern.expression, question.text), kinds_in(pattern.pattern, objects), {})
+        pattern = pattern.pattern
+
+
+def _errors(conjunct: Conjunct, own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
+    """Where an expression holds an operation that can only err; the first for each place."""
+    said: set[Span] = set()
+    for wrong in islice(misused(conjunct.expression, own, bound), _MOST):
+        at, written = _misused_at(conjunct, wrong), shown(wrong.argument)
+        if at not in said:
+            said.add(at)
+            hint = f"Here {written} is {listed(wrong.kinds)}. {way_out(wrong, written)}".rstrip()
+            yield warning(RuleCode.CAN_ONLY_ERR, f"{_operation(wrong.function)} can only err", at, hint)
+
+
+def _misused_at(conjunct: Conjunct, wrong: Misused) -> Span:
+    match first_atom(wrong.argument):
+        case Var(name) if wrong.function[0].isalpha():
+            return scan.argument_variable(conjunct.text, name, wrong.function)
+        case Var(name) if is_arithmetic(wrong.function):
+            return scan.compared_variable(conjunct.text, name, "+-*/")
+        case atom:
+            return place(conjunct, atom)
+
+
+def _operation(function: str) -> str:
+    match function:
+        case "!":
+            return "the negation"
+        case _ if function.startswith("<"):
+            return f"xsd:{function[len(XSD) + 1 : -1]}(…)"
+        case _ if function[0].isalpha() and not function.startswith("UNARY"):
+            return f"{function}(…)"
+        case _:
+            return "this arithmetic"
+
+
+def _own(question: SplitQuery, objects: Objects) -> Mapping[Variable, TermKinds]:
+    return kinds_in(question.select.pattern, objects)
+
+
+def _attributes(role: RoleDraft, events: _Events, objects: Objects) -> Mapping[Variable, TermKinds]:
+    if role.origin is RoleOrigin.EVENT:
+        return events.get(role.read.text, {})
+    return _own(role.question, objects) if role.question else {}
+
+
+def _left(role: RoleDraft, own: Mapping[Variable, TermKinds]) -> Mapping[Variable, TermKinds]:
+    """The kinds that a role's conditions leave of its attributes: what is greater than a number is a number."""
+    left = dict(own)
+    conditions = [conjunct.expression for conjunct in _where(role.question)] + list(role.filters)
+    for each in (part.expression for whole in conditions for part in parts(Conjunct(whole, role.label.span))):
+        match each:
+            case Call("=" | "<" | "<=" | ">" | ">=", (Var(name), Const(term)) | (Const(term), Var(name))):
+                # Where nothing is left, the contradiction is told elsewhere.
+                kinds = left.get(name, ANYTHING)
+                left[name] = kinds & {kind_of(term)} or kinds
+            case _:
+                pass
+    return left
+
+
+def _event_kinds(program: ProgramDraft) -> _Events:
+    """The kinds of each event's attributes: those that the assignments of all rules can give, from none on until nothing is added (rules
+    may be recursive). What never gets any is of an event that never happens, and is left open."""
+    nothing: TermKinds = frozenset()
+    found: _Events = {label: dict.fromkeys(names, nothing) for label, names in program.events.items()}
+    while (more := _given(program, found)) != found:
+        found = more
+    return {label: {name: kinds or ANYTHING for name, kinds in names.items()} for label, names in found.items()}
+
+
+def _given(program: ProgramDraft, events: _Events) -> _Events:
+    found: dict[Label, dict[Variable, TermKinds]] = {}
+    for rule in program.rules:
+        bound = {role.label.text: _left(role, _attributes(role, events, program.objects)) for role in rule.roles}
+        aggregates: dict[Variable, TermKinds] = {}
+        for role, clause in zip(rule.roles[1:], rule.syntax.clauses, strict=True):
+            if isinstance(clause, AggregateSyntax):
+                own = bound[role.label.text]
+                argument = ANYTHING if clause.argument is None else own.get(clause.argument[1].text, ANYTHING)
+                aggregates[clause.variable.text] = aggregate_kinds(clause.function.text, argument)
+        attributes = found.setdefault(rule.syntax.event.text, {})
+        for assignment, expression in zip(rule.syntax.assignments, rule.expressions, strict=False):
+            kinds = ANYTHING if expression is None else kinds_of(expression, aggregates, bound)
+            attributes[assignment.variable.text] = attributes.get(assignment.variable.text, frozenset()) | kinds
+    return found
+
+
+def _where(question: SplitQuery | None) -> list[Conjunct]:
+    """The conditions of the WHERE group itself, which all hold of every solution."""
+    if question is None:
+        return []
+
+    def conditions(pattern: Pattern) -> tuple[Expression, ...]:
+        match pattern:
+            case Extend(inner, _, _):
+                return conditions(inner)
+            case Filter(_, found):
+                return found
+            case _:
+                return ()
+
+    return [Conjunct(expression, question.text) for expression in conditions(question.select.pattern)]
+
+
+# --- conjunctions ---
+
+
+_MOST: Final = 100
+"""Reports of one list of conditions, as finding the place of each takes time."""
+
+
+def _judged(conjuncts: Iterable[Conjunct], own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
+    """What can never hold among conditions that must all hold; at most one report for each."""
+    return islice(_each_judged(conjuncts, own, bound), _MOST)
+
+
+def _each_judged(conjuncts: Iterable[Conjunct], own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
+    sound: list[Conjunct] = []
+    for conjunct in (part for whole in conjuncts for part in parts(whole)):
+        yield from _errors(conjunct, own, bound)
+        reason = _never(conjunct.expression, own, bound)
+        if reason is None:
+            sound.append(conjunct)
+        else:
+            code, message, hint = reason
+            yield warning(code, message, place(conjunct), hint)
+    yield from together(sound)
+
+
+_Reason: TypeAlias = tuple[RuleCode, str, str]
+
+
+def _never(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> _Reason | None:
+    """Why a condition can never hold, if it cannot."""
+    if constant(expression):
+        if condition(expression, ())():
+            return None
+        return RuleCode.NEVER_HOLDS, "this condition is constant, and false or an error", "Leave it out, or compare with a variable."
+    kinds = kinds_of(expression, own, bound)
+    if kinds and kinds <= _NODES:
+        return RuleCode.NEVER_HOLDS, f"{listed(kinds)} is no condition", "Compare it, or ask BOUND(…)."
+    match expression:
+        case Call("&&", arguments):
+            return next((reason for a in arguments if (reason := _never(a, own, bound))), None)
+        case Call("||", arguments):
+            reasons = [_never(a, own, bound) for a in arguments]
+            return reasons[0] if all(reasons) else None
+        case Call(("=" | "!=" | "<" | "<=" | ">" | ">=") as operator, (left, right)):
+            a, b = kinds_of(left, own, bound), kinds_of(right, own, bound)
+            if not _comparable(operator, a, b):
+                return _clash(left, a, right, b)
+            if operator in ("<", ">") and left == right:
+                return RuleCode.NEVER_HOLDS, f"{shown(left)} is compared with itself", "Compare it with another event's: M.?v."
+            return None
+        case Call("IN", (tested, *members)) if members:
+            a = kinds_of(tested, own, bound)
+            clashes = [(member, b) for member in members if not _comparable("=", a, b := kinds_of(member, own, bound))]
+            return _clash(tested, a, *clashes[0]) if len(clashes) == len(members) else None
+        case _:
+            return None
+
+
+def _comparable(operator: str, a: TermKinds, b: TermKinds) -> bool:
+    """Whether a comparison of these kinds can be true. `!=` of two literals whose values have nothing in common is an error."""
+    match operator:
+        case "=":
+            return bool(a & b)
+        case "!=":
+            return bool(a & b) or not (a <= _LITERALS and b <= _LITERALS)
+        case _:
+            return bool(a & b & _ORDERED)
+
+
+def _clash(left: Expression, a: TermKinds, right: Expression, b: TermKinds) -> _Reason:
+    hint = f"Here {shown(left)} is {listed(a)}, and {shown(right)} is {listed(b)}."
+    if _is_number_in_quotes(left) or _is_number_in_quotes(right):
+        hint += " Write the number without quotes."
+    elif (text := left if a <= _TEXT else right if b <= _TEXT else None) and (b if text is left else a) <= _NUMBER:
+        if isinstance(text, Var | Attribute):
+            hint += f" Write xsd:decimal({shown(text)})."
+        elif not isinstance(text, Const):
+            hint += " Cast the string by xsd:decimal(…)."
+    elif a & b:
+        hint += f" Such terms have no order: compare {'OBJECT' if a & b == {TermKind.TRIPLE} else 'STR'}(…)."
+    return RuleCode.NEVER_COMPARABLE, "this comparison is never true", hint
+
+
+def _is_number_in_quotes(expression: Expression) -> bool:
+    return (
+        isinstance(expression, Const)
+        and kind_of(expression.term) is TermKind.STRING
+        and expression.term[1:-1].replace(".", "", 1).isdigit()
+    )

@@ -1,0 +1,74 @@
+"""Conditions that must all hold, each with the text in which it stands: their parts, their places, and how to name what they compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dotr.languages.rules import scan
+from dotr.languages.rules.kinds import TermKind, kind_of
+from dotr.languages.sparql import references
+from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
+from dotr.model.places import Span
+from dotr.model.terms import Term, is_iri, literal_parts
+from dotr.model.traverse import conjuncts, subexpressions
+
+ComparedTerm: TypeAlias = Var | Attribute | TimeOf
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunct:
+    """A condition, and the text in which it stands."""
+
+    expression: Expression
+    text: Span
+
+
+def parts(conjunct: Conjunct) -> list[Conjunct]:
+    return [Conjunct(each, conjunct.text) for each in conjuncts(conjunct.expression)]
+
+
+def constant(expression: Expression) -> bool:
+    return all(isinstance(each, Const | Call) for each in subexpressions(expression))
+
+
+def shown(expression: Expression) -> str:
+    match expression:
+        case Var(name):
+            return f"?{name}"
+        case Attribute(label, name):
+            return f"{label}.?{name}"
+        case TimeOf(label):
+            return f"time({label})"
+        case Const(term):
+            return _written(term)
+        case Call(function, _) if function[0].isalpha():
+            return f"{function}(…)"
+        case _:
+            return "the expression"
+
+
+def _written(term: Term) -> str:
+    """A term as an author would write it, but for prefixes."""
+    return literal_parts(term)[0] if not is_iri(term) and kind_of(term) in (TermKind.NUMBER, TermKind.BOOLEAN) else term
+
+
+def place(conjunct: Conjunct, atom: ComparedTerm | None = None) -> Span:
+    """Where a condition stands, as near as its text tells: at what it compares."""
+    atom = atom or first_atom(conjunct.expression)
+    match atom:
+        case Var(name):
+            return scan.compared_variable(conjunct.text, name)
+        case Attribute(label, name):
+            found = [r.span for r in references(conjunct.text) if (r.label, r.variable) == (label, name)]
+            if not found:  # the variable of an aggregate
+                return scan.compared_variable(conjunct.text, name)
+        case TimeOf(label):
+            found = [r.span for r in references(conjunct.text) if (r.label, r.variable) == (label, None)]
+        case None:
+            found = [Span(conjunct.text.document, *t.span()) for t in scan.tokens(conjunct.text) if t[0].lower() == "filter"]
+    return found[-1] if found else conjunct.text
+
+
+def first_atom(expression: Expression) -> ComparedTerm | None:
+    return next((each for each in subexpressions(expression) if isinstance(each, ComparedTerm)), None)

@@ -1,0 +1,80 @@
+"""Operations that can only err: no kind of term that an argument can have is one that the function takes.
+
+Idea: `kinds.py` says what an argument can be, the table here what a function takes (SPARQL 1.1, section 17); where the two have nothing in
+common, the call is an error whatever the data. Invariant: a function takes no kind that is not in its row, so that there is no false alarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from dotr.expressions.casts import CASTS
+from dotr.languages.rules.kinds import ANYTHING, Scope, TermKind, TermKinds, kinds_of
+from dotr.model.algebra import Call, Expression, is_chain
+from dotr.model.terms import XSD, Variable
+
+_NODES: Final = frozenset({TermKind.IRI, TermKind.BLANK})
+_NO_TEXT: Final = frozenset({TermKind.BLANK, TermKind.TRIPLE})
+_TRIPLE: Final = frozenset({TermKind.TRIPLE})
+_LITERALS: Final = ANYTHING - _NODES - _TRIPLE
+_TEXT: Final = frozenset({TermKind.STRING, TermKind.OTHER})
+_NUMBER: Final = frozenset({TermKind.NUMBER})
+_QUANTITY: Final = frozenset({TermKind.NUMBER, TermKind.OTHER})
+_MOMENT: Final = frozenset({TermKind.OTHER})
+_IRI: Final = frozenset({TermKind.IRI})
+
+TAKES: Final[Mapping[str, tuple[TermKinds, ...]]] = {
+    **dict.fromkeys(("+", "-", "*", "/", "UNARY-", "UNARY+"), (_QUANTITY,)),
+    "!": (_LITERALS,),
+    **dict.fromkeys(("STRLEN", "UCASE", "LCASE", "ENCODE_FOR_URI", "CONCAT", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"), (_TEXT,)),
+    **dict.fromkeys(("STRSTARTS", "STRENDS", "CONTAINS", "STRBEFORE", "STRAFTER", "REGEX", "REPLACE", "LANGMATCHES"), (_TEXT,)),
+    "SUBSTR": (_TEXT, _NUMBER),
+    **dict.fromkeys(("ABS", "CEIL", "FLOOR", "ROUND"), (_NUMBER,)),
+    **dict.fromkeys(("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ"), (_MOMENT,)),
+    **dict.fromkeys(("LANG", "DATATYPE"), (_LITERALS,)),
+    "STR": (ANYTHING - _NO_TEXT,),
+    **dict.fromkeys(("SUBJECT", "PREDICATE", "OBJECT"), (_TRIPLE,)),
+    "TRIPLE": (_NODES, _IRI, ANYTHING),
+    "IRI": (_IRI | _TEXT,),
+    "STRDT": (_TEXT, _IRI),
+    "STRLANG": (_TEXT,),
+    **{name: (_LITERALS if name != f"<{XSD}string>" else ANYTHING - _NO_TEXT,) for name in CASTS},
+}
+"""What a function takes at each place; the last row stands for all further arguments."""
+
+NUMERIC_AGGREGATES: Final = ("sum", "avg")
+
+
+class Misused(NamedTuple):
+    """An argument of a function that is never of a kind that the function takes."""
+
+    function: str
+    argument: Expression
+    kinds: TermKinds
+    taken: TermKinds
+
+
+def misused(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Misused]:
+    """Every argument of an expression that can only make its function err, the innermost first."""
+    if not isinstance(expression, Call):
+        return
+    for argument in expression.arguments:
+        yield from misused(argument, own, bound)
+    takes = (_QUANTITY,) if is_chain(expression.function) else TAKES.get(expression.function)
+    if takes is None:
+        return
+    for place, argument in enumerate(expression.arguments):
+        taken = takes[min(place, len(takes) - 1)]
+        kinds = kinds_of(argument, own, bound)
+        if kinds and not kinds & taken:
+            yield Misused(expression.function, argument, kinds, taken)
+
+
+def way_out(wrong: Misused, shown: str) -> str:
+    """What to write instead."""
+    if TermKind.STRING in wrong.taken and TermKind.NUMBER not in wrong.taken and not wrong.kinds <= _NO_TEXT:
+        return f"Write STR({shown})."
+    if TermKind.NUMBER in wrong.taken and TermKind.STRING in wrong.kinds and TermKind.STRING not in wrong.taken:
+        return f"Write xsd:decimal({shown})."
+    return ""

@@ -1,0 +1,136 @@
+"""Pass 13: the rules and shared queries as `dotr.model.rules` has them; nothing, if there was an error.
+
+A role's facts carry, beside the variables that the query projects, those that the rule's temporal constraints on that query need (hidden
+ones): the same for all roles that read one query, so that they read the same events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar, assert_never
+
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft
+from dotr.languages.rules.syntax import AbsentSyntax, AggregateSyntax, BetweenSyntax, ChooseSyntax, ClauseSyntax, WindowSyntax
+from dotr.model.algebra import Expression
+from dotr.model.rules import (
+    Absent,
+    Aggregate,
+    Assignment,
+    Between,
+    Choose,
+    Clause,
+    EventSource,
+    FactSource,
+    Role,
+    Rule,
+    SharedQuery,
+    Source,
+    Window,
+)
+from dotr.model.terms import Label, Variable
+from dotr.model.traverse import free_variables
+
+_Known = TypeVar("_Known")
+_Events = Mapping[Label, tuple[Variable, ...]]
+
+
+def emit(program: ProgramDraft) -> ProgramDraft:
+    if not program.sound:
+        return program
+    events = program.events
+    return replace(
+        program,
+        emitted_rules=tuple(_rule(rule, events) for rule in program.rules),
+        emitted_queries=tuple(SharedQuery(q.syntax.label.text, _known(q.question).select, q.syntax.label.span) for q in program.queries),
+    )
+
+
+def _known(part: _Known | None) -> _Known:
+    """A part that can only be missing in a program with errors."""
+    assert part is not None
+    return part
+
+
+def _rule(rule: RuleDraft, events: _Events) -> Rule:
+    syntax = rule.syntax
+    anchor, *roles = rule.roles
+    hidden: dict[Label, set[Variable]] = {}
+    for role in rule.roles:
+        hidden.setdefault(role.read.text, set()).update(name for c in _constraints(role) for name in free_variables(c))
+    reader = _RoleEmitter(events, hidden)
+    return Rule(
+        name=rule.name.text,
+        documentation=syntax.documentation,
+        event=syntax.event.text,
+        template=_known(rule.template),
+        anchor=reader.role(anchor),
+        clauses=tuple(_clause(clause, role, reader) for clause, role in zip(syntax.clauses, roles, strict=True)),
+        condition=rule.condition,
+        assignments=tuple(_assignments(rule)),
+        consuming=tuple(dict.fromkeys(word.text for word in syntax.consuming)),
+        span=syntax.span,
+    )
+
+
+def _assignments(rule: RuleDraft) -> Iterator[Assignment]:
+    for assignment, expression in zip(rule.syntax.assignments, rule.expressions, strict=True):
+        assert expression is not None
+        yield Assignment(assignment.variable.text, expression)
+
+
+def _constraints(role: RoleDraft) -> tuple[Expression, ...]:
+    return (role.question.constraints if role.question else ()) + role.filters
+
+
+@dataclass(frozen=True, slots=True)
+class _RoleEmitter:
+    """Emits the roles of one rule: `events` are the program's, `hidden` the variables that the rule's constraints need, by what is read."""
+
+    events: _Events
+    hidden: Mapping[Label, set[Variable]]
+
+    def role(self, role: RoleDraft) -> Role:
+        return Role(role.label.text, role.read.text, self._source(role), _constraints(role), role.label.span, role.delay)
+
+    def _source(self, role: RoleDraft) -> Source:
+        match role.origin:
+            case RoleOrigin.OWN | RoleOrigin.SHARED:
+                select = _known(role.question).select
+                reported = tuple(sorted(select.projection))
+                attributes = tuple(sorted({*reported, *self.hidden[role.read.text]}))
+                return FactSource(replace(select, projection=attributes), attributes, reported, role.period)
+            case RoleOrigin.EVENT:
+                return EventSource(role.read.text, self.events[role.read.text])
+            case RoleOrigin.UNKNOWN:
+                raise AssertionError(role.read)
+            case _:
+                assert_never(role.origin)
+
+
+def _clause(clause: ClauseSyntax, role: RoleDraft, reader: _RoleEmitter) -> Clause:
+    emitted = reader.role(role)
+    match clause:
+        case ChooseSyntax():
+            scope = _scope(role)
+            assert isinstance(scope, Window)
+            return Choose(emitted, clause.mode, scope, int(clause.count.text) if clause.count is not None else None)
+        case AbsentSyntax():
+            return Absent(emitted, _scope(role))
+        case AggregateSyntax(variable, function, distinct, argument):
+            attribute = argument[1].text if argument is not None else None
+            return Aggregate(variable.text, function.text.lower(), distinct, attribute, emitted, _scope(role))
+        case _:
+            assert_never(clause)
+
+
+def _scope(role: RoleDraft) -> Window | Between:
+    match role.scope:
+        case WindowSyntax(_, reference):
+            return Window(_known(role.interval), reference.text)
+        case BetweenSyntax(first, second):
+            return Between(first.text, second.text)
+        case None:
+            raise AssertionError(role.label)
+        case _:
+            assert_never(role.scope)

@@ -1,0 +1,100 @@
+"""Comparisons that never hold together: of one variable with two constants, or of the same two variables.
+
+Idea: of all that must hold together, `?v > 5` and `?v < 3` leave no value, and `?a < ?b` and `?b < ?a` none either. Numbers are held
+against each other as the coarsest type (xsd:float) would round them, so that there is no false alarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dotr.errors.diagnostics import Diagnostic
+from dotr.expressions.operators import to_double
+from dotr.expressions.values import EXACT_TYPES, NUMERIC, Number, read, single
+from dotr.languages.rules.codes import RuleCode
+from dotr.languages.rules.conjuncts import ComparedTerm, Conjunct, place, shown
+from dotr.languages.rules.kinds import TermKind, kind_of
+from dotr.languages.rules.program import warning
+from dotr.model.algebra import Attribute, Call, Const, TimeOf, Var
+
+_MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """`atom operator other`, where the other is a constant or an atom too."""
+
+    atom: ComparedTerm
+    operator: str
+    other: Const | ComparedTerm
+    conjunct: Conjunct
+
+    def __str__(self) -> str:
+        return f"{shown(self.atom)} {self.operator} {shown(self.other)}"
+
+
+_MOST: Final = 200
+"""Comparisons of one atom that are held against each other."""
+
+
+def together(conjuncts: Sequence[Conjunct]) -> Iterator[Diagnostic]:
+    """One report for each variable, or pair of them, of which nothing is left."""
+    compared: dict[tuple[ComparedTerm, ComparedTerm | None], list[_Compared]] = {}
+    for conjunct in conjuncts:
+        if (found := _compared(conjunct)) is not None:
+            compared.setdefault((found.atom, None if isinstance(found.other, Const) else found.other), []).append(found)
+    for (atom, _), comparisons in ((key, found[:_MOST]) for key, found in compared.items()):
+        pair = next(((a, b) for i, b in enumerate(comparisons) for a in comparisons[:i] if _exclude(a, b)), None)
+        if pair is not None:
+            hint = "One of them must go, or they belong on both sides of ||."
+            yield warning(RuleCode.NEVER_HOLDS, f"{pair[0]} and {pair[1]} never hold together", place(pair[1].conjunct, atom), hint)
+
+
+def _compared(conjunct: Conjunct) -> _Compared | None:
+    match conjunct.expression:
+        case Call(
+            ("=" | "!=" | "<" | "<=" | ">" | ">=") as operator, (Var() | Attribute() | TimeOf() as a, Var() | Attribute() | TimeOf() as b)
+        ):
+            if repr(a) <= repr(b):
+                return _Compared(a, operator, b, conjunct)
+            return _Compared(b, _MIRRORED[operator], a, conjunct)
+        case Call(("=" | "<" | "<=" | ">" | ">=") as operator, (Var() | Attribute() | TimeOf() as atom, Const() as term)):
+            return _Compared(atom, operator, term, conjunct)
+        case Call(("=" | "<" | "<=" | ">" | ">=") as operator, (Const() as term, Var() | Attribute() | TimeOf() as atom)):
+            return _Compared(atom, _MIRRORED[operator], term, conjunct)
+        case _:
+            return None
+
+
+_EXCLUSIVE: Final = frozenset({frozenset(pair) for pair in (("<", ">"), ("<", "="), (">", "="), ("=", "!="), ("<", ">="), (">", "<="))})
+
+
+def _exclude(a: _Compared, b: _Compared) -> bool:
+    """Whether no terms satisfy both."""
+    if not isinstance(a.other, Const) or not isinstance(b.other, Const):
+        return frozenset((a.operator, b.operator)) in _EXCLUSIVE
+    kinds = kind_of(a.other.term), kind_of(b.other.term)
+    if TermKind.OTHER in kinds:
+        return False
+    if kinds[0] is not kinds[1]:
+        return True
+    x, y = read(a.other.term), read(b.other.term)
+    if type(x) in NUMERIC and type(y) in NUMERIC:
+        return _apart(a.operator, x, b.operator, y) or _apart(b.operator, y, a.operator, x)  # type: ignore[arg-type]
+    return a.operator == b.operator == "=" and x != y
+
+
+def _apart(above: str, low: Number, below: str, high: Number) -> bool:
+    """Whether what is `above` (`=`, `>`, `>=`) the one number cannot be `below` (`=`, `<`, `<=`) the other.
+
+    >>> _apart(">", 5, "<", 3), _apart(">", 5, "<", 5), _apart(">=", 5, "<=", 5), _apart("<", 5, ">", 3)
+    (True, True, False, False)
+    """
+    if above not in ("=", ">", ">=") or below not in ("=", "<", "<="):
+        return False
+    if single(to_double(low)) > single(to_double(high)):
+        return True
+    alike = type(low) is type(high) or {type(low), type(high)} <= EXACT_TYPES
+    return alike and low == high and (above == ">" or below == "<")

@@ -1,0 +1,76 @@
+"""Pass 5: the embedded texts, read by their own languages. A query comes back in two: its SELECT, which stage one answers, and its
+temporal constraints (FILTER conjuncts with `M.?v` or `time(M)`), which stage two decides.
+
+Before: `SELECT ?r WHERE { ?r :is_in ?x FILTER(?x = Smoke.?room1) }`. After: `SELECT ?r WHERE { ?r :is_in ?x }` and `?x = Smoke.?room1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.languages.rules.program import ProgramDraft, QueryDraft, RoleDraft, RoleOrigin, RuleDraft, SplitQuery
+from dotr.languages.rules.syntax import ByLabel, Inline, TicksSyntax
+from dotr.languages.sparql import parse_expression, parse_filters, parse_select, references, split_constraints
+from dotr.languages.turtle import parse_template
+from dotr.model.algebra import Bgp, Select
+from dotr.model.places import Span
+from dotr.model.terms import Label, Prefixes
+
+_Read = TypeVar("_Read")
+
+
+@dataclass(slots=True)
+class _FragmentReader:
+    """Calls the other languages, and collects what they refuse."""
+
+    problems: list[Diagnostic] = field(default_factory=list)
+
+    def read(self, parser: Callable[[Span, Prefixes], _Read], span: Span, prefixes: Prefixes) -> _Read | None:
+        try:
+            return parser(span, prefixes)
+        except Refused as refused:
+            self.problems += refused.diagnostics
+            return None
+
+    def question(self, span: Span, prefixes: Prefixes) -> SplitQuery | None:
+        select = self.read(parse_select, span, prefixes)
+        if select is None:
+            return None
+        return SplitQuery(span, *split_constraints(select), references(span))
+
+
+def read_fragments(program: ProgramDraft) -> ProgramDraft:
+    reader = _FragmentReader()
+    queries = tuple(replace(q, question=reader.question(q.syntax.text, q.prefixes)) for q in program.queries)
+    shared = replace(program, queries=queries).shared
+    rules = tuple(_read_rule(reader, rule, shared) for rule in program.rules)
+    return replace(program, queries=queries, rules=rules).reporting(reader.problems)
+
+
+def _read_rule(reader: _FragmentReader, rule: RuleDraft, shared: Mapping[Label, QueryDraft]) -> RuleDraft:
+    syntax, prefixes = rule.syntax, rule.prefixes
+    template = reader.read(parse_template, syntax.template, prefixes)
+    roles = tuple(_read_role(reader, role, prefixes, shared) for role in rule.roles)
+    condition = reader.read(parse_expression, syntax.condition, prefixes) if syntax.condition else None
+    expressions = tuple(reader.read(parse_expression, a.expression, prefixes) for a in syntax.assignments)
+    return replace(rule, template=template, roles=roles, condition=condition, expressions=expressions)
+
+
+def _read_role(reader: _FragmentReader, role: RoleDraft, prefixes: Prefixes, shared: Mapping[Label, QueryDraft]) -> RoleDraft:
+    match role.syntax:
+        case Inline(_, text):
+            return replace(role, question=reader.question(text, prefixes))
+        case TicksSyntax(keyword, _, text):
+            if text is None:
+                return replace(role, question=SplitQuery(keyword.span, Select((), Bgp(())), (), ()))
+            return replace(role, question=reader.question(text, prefixes))
+        case ByLabel(origin, _, block):
+            if role.origin is RoleOrigin.SHARED:
+                role = replace(role, question=shared[origin.text].question)
+            if block is None:
+                return role
+            conditions = reader.read(parse_filters, block, prefixes) or ()
+            return replace(role, filters=conditions, filter_references=references(block))

@@ -1,0 +1,104 @@
+"""Pass 4: within each rule, every label is bound once, and `from`, `between`, `consuming` and `with` name a label that may stand there.
+
+Clauses bind in the order written, so a clause can refer to the anchor and to the clauses before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dotr.errors.diagnostics import Diagnostic, did_you_mean
+from dotr.languages.rules.codes import RuleCode
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleUse, RuleDraft, warning
+from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, Inline, WindowSyntax, Word
+from dotr.model.places import Span
+from dotr.model.terms import Label
+
+
+def check_labels(program: ProgramDraft) -> ProgramDraft:
+    return program.reporting(problem for rule in program.rules for problem in _problems(rule))
+
+
+def unbound(label: Label, span: Span, roles: Sequence[RoleDraft], position: int) -> Diagnostic | None:
+    """What is wrong with a label that should name one event, bound by a role before `position`."""
+    before = [role.label.text for role in roles[:position] if role.part.bound]
+    if label in before:
+        return None
+    named = next((role for role in roles[: position + 1] if role.label.text == label), None)
+    if named is not None and not named.part.bound:
+        negated = named.part is RoleUse.ABSENT
+        message = f"{label} is {'negated' if negated else 'aggregated'}: it is not one event"
+        hint = "There is no such event in a match." if negated else "Use the aggregate's variable."
+        return Diagnostic(RuleCode.NOT_ONE_EVENT, message, span, f"{hint} Bound are {_listed(before)}.")
+    binds = f"The rule binds {_listed([role.label.text for role in roles if role.part.bound])}."
+    if label in (role.label.text for role in roles[position:]):
+        here = (
+            f"Before this clause: {_listed(before)}. Clauses bind in the order written."
+            if before
+            else "Nothing is bound before the anchor."
+        )
+        return Diagnostic(RuleCode.UNBOUND_LABEL, f"{label} is not bound yet", span, here)
+    meant = did_you_mean(label, before)
+    return Diagnostic(RuleCode.UNBOUND_LABEL, f"unbound label {label}", span, f"{binds} {meant}".rstrip())
+
+
+def _listed(labels: Sequence[str]) -> str:
+    return ", ".join(labels) or "no label"
+
+
+def _problems(rule: RuleDraft) -> Iterator[Diagnostic]:
+    yield from _twice(rule)
+    for position, role in enumerate(rule.roles):
+        match role.scope:
+            case WindowSyntax(_, reference):
+                words: tuple[Word, ...] = (reference,)
+            case BetweenSyntax(first, second):
+                words = (first, second)
+            case None:
+                words = ()
+        for word in words:
+            if problem := unbound(word.text, word.span, rule.roles, position):
+                yield problem
+    for clause in rule.syntax.clauses:
+        if isinstance(clause, AggregateSyntax) and clause.argument is not None:
+            label, variable = clause.argument
+            if label.text != clause.event.label.text:
+                hint = f"Write {clause.event.label.text}.?{variable.text}, or `of {label.text}`."
+                message = f"the aggregate is over {clause.event.label.text}, not over {label.text}"
+                yield Diagnostic(RuleCode.WRONG_AGGREGATED_LABEL, message, label.span, hint)
+    yield from _consuming(rule)
+
+
+def _twice(rule: RuleDraft) -> Iterator[Diagnostic]:
+    labels: set[Label] = set()
+    for role in rule.roles:
+        label = role.label.text
+        if label in labels:
+            new = f"{label}2 = [ SELECT … ]" if isinstance(role.syntax, Inline) else f"{role.read.text} as {label}2"
+            hint = f"Give it a label of its own: {new}."
+            yield Diagnostic(RuleCode.LABEL_TWICE, f"two events of the rule are called {label}", role.label.span, hint)
+        labels.add(label)
+    variables: set[str] = set()
+    for clause in rule.syntax.clauses:
+        if isinstance(clause, AggregateSyntax):
+            name = clause.variable
+            if name.text in variables:
+                hint = "Give each aggregate a variable of its own."
+                yield Diagnostic(RuleCode.AGGREGATE_TWICE, f"two aggregates are called ?{name.text}", name.span, hint)
+            variables.add(name.text)
+
+
+def _consuming(rule: RuleDraft) -> Iterator[Diagnostic]:
+    positions = rule.positions
+    for word in rule.syntax.consuming:
+        position = positions.get(word.text)
+        if position is None:
+            labels = [role.label.text for role in rule.roles if role.part is not RoleUse.ABSENT]
+            hint = f"The rule binds {_listed(labels)}. {did_you_mean(word.text, labels)}".rstrip()
+            yield Diagnostic(RuleCode.UNBOUND_LABEL, f"unbound label {word.text}", word.span, hint)
+        elif rule.roles[position].part is RoleUse.ABSENT:
+            hint = "No event has that place in a match, so there is nothing to consume."
+            yield Diagnostic(RuleCode.NEGATED_CONSUMED, f"{word.text} is negated and cannot be consumed", word.span, hint)
+        elif rule.roles[position].part is RoleUse.ANCHOR:
+            hint = "An anchor is looked at once anyway. Leave it out."
+            yield warning(RuleCode.ANCHOR_CONSUMED, f"consuming the anchor {word.text} has no effect", word.span, hint)

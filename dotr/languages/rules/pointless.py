@@ -1,0 +1,128 @@
+"""Pass 12: what has no effect, or an effect that nobody can have meant. Only said of programs without errors.
+
+Before: `?n = count(*) of …`, and no `?n` anywhere. After: the same rules, and a warning at `?n`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+from dotr.errors.diagnostics import Diagnostic
+from dotr.expressions import condition
+from dotr.languages.rules import scan
+from dotr.languages.rules.codes import RuleCode
+from dotr.languages.rules.conjuncts import Conjunct, constant, parts
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RoleUse, RuleDraft, warning
+from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, TicksSyntax, WindowSyntax
+from dotr.model.algebra import Attribute, Call, Expression, Var
+from dotr.model.terms import Label
+from dotr.model.traverse import conjuncts
+
+
+def check_pointless(program: ProgramDraft) -> ProgramDraft:
+    return program.reporting(_pointless(program)) if program.sound else program
+
+
+def _pointless(program: ProgramDraft) -> Iterator[Diagnostic]:
+    for rule in program.rules:
+        yield from _unused_aggregates(rule)
+        yield from _anchors_in_negations(rule)
+        yield from _between_itself(rule)
+        yield from _always_true(rule)
+    yield from _unfounded(program)
+    yield from _unused_queries(program)
+
+
+def _unused_aggregates(rule: RuleDraft) -> Iterator[Diagnostic]:
+    """An aggregate that no text of the rule names again, and whose events it does not consume, changes nothing."""
+    consumed = {word.text for word in rule.syntax.consuming}
+    for clause in rule.syntax.clauses:
+        if isinstance(clause, AggregateSyntax) and clause.event.label.text not in consumed:
+            name = clause.variable.text
+            if sum(token.lastgroup == "variable" and token[0][1:] == name for token in scan.tokens(rule.syntax.span)) == 1:
+                hint = f"Use ?{name} in `if`, in `with` or in a later clause, or leave the clause out: it changes nothing."
+                yield warning(RuleCode.UNUSED_AGGREGATE, f"?{name} is never used", clause.variable.span, hint)
+
+
+def _unused_queries(program: ProgramDraft) -> Iterator[Diagnostic]:
+    """A shared query that no rule reads, in a file that has rules."""
+    read = {role.read.text for rule in program.rules for role in rule.roles}
+    with_rules = {id(rule.syntax.span.document) for rule in program.rules}
+    for query in program.queries:
+        label = query.syntax.label
+        if label.text not in read and id(label.span.document) in with_rules:
+            yield warning(RuleCode.UNUSED_QUERY, f"no rule reads {label.text}", label.span, "Leave the query out, or let a rule read it.")
+
+
+def _anchors_in_negations(rule: RuleDraft) -> Iterator[Diagnostic]:
+    """`from Temp as Now and not Temp as Other … within [0, …] from Now`: a negation looks at the anchor too, and at what a clause chose. A
+    delayed anchor is as far away as it is delayed: `from Temp as Now delayed by 1 h and not Temp as Other … within 1 h from Now`."""
+    bound = {role.label.text: role for role in rule.roles if role.part.bound and not isinstance(role.syntax, TicksSyntax)}
+    for role in rule.roles[1:]:
+        match role.scope:
+            case WindowSyntax(_, reference) if role.part is RoleUse.ABSENT and role.interval is not None and reference.text in bound:
+                other = bound[reference.text]
+                least, greatest = role.interval.bounds
+                alike = role.read.text == other.read.text and role.origin is other.origin
+                if alike and least <= other.delay <= greatest and _met_by(role, other):
+                    yield _forbids(role, other)
+            case _:
+                pass
+
+
+def _forbids(role: RoleDraft, other: RoleDraft) -> Diagnostic:
+    what = "the anchor" if other.part is RoleUse.ANCHOR else "the event"
+    distance = "the distance by which it is delayed" if other.delay else "distance 0"
+    window = "within [0, …) of that length" if other.delay else "(0, …]"
+    hint = (
+        f"It is an event of {other.read.text} at {distance}, and a negation looks at every event: nothing is absent then. "
+        f"Leave it out by a window that is open there: {window}."
+    )
+    return warning(RuleCode.ANCHOR_NEGATED, f"{what} {other.label.text} is itself in this window", role.label.span, hint)
+
+
+def _unfounded(program: ProgramDraft) -> Iterator[Diagnostic]:
+    """A rule that waits for an event which every rule that defines it needs before: none is ever the first."""
+    possible: set[Label] = set()
+    while more := {rule.syntax.event.text for rule in program.rules if not _missing(rule, possible)} - possible:
+        possible |= more
+    for rule in program.rules:
+        for role in _missing(rule, possible):
+            hint = "Let a rule define the first one, without reading another: its clause may be `and not`."
+            yield warning(RuleCode.UNFOUNDED, f"no {role.read.text} can ever be the first", role.read.span, hint)
+
+
+def _missing(rule: RuleDraft, possible: Set[Label]) -> list[RoleDraft]:
+    """The roles that no event can have."""
+    return [role for role in rule.roles if role.part.bound and role.origin is RoleOrigin.EVENT and role.read.text not in possible]
+
+
+def _between_itself(rule: RuleDraft) -> Iterator[Diagnostic]:
+    """`between A and A`: a negation that forbids nothing, an aggregate of nothing."""
+    for role in rule.roles:
+        if isinstance(role.scope, BetweenSyntax) and role.scope.first.text == role.scope.second.text:
+            hint = "What lies strictly between two events in time is looked at: name two."
+            yield warning(RuleCode.NOTHING_BETWEEN, "nothing lies between an event and itself", role.scope.second.span, hint)
+
+
+def _met_by(role: RoleDraft, other: RoleDraft) -> bool:
+    """Whether the other satisfies the negated role's constraints: there are none, or they equate an attribute with its own."""
+    constraints = (*(role.question.constraints if role.question else ()), *role.filters)
+    return all(_equates_with_itself(each, other.label.text) for constraint in constraints for each in conjuncts(constraint))
+
+
+def _equates_with_itself(constraint: Expression, anchor: Label) -> bool:
+    match constraint:
+        case Call("=", (Var(name), Attribute(label, other))) | Call("=", (Attribute(label, other), Var(name))):
+            return label == anchor and name == other
+        case _:
+            return False
+
+
+def _always_true(rule: RuleDraft) -> Iterator[Diagnostic]:
+    """An `if`, or a part of it, that is a constant and true. (One that is false is told where conditions are judged.)"""
+    if rule.condition is None or rule.syntax.condition is None:
+        return
+    whole = Conjunct(rule.condition, rule.syntax.condition)
+    if any(constant(part.expression) and condition(part.expression, ())() for part in parts(whole)):
+        yield warning(RuleCode.ALWAYS_HOLDS, "this condition, or a part of it, always holds", whole.text, "Leave it out.")

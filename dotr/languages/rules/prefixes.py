@@ -1,0 +1,46 @@
+"""Pass 2: the prefixes that hold in each file. One with a PREFIX of its own uses its own only, the others the configuration's.
+
+Before: `PREFIX : <http://e/>  query A = […]`. After: the draft of A has the prefixes {"": "http://e/"}.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from dotr.errors.diagnostics import Diagnostic
+from dotr.languages.rules.codes import RuleCode
+from dotr.languages.rules.program import ProgramDraft
+from dotr.languages.rules.syntax import DocumentSyntax
+from dotr.model.places import Document
+from dotr.model.terms import Prefixes, unescaped
+
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+
+
+def resolve_prefixes(program: ProgramDraft) -> ProgramDraft:
+    problems: list[Diagnostic] = []
+    by_file: dict[int, Prefixes] = {id(file.document): _declared(file, problems) or program.defaults for file in program.files}
+
+    def of(document: Document) -> Prefixes:
+        return by_file[id(document)]
+
+    return replace(
+        program,
+        queries=tuple(replace(q, prefixes=of(q.syntax.text.document)) for q in program.queries),
+        rules=tuple(replace(r, prefixes=of(r.syntax.span.document)) for r in program.rules),
+    ).reporting(problems)
+
+
+def _declared(file: DocumentSyntax, problems: list[Diagnostic]) -> Prefixes:
+    found: dict[str, str] = {}
+    for declaration in file.prefixes:
+        name, iri = declaration.name.text, unescaped(declaration.iri.text)
+        if not _ABSOLUTE.match(iri):
+            hint = "Write the IRI in full: <http://…>."
+            problems.append(Diagnostic(RuleCode.RELATIVE_PREFIX, f"the prefix {name}: has a relative IRI", declaration.iri.span, hint))
+        if found.setdefault(name, iri) != iri:
+            hint = f"It is <{found[name]}> before. Declare a prefix once in a file."
+            problems.append(Diagnostic(RuleCode.PREFIX_TWICE, f"the prefix {name}: is declared twice", declaration.name.span, hint))
+    return found

@@ -1,0 +1,200 @@
+"""What the passes hand on: the rules of all files, more and more understood, and every problem found so far.
+
+A part that could not be understood stays `None` (or UNKNOWN); later passes leave it alone, so that one mistake is reported once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import TypeAlias
+
+from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.languages.rules.kinds import Objects
+from dotr.languages.rules.syntax import (
+    AbsentSyntax,
+    AggregateSyntax,
+    ByLabel,
+    ChooseSyntax,
+    DocumentSyntax,
+    EventSyntax,
+    QuerySyntax,
+    RuleSyntax,
+    ScopeSyntax,
+    Word,
+)
+from dotr.languages.sparql import Reference, references
+from dotr.model.algebra import Expression, Select
+from dotr.model.places import Document, Span
+from dotr.model.rules import Rule, SharedQuery
+from dotr.model.templates import Template
+from dotr.model.terms import Label, Prefixes, Variable
+from dotr.model.time import Interval, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class SplitQuery:
+    """A SELECT query taken apart: without its temporal constraints, the constraints, and every `M.?v` and `time(M)` of its text."""
+
+    text: Span
+    select: Select
+    constraints: tuple[Expression, ...]
+    references: tuple[Reference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDraft:
+    """A shared query."""
+
+    syntax: QuerySyntax
+    prefixes: Prefixes = field(default_factory=dict)
+    question: SplitQuery | None = None
+
+
+class RoleOrigin(Enum):
+    OWN = auto()
+    SHARED = auto()
+    EVENT = auto()
+    UNKNOWN = auto()
+
+
+class RoleUse(Enum):
+    """What a role's events are for; those of the anchor and the chosen ones are bound to its label."""
+
+    ANCHOR = auto()
+    CHOSEN = auto()
+    ABSENT = auto()
+    AGGREGATED = auto()
+
+    @property
+    def bound(self) -> bool:
+        return self in (RoleUse.ANCHOR, RoleUse.CHOSEN)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleDraft:
+    """`scope` and `interval` say where a clause looks; the anchor has neither, `between` has no interval.
+
+    `period` is that of ticks, `delay` that of a delayed anchor.
+    """
+
+    part: RoleUse
+    syntax: EventSyntax
+    scope: ScopeSyntax | None = None
+    origin: RoleOrigin = RoleOrigin.UNKNOWN
+    question: SplitQuery | None = None
+    filters: tuple[Expression, ...] = ()
+    filter_references: tuple[Reference, ...] = ()
+    interval: Interval | None = None
+    period: Micros | None = None
+    delay: Micros = 0
+
+    @property
+    def label(self) -> Word:
+        return self.syntax.label
+
+    @property
+    def read(self) -> Word:
+        """The label of what the role reads."""
+        return self.syntax.origin if isinstance(self.syntax, ByLabel) else self.syntax.label
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        return (self.question.references if self.question else ()) + self.filter_references
+
+
+@dataclass(frozen=True, slots=True)
+class RuleDraft:
+    """`roles` are the anchor's and then one for each clause, in the order written."""
+
+    syntax: RuleSyntax
+    roles: tuple[RoleDraft, ...]
+    prefixes: Prefixes = field(default_factory=dict)
+    template: Template | None = None
+    condition: Expression | None = None
+    expressions: tuple[Expression | None, ...] = ()
+
+    @property
+    def name(self) -> Word:
+        return self.syntax.name or self.syntax.event
+
+    @property
+    def positions(self) -> Mapping[Label, int]:
+        """Each label's place among the roles (the first, should there be two)."""
+        return {role.label.text: i for i, role in reversed(list(enumerate(self.roles)))}
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """Every `M.?v` and `time(M)` of the rule."""
+        texts = [*filter(None, [self.syntax.condition]), *(a.expression for a in self.syntax.assignments)]
+        return tuple(r for role in self.roles for r in role.references) + tuple(r for text in texts for r in references(text))
+
+    @property
+    def aggregates(self) -> frozenset[Variable]:
+        return frozenset(c.variable.text for c in self.syntax.clauses if isinstance(c, AggregateSyntax))
+
+
+def draft(syntax: RuleSyntax) -> RuleDraft:
+    roles = [RoleDraft(RoleUse.ANCHOR, syntax.anchor)]
+    for clause in syntax.clauses:
+        match clause:
+            case ChooseSyntax():
+                roles.append(RoleDraft(RoleUse.CHOSEN, clause.event, clause.scope))
+            case AbsentSyntax():
+                roles.append(RoleDraft(RoleUse.ABSENT, clause.event, clause.scope))
+            case AggregateSyntax():
+                roles.append(RoleDraft(RoleUse.AGGREGATED, clause.event, clause.scope))
+    return RuleDraft(syntax, tuple(roles))
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramDraft:
+    """`objects`: what is known of the data."""
+
+    documents: tuple[Document, ...]
+    defaults: Prefixes
+    objects: Objects = field(default_factory=dict)
+    files: tuple[DocumentSyntax, ...] = ()
+    queries: tuple[QueryDraft, ...] = ()
+    rules: tuple[RuleDraft, ...] = ()
+    emitted_rules: tuple[Rule, ...] = ()
+    emitted_queries: tuple[SharedQuery, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        return all(d.severity is Severity.WARNING for d in self.diagnostics)
+
+    @property
+    def events(self) -> Mapping[Label, tuple[Variable, ...]]:
+        """Each event's attributes, sorted by name: the `with` variables of all rules that define it."""
+        found: dict[Label, set[Variable]] = {}
+        for rule in self.rules:
+            found.setdefault(rule.syntax.event.text, set()).update(a.variable.text for a in rule.syntax.assignments)
+        return {label: tuple(sorted(names)) for label, names in found.items()}
+
+    @property
+    def shared(self) -> Mapping[Label, QueryDraft]:
+        return {query.syntax.label.text: query for query in reversed(self.queries)}
+
+    def reporting(self, diagnostics: Iterable[Diagnostic]) -> ProgramDraft:
+        return replace(self, diagnostics=self.diagnostics + tuple(diagnostics))
+
+
+Pass: TypeAlias = Callable[[ProgramDraft], ProgramDraft]
+
+
+def warning(code: str, message: str, span: Span, hint: str = "") -> Diagnostic:
+    return Diagnostic(code, message, span, hint, Severity.WARNING)
+
+
+def attributes(role: RoleDraft, events: Mapping[Label, tuple[Variable, ...]]) -> tuple[Variable, ...] | None:
+    """What `M.?v` may ask of a role's events; None where that is not known."""
+    match role.origin:
+        case RoleOrigin.OWN | RoleOrigin.SHARED:
+            return role.question.select.projection if role.question else None
+        case RoleOrigin.EVENT:
+            return events[role.read.text]
+        case RoleOrigin.UNKNOWN:
+            return None

@@ -1,0 +1,252 @@
+"""The terminals of the grammar of rule files, and what they looked for in vain: the error messages.
+
+Terminals skip blanks and comments themselves, keep their place, and note what they expected at the furthest place reached; a statement that
+does not parse becomes one diagnostic, and is skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+import pyparsing as pp
+
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
+from dotr.languages.rules import scan
+from dotr.languages.rules.codes import RuleCode
+from dotr.languages.rules.syntax import Word
+from dotr.model.places import Document, Span
+from dotr.model.terms import ESCAPE_HINT, wrong_escape
+
+_STATEMENT: Final = re.compile(
+    rf"(?:^|;)[^\S\n]*({scan.STATEMENT}|(?i:prefix)\s+[\w.-]*:|(?i:rule)\s+\w|(?i:query|define)\s+\w+\s*=)", re.MULTILINE
+)
+_EVENT: Final = re.compile(r"\bdefine\s+(\w+)", re.IGNORECASE)
+_LABEL: Final = re.compile(r"\b(?i:query|define)\s+(\w+)")
+
+
+class Furthest:
+    """What was looked for in vain at the furthest place of the statement being parsed."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.problems: list[Diagnostic] = []
+        self.clear()
+
+    def clear(self) -> None:
+        self.place = -1
+        self.expected: list[str] = []
+        self.known: Diagnostic | None = None
+
+    def note(self, place: int, expected: str) -> None:
+        if place > self.place:
+            self.place, self.expected, self.known = place, [], None
+        if place == self.place and expected not in self.expected:
+            self.expected.append(expected)
+
+    def note_known(self, diagnostic: Diagnostic) -> None:
+        """A problem that is understood better than by what could have stood in its place."""
+        place = diagnostic.span.start if diagnostic.span else 0
+        if place >= self.place:
+            self.place, self.expected, self.known = place, [], diagnostic
+
+    def diagnostic(self) -> Diagnostic:
+        if self.known is not None:
+            return self.known
+        text, expected = self.document.text, _in_words(self.expected)
+        found = scan.TOKEN.match(text, self.place)
+        if found is None:
+            end = len(text[: self.place].rstrip())
+            return Diagnostic(
+                RuleCode.UNEXPECTED, f"expected {expected}, found the end of the file", Span(self.document, max(0, end - 1), end)
+            )
+        place = Span(self.document, found.start(), found.end())
+        word = found[0].split("\n", 1)[0]
+        return Diagnostic(RuleCode.UNEXPECTED, f"expected {expected}, found {word!r}", place, self._way_out(word))
+
+    def _way_out(self, word: str) -> str:
+        before = self.document.text[: self.place].split()
+        if hint := self._between_words(before[-1].lower() if before else "", word) or self._around(word):
+            return hint
+        if word.lower() in scan.RESERVED and any("label" in e or "name" in e for e in self.expected):
+            return f"{word!r} is a word of the language and cannot be a label or a name."
+        if word.lower() == "and" and "'with'" in self.expected:
+            return "A clause `and …` stands before `if`; in an expression write &&."
+        if word.lower() == "between" and "'within'" in self.expected:
+            return "Only `not` and aggregates look between two events; each, last and first take a window: within 5 min from …"
+        meant = did_you_mean(word.lower(), [e.strip("'") for e in self.expected if e.startswith("'")])
+        return meant or _HINTS.get(self.expected[0] if self.expected else "", "")
+
+    def _around(self, word: str) -> str:
+        """What is meant where the words that could have stood here, and what follows, tell it."""
+        text, lower = self.document.text, word.lower()
+        if lower in ("next", "after", "before") and not {"'each'", "'from'", "'within'"}.isdisjoint(self.expected):
+            return _LOOK_BACK
+        if "'and'" in self.expected and (lower in ("each", "last", "first", "not") or _CLAUSE.match(text, self.place)):
+            missing = "and each" if word[0].isalnum() and lower not in scan.RESERVED else "and"
+            return f"Is an and missing? A clause begins with and each, and last, and first, and not: {missing} {word} …"
+        if _ASSIGNMENT.match(text, self.place) and text[: self.place].rstrip().endswith(";"):
+            return f"Assignments are separated by commas, and ; ends the rule: , {word}.?…"
+        if lower == "and" and "','" in self.expected and "'consuming'" in self.expected:
+            return "Assignments, and labels behind consuming, are separated by commas."
+        if "'for'" in self.expected and "'as'" in self.expected:
+            label = word if lower not in scan.RESERVED and word[0].isalpha() else "Tick"
+            return f"Ticks are an event with a label of its own: every … as {label}."
+        return ""
+
+    def _between_words(self, before: str, word: str) -> str:
+        """What is meant where two words that stand side by side tell it."""
+        number = word[0].isdigit()
+        match self.expected:
+            case ["a label"] if before == "not" and word.lower() in ("each", "last", "first"):
+                return f"`not E` looks at every E: leave {word} out."
+            case ["a label"] if before == "each" and number:
+                return "`each` takes every event. For some of them write last 3 or first 3."
+            case ["a whole number", *_] if number or word in ("-", "+"):
+                return "Write a whole number from 1, or none: last 3 Temp."
+            case ["a label"] if word.startswith(("?", "$")) and (events := _EVENT.findall(self.document.text, 0, self.place)):
+                return f"Write the event's label first: {events[-1]}.?{word[1:]}."
+            case ["a variable"] if word[0].isalpha():
+                return f"A variable begins with a question mark: ?{word}."
+            case ["a duration", *_] if word in ("-", "+"):
+                return "A length of time has no sign. Windows look back: within 5 min from …"
+            case _ if number and did_you_mean(before, ["every"]):
+                return "Did you mean every?"
+            case _:
+                return ""
+
+
+def _in_words(expected: Sequence[str]) -> str:
+    return f"{', '.join(expected[:-1])} or {expected[-1]}" if len(expected) > 1 else expected[0] if expected else "nothing more"
+
+
+_LOOK_BACK: Final = (
+    "Windows look back, so the later event is the anchor: from Later and last Earlier within 5 min from Later. To wait for what comes, or "
+    "does not, delay the anchor: from Earlier delayed by 5 min and not Later within [0, 5 min) from Earlier."
+)
+_CLAUSE: Final = re.compile(
+    r"(?!(?i:as|from|if|with|define|rule|query|prefix|consuming)\b)[^\W\d]\w*(?:\s+(?i:as)\s+\w+)?\s*(?:(?i:within)\b|\[)|[?$]\w+\s*=\s*\w+\s*\("
+)
+_ASSIGNMENT: Final = re.compile(r"[^\W\d]\w*\s*\.\s*[?$]\w+\s*=")
+
+_HINTS: Final = {
+    "'each'": "After `and` comes `each E`, `last E`, `first E`, `not E` or `?x = count(*) of E`.",
+    "a unit of time": "Write durations like 5 min, 1 h 30 min or 250 ms.",
+    "a duration": "Write `within 5 min from …` or an interval like `within [0, 5 min] from …`.",
+    "'PREFIX'": "A statement starts with PREFIX, query, rule or define.",
+}
+
+
+class Terminal(pp.Token):
+    """A regular expression behind blanks and comments; gives a Word, or nothing if it is not kept."""
+
+    def __init__(self, furthest: Furthest, pattern: str, description: str, *, keep: bool = True) -> None:
+        super().__init__()
+        self.furthest = furthest
+        self.pattern = re.compile(pattern, re.DOTALL)
+        self.description = description
+        self.keep = keep
+        self.leave_whitespace()
+
+    def _generateDefaultName(self) -> str:
+        return self.description
+
+    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
+        start = _skip(instring, loc)
+        found = self.pattern.match(instring, start)
+        if found is None:
+            self.fail(instring, start)
+        end = found.end()
+        return end, [Word(found[0], Span(self.furthest.document, start, end))] if self.keep else []
+
+    def fail(self, text: str, place: int, *, known: Diagnostic | None = None) -> NoReturn:
+        if known is not None:
+            self.furthest.note_known(known)
+        else:
+            self.furthest.note(place, self.description)
+        raise pp.ParseException(text, place, self.description, self)
+
+
+class Escaped(Terminal):
+    """A string, or an IRI, in which every backslash begins an escape."""
+
+    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
+        end, words = super().parseImpl(instring, loc, do_actions)
+        for word in words:
+            if (wrong := wrong_escape(word.text)) is not None:
+                start = word.span.start + wrong.start()
+                place = Span(self.furthest.document, start, start + len(wrong[0]))
+                self.fail(instring, start, known=Diagnostic(RuleCode.UNEXPECTED, f"{wrong[0]} is no escape", place, ESCAPE_HINT))
+        return end, words
+
+
+class Bracketed(Terminal):
+    """`[ … ]` around a text of another language; gives the Span between the brackets."""
+
+    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
+        start = _skip(instring, loc)
+        if not instring.startswith("[", start):
+            self.fail(instring, start)
+        try:
+            end = scan.bracketed(self.furthest.document, start)
+        except Refused as refused:
+            self.fail(instring, start, known=refused.diagnostics[0])
+        return end, [Span(self.furthest.document, start + 1, end - 1)]
+
+
+class ExpressionTerminal(Terminal):
+    """A SPARQL expression up to the next word of the rule; gives its Span."""
+
+    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
+        start = _skip(instring, loc)
+        try:
+            end = scan.expression(self.furthest.document, start)
+        except Refused as refused:
+            self.fail(instring, start, known=refused.diagnostics[0])
+        if end == start:
+            self.fail(instring, start)
+        return end, [Span(self.furthest.document, start, end)]
+
+
+class Mark(Terminal):
+    """The offset reached: where a statement ends."""
+
+    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
+        return loc, [loc]
+
+
+class Recovery(Terminal):
+    """What no statement can read: reported, and skipped up to the next statement."""
+
+    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
+        start = _skip(instring, loc)
+        if start >= len(instring):
+            raise pp.ParseException(instring, start, self.description, self)
+        furthest = self.furthest
+        furthest.problems.append(furthest.diagnostic())
+        wanted = max(furthest.place, start + 1)
+        furthest.clear()
+        line = instring.rfind("\n", 0, wanted) + 1
+        end = next((found.start(1) for found in _STATEMENT.finditer(instring, line) if found.start(1) >= wanted), len(instring))
+        return end, [Broken(tuple(_LABEL.findall(instring, start, end)))]
+
+
+class Broken(tuple[str, ...]):
+    """The labels that a statement which could not be read seems to define."""
+
+    __slots__ = ()
+
+
+class End(Terminal):
+    """The end of the text."""
+
+    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
+        if _skip(instring, loc) < len(instring):
+            self.fail(instring, _skip(instring, loc))
+        return loc, []
+
+
+def _skip(text: str, place: int) -> int:
+    found = scan.SKIP.match(text, place)
+    return found.end() if found else place

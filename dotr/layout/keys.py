@@ -1,0 +1,123 @@
+"""How a rule's events split: by the attribute that its own constraints tie every label's to (semantics.md, 4; SPARQL `=`).
+
+A rule `from A and last B within 1 min from A` with `FILTER(?roomB = A.?roomA)` can be run room by room: whatever B it binds has
+the anchor's room. Then the events of one room never meet those of another, and a bucket of rooms is a partition of its state.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from types import MappingProxyType
+from typing import TypeAlias
+
+from dotr.expressions import equality_key
+from dotr.layout.event_order import AttributeValues, LabelledVariable, equalities
+from dotr.model.algebra import Attribute
+from dotr.model.rules import Choose, Role, Rule
+from dotr.model.terms import Label, Term, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedPartitions:
+    """Each label's events are keyed by one attribute of theirs."""
+
+    attribute: Mapping[Label, Variable]
+
+
+@dataclass(frozen=True, slots=True)
+class SinglePartition:
+    """All events meet in one partition; `why` says what ties them to no key."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnyPartition:
+    """The rule has no clause: each anchor is on its own, in whatever partition it comes to be."""
+
+
+Partitioning: TypeAlias = KeyedPartitions | SinglePartition | AnyPartition
+
+
+def partitioning(rule: Rule, preferred: Sequence[Variable] = ()) -> Partitioning:
+    """The finest split that the rule's equalities allow; of several keys the first in `preferred`, else in the order of names."""
+    if not rule.clauses and not preferred:
+        return AnyPartition()
+    tied = keyed(rule)
+    if tied:
+        return next((tied[name] for name in preferred if name in tied), tied[min(tied)])
+    loose = next((clause.role.label for clause in rule.clauses if not equalities(clause.role.constraints)), "")
+    return SinglePartition(
+        f"no constraint equates an attribute of {loose} with one of a label bound before"
+        if loose
+        else f"no attribute of {rule.anchor.label} is equated with one of every other label"
+    )
+
+
+def keyed(rule: Rule) -> Mapping[Variable, KeyedPartitions]:
+    """Every split by a key, by the anchor's attribute in it.
+
+    Positive roles tie each other together. An event that must be absent, or is one of many aggregated, ties nothing: it is only looked
+    for under the key, so its own equalities must name that key.
+    """
+    positive = [clause.role for clause in rule.clauses if isinstance(clause, Choose)]
+    others = [clause.role for clause in rule.clauses if not isinstance(clause, Choose)]
+    group: dict[LabelledVariable, LabelledVariable] = {}
+
+    def root(node: LabelledVariable) -> LabelledVariable:
+        while node in group:
+            node = group[node]
+        return node
+
+    for role in positive:
+        for name, other in equalities(role.constraints):
+            here, there = root((role.label, name)), root((other.label, other.name))
+            if here != there:
+                group[here] = there
+    tied: dict[Variable, KeyedPartitions] = {}
+    for name in rule.anchor.source.attributes:
+        key = root((rule.anchor.label, name))
+        chosen = {rule.anchor.label: name}
+        for role in positive:
+            chosen.update((role.label, own) for own in _first(own for own in role.source.attributes if root((role.label, own)) == key))
+        for role in others:
+            equated = equalities(role.constraints)
+            chosen.update((role.label, own) for own in _first(own for own, other in equated if root((other.label, other.name)) == key))
+        if len(chosen) == len(rule.clauses) + 1:
+            tied[name] = KeyedPartitions(MappingProxyType(chosen))
+    return tied
+
+
+def _first(names: Iterable[Variable]) -> list[Variable]:
+    return list(islice(names, 1))
+
+
+def carried(rule: Rule, split: KeyedPartitions) -> frozenset[Variable]:
+    """The attributes of the rule's composite event that hold its partition key: `with E.?x = A.?room`, with A keyed by ?room."""
+    return frozenset(
+        assignment.variable
+        for assignment in rule.assignments
+        if isinstance(assignment.expression, Attribute) and split.attribute.get(assignment.expression.label) == assignment.expression.name
+    )
+
+
+def key_of(split: Partitioning, role: Role) -> Variable | None:
+    """The attribute that keys a role's events, or None where the split is not by a key."""
+    return split.attribute[role.label] if isinstance(split, KeyedPartitions) else None
+
+
+def bucket(value: Term | None, buckets: int) -> int:
+    """The bucket of a partition key: a hash, the same on every machine, of its value. Unbound keys share bucket 0.
+
+    >>> bucket('"70"^^<http://www.w3.org/2001/XMLSchema#integer>', 64) == bucket('"70.0"^^<http://www.w3.org/2001/XMLSchema#decimal>', 64)
+    True
+    """
+    return 0 if value is None else zlib.crc32(equality_key(value).encode()) % buckets
+
+
+def bucket_of_all(values: AttributeValues, buckets: int) -> int:
+    """The bucket of an event that may be anywhere, the same for equal ones."""
+    return zlib.crc32(repr(values).encode()) % buckets

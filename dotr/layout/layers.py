@@ -1,0 +1,165 @@
+"""Which operator runs which rule, which events it must be handed, and how long it keeps them.
+
+A rule that reads facts alone stands in layer 0; `placement` says where the others stand. Between two layers events are sent to the
+bucket of their new key. Inside a layer the rules stand in an order in which every event is complete before a rule reads it.
+
+A *port* is what an operator is handed under one key: one fact stream or one event label, and the attribute that keys it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
+
+from dotr.layout.keys import AnyPartition, Partitioning, key_of
+from dotr.layout.placement import place
+from dotr.layout.retention import lookbacks, roles
+from dotr.model.rules import EventSource, FactSource, Role, Rule
+from dotr.model.terms import Label, Variable
+from dotr.model.time import Micros
+
+Stream: TypeAlias = int | Label
+"""A fact stream's number, or the label of a composite event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One stream under one key. Without a key all its events are in one partition, or, spread, wherever their values' hash puts them.
+    `since`: rules that came to be at that time, amid the stream, read it here, so that they find nothing older."""
+
+    stream: Stream
+    key: Variable | None
+    spread: bool
+    attributes: tuple[Variable, ...]
+    since: Micros | None = None
+
+    @property
+    def key_position(self) -> int | None:
+        return None if self.key is None else self.attributes.index(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRule:
+    """A rule in its layer: how it is partitioned, the ports of its roles (the anchor's first), and its depth among the layer's rules:
+    the events it reads come from lower depths or from lower layers."""
+
+    rule: Rule
+    split: Partitioning
+    ports: tuple[int, ...]
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One operator: its ports, and its rules in order of depth. `retention` says of every port how long its events are kept: as
+    long as the longest chain of windows that ends at one of its roles; None where anchors alone read it and nothing is kept."""
+
+    number: int
+    ports: tuple[Port, ...]
+    rules: tuple[PlacedRule, ...]
+    retention: tuple[Micros | None, ...]
+
+    @property
+    def queues(self) -> dict[tuple[int, Micros], int]:
+        """The number of each queue of events that wait, by their port and delay."""
+        found: dict[tuple[int, Micros], int] = {}
+        for placed in self.rules:
+            if placed.rule.anchor.delay:
+                found.setdefault((placed.ports[0], placed.rule.anchor.delay), len(found))
+        return found
+
+    @property
+    def first_consumed(self) -> list[int]:
+        """For each rule the number of its first set of consumed events, and after the last how many sets there are."""
+        found = [0]
+        for placed in self.rules:
+            found.append(found[-1] + len(set(placed.rule.consuming) - {placed.rule.anchor.label}))
+        return found
+
+    @property
+    def consumed_ports(self) -> list[int]:
+        """For each set of consumed events the port that they are of."""
+        found: list[int] = []
+        for placed in self.rules:
+            labels = [role.label for role in roles(placed.rule)]
+            found += [placed.ports[place] for place in sorted({labels.index(label) for label in placed.rule.consuming} - {0})]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A program's stage two. `routes` says for each stream which (layer, port) it is handed to."""
+
+    streams: tuple[FactSource, ...]
+    layers: tuple[Layer, ...]
+    routes: Mapping[Stream, tuple[tuple[int, int], ...]]
+
+    @property
+    def operators(self) -> int:
+        """How many operators have to keep state: one a layer; none where nothing matters after its instant, since no clause looks back, no
+        anchor waits, and there are no ticks. What the background knows has no part in it."""
+        ticks = any(source.period is not None for source in self.streams)
+        return len(self.layers) if ticks or any(layer.queues or any(layer.retention) for layer in self.layers) else 0
+
+
+def _streams(rules: Sequence[Rule]) -> dict[FactSource, int]:
+    numbers: dict[FactSource, int] = {}
+    for rule in rules:
+        for role in roles(rule):
+            if isinstance(role.source, FactSource):
+                numbers.setdefault(role.source, len(numbers))
+    return numbers
+
+
+def _stream(role: Role, numbers: Mapping[FactSource, int]) -> Stream:
+    match role.source:
+        case FactSource() as source:
+            return numbers[source]
+        case EventSource(event, _):
+            return event
+
+
+def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyType({})) -> Layout:
+    """Place the rules in layers and number their streams and ports. `since`, by name: rules that came to be amid the stream."""
+    numbers = _streams(rules)
+    places = place(rules)
+    ports: list[dict[Port, int]] = [{} for _ in range(max((p.layer for p in places), default=0) + 1)]
+    layers: list[list[PlacedRule]] = [[] for _ in ports]
+    for each in sorted(places, key=lambda p: (p.layer, p.depth, p.rule.name)):
+        own = ports[each.layer]
+        indexes = tuple(
+            own.setdefault(
+                Port(
+                    _stream(role, numbers),
+                    key_of(each.split, role),
+                    isinstance(each.split, AnyPartition),
+                    role.source.attributes,
+                    since.get(each.rule.name),
+                ),
+                len(own),
+            )
+            for role in roles(each.rule)
+        )
+        layers[each.layer].append(PlacedRule(each.rule, each.split, indexes, each.depth))
+    routes: dict[Stream, list[tuple[int, int]]] = {}
+    for number, own in enumerate(ports):
+        for port, index in own.items():
+            routes.setdefault(port.stream, []).append((number, index))
+    return Layout(
+        tuple(numbers),
+        tuple(
+            Layer(n, tuple(own), tuple(placed), _retention(len(own), placed))
+            for n, (own, placed) in enumerate(zip(ports, layers, strict=True))
+        ),
+        {stream: tuple(targets) for stream, targets in routes.items()},
+    )
+
+
+def _retention(ports: int, rules: Sequence[PlacedRule]) -> tuple[Micros | None, ...]:
+    kept: dict[int, Micros] = {}
+    for placed in rules:
+        for port, reach in list(zip(placed.ports, lookbacks(placed.rule), strict=True))[1:]:
+            kept[port] = max(kept.get(port, 0), reach.far)
+    return tuple(kept.get(port) for port in range(ports))

@@ -1,0 +1,239 @@
+"""A run's progress on stderr: a line that is rewritten on a terminal, and a line every ten seconds elsewhere.
+
+As JSON it is one object a line: reports (docs/operation.md has their fields), the last with `"final": true`, and between them
+what is logged, as `{"level": …, "message": …}`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from dotr.errors.terminal import say, shown
+from dotr.expressions.times import written
+from dotr.model.stream import Reason
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.monitoring.dead_letter_log import LOG
+from dotr.monitoring.latest_figures import Figures, LatestFigures
+from dotr.monitoring.progress import HeldEvents as HeldEvents
+from dotr.monitoring.progress import InputProgress as InputProgress
+from dotr.monitoring.progress import RunProgress as RunProgress
+from dotr.monitoring.totals import Totals
+
+_EVERY_SECONDS = 10.0
+
+
+@contextmanager
+def progress(name: str, *, quiet: bool) -> Iterator[ProgressShown]:
+    """What to tell the totals, now and then; what a run logs goes above its line. Quiet: nothing but errors is said."""
+    console = Console(stderr=True, highlight=False)
+    with _logging(console, logging.ERROR if quiet else logging.WARNING):
+        if quiet:
+            yield ProgressShown(name, lambda text: None)
+        elif console.is_terminal:
+            with Live(Text(shown(f"{name}: starting")), console=console, refresh_per_second=4, transient=True) as live:
+                yield ProgressShown(name, lambda text: live.update(Text(shown(text))))
+        else:
+            yield ProgressShown(name, lambda text: _print(console, text), _EVERY_SECONDS)
+
+
+class ProgressShown:
+    """The line of a run's progress, handed to `show` so many seconds apart at least. Called with the totals; `does` says what the run is
+    doing before there are any."""
+
+    def __init__(self, name: str, show: Callable[[str], None], apart: float = 0.0) -> None:
+        self._name = name
+        self._show = show
+        self._apart = apart
+        self._doing = ""
+        self._totals = Totals()
+        self._started = self._last = time.monotonic()
+
+    def __call__(self, totals: Totals) -> None:
+        self._totals = totals
+        self._tell()
+
+    def does(self, doing: str) -> None:
+        """Until it says otherwise, the run is doing this; nothing: what it does shows in the totals."""
+        self._doing = doing
+        self._tell()
+
+    def _tell(self) -> None:
+        now = time.monotonic()
+        if now - self._last >= self._apart:
+            self._last = now
+            self._show(line(self._name, self._totals, now - self._started, self._doing))
+
+
+def _print(console: Console, text: str) -> None:
+    """Content is no markup, and `:fire:` in it is no emoji."""
+    console.print(shown(text), markup=False, emoji=False, soft_wrap=True)
+
+
+class _Handler(logging.Handler):
+    """Prints what is logged on the console that has the progress."""
+
+    def __init__(self, console: Console, level: int) -> None:
+        super().__init__(level)
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _print(self._console, record.getMessage())
+
+
+@contextmanager
+def json_progress(meter: LatestFigures) -> Iterator[None]:
+    """While it holds, what the meter hears is reported as JSON lines, at once and then every ten seconds; at the end once more."""
+    last = -_EVERY_SECONDS
+    writing = threading.Lock()
+
+    def report() -> None:
+        nonlocal last
+        with writing:
+            now = time.monotonic()
+            if now - last < _EVERY_SECONDS:
+                return
+            last = now
+            say(json_report(meter.read()))
+
+    handler = _JsonHandler(logging.WARNING)
+    with _handled(handler, logging.WARNING):
+        meter.heard = report
+        try:
+            yield
+        finally:
+            meter.heard = lambda: None
+            with writing:
+                say(json_report(meter.read(), final=True))
+
+
+def json_message(level: str, message: str) -> str:
+    """A line that is no report.
+
+    >>> json_message("error", "there is no file")
+    '{"level": "error", "message": "there is no file"}'
+    """
+    return json.dumps({"level": level, "message": message}, ensure_ascii=False)
+
+
+class _JsonHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(json_message(record.levelname.lower(), record.getMessage()))
+
+
+def json_report(reading: Figures, *, final: bool = False) -> str:
+    """A report, as one line.
+
+    >>> totals = Totals(3, 2, 4, 1, {Reason.LATE: 1})
+    >>> standing = RunProgress(12_000_000, (InputProgress("a", 12_000_000),), (HeldEvents(0, "Smoke", 2),))
+    >>> report = json.loads(json_report(Figures("fire", "local", 0.5, totals, standing)))
+    >>> report["elements"], report["dead"], report["closed"], report["inputs"], report["state"]["held"]
+    (3, {'late': 1}, 12, [{'name': 'a', 'watermark': 12, 'lag': 0.0, 'ended': False}], [{'layer': 0, 'label': 'Smoke', 'events': 2}])
+    """
+    totals, standing, batch = reading.totals, reading.standing, reading.standing.batch
+
+    def at(time: Micros | None) -> str | int | None:
+        return None if time is None or abs(time) >= LAST_MICRO else written(time, reading.clock)
+
+    inputs = []
+    for each in standing.inputs:
+        lag = standing.lag(each)
+        inputs.append(
+            {"name": each.name, "watermark": at(each.watermark), "lag": None if lag is None else lag / 1_000_000, "ended": each.ended}
+        )
+    report = {
+        "pipeline": reading.pipeline,
+        "engine": reading.engine,
+        "seconds": round(reading.seconds, 3),
+        "final": final,
+        "elements": totals.elements,
+        "instants": totals.instants,
+        "facts": totals.facts,
+        "events": totals.events,
+        "dead": {reason.value: count for reason, count in totals.dead.items() if count},
+        "dropped": totals.dropped,
+        "inconsistent": totals.inconsistent,
+        "fallbacks": totals.fallbacks,
+        "closed": at(standing.closed),
+        "inputs": inputs,
+        "state": {
+            "events": sum(each.events for each in standing.held),
+            "bytes": standing.written,
+            "held": [{"layer": each.layer, "label": each.label, "events": each.events} for each in standing.held],
+        },
+        "batch": batch
+        and {
+            "number": batch.number,
+            "seconds": batch.milliseconds / 1000,
+            "store_rows": batch.state_rows,
+            "store_memory": batch.state_memory,
+        },
+    }
+    return json.dumps(report, ensure_ascii=False)
+
+
+@contextmanager
+def _logging(console: Console, level: int) -> Iterator[None]:
+    with _handled(_Handler(console, level), level):
+        yield
+
+
+@contextmanager
+def _handled(handler: logging.Handler, level: int) -> Iterator[None]:
+    before, propagated = LOG.level, LOG.propagate
+    LOG.addHandler(handler)
+    LOG.setLevel(level)
+    LOG.propagate = False
+    try:
+        yield
+    finally:
+        LOG.removeHandler(handler)
+        LOG.setLevel(before)  # an assignment would leave what the logger remembers of the level
+        LOG.propagate = propagated
+
+
+def line(name: str, totals: Totals, seconds: float, doing: str = "") -> str:
+    """What a run has done, in a line; or, before there is anything, what it is doing.
+
+    >>> line("city", Totals(7416, 432, 22959, 168, {Reason.LATE: 3}), 2.0)
+    'city: 7,416 elements (3,708/s), 432 instants, 168 events, 3 late, 2 s'
+    >>> line("city", Totals(), 4.0, "starting Spark")
+    'city: starting Spark, 4 s'
+    """
+    if doing:
+        return f"{name}: {doing}, {seconds:,.0f} s"
+    rate = totals.elements / seconds if seconds >= 0.1 else 0.0
+    parts = [
+        f"{counted(totals.elements, 'element')} ({rate:,.0f}/s)" if rate >= 1 else counted(totals.elements, "element"),
+        counted(totals.instants, "instant"),
+        counted(totals.events, "event"),
+        dead(totals),
+        *([f"{totals.inconsistent:,} inconsistent"] if totals.inconsistent else []),
+        f"{seconds:,.0f} s",
+    ]
+    return f"{name}: {', '.join(parts)}"
+
+
+def dead(totals: Totals) -> str:
+    """The dead letters by reason.
+
+    >>> dead(Totals())
+    '0 late'
+    """
+    return ", ".join(f"{totals.dead[reason]:,} {reason.value}" for reason in Reason if totals.dead.get(reason)) or "0 late"
+
+
+def counted(number: int, noun: str) -> str:
+    """
+    >>> counted(1, "event"), counted(1200, "event")
+    ('1 event', '1,200 events')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,203 @@
+"""The events of one key in the order of time, kept together with what answers a question about any stretch `[i:j]` of them.
+
+Idea: blocks of 1, 2, 4, … events with the least or greatest of each: a segment tree (Bentley 1977) that only grows at its end. Sums are in
+`sums`. Cost: O(1) amortised to append and to drop, O(log n) a question.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from math import inf, nextafter
+from typing import Generic, TypeVar
+
+from dotr.expressions import VALUES, order_key
+from dotr.expressions.operators import to_double
+from dotr.expressions.sort_keys import OrderBy
+from dotr.expressions.values import NUMERIC, Single
+from dotr.model.terms import Term
+from dotr.model.time import Micros
+from dotr.patterns.events import StoredEvent
+
+Rank = TypeVar("Rank", float, OrderBy)
+
+
+class EventRun(list[StoredEvent]):
+    """The events of one key, in the order of time. `keys` are the terms of the key's attributes: equal keys can have unequal terms, and
+    then a question must be asked of each event."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: dict[Term | tuple[Term | None, ...] | None, None] = {}
+
+    def stretch(self, low: Micros, high: Micros) -> tuple[int, int]:
+        """Where the events with time from `low` to `high`, both closed, begin and end."""
+        j = len(self) if not self or self[-1][0] <= high else bisect_left(self, (high + 1,))
+        return bisect_left(self, (low,), 0, j), j
+
+    def number(self, low: Micros, high: Micros) -> int:
+        i, j = self.stretch(low, high)
+        return j - i
+
+    def drop(self, number: int) -> None:
+        """Forget the first events."""
+        del self[:number]
+
+
+class _BlockRun(EventRun, Generic[Rank]):
+    """The greatest rank (or, with `least`, the least) of every block of 2^k events that begins at a multiple of 2^k, for every k up to
+    that of which there is one block at most."""
+
+    __slots__ = ("_least", "_levels")
+
+    def __init__(self, least: bool) -> None:
+        super().__init__()
+        self._least = least
+        self._levels: list[list[Rank]] = [[]]
+
+    def _grow(self, level: int) -> None:
+        """Complete the blocks above a level."""
+        levels, least = self._levels, self._least
+        while len(blocks := levels[level]) > 1:
+            level += 1
+            if level == len(levels):
+                levels.append([])
+            above = levels[level]
+            while len(above) < len(blocks) >> 1:
+                a, b = blocks[2 * len(above)], blocks[2 * len(above) + 1]
+                above.append(a if (a < b) is least else b)
+
+    def drop(self, number: int) -> None:
+        super().drop(number)
+        levels = self._levels
+        level = 0
+        while level < len(levels) and number & ((1 << level) - 1) == 0:
+            del levels[level][: number >> level]
+            level += 1
+        del levels[level:]  # blocks that would begin elsewhere
+        if level:
+            self._grow(level - 1)
+
+
+class ExtremumRun(_BlockRun[OrderBy]):
+    """The least or the greatest value, in the order of ORDER BY."""
+
+    __slots__ = ("_position",)
+
+    def __init__(self, position: int, greatest: bool) -> None:
+        super().__init__(not greatest)
+        self._position = position
+
+    def append(self, event: StoredEvent) -> None:
+        super().append(event)
+        self._levels[0].append(order_key(event[2][self._position]))
+        if not len(self) & 1:
+            self._grow(0)
+
+    def best(self, low: Micros, high: Micros) -> Term | None:
+        """The least, or greatest, from `low` to `high`; of nothing none."""
+        i, j = self.stretch(low, high)
+        least = self._least
+        found: OrderBy | None = None
+        for blocks in self._levels:
+            if i >= j:
+                break
+            if i & 1:
+                if found is None or (blocks[i] < found) is least:
+                    found = blocks[i]
+                i += 1
+            if j & 1:
+                j -= 1
+                if found is None or (blocks[j] < found) is least:
+                    found = blocks[j]
+            i >>= 1
+            j >>= 1
+        return None if found is None else found[3]
+
+
+class SkipRun(_BlockRun[float]):
+    """Leads from one event whose number is above a bound (or, `below`, below it) to the next, whatever lies between. Ranks are doubles a
+    little above the numbers, so that rounding passes over none; what is no number is above nothing. Nothing is made before it is asked for.
+    """
+
+    __slots__ = ("_below", "_position", "made")
+
+    def __init__(self, position: int, below: bool) -> None:
+        super().__init__(least=False)
+        self._position = position
+        self._below = below
+        self.made = False
+
+    def note(self, event: StoredEvent) -> None:
+        """To be called after an append once the blocks are `made`."""
+        self._levels[0].append(self._rank(event))
+        if not len(self) & 1:
+            self._grow(0)
+
+    def drop(self, number: int) -> None:
+        if self.made:
+            super().drop(number)
+        else:
+            EventRun.drop(self, number)
+
+    def _rank(self, event: StoredEvent) -> float:
+        value = VALUES[event[2][self._position]]
+        if type(value) is Single:
+            return inf  # compared as floats, with whatever rounding
+        if type(value) not in NUMERIC or value != value:
+            return -inf
+        number = to_double(value)  # type: ignore[arg-type]
+        return nextafter(-number if self._below else number, inf)
+
+    def _make(self) -> None:
+        self.made = True
+        self._levels = [[self._rank(event) for event in self]]
+        self._grow(0)
+
+    def before(self, i: int, bound: float) -> int:
+        """The last place before `i` that may be above (below) the bound; -1: none."""
+        if not self.made:
+            self._make()
+        if self._below:
+            bound = -bound
+        levels, level = self._levels, 0
+        while i > 0:
+            # Blocks of this level end at i: go up where the one before is a right half, look into it otherwise.
+            if i & 1:
+                i -= 1
+                if levels[level][i] > bound:
+                    while level:
+                        level -= 1
+                        i = 2 * i + 1
+                        if not levels[level][i] > bound:
+                            i -= 1
+                    return i
+            else:
+                i >>= 1
+                level += 1
+        return -1
+
+    def after(self, i: int, bound: float) -> int:
+        """The first place from `i` on that may be above (below) the bound; the lane's length: none."""
+        if not self.made:
+            self._make()
+        if self._below:
+            bound = -bound
+        levels, level = self._levels, 0
+        while i < len(levels[level]):
+            if levels[level][i] > bound:
+                while level:
+                    level -= 1
+                    i = 2 * i
+                    if not levels[level][i] > bound:
+                        i += 1
+                return i
+            i += 1
+            while not i & 1 and i >> 1 < len(levels[level + 1]):
+                i >>= 1
+                level += 1
+            while level and i >= len(levels[level]):
+                level -= 1
+                i *= 2
+        return len(self)

@@ -1,0 +1,1 @@
+"""Generated matchers: candidates of a clause, the emitter of source text, and its compilation."""

@@ -1,0 +1,370 @@
+"""Where a clause's candidates come from and which of them are passed over, as source.
+
+A clause looks into one index: its equalities with labels bound before make the key (`s2_0`, … are what they are equal to, `c2` the lane,
+`q2` whether a part of the key is a literal, for literals may share a key and not be equal), its constraints that name no other event the
+filter. Constraints that compare an attribute with rules' own constants part the index into a lane for each of those (`search`), but for a
+single threshold, by which the rows alive are narrowed as candidates are met. The rest is tested of each candidate inside the window from
+`low2` to `high2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dotr.errors.fallbacks import ExpectedError
+from dotr.joins.limits import Limits
+from dotr.layout.event_order import equality
+from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var
+from dotr.model.rules import Mode
+from dotr.model.terms import Term, Variable
+from dotr.model.time import Clock
+from dotr.model.traverse import parameters_of, transform
+from dotr.patterns.event_store import IndexSpec, Measure
+from dotr.patterns.matcher.emitter import MatcherEmitter, RowComparison, by_row, cell_of, searchable
+from dotr.patterns.rule_search import ConstantTable, TableRow
+from dotr.patterns.rule_templates import (
+    ROW,
+    PositionalBetween,
+    PositionalClause,
+    PositionalNegation,
+    PositionalRole,
+    PositionalSelection,
+    PositionalWindow,
+    RuleGroup,
+    RuleTemplate,
+    branches,
+)
+
+
+class AnchorLimitExceeded(ExpectedError):
+    """More than there may be at an anchor: at the clause of this place, or (0) perhaps."""
+
+    def __init__(self, place: int = 0) -> None:
+        super().__init__(place)
+        self.place = place
+
+
+class ClassifiedConstraints(NamedTuple):
+    """A role's constraints by how they are met: by the key of an index, by its filter, or by a test of each candidate; `rowed` tests name
+    a rule's own constant. Where an index has a lane for each of some rows' constants, `lane` is the cell that numbers it."""
+
+    equal: tuple[tuple[Variable, Attribute], ...]
+    own: tuple[Expression, ...]
+    tests: tuple[Expression, ...]
+    per_rule: tuple[Expression, ...]
+    lane: int | None
+
+
+class CandidateEmitter(MatcherEmitter):
+    """`live` is the name of the rows that are alive, None where one row alone is; `looks` are the indexes that the clauses ask for.
+
+    Where it is not `exact`, what counts is bounded from above. An anchor's candidates for `each` are branches, of which there are no more
+    than there may be matches (and those are few enough that the clauses have no more than half of all candidates). Half of the others
+    are those of clauses that are evaluated once an anchor, whose lanes are no longer than that; the other half, `most`, are counted as
+    `work` by the clauses that are evaluated for several branches, if there are any (`adds`). `hopeless`: nothing is left, so that
+    everything has to be exact.
+    """
+
+    def __init__(self, alike: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool) -> None:
+        shape = alike.shape
+        self.exact = exact
+        self.limits = limits
+        first = next((place for place, step in enumerate(shape.steps, 1) if branches(step)), len(shape.steps))
+        self._several = frozenset(range(first + 1, len(shape.steps) + 1))
+        self.adds = any(_goes_through(shape.steps[place - 1], rows) for place in self._several)
+        number = sum(branches(step) for step in shape.steps)
+        self._matches = min(limits.matches, limits.probes // max(1, 2 * number))
+        left = limits.probes - self._matches * number
+        self.most = left // 2
+        self._once = left // 2 // max(1, first)
+        self.hopeless = bool(shape.steps) and self._once < 1
+        self._factor, self._product = 1, ""
+        self.live: str | None = "rows" if len(rows) > 1 else None
+        self.looks: list[IndexSpec] = []
+        self._picks: dict[int, ConstantTable] = {}
+        self._cells: dict[int, int] = {}
+        found: dict[int, Sequence[Expression]] = {}
+        for place, part in enumerate(alike.shape.parts if len(rows) > 1 else ()):
+            by = searchable(part, rows[0])
+            if not by or (len(by) == 1 and _is_exact(by[0], rows[0]) and (not place or _is_free(alike.shape, place))):
+                continue
+            found[place] = by
+            if place:
+                picks, numbers = _picked(by, rows)
+                self._picks[place] = picks
+                self._cells[place] = len(rows[0])
+                rows = tuple([(*row, number) for row, number in zip(rows, numbers, strict=True)])
+        self.found = found
+        super().__init__(alike, rows, clock, found)
+
+    def constraints(self, place: int, part: PositionalRole) -> ClassifiedConstraints:
+        equal: dict[Variable, Attribute] = {}
+        own: list[Expression] = []
+        tests: list[Expression] = []
+        rowed: list[Expression] = []
+        for each in part.constraints:
+            pair = equality(each)
+            if each in self.found.get(place, ()):
+                continue
+            if names_row(each):
+                (tests if self.live is None else rowed).append(each)
+            elif pair is not None and pair[0] not in equal:
+                equal[pair[0]] = pair[1]
+            elif all(isinstance(p, Var) or (isinstance(p, TimeOf) and p.label == str(place)) for p in parameters_of([each])):
+                own.append(_of_itself(each))
+            else:
+                tests.append(each)
+        keys = tuple(sorted(equal.items(), key=lambda item: item[0]))
+        return ClassifiedConstraints(keys, tuple(own), tuple(tests), tuple(rowed), self._cells.get(place))
+
+    def by_lanes(self, place: int, constraints: ClassifiedConstraints) -> None:
+        """Go through the rows alive by the lane that each looks into: r<place> is one of a lane's rows."""
+        cell = constraints.lane
+        if cell is None or self.live is None:
+            return
+        if len(self._picks[place].table) == len(self.rows):
+            self.line(f"for r{place} in {self.live}:")
+            self.indent += 1
+            self.line(f"rows{place} = (r{place},)")
+        else:
+            self.line(f"lanes{place} = {{}}")
+            self.line(f"for row in {self.live}: lanes{place}.setdefault(row[{cell}], []).append(row)")
+            self.line(f"for rows{place} in lanes{place}.values():")
+            self.indent += 1
+            self.line(f"r{place} = rows{place}[0]")
+        self.live = f"rows{place}"
+
+    def branches(self, place: int, size: str, most: int | None) -> None:
+        """The clause opens so many branches, `most` at most: leave this one if they are too many, or stop if they may be."""
+        limit = self.limits.matches if self.exact else self._matches
+        if self.exact:
+            product = f"{self._product} * {size}" if self._product else size
+            self.line(f"n{place} = {product}")
+            with self.block(f"if n{place} > {limit}:"):
+                self.line(f"over.add({place})")
+                self.line("continue")
+            self._product = f"n{place}"
+        elif most is not None:
+            self._factor *= most
+            if not self._product and self._factor > limit:
+                self.line(f"if {size} * {self._factor // most} > {limit}: raise Exceeded")
+            elif self._product:
+                self.line(f"if {self._product} * {self._factor} > {limit}: raise Exceeded")
+        else:
+            product = f"{self._product} * {size}" if self._product else size
+            if any(branches(step) for step in self.shape.steps[place:]):
+                self.line(f"n{place} = {product}")
+                product = self._product = f"n{place}"
+            self.line(f"if {product} > {limit // self._factor}: raise Exceeded")
+
+    def went(self, place: int, mode: Mode, threshold: RowComparison | None = None) -> None:
+        """Count the candidates that a loop has gone through; stop if they are too many, or may be."""
+        if self.exact:
+            self.line(f"if tried > {self.limits.probes}: raise Exceeded({place})")
+        elif place in self._several:
+            number = "tried" if threshold is not None else f"s{place} - i + 1" if mode is Mode.LAST else f"i - s{place} + 1"
+            self.line(f"work += {number}")
+            self.line(f"if work > {self.most}: raise Exceeded")
+        else:
+            self.line(f"if len(c{place}) > {self._once}: raise Exceeded")
+
+    def look(
+        self, place: int, constraints: ClassifiedConstraints, measure: Measure | None = None, measured: Variable | None = None
+    ) -> None:
+        names = self.shape.parts[place].attributes
+        positions = tuple([names.index(name) for name, _ in constraints.equal])
+        position = None if measured is None else names.index(measured)
+        self.looks.append(IndexSpec(positions, constraints.own, measure, position, self._picks.get(place)))
+
+    def lane(self, place: int, constraints: ClassifiedConstraints, required: bool) -> None:
+        """c<place>: the events of the clause's key, or None; where one is `required`, none leaves this branch."""
+        keys, sides = [], []
+        for number, (_, other) in enumerate(constraints.equal):
+            side = f"s{place}_{number}"
+            self.line(f"{side} = {self.argument(other, None)}")
+            sides.append(side)
+            keys.append(f"({side} if {side} >= '<=' else key({side}))")
+        if constraints.lane is not None:
+            keys.append(f"{'row' if self.live is None else f'r{place}'}[{constraints.lane}]")
+        key = "None" if not keys else keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
+        unbound = " or ".join(f"{side} is None" for side in sides)
+        if required and unbound:
+            self.line(f"if {unbound}: continue")
+        self.line(f"c{place} = {f'None if {unbound} else ' if unbound and not required else ''}l{place}.get({key})")
+        if required:
+            self.line(f"if c{place} is None: continue")
+        if sides:
+            literal = " or ".join(f"{side} < '<='" for side in sides)  # or a triple term
+            self.line(f"q{place} = {f'c{place} is not None and ' if not required else ''}({literal})")
+
+    def bounds(self, place: int, scope: PositionalWindow | PositionalBetween) -> None:
+        match scope:
+            case PositionalWindow(near, far, reference):
+                self.line(f"low{place} = {self.stands(reference)} - {far}")
+                self.line(f"high{place} = {self.stands(reference)} - {near}")
+            case PositionalBetween(first, second):
+                a, b = self.stands(first), self.stands(second)
+                self.line(f"low{place} = ({a} if {a} < {b} else {b}) + 1")
+                self.line(f"high{place} = ({a} if {a} > {b} else {b}) - 1")
+
+    def equal(self, place: int, constraints: ClassifiedConstraints) -> list[str]:
+        """The sources of the tests that equal keys are equal terms: needed only of literals."""
+        tests = []
+        for number, (name, _) in enumerate(constraints.equal):
+            mine, side = self.argument(Var(name), place), f"s{place}_{number}"
+            tests.append(f"(not q{place} or ({mine} == {side} and {mine} not in NAN) or equal({mine}, {side}))")
+        return tests
+
+    def passed_over(self, place: int, step: PositionalClause | None, constraints: ClassifiedConstraints, *, tried: bool = True) -> None:
+        """Skip a candidate that is consumed, has a positive role already (of a `step` that gives it one), or fails the constraints. Where
+        those `tried` are counted, one that fails a constraint that names no other event is none: a rule alone has an index without it."""
+        further = constraints.tests
+        if self.exact:
+            own = [test for test in further if names_row(test) and _names_itself(test, place)]
+            further = tuple([test for test in further if test not in own])
+            if own:
+                self.line(f"if not {self.holds(own, place)}: continue")
+            if tried:
+                self.line("tried += 1")
+        if place in self.shape.consuming:
+            self.line(f"if (t{place}, o{place}) in used{place}: continue")
+        if step is not None:
+            for other in self.possible_duplicates(place, step):
+                self.line(f"if o{place} == o{other} and t{place} == t{other}: continue")
+        tests = self.equal(place, constraints)
+        if further:
+            tests.append(self.holds(further, place))
+        if tests:
+            self.line(f"if not ({' and '.join(tests)}): continue")
+
+    def possible_duplicates(self, place: int, step: PositionalClause) -> list[int]:
+        """The positive places before this one whose event a candidate could be."""
+        return [
+            other
+            for other in range(place)
+            if self.shape.positive(other)
+            and self.shape.parts[other].same == step.part.same
+            and not (
+                isinstance(step.scope, PositionalWindow)
+                and step.scope.reference == other
+                and step.scope.near > self.shape.parts[other].delay
+            )
+        ]
+
+    def latest(self, place: int, scope: PositionalWindow | PositionalBetween) -> str:
+        """The source of the place of the latest candidate in its lane, -1 if there is none."""
+        if self.until_now(scope):
+            return f"len(c{place}) - 1"
+        return f"len(c{place}) - 1 if c{place}[-1][0] <= high{place} else bisect(c{place}, (high{place} + 1,)) - 1"
+
+    @staticmethod
+    def until_now(scope: PositionalWindow | PositionalBetween) -> bool:
+        """Whether the window ends now, so that nothing in a store lies behind it."""
+        return isinstance(scope, PositionalWindow) and scope.reference == 0 and scope.near == 0
+
+    def threshold(self, constraints: ClassifiedConstraints) -> RowComparison | None:
+        """The first comparison of a candidate's attribute with the rows' own constants."""
+        return next((c for c in map(self.compared, constraints.per_rule) if c is not None and isinstance(c.left, Var)), None)
+
+    def skips(self, part: PositionalRole, constraints: ClassifiedConstraints) -> tuple[Measure | None, Variable | None]:
+        """What the index must answer so that candidates that no row wants need not be looked at."""
+        threshold = self.threshold(constraints)
+        if threshold is None or not isinstance(threshold.left, Var):
+            return None, None
+        return Measure.ABOVE if threshold.operator in (">", ">=") else Measure.BELOW, threshold.left.name
+
+    def bound(self, threshold: RowComparison, live: str) -> str:
+        """The source of the constant that is passed most easily among the rows alive."""
+        above, cell = threshold.operator in (">", ">="), threshold.cell + 2
+        if self.ordered == threshold.cell:
+            return f"{live}[{0 if above else -1}][{cell}]"
+        return f"{'min' if above else 'max'}([row[{cell}] for row in {live}])"
+
+    def search(self, place: int, step: PositionalClause, mode: Mode, threshold: RowComparison | None = None, live: str = "") -> None:
+        """Open a loop over the candidates `e`, from the latest or the first on; with a threshold, after some misses to the next that any of
+        the rows in `live` may want."""
+        counted = place in self._several and not self.exact
+        if mode is Mode.LAST:
+            outside = f"t{place} < low{place}"
+            start = self.latest(place, step.scope)
+            each = f"for i in range({f's{place}' if counted else start}, -1, -1):"
+            steps = [f"i = ({start}) + 1", "i = i - 1 if misses < 16 else c{p}.before(i, {b})", "if i < 0: break"]
+        else:
+            outside = f"t{place} > high{place}"
+            start = f"bisect(c{place}, (low{place},))"
+            each = f"for i in range({f's{place}' if counted else start}, len(c{place})):"
+            steps = [f"i = {start} - 1", "i = i + 1 if misses < 16 else c{p}.after(i + 1, {b})", "if i >= len(c{p}): break"]
+        if threshold is None:
+            if counted:
+                self.line(f"i = s{place} = {start}")
+            self.line(each)
+            self.indent += 1
+        else:
+            self.line(steps[0])
+            self.line("misses = 0")
+            self.line("for tried in every:" if counted else "while True:")
+            self.indent += 1
+            self.line(steps[1].format(p=place, b=self.bound(threshold, live)))
+            self.line(steps[2].format(p=place))
+        self.line(f"t{place}, o{place}, v{place} = e = c{place}[i]")
+        self.line(f"if {outside}: break")
+
+    def hits(self, place: int, constraints: ClassifiedConstraints) -> None:
+        """Those rows of `left` that want the candidate; none: the next candidate."""
+        self.narrow("hit", "left", constraints.per_rule, place)
+        self.line("if not hit:")
+        self.line("    misses += 1")
+        self.line("    continue")
+
+    def leave(self, constraints: ClassifiedConstraints) -> None:
+        """Take the rows that were hit out of `left`."""
+        threshold = self.threshold(constraints)
+        if len(constraints.per_rule) == 1 and threshold is not None and threshold.cell == self.ordered:
+            self.line("left = " + ("left[len(hit):]" if threshold.operator in (">", ">=") else "left[:len(left) - len(hit)]"))
+        else:
+            self.line("gone = {row[0] for row in hit}")
+            self.line("left = [row for row in left if row[0] not in gone]")
+
+
+def _is_exact(condition: Expression, row: TableRow) -> bool:
+    """Whether it compares with integers and decimals, by `<` or its like."""
+    compared = by_row(condition)
+    return compared is not None and compared.operator != "=" and row[cell_of(compared) + 2] is not None
+
+
+def _is_free(shape: RuleTemplate, place: int) -> bool:
+    """Whether all rows go through the candidates of a clause together."""
+    what = shape.steps[place - 1].what
+    return not shape.consuming and (isinstance(what, PositionalNegation) or (isinstance(what, PositionalSelection) and what.count == 1))
+
+
+def _picked(conditions: Sequence[Expression], rows: Sequence[TableRow]) -> tuple[ConstantTable, list[int]]:
+    """The constants of some conditions, and for each row the number of its own."""
+    compared = [each for each in map(by_row, conditions) if each is not None]
+    numbers: dict[tuple[Term, ...], int] = {}
+    of_rows = [numbers.setdefault(tuple([row[cell_of(each)] for each in compared]), len(numbers)) for row in rows]  # type: ignore[misc]
+    renamed = [Call(each.operator, (Var(each.attribute), Attribute(ROW, str(n)))) for n, each in enumerate(compared)]
+    return ConstantTable(tuple(renamed), tuple(numbers)), of_rows
+
+
+def names_row(expression: Expression) -> bool:
+    return any(isinstance(p, Attribute) and p.label == ROW for p in parameters_of([expression]))
+
+
+def _goes_through(step: PositionalClause, rows: Sequence[TableRow]) -> bool:
+    """Whether a clause may go through candidates that are no branches."""
+    return not (isinstance(step.what, PositionalSelection) and step.what.mode is Mode.EACH and len(rows) == 1)
+
+
+def _names_itself(test: Expression, place: int) -> bool:
+    """Whether a test names no other event, and a rule's own constants perhaps."""
+    return all(
+        isinstance(p, Var) or (isinstance(p, TimeOf) and p.label == str(place)) or (isinstance(p, Attribute) and p.label == ROW)
+        for p in parameters_of([test])
+    )
+
+
+def _of_itself(expression: Expression) -> Expression:
+    """A constraint that names no other event, the same at whatever place it stands."""
+    return transform(expression, lambda part: TimeOf("") if isinstance(part, TimeOf) else part)

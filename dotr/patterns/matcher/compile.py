@@ -1,0 +1,478 @@
+"""The bindings of rules, found from their anchors (semantics.md, section 4; TESLA).
+
+Each shape of rules becomes one generated function: a loop over the anchors of the instant, and inside it one stretch of code a clause, in
+the order written. `last` and `first` leave their loop with the first candidate that satisfies the clause's constraints; `each` opens
+a loop around what follows. Candidates come from the index that the clause's equalities ask for, cut to the window by bisection. Where
+many rules share the shape, a list of the rows still alive goes through the clauses; a clause whose constraints name a rule's own constant
+narrows or splits it, and all the others are evaluated once for all.
+
+Limits (semantics.md, section 8) are of one rule at one anchor, and exact. So that nothing need be counted exactly where no limit is near,
+the function for all rows holds bounds from above against them: the events in a window, chosen or not, and the lengths of what is gone
+through. It stops (`AnchorLimitExceeded`) at an anchor where such a bound is passed, and a second function, made when it is first needed, finds the
+matches of that anchor for one rule at a time, and counts.
+
+Invariant: when a rule is run at t, the stores hold every event of its ports with time at most t. Cost: for each anchor, the candidates of
+its own keys inside the windows, and for `last` and `first` no more of them than are passed over; for `not` no more than lead to the first
+that forbids; for an aggregate what `lanes` and `sums` say, if its constraints are equalities and such as name no other event, else its
+candidates.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import count, repeat
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+
+from dotr.codegen import define
+from dotr.expressions import condition, equality_key, write
+from dotr.joins.limits import LIMITS, Limits
+from dotr.model.algebra import Call, Expression, Var
+from dotr.model.rules import Mode
+from dotr.model.terms import Term
+from dotr.model.time import Clock, Micros
+from dotr.model.traverse import conjuncts
+from dotr.patterns.event_store import IndexSpec, KeyIndex, Measure
+from dotr.patterns.events import Match, StoredEvent
+from dotr.patterns.matcher.candidates import AnchorLimitExceeded, CandidateEmitter, ClassifiedConstraints, names_row
+from dotr.patterns.matcher.emitter import row_finder, rows_of
+from dotr.patterns.rule_search import TableRow
+from dotr.patterns.rule_templates import (
+    PositionalAggregate,
+    PositionalBetween,
+    PositionalClause,
+    PositionalNegation,
+    PositionalRole,
+    PositionalSelection,
+    PositionalWindow,
+    RuleGroup,
+)
+from dotr.patterns.sums import aggregate_terms
+
+ConsumedEvents: TypeAlias = set[tuple[Micros, int]]
+"""The (time, ordinal) of the events of one label that a rule has used up."""
+
+FindMatches: TypeAlias = Callable[[Iterable[StoredEvent], Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int], None]
+"""`find(anchors, lanes, consumed, found, base)` adds the matches to `found`; their ordinals are `base` and their place in it."""
+
+Exact: TypeAlias = Callable[[StoredEvent, TableRow, Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, set[int]], None]
+"""`exact(anchor, row, lanes, consumed, found, base, over)` adds the matches of one rule at one anchor; to `over` it adds the places of
+clauses at which branches have ended. Raises `AnchorLimitExceeded` where the anchor tries too many candidates: then nothing of it counts."""
+
+_NAN: Final = frozenset(('"NaN"^^<http://www.w3.org/2001/XMLSchema#double>', '"NaN"^^<http://www.w3.org/2001/XMLSchema#float>'))
+_EQUAL: Final = condition(Call("=", (Var("a"), Var("b"))), (Var("a"), Var("b")))
+
+_TOGETHER: Final = 200_000
+"""So many matches do rules find of one anchor together; where there are more, each finds its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """Compiled rules of one shape: what finds their matches, and the index that each clause asks for. `find` raises `AnchorLimitExceeded` at an anchor
+    where a rule may go over a limit; `exact` makes what finds its matches then, for each of the `rows`. A rule has several matches of one
+    anchor only where the shape is `branching`."""
+
+    find: FindMatches
+    looks: tuple[IndexSpec, ...]
+    source: str
+    exact: Callable[[], Exact]
+    rows: tuple[TableRow, ...]
+    branching: bool
+
+    def few(self, many: int) -> int:
+        """Of so many anchors at most there are no more than so many matches, or there is one anchor."""
+        return 1 if self.branching else max(1, many // len(self.rows))
+
+
+def compile_matcher(alike: RuleGroup, consumed: Sequence[int], clock: Clock, limits: Limits = LIMITS) -> Matcher:
+    """Generate the matcher of a shape; `consumed` says for each rule which set of consumed events is its first."""
+    rows = rows_of(alike, consumed)
+    return _RuleMatcherEmitter(alike, rows, clock, limits).matcher(
+        cache(lambda: _RuleMatcherEmitter(alike, rows, clock, limits, exact=True).exactly())
+    )
+
+
+class _RuleMatcherEmitter(CandidateEmitter):
+    """Writes one matcher."""
+
+    def __init__(self, alike: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool = False) -> None:
+        super().__init__(alike, rows, clock, limits, exact=exact)
+        self.globals |= {
+            "bisect": bisect_left,
+            "key": equality_key,
+            "equal": _EQUAL,
+            "every": range(1, sys.maxsize),
+            "new": tuple.__new__,
+            "Exceeded": AnchorLimitExceeded,
+            "Matched": Match,
+            "NAN": _NAN,
+            "rows": self.rows,
+            "count": count,
+            "number": itemgetter(0),
+            "repeat": repeat,
+            "write": write,
+        }
+
+    def matcher(self, exact: Callable[[], Exact]) -> Matcher:
+        shape = self.shape
+        if self.hopeless:
+            source = "def find(anchors, lanes, consumed, found, base):\n    for e0 in anchors: raise Exceeded\n"
+            self.body()  # for the indexes that it asks for
+        else:
+            self.lanes()
+            if self.live is None:
+                self.line("row = rows[0]")
+                self.used()
+            with self.block("for e0 in anchors:"):
+                if shape.consuming:
+                    self.line("eaten = []")
+                level = self.indent
+                if shape.branching and self.live is not None:
+                    self.line(f"most = len(found) + {_TOGETHER}")
+                if self.adds:
+                    self.line("work = 0")
+                self.body()
+                self.indent = level
+                if shape.consuming:
+                    self.line("for used, events in eaten: used.update(events)")
+            source = "def find(anchors, lanes, consumed, found, base):\n" + "\n".join(self.lines) + "\n"
+        find: FindMatches = self.compiled(source, "find")
+        return Matcher(find, tuple(self.looks), source, exact, self.rows, shape.branching)
+
+    def exactly(self) -> Exact:
+        """What finds the matches of one anchor for one row, and counts."""
+        self.live = None
+        self.lanes()
+        self.used()
+        self.line("tried = 0")
+        if self.shape.consuming:
+            self.line("eaten = []")
+        with self.block("for once in (None,):"):
+            self.body()
+        self.indent = 1
+        if self.shape.consuming:
+            with self.block("if not over:"):
+                self.line("for used, events in eaten: used.update(events)")
+        exact: Exact = self.compiled("def exact(e0, row, lanes, consumed, found, base, over):\n" + "\n".join(self.lines) + "\n", "exact")
+        return exact
+
+    def compiled(self, source: str, name: str) -> Any:
+        return define(source, "matcher", name, self.globals)
+
+    def lanes(self) -> None:
+        for place in range(1, len(self.shape.steps) + 1):
+            self.line(f"l{place} = lanes[{place - 1}]")
+
+    def body(self) -> None:
+        """What is done with an anchor."""
+        shape = self.shape
+        self.line("t0, o0, v0 = e0")
+        if shape.anchor.delay:
+            self.line(f"now = t0 + {shape.anchor.delay}")
+        self.anchor(shape.anchor)
+        if shape.consuming and self.live is not None:
+            self.one_by_one()
+            self.used()
+        for place, step in enumerate(shape.steps, 1):
+            self.step(place, step)
+        self.finish()
+
+    def used(self) -> None:
+        for number, place in enumerate(self.shape.consuming):
+            self.line(f"used{place} = consumed[row[1] + {number}]")
+
+    def one_by_one(self) -> None:
+        """From here on each row for itself."""
+        self.line(f"for row in {self.live}:")
+        self.indent += 1
+        self.live = None
+
+    def narrowed(self, conditions: Sequence[Expression], own: int | None, number: int) -> None:
+        """Keep the rows that satisfy the conditions; none: leave this branch."""
+        assert self.live is not None
+        self.narrow(f"rows{number}", self.live, conditions, own)
+        self.live = f"rows{number}"
+        self.line(f"if not {self.live}: continue")
+
+    def anchor(self, part: PositionalRole) -> None:
+        """Its constraints; the rules' own constants are searched for those that the event satisfies."""
+        if self.exact:
+            if part.constraints:
+                self.line(f"if not {self.holds(part.constraints, 0)}: continue")
+            return
+        plain = [c for c in part.constraints if not names_row(c)]
+        rowed = [c for c in part.constraints if names_row(c)]
+        if plain:
+            self.line(f"if not {self.holds(plain, 0)}: continue")
+        by = self.found.get(0, ())
+        if by:
+            order = None if self.ordered is None else self.ordered + 1
+            self.line(f"rows0 = {self.named(row_finder(by, self.rows, part.attributes, order))}(v0)")
+            self.line("if not rows0: continue")
+            self.live = "rows0"
+            rowed = [c for c in rowed if c not in by]
+        if rowed:
+            self.narrowed(rowed, 0, 0)
+
+    # --- clauses ---
+
+    def step(self, place: int, step: PositionalClause) -> None:
+        constraints = self.constraints(place, step.part)
+        self.by_lanes(place, constraints)
+        match step.what:
+            case PositionalSelection(mode, number):
+                if constraints.per_rule and mode is not Mode.EACH and number > 1:
+                    self.one_by_one()
+                    constraints = self.constraints(place, step.part)
+                self.look(place, constraints, *self.skips(step.part, constraints))
+                self.lane(place, constraints, required=True)
+                self.bounds(place, step.scope)
+                if mode is Mode.EACH:
+                    self.each(place, step, constraints)
+                elif constraints.per_rule:
+                    self.split(place, step, mode, constraints)
+                elif number > 1:
+                    self.several(place, step, mode, number, constraints)
+                else:
+                    self.single(place, step, mode, constraints)
+            case PositionalNegation():
+                self.look(place, constraints, *self.skips(step.part, constraints))
+                self.lane(place, constraints, required=False)
+                self.bounds(place, step.scope)
+                self.lack(place, step, constraints)
+            case PositionalAggregate() as whole:
+                if constraints.per_rule:
+                    self.one_by_one()
+                    constraints = self.constraints(place, step.part)
+                self.whole(place, step, whole, constraints)
+
+    def single(self, place: int, step: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
+        """`last E`, `first E`."""
+        self.line(f"e{place} = None")
+        level = self.indent
+        self.search(place, step, mode)
+        self.passed_over(place, step, constraints)
+        self.line(f"e{place} = e")
+        self.line("break")
+        self.indent = level
+        self.went(place, mode)
+        self.line(f"if e{place} is None: continue")
+
+    def several(self, place: int, step: PositionalClause, mode: Mode, count: int, constraints: ClassifiedConstraints) -> None:
+        """`last n E`, `first n E`: a branch for each."""
+        self.line(f"picked{place} = []")
+        level = self.indent
+        self.search(place, step, mode)
+        self.passed_over(place, step, constraints)
+        self.line(f"picked{place}.append(e)")
+        self.line(f"if len(picked{place}) == {count}: break")
+        self.indent = level
+        self.went(place, mode)
+        self.branches(place, f"len(picked{place})", count)
+        self.line(f"for e{place} in picked{place}:")
+        self.indent += 1
+        self.line(f"t{place}, o{place}, v{place} = e{place}")
+
+    def split(self, place: int, step: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
+        """`last E`, `first E` for many rows: each candidate goes to the rows for which it is the one."""
+        self.line(f"left = {self.live}")
+        self.line("misses = 0")
+        self.line(f"picked{place} = []")
+        level = self.indent
+        self.search(place, step, mode, self.threshold(constraints), "left")
+        self.passed_over(place, step, constraints)
+        self.hits(place, constraints)
+        self.line(f"picked{place}.append((e, hit))")
+        self.line("if len(hit) == len(left): break")
+        self.leave(constraints)
+        self.indent = level
+        self.went(place, mode, self.threshold(constraints))
+        self.line(f"for e{place}, rows{place} in picked{place}:")
+        self.indent += 1
+        self.line(f"t{place}, o{place}, v{place} = e{place}")
+        self.live = f"rows{place}"
+
+    def each(self, place: int, step: PositionalClause, constraints: ClassifiedConstraints) -> None:
+        """`each E`: a branch for every candidate, and in it the rows that want it."""
+        if not constraints.per_rule:
+            last = "" if self.until_now(step.scope) else f"bisect(c{place}, (high{place} + 1,))"
+            self.line(f"s{place} = c{place}[bisect(c{place}, (low{place},)):{last}]")
+            if self.exact:
+                self.line(f"picked{place} = []")
+                with self.block(f"for e{place} in s{place}:"):
+                    self.line(f"t{place}, o{place}, v{place} = e{place}")
+                    self.passed_over(place, step, constraints)
+                    self.line(f"picked{place}.append(e{place})")
+                self.went(place, Mode.FIRST)
+            some = f"picked{place}" if self.exact else f"s{place}"
+            self.branches(place, f"len({some})", None)
+            self.line(f"for e{place} in {some}:")
+            self.indent += 1
+            self.line(f"t{place}, o{place}, v{place} = e{place}")
+            if not self.exact:
+                self.passed_over(place, step, constraints)
+            return
+        self.line(f"left = {self.live}")
+        self.line("misses = 0")
+        self.line(f"picked{place} = []")
+        level = self.indent
+        self.search(place, step, Mode.FIRST, self.threshold(constraints), "left")
+        self.passed_over(place, step, constraints)
+        self.hits(place, constraints)
+        self.line(f"picked{place}.append((e, hit))")
+        self.indent = level
+        self.went(place, Mode.FIRST, self.threshold(constraints))
+        self.branches(place, f"len(picked{place})", None)
+        self.line(f"for e{place}, rows{place} in picked{place}:")
+        self.indent += 1
+        self.line(f"t{place}, o{place}, v{place} = e{place}")
+        self.live = f"rows{place}"
+
+    def lack(self, place: int, step: PositionalClause, constraints: ClassifiedConstraints) -> None:
+        """`not E`: leave this branch, or take those rows out of it for which there is one."""
+        rowed = bool(constraints.per_rule)
+        if rowed:
+            self.line(f"left = {self.live}")
+            self.line("misses = 0")
+        with self.block(f"if c{place} is not None:"):
+            self.line(f"there{place} = False")
+            level = self.indent
+            self.search(place, step, Mode.FIRST, self.threshold(constraints), "left")
+            self.passed_over(place, None, constraints)
+            if rowed:
+                self.hits(place, constraints)
+                self.leave(constraints)
+                self.line("if not left: break")
+            else:
+                self.line(f"there{place} = True")
+                self.line("break")
+            self.indent = level
+            self.went(place, Mode.FIRST, self.threshold(constraints))
+            if not rowed:
+                self.line(f"if there{place}: continue")
+        if rowed:
+            self.line(f"rows{place} = left")
+            self.line(f"if not rows{place}: continue")
+            self.live = f"rows{place}"
+
+    def whole(self, place: int, step: PositionalClause, whole: PositionalAggregate, constraints: ClassifiedConstraints) -> None:
+        """`?x = F(E.?v) of E`: g<place>."""
+        quick = self.answer(place, step.scope, whole)
+        if constraints.tests or place in self.shape.consuming:
+            quick = None
+        measure, answer = quick or (None, "")
+        self.look(place, constraints, measure, whole.attribute)
+        self.lane(place, constraints, required=False)
+        self.bounds(place, step.scope)
+        nothing = self.named(aggregate_terms(whole.function, whole.distinct, []), "k")
+        if quick is not None:
+            self.line(f"if c{place} is None: g{place} = {nothing}")
+            if not constraints.equal:
+                self.line(f"else: g{place} = {answer}")
+                return
+            sides = ", ".join(f"s{place}_{number}" for number in range(len(constraints.equal)))
+            self.line(f"elif not q{place} or {self.named(_pure(len(constraints.equal)))}(c{place}.keys, {sides}): g{place} = {answer}")
+            self.line("else:")
+            self.indent += 1
+        self.line(f"all{place} = []")
+        level = self.indent
+        with self.block(f"if c{place} is not None:"):
+            inside = self.indent
+            self.line(f"i = s{place} = bisect(c{place}, (low{place},))")
+            self.line(f"for i in range(s{place}, bisect(c{place}, (high{place} + 1,))):")
+            self.indent += 1
+            self.line(f"t{place}, o{place}, v{place} = e{place} = c{place}[i]")
+            self.passed_over(place, None, constraints, tried=quick is None)
+            self.line(f"all{place}.append(e{place})")
+            self.indent = inside
+            if quick is None:
+                self.went(place, Mode.FIRST)
+        self.indent = level
+        position = None if whole.attribute is None else step.part.attributes.index(whole.attribute)
+        self.line(f"g{place} = {self.named(_total(whole, position))}(all{place})")
+        if quick is not None:
+            self.indent -= 1
+
+    def answer(self, place: int, scope: PositionalWindow | PositionalBetween, whole: PositionalAggregate) -> tuple[Measure, str] | None:
+        """The measure that answers an aggregate without looking at each event, and the source of the answer."""
+        window = f"low{place}, high{place}"
+        match whole.function, whole.distinct:
+            case ("MIN", _):
+                return Measure.LEAST, f"c{place}.best({window})"
+            case ("MAX", _):
+                return Measure.GREATEST, f"c{place}.best({window})"
+            case ("COUNT", False):
+                return Measure.COUNT, f"write(c{place}.number({window}))"
+            case ("SUM", False):
+                return Measure.SUM, f"c{place}.sum({window})"
+            case ("AVG", False):
+                return Measure.SUM, f"c{place}.avg({window})"
+            case _ if isinstance(scope, PositionalWindow) and scope.reference == 0:
+                return Measure.DISTINCT, f"c{place}.distinct({whole.function!r}, {self.stands(0)}, {scope.near}, {scope.far})"
+            case _:
+                return None
+
+    # --- the end of a branch ---
+
+    def finish(self) -> None:
+        """`if`, then `with`, then the match."""
+        shape = self.shape
+        if shape.condition is not None:
+            rowed = [c for c in conjuncts(shape.condition) if self.live is not None and names_row(c)]
+            plain = [c for c in conjuncts(shape.condition) if c not in rowed]
+            if plain:
+                self.line(f"if not {self.holds(plain, None)}: continue")
+            if rowed:
+                self.narrowed(rowed, None, len(shape.steps) + 1)
+        events = [f"e{place}" for place in range(len(shape.parts)) if shape.positive(place)]
+        bound, own = f"({', '.join(events)},)", any(names_row(value) for value in shape.values if value is not None)
+        values = f"({', '.join(map(self.value, shape.values))}{',' if shape.values else ''})"
+        if self.live is None:
+            self.line(f"found.append(new(Matched, (row[0], base + len(found), {bound}, {values})))")
+            self.together()
+            for place in shape.consuming:
+                events_of = f"[e{place}[:2]]" if shape.positive(place) else f"[e[:2] for e in all{place}]"
+                self.line(f"eaten.append((used{place}, {events_of}))")
+            return
+        self.line(f"bound = {bound}")
+        if own:
+            with self.block(f"for row in {self.live}:"):
+                self.line(f"found.append(new(Matched, (row[0], base + len(found), bound, {values})))")
+            self.together()
+        else:
+            self.line(f"values = {values}")
+            each = f"zip(map(number, {self.live}), count(base + len(found)), repeat(bound), repeat(values))"
+            self.line(f"found += map(new, repeat(Matched), {each})")
+            self.together()
+
+    def together(self) -> None:
+        """Rules that find very much of one anchor together stop."""
+        if self.shape.branching and len(self.rows) > 1 and not self.exact:
+            self.line("if len(found) > most: raise Exceeded")
+
+
+def _pure(positions: int) -> Callable[..., bool]:
+    """Whether every term of a lane's keys is equal to what was looked up."""
+    equal = _EQUAL
+    if positions == 1:
+
+        def pure(keys: dict[Term, None], side: Term) -> bool:
+            return all((term == side and term not in _NAN) or equal(term, side) for term in keys)
+
+        return pure
+
+    def all_pure(keys: dict[tuple[Term, ...], None], *sides: Term) -> bool:
+        return all(equal(term, side) for terms in keys for term, side in zip(terms, sides, strict=True))
+
+    return all_pure
+
+
+def _total(whole: PositionalAggregate, position: int | None) -> Callable[[Sequence[StoredEvent]], Term | None]:
+    """An aggregate of the events that were looked at."""
+    if position is None:
+        return lambda events: write(len(events))
+    return lambda events: aggregate_terms(whole.function, whole.distinct, [event[2][position] for event in events])

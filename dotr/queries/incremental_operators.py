@@ -1,0 +1,129 @@
+"""Operators that start from what the instant brought (architecture.md, decision 1).
+
+Idea: a part of the algebra that is a union of conjunctions has, at an instant, its answers over the background, found once and kept,
+and those that need a new triple. The operators above it take these as their input and look everything else up, so OPTIONAL, NOT EXISTS,
+MINUS and aggregates cost what their input costs.
+Invariant: exact whatever the data: what is kept is complete for its part, and nothing is assumed of the rest.
+Cost: that of the whole background where a part has more than `KEPT` answers over it, or shares no variable with what leads to it;
+`AlgebraOperator.whole` then says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dotr.joins.branch_loops import AnswerRow
+from dotr.joins.branches import Unplannable, branches
+from dotr.joins.deltas import Conjunction, left_of
+from dotr.joins.limits import LimitExceeded, Limits
+from dotr.joins.scope import Variables, certain, either, possible, variables_of
+from dotr.model.algebra import Bgp, BgpItem, Join, Pattern, Select, TermPattern, TriplePattern, Values
+from dotr.model.terms import Variable
+from dotr.queries.evaluate import AlgebraCompiler
+from dotr.queries.graph import Graph
+from dotr.queries.matching import Bindings, Solution
+from dotr.queries.operators import AlgebraOperator, JoinOperator
+from dotr.store.triples import TripleIndex
+
+KEPT: Final = 1_000
+"""A part with more answers over the background than this is not kept inside a larger query."""
+
+_WORTH_TRYING: Final = 50_000.0
+
+
+class DeltaScan(AlgebraOperator):
+    """A union of conjunctions, answered from what is kept and from the new triples; looked up in `general` where something is bound."""
+
+    __slots__ = ("_deltas", "_general", "_kept", "_names", "_parts", "_rows")
+
+    def __init__(
+        self, pattern: Pattern, names: tuple[Variable, ...], parts: list[Conjunction], kept: list[AnswerRow], general: AlgebraOperator
+    ) -> None:
+        super().__init__(pattern)
+        self._names = names
+        self._general = general
+        self._rows, self._parts = kept, parts
+        self._kept = [self._solution(row) for row in kept]
+        self._deltas = tuple(delta.join for part in parts for delta in part.deltas)
+        self.empty = not kept
+        self.reads = frozenset()
+        for part in parts:
+            self.reads = either(self.reads, part.reads)
+
+    def _solution(self, row: AnswerRow) -> Solution:
+        return {name: term for name, term in zip(self._names, row, strict=True) if term is not None}
+
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
+        if outer or not self.variables.isdisjoint(bound):
+            return self._general.solutions(graph, bound, outer)
+        background, new = graph.parts
+        if graph.removed is not None:
+            rows = left_of(self._rows, (row for part in self._parts for row in part.retracted_answers(background, graph.removed)))
+            rows += [row for part in self._parts for join in part.deltas_over_view for row in join(background, new)]
+            return list(map(self._solution, rows))
+        return [*self._kept, *(self._solution(row) for delta in self._deltas for row in delta(background, new))]
+
+    def size(self, graph: Graph) -> float:
+        return float(len(self._kept) + min(len(graph.new), 8))
+
+    def whole(self, bound: Variables) -> str:
+        return self._general.whole(bound) if bound & self.variables else ""
+
+
+class IncrementalCompiler(AlgebraCompiler):
+    """Compiles a pattern with its monotone parts seeded by the new triples."""
+
+    def __init__(self, background: TripleIndex, limits: Limits | None) -> None:
+        self._background = background
+        self._limits = limits
+
+    def compiled(self, pattern: Pattern) -> AlgebraOperator:
+        if isinstance(pattern, Join) and isinstance(pattern.left, Bgp) and isinstance(pattern.right, Bgp):
+            pattern = Bgp(pattern.left.patterns + pattern.right.patterns)
+        seeded = self._seeded(pattern)
+        if seeded is None and isinstance(pattern, Bgp):
+            triples, paths = _parted(pattern)
+            if triples.patterns and paths.patterns:  # paths are followed from what the triples bind
+                return JoinOperator(pattern, self.compiled(triples), AlgebraCompiler().compiled(paths))
+        return seeded or super().compiled(pattern)
+
+    def looked_up(self, pattern: Pattern, given: Pattern) -> AlgebraOperator:
+        if certain(given) & possible(pattern):
+            return AlgebraCompiler().compiled(pattern)
+        return self.compiled(pattern)
+
+    def _seeded(self, pattern: Pattern) -> AlgebraOperator | None:
+        if isinstance(pattern, Values) or pattern == Bgp(()):
+            return None
+        names = tuple(sorted(possible(pattern)))
+        try:
+            parts = [Conjunction(branch, names, self._background, self._limits) for branch in branches(pattern)]
+        except (Unplannable, LimitExceeded):  # what the whole query may look at is counted elsewhere
+            return None
+        general = AlgebraCompiler().compiled(pattern)
+        if all(part.empty for part in parts):
+            return DeltaScan(pattern, names, parts, [], general)
+        if general.size(Graph(self._background, TripleIndex())) > _WORTH_TRYING:
+            return None
+        kept = [row for part in parts for row in part.static()]
+        return DeltaScan(pattern, names, parts, kept, general) if len(kept) <= KEPT else None
+
+
+def _parted(pattern: Bgp) -> tuple[Bgp, Bgp]:
+    """The triple patterns, with the triple terms that they match and what is inside of these; and the rest."""
+    taken: list[BgpItem] = [each for each in pattern.patterns if isinstance(each, TriplePattern)]
+    rest = [each for each in pattern.patterns if not isinstance(each, TriplePattern)]
+    bound = variables_of(taken)
+    while inner := [each for each in rest if isinstance(each, TermPattern) and each.term.name in bound]:
+        taken += inner
+        rest = [each for each in rest if each not in inner]
+        bound = variables_of(taken)
+    return Bgp(tuple(taken)), Bgp(tuple(rest))
+
+
+def conjunctions(select: Select, background: TripleIndex, limits: Limits | None) -> list[Conjunction]:
+    """The branches of a whole query, with rows in the order of its projection; raises `Unplannable`."""
+    if select.offset or select.limit is not None:
+        raise Unplannable("LIMIT or OFFSET")
+    return [Conjunction(branch, select.projection, background, limits) for branch in branches(select.pattern)]

@@ -1,0 +1,195 @@
+"""Stage two of one bucket over one batch: what has arrived, put in order of time, goes through the engine's step instant by instant."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain, count, repeat
+from typing import TypeAlias
+
+from dotr.model.stream import Firing
+from dotr.model.terms import Term
+from dotr.model.time import Micros
+from dotr.monitoring.totals import Totals
+from dotr.patterns.operator import Arrival
+from dotr.patterns.state import State
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.moments import Ports, TicksHere, moments, ticks_here
+from dotr.runtimes.spark.rows import RowKind, SparkRow, counts_payload
+from dotr.runtimes.spark.spilled_rows import FIRINGS, SpillBuffer, SpilledLetters
+from dotr.runtimes.spark.worker_cache import layers_of, program_of, uncollected
+from dotr.state.bucket_state import BucketPlace
+from dotr.state.paged_state import DECODED, PagedState
+
+TimedArrivals: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
+"""What arrives at a bucket: by time, then by port."""
+
+
+def chunk_payload(instants: TimedArrivals) -> bytes:
+    """The inverse of `instants_of`: each term once, then for each instant and port the ordinals, and the numbers of the terms in turn."""
+    numbers: defaultdict[Term | None, int] = defaultdict(count().__next__)
+    number = numbers.__getitem__
+    listed = [
+        [
+            time,
+            [
+                [
+                    port,
+                    len(arrivals[0][1]),
+                    [ordinal for ordinal, _ in arrivals],
+                    list(map(number, chain.from_iterable([v for _, v in arrivals]))),
+                ]
+                for port, arrivals in ports.items()
+            ],
+        ]
+        for time, ports in instants
+    ]
+    return json.dumps([list(numbers), listed], ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def instants_of(payload: bytes) -> TimedArrivals:
+    """
+    >>> instants: TimedArrivals = [(5, {0: [(0, ('"a"', None)), (7, ('"a"', '"b"'))], 2: [(0, ())]})]
+    >>> instants_of(chunk_payload(instants)) == instants
+    True
+    """
+    terms, listed = json.loads(payload)
+    term = terms.__getitem__
+    return [
+        (
+            time,
+            {
+                port: list(zip(ordinals, zip(*[map(term, numbers)] * width, strict=True) if width else repeat(()), strict=bool(width)))
+                for port, width, ordinals, numbers in ports
+            },
+        )
+        for time, ports in listed
+    ]
+
+
+def in_order(chunks: Iterable[TimedArrivals]) -> Iterator[tuple[Micros, dict[int, list[Arrival]]]]:
+    """The instants of several chunks in the order of time, those of one time as one.
+
+    >>> list(in_order([[(9, {0: [(0, ())]})], [(5, {}), (9, {0: [(1, ())]})]]))
+    [(5, {}), (9, {0: [(0, ()), (1, ())]})]
+    """
+    current: tuple[Micros, dict[int, list[Arrival]]] | None = None
+    for instant in sorted((instant for chunk in chunks for instant in chunk), key=lambda instant: instant[0]):
+        if current is not None and current[0] == instant[0]:
+            for port, arrivals in instant[1].items():
+                current[1].setdefault(port, []).extend(arrivals)
+            continue
+        if current is not None:
+            yield current
+        current = instant
+    if current is not None:
+        yield current
+
+
+@lru_cache(maxsize=64)
+def place_of(job: Job, layer: int) -> BucketPlace:
+    """Where the state of a layer's buckets is laid out."""
+    program = program_of(job)
+    return BucketPlace(layers_of(job)[layer], program.layout.layers[layer], job.buckets, program.timed)
+
+
+@lru_cache(maxsize=1 << 12)
+def _ticks(job: Job, layer: int, bucket: int) -> Sequence[TicksHere]:
+    program = program_of(job)
+    return ticks_here(program, program.router(job.buckets), layer, bucket)
+
+
+def closed_by(lines: Iterable[SparkRow]) -> Micros:
+    """When the batch ends."""
+    for line in lines:
+        if line.kind == RowKind.CLOSED:
+            return line.time
+    raise AssertionError("every bucket is told what time it is")
+
+
+def step_bucket(
+    job: Job, layer: int, bucket: int, pages: PagedState, lines: Sequence[SparkRow], after: Micros | None = None, most: int = DECODED
+) -> list[SparkRow]:
+    """Steps a bucket's pages through a batch; returns its firings, and chunks for the layers above. What is later than `after` is gathered
+    by pages of which there are many, and so many of their events stay decoded."""
+    with uncollected():
+        run = _BucketRun(job, layer, bucket)
+        instants = in_order(instants_of(line.payload) for line in lines if line.kind == RowKind.CHUNK)
+        closed = closed_by(lines)
+        if pages.count > 1:
+            assert after is not None, "pages are made of logs"
+            for page, state, work in pages.through(_by_page(pages, instants), after, closed, most):
+                run.step(state, work, bucket + page * job.buckets)
+        elif program_of(job).timed:
+            state = pages.only
+            spans = [(line.time, int(line.payload)) for line in lines if line.kind == RowKind.SPAN]
+            run.step(state, moments(layers_of(job)[layer], state, _ticks(job, layer, bucket), instants, spans, closed), bucket)
+            if state.passed is not None:
+                state.expire(state.passed + 1)
+        else:
+            run.step(pages.only, ((time, arrivals, False) for time, arrivals in instants), bucket)
+            pages.only.expire(closed + 1)
+        return run.lines()
+
+
+def _by_page(pages: PagedState, instants: Iterable[tuple[Micros, Ports]]) -> Mapping[int, list[tuple[Micros, Ports, bool]]]:
+    """What arrives, by the page that it arrives at."""
+    found: dict[int, list[tuple[Micros, Ports, bool]]] = {}
+    page_of = pages.page_of
+    for time, arrivals in instants:
+        here: dict[int, Ports] = {}
+        for port, events in arrivals.items():
+            for event in events:
+                page = page_of(port, event[1])
+                ports = here.get(page)
+                if ports is None:
+                    here[page] = {port: [event]}
+                else:
+                    ports.setdefault(port, []).append(event)
+        for page, ports in here.items():
+            moment = (time, ports, False)
+            if page in found:
+                found[page].append(moment)
+            else:
+                found[page] = [moment]
+    return found
+
+
+class _BucketRun:
+    """A bucket's batch: what its partitions' steps have led to."""
+
+    def __init__(self, job: Job, layer: int, bucket: int) -> None:
+        self._layer, self._bucket, self._last = layer, bucket, layer + 1 == job.layers
+        self._stage, self._router = layers_of(job)[layer], program_of(job).router(job.buckets)
+        self._keys = [job.keys(number) for number in range(job.layers)]
+        self._firings = SpillBuffer(FIRINGS, job)
+        self._failed = SpilledLetters(job)
+        self._above: dict[int, TimedArrivals] = {}
+
+    def step(self, state: State, moments: Iterable[tuple[Micros, Ports, bool]], partition: int) -> None:
+        """Steps a partition through moments."""
+        step, keys, above = self._stage.step, self._keys, self._above
+        for time, arrivals, ended in moments:
+            done = step(state, time, arrivals, partition, ended=ended, put=self._put)
+            if done.firings:
+                self._put(done.firings)
+            if done.failed:
+                self._failed.extend(done.failed)
+            if done.events and not self._last:
+                for number, deliveries in enumerate(self._router.events(done.events, self._layer)):
+                    for target, ports in deliveries.items():
+                        above.setdefault(keys[number][target], []).append((time, ports))
+
+    def _put(self, firings: list[Firing]) -> None:
+        self._firings.add(firings, len(firings))
+
+    def lines(self) -> list[SparkRow]:
+        """The rows of it."""
+        out = [SparkRow(key, RowKind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in self._above.items()]
+        out += self._firings.lines(-1 - self._bucket)
+        if self._failed.counted:
+            out += self._failed.lines(-1 - self._bucket)
+            out.append(SparkRow(-1 - self._bucket, RowKind.COUNTS, 0, counts_payload(Totals(dead=self._failed.counted))))
+        return out

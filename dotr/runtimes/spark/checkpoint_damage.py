@@ -1,0 +1,162 @@
+"""Whether the files of a checkpoint are whole: what a start reads is looked at before Spark does, all else where a query has failed.
+
+Spark writes a file under another name and renames it, so a crash leaves it whole or not there. What cuts a file is a disk that was full or
+failed, a power cut, or a copy. Spark then says that a log is incomplete, or that something errs while calling something; so the file is
+looked for here, by its content, and by the checksums that Hadoop puts beside each file on a local disk (`.7.crc`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+from dotr.errors.diagnostics import Refused, refuse
+from dotr.runtimes.spark.planner import Offset
+
+_MAGIC: Final = b"crc\x00"
+_CHECKED: Final = 1 << 32
+"""Bytes of state that are looked at, the newest files first, where a query has failed."""
+_NAMED: Final = re.compile(r"(?:FileNotFound|NoSuchFile|Checksum|EOF|Corrupt)\w*: (?:[^\n]*?)(?:file:)?(/[^\s:,]+)")
+_START_OVER: Final = "put the folder back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)"
+
+
+def check_logs(query: Path) -> None:
+    """Raises `Refused` where a log that a start reads is damaged: the query's id, the last batches planned, the last one written."""
+    planned, written = _numbers(query / "offsets"), _numbers(query / "commits")
+    if not planned and not written:
+        return
+    last = max([*planned, *written])
+    ids = query / "metadata"
+    if (why := _damage(ids) or _no_id(ids)) is not None:
+        new = json.dumps({"id": str(uuid4())})
+        raise _refused(
+            ids, why, f"It holds an id and no more: remove {_crc(ids)}, write {new} into {ids}, and give the same command again."
+        )
+    for number in sorted({last, last - 1} & {*planned, *written}):
+        offset, commit = query / "offsets" / str(number), query / "commits" / str(number)
+        if (why := _damage(offset) or _no_offset(offset)) is not None:
+            raise _refused(offset, why, _way_back(offset, commit, number, last, query))
+        if number in written and (why := _damage(commit) or _no_commit(commit)) is not None:
+            hint = f"Remove it and {_crc(commit)} beside it: the same command does its batch again, or goes on behind it."
+            raise _refused(commit, why, hint)
+
+
+def _way_back(offset: Path, commit: Path, number: int, last: int, query: Path) -> str:
+    before = query / "offsets" / str(number - 1)
+    if number < last or (number > 0 and (_damage(before) or _no_offset(before)) is not None):
+        return _sentence(_START_OVER)
+    files = [path for path in (offset, _crc(offset), commit, _crc(commit)) if path.exists()]
+    if not commit.exists():
+        return f"Its batch is not written yet. Remove {_listed(files)}: the same command plans it again."
+    return f"Remove {_listed(files)}: the same command goes back to the batch before and does this one again."
+
+
+def look_for_damage(query: Path, said: str) -> Refused | None:
+    """What is damaged among the files of a query that has failed, with what Spark said; None where all that were looked at are whole."""
+    for name in _NAMED.findall(said):
+        path = Path(name)
+        if query.absolute() in path.parents and not path.exists():
+            return _refused(path, "is missing", _sentence(_START_OVER))
+    try:
+        check_logs(query)
+    except Refused as refused:
+        return refused
+    budget = _CHECKED
+    for path, size in _newest(query / "state"):
+        why = _damage(path, empty=_crc(path).exists())
+        if why is not None:
+            return _refused(path, why, _sentence(_START_OVER))
+        budget -= size
+        if budget < 0:
+            break
+    return None
+
+
+def _newest(folder: Path) -> Iterator[tuple[Path, int]]:
+    found = []
+    for path in folder.rglob("*"):
+        try:
+            if not path.name.startswith(".") and path.is_file():
+                found.append((path.stat().st_mtime_ns, path, path.stat().st_size))
+        except OSError:  # removed meanwhile
+            continue
+    for _, path, size in sorted(found, reverse=True):
+        yield path, size
+
+
+def _damage(path: Path, *, empty: bool = True) -> str | None:
+    """What is wrong with a file, by itself and by the checksums beside it; `empty`: it must not be."""
+    if path.is_dir():
+        return "is a folder"
+    try:
+        size = path.stat().st_size
+        sums = _crc(path).read_bytes() if _crc(path).exists() else b""
+        if not size:
+            return "is empty" if empty and len(sums) != 8 else None
+        if not sums:
+            return None
+        if sums[:4] != _MAGIC or len(sums) < 8:
+            return f"does not match its checksums in {_crc(path).name}"
+        chunk = int.from_bytes(sums[4:8], "big")
+        with path.open("rb") as file:
+            for place in range(8, len(sums), 4):
+                if zlib.crc32(file.read(chunk)) != int.from_bytes(sums[place : place + 4], "big"):
+                    return f"is cut or changed (it does not match its checksums in {_crc(path).name})"
+            return None if not file.read(1) else "has more in it than was written"
+    except FileNotFoundError:
+        return "is missing"
+    except OSError as error:
+        return f"cannot be read: {(error.strerror or str(error)).lower()}"
+
+
+def _no_id(path: Path) -> str | None:
+    try:
+        return None if isinstance(json.loads(path.read_bytes())["id"], str) else "holds no id"
+    except (ValueError, TypeError, KeyError):
+        return "holds no id"
+
+
+def _no_offset(path: Path) -> str | None:
+    try:
+        version, settings, offset, *_ = path.read_text().splitlines()
+        json.loads(settings)
+        Offset.of_json(json.loads(offset))
+    except (ValueError, TypeError, KeyError, AssertionError):
+        return "is cut or is no such log"
+    return None if version.startswith("v") else "is cut or is no such log"
+
+
+def _no_commit(path: Path) -> str | None:
+    try:
+        _, *rest = path.read_text().splitlines()
+        return None if all(isinstance(json.loads(line), dict) for line in rest[:1]) and rest else "is cut or is no such log"
+    except ValueError:
+        return "is cut or is no such log"
+
+
+def _numbers(folder: Path) -> set[int]:
+    return {int(path.name) for path in folder.iterdir() if path.name.isdecimal()} if folder.is_dir() else set()
+
+
+def _crc(path: Path) -> Path:
+    return path.with_name(f".{path.name}.crc")
+
+
+def _listed(paths: list[Path]) -> str:
+    *first, last = map(str, paths)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+def _refused(path: Path, why: str, hint: str) -> Refused:
+    found = refuse("S114", f"the checkpoint is damaged: {path} {why}", hint=hint)
+    assert isinstance(found, Refused)
+    return found

@@ -1,0 +1,231 @@
+"""How far the run of a checkpoint came, read from outside: by the checkpoint's own files, and its state by Spark's state data source.
+
+Nothing is written and nothing is locked, so the run may be going on: what is told is that of its last whole batch, or, of the state, of one
+that is written by then.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dotr.errors.diagnostics import Refused, refuse
+from dotr.model.time import Clock, Micros, Unit
+from dotr.monitoring.progress import InputProgress
+from dotr.patterns.events import StoredEvent
+from dotr.patterns.state import StateError, StateSnapshot
+from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
+from dotr.runtimes.spark.keys import bucket_keys
+from dotr.runtimes.spark.planner import END, InputPlace
+from dotr.runtimes.spark.progress import progress_of
+from dotr.runtimes.spark.spool import copied
+from dotr.runtimes.spark.state_moves import moved_values
+from dotr.runtimes.spark.totals_file import StoredTotals, read_tally
+from dotr.state.state_log import Manifest
+from dotr.state.state_log import counting as events_that_count
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far a file was read: where its next record stands (None: all is read). A growing input has the number of its file."""
+
+    input: str
+    path: str
+    place: InputPlace | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPort:
+    """What the state store holds of a port: events, and different keys among them (None: its events have no key)."""
+
+    layer: int
+    label: str
+    events: int
+    keys: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSummary:
+    """The state as the state data source gives it: its values, their bytes, and what is in them."""
+
+    values: int
+    written: int
+    kept: tuple[StoredPort, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`batch` is the number of the last that is written, `under_way` that of one that is planned and is not; `at` is when the last one was,
+    or when the state moved since, in seconds since 1970 by the file's own date. `closed` is the end of time where the stream has `ended`.
+    `tally` is None where no totals were kept. `copied` is how many lines of standard input were copied, of all that were sent."""
+
+    folder: Path
+    layout: CheckpointLayout
+    clock: Clock
+    batch: int | None
+    at: float | None
+    under_way: int | None
+    closed: Micros | None
+    ended: bool
+    inputs: tuple[InputProgress, ...]
+    reached: tuple[Reached, ...]
+    tally: StoredTotals | None
+    copied: int | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the state is still that which was moved when rules changed: no batch was written since."""
+        return self.batch is not None and self.batch < self.layout.first
+
+
+def status_of(folder: str) -> Status:
+    """The status by the checkpoint's own files; raises `Refused` where there is none."""
+    try:
+        checkpoint = Checkpoint(folder)
+    except NotADirectoryError:
+        raise _none_at(folder) from None
+    layout = checkpoint.layout
+    if layout is None:
+        raise _none_at(folder)
+    batch, planned = checkpoint.committed(), checkpoint.planned
+    try:
+        position = checkpoint.position(batch)
+        written = checkpoint.folder / "dotr.json" if batch is None else Path(checkpoint.query) / "commits" / str(batch)
+        at = written.stat().st_mtime if batch is not None or layout.first else None
+    except (OSError, ValueError, KeyError, AssertionError, IndexError) as error:
+        checkpoint.check()
+        hint = "Is the folder whole? A run that goes on may have removed it meanwhile: ask again."
+        raise refuse("S111", f"the checkpoint {folder} cannot be read: {error}", hint=hint) from None
+    closed, inputs = progress_of(checkpoint.folder, layout, position)
+    names = (*layout.inputs, *layout.growing)
+    places = () if position is None else position.padded(len(names)).places
+    reached = tuple(
+        Reached(name, path, None if place.offset == END else place) for (name, _, path), place in zip(names, places, strict=False)
+    )
+    unit, dated = layout.clock or (Unit.SECOND.written, False)
+    under_way = planned + layout.first if planned is not None and planned != batch else None
+    batch = layout.first + (-1 if batch is None else batch)
+    ended = position is not None and position.ended
+    clock = Clock(Unit.of_written(unit), dated)
+    tally = read_tally(checkpoint.folder)
+    last = batch if batch >= 0 else None
+    kept = copied(checkpoint.folder)
+    return Status(checkpoint.folder, layout, clock, last, at, under_way, closed, ended, inputs, reached, tally, kept)
+
+
+def _none_at(folder: str) -> Refused:
+    hint = "Name the folder that the configuration names as spark.checkpoint; it is there once a run on Spark has begun."
+    return refuse("S111", f"there is no checkpoint at {folder}", hint=hint)
+
+
+def stored_state(status: Status) -> StoredSummary:
+    """What the state holds after the last batch; raises `Refused` where Spark cannot read it, or this release cannot."""
+    if not status.layout.layers:
+        return StoredSummary(0, 0, ())
+    if status.begun:
+        try:
+            begun = _Counting(status.tally)
+            for layer, value in moved_values(Checkpoint(str(status.folder)).folders(status.layout.generation)[1]):
+                begun.value(layer, value)
+            return begun.found()
+        except (OSError, ValueError, StateError) as error:
+            hint = "Its totals, as the run counted them, are shown with --quick."
+            raise refuse("S112", f"the state in {status.folder} cannot be read: {error}", hint=hint) from None
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark import SparkContext
+    from pyspark.errors import PySparkException
+
+    from dotr.runtimes.spark.session import start
+    from dotr.runtimes.spark.stored_state import StoredState
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    before = SparkContext._active_spark_context
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            session = start(
+                f"{status.layout.pipeline}: status", "local[1]", {"spark.sql.shuffle.partitions": "1"}, Path(scratch) / "spark.log"
+            )
+            try:
+                session.sparkContext.setLogLevel("OFF")
+                query = Checkpoint(str(status.folder)).query
+                stored = StoredState(session, query)
+                layers: dict[int, int] = {}
+                for layer in range(status.layout.layers):
+                    layers |= dict.fromkeys(_keys(status.layout, layer), layer)
+
+                counts = _Counting(status.tally)
+                for operator in stored.operators:
+                    heads: dict[int, Manifest] = {}
+                    for row in stored.values(operator).toLocalIterator():
+                        head = counts.value(layers[row.key], bytes(row.written))
+                        if head is not None:
+                            heads[row.key] = head
+                    pieces = stored.pieces(operator) if heads else None
+                    for row in pieces.toLocalIterator() if pieces is not None else ():
+                        counts.piece(layers[row.key], heads[row.key], row.log, bytes(row.lines))
+                return counts.found()
+            finally:
+                if before is None:
+                    session.stop()
+        except (PySparkException, Py4JError, RuntimeError, OSError, KeyError) as error:
+            cause = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            hint = "Its totals, as the run counted them, are shown with --quick."
+            raise refuse("S112", f"the state in {status.folder} cannot be read: {cause[:300]}", hint=hint) from None
+        except StateError as error:
+            hint = "Its totals, as the run counted them, are shown with --quick."
+            raise refuse("S112", f"the state in {status.folder} cannot be read: {error}", hint=hint) from None
+
+
+def _keys(layout: CheckpointLayout, layer: int) -> tuple[int, ...]:
+    return bucket_keys(layout.layers * layout.buckets, layout.partitions)[layer * layout.buckets : (layer + 1) * layout.buckets]
+
+
+class _Counting:
+    """Counts values as they come; a value, or a piece of a log, is decoded, counted and let go before the next."""
+
+    def __init__(self, tally: StoredTotals | None) -> None:
+        self._ports = tally.ports if tally is not None else ()
+        self._events: dict[tuple[int, int], int] = {}
+        self._keys: dict[tuple[int, int], set[str | None]] = {}
+        self._values = self._written = 0
+
+    def value(self, layer: int, written: bytes) -> Manifest | None:
+        """What a bucket has in one place: all, or where there are logs, their head."""
+        self._values += 1
+        self._written += len(written)
+        head = Manifest.decode(written)
+        if head is None:
+            for port, events in enumerate(StateSnapshot.decode(written).events):
+                self._count(layer, port, events)
+        return head
+
+    def piece(self, layer: int, head: Manifest, log: int, lines: bytes) -> None:
+        """A piece of a log."""
+        self._values += 1
+        self._written += len(lines)
+        if log < len(head.held):
+            self._count(layer, log, (event for _, event in events_that_count(head, [(log, lines)])))
+
+    def _count(self, layer: int, index: int, events: Iterable[StoredEvent]) -> None:
+        port = self._ports[layer][index] if layer < len(self._ports) and index < len(self._ports[layer]) else None
+        keys = None if port is None or port.key is None else self._keys.setdefault((layer, index), set())
+        for event in events:
+            self._events[layer, index] = self._events.get((layer, index), 0) + 1
+            if keys is not None and port is not None and port.key is not None:
+                keys.add(event.values[port.key])
+
+    def found(self) -> StoredSummary:
+        """What was counted, by layer and label."""
+        kept: dict[tuple[int, str], tuple[int, int | None]] = {}
+        for (layer, index), events in self._events.items():
+            port = self._ports[layer][index] if layer < len(self._ports) and index < len(self._ports[layer]) else None
+            name = (layer, f"port {index}" if port is None else port.label)
+            so_far, other = kept.get(name, (0, None))
+            keys = self._keys.get((layer, index))
+            kept[name] = so_far + events, other if keys is None else len(keys) + (other or 0)
+        return StoredSummary(
+            self._values, self._written, tuple(StoredPort(layer, label, *each) for (layer, label), each in sorted(kept.items()))
+        )

@@ -1,0 +1,50 @@
+"""The files of dead letters as the user knows them, by the paths that the workers open."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dotr.model.stream import DeadLetter
+from dotr.runtimes.pipeline import Pipeline
+from dotr.sources.file_journal import SEGMENT, SPOOL
+from dotr.sources.lines import STANDARD_INPUT
+from dotr.sources.records import Format
+
+
+class DisplayPaths:
+    """Workers open absolute paths, and segments of what came by standard input."""
+
+    def __init__(self, pipeline: Pipeline, checkpoint: Path) -> None:
+        self._files = {os.path.abspath(file.path): file.path for file in pipeline.inputs}
+        self._folders = [
+            (os.path.abspath(folder) + os.sep, folder + os.sep if folder != os.curdir else "")
+            for folder in (_folder(each.pattern) for each in pipeline.growing if each.pattern)
+        ]
+        self._spool = str(checkpoint.absolute() / SPOOL)
+        self._headers = {each.like.input for each in pipeline.growing if each.like.format is Format.CSV}
+
+    def __call__(self, letter: DeadLetter) -> DeadLetter:
+        """The letter, with the file's name and the line as the user knows them."""
+        path = letter.file
+        if path in self._files:
+            return letter._replace(file=self._files[path])
+        folder, name = os.path.split(path)
+        found = SEGMENT.fullmatch(name) if folder == self._spool else None
+        if found is not None:
+            repeated = letter.input in self._headers
+            return letter._replace(file=STANDARD_INPUT, line=letter.line + int(found[2]) - 1 - repeated)
+        for absolute, written in self._folders:
+            if path.startswith(absolute):
+                return letter._replace(file=written + path[len(absolute) :])
+        return letter
+
+
+def _folder(pattern: str) -> str:
+    """The folder of a glob, up to its first wildcard.
+
+    >>> _folder("data/in/*.ndjson"), _folder("*.csv"), _folder("a/b*/c")
+    ('data/in', '.', 'a')
+    """
+    first = next(number for number, letter in enumerate(pattern) if letter in "*?[")
+    return pattern[:first].rpartition("/")[0] or os.curdir

@@ -1,0 +1,141 @@
+"""The planner of growing inputs at work: a thread scans ahead, and a batch is cut off whenever something has closed."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from threading import Condition, Thread
+from typing import Final
+
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.live_batches import GrowingPlan, Scanned
+from dotr.runtimes.spark.planner import END, Cut, Offset
+from dotr.runtimes.spark.task import PathsOfInput
+from dotr.runtimes.spark.watermarks import EVERY_SECONDS, write_watermarks
+from dotr.runtimes.spark.worker_cache import input_of
+from dotr.sources.feeds import FilesFeed, InputPoint, OneFile
+from dotr.sources.file_journal import SPOOL, Journal, Journaled, Spooled
+from dotr.sources.rate_limits import NoRateLimit, RateLimit
+from dotr.sources.watched_folders import GrowingInput
+
+_PAUSE_SECONDS: Final = 0.01
+_PATIENCE_SECONDS: Final = 0.1
+"""How long the planner waits for something to close before it says that there is nothing."""
+
+
+class GrowingInputs:
+    """The inputs of a job, of which some grow, from an offset on."""
+
+    def __init__(self, job: Job, start: Offset) -> None:
+        self._job = job
+        folder = Path(job.run).parent
+        singles = len(job.inputs) - len(job.growing)
+        start = start.padded(len(job.inputs))
+        files = [input_of(job, number) for number in range(len(job.inputs))]
+        done = {files[number].input: start.places[number].file for number in range(singles, len(files))}
+        journal = Journal(folder, done)
+        paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
+        self._growing: dict[int, Journaled | Spooled] = {}
+        scanned = []
+        for number, (file, place) in enumerate(zip(files, start.places, strict=True)):
+            idle = None
+            bounded = number < singles
+            if bounded:
+                ended = place.offset == END
+                feed = (
+                    FilesFeed(OneFile(file), elements=False, ended=ended)
+                    if ended
+                    else FilesFeed(OneFile(file), InputPoint(0, place.offset, place.line), elements=False)
+                )
+            else:
+                pattern, settle, idle, watching = json.loads(job.growing[number - singles])
+                known = [other.path for other in files[:singles] if other.input == file.input]
+                growing = GrowingInput(file, pattern, settle, idle)
+                source = Journaled(growing, journal, known, watching=watching) if pattern else Spooled(file, folder / SPOOL)
+                self._growing[number] = source
+                feed = FilesFeed(source, InputPoint(place.file, place.offset, place.line), elements=False)
+            pace = paces.setdefault(file.input, NoRateLimit())
+            scanned.append(Scanned.at(place, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded))
+        self.plan = GrowingPlan(scanned, start, job.batch, job.tasks)
+
+    @property
+    def paths(self) -> PathsOfInput:
+        """What tasks are told of files that have appeared."""
+
+        def paths(number: int, first: int, last: int) -> tuple[str, ...]:
+            return self._growing[number].paths(first, last) if number in self._growing else ()
+
+        return paths
+
+    def forget(self, before: Offset) -> None:
+        """No batch before an offset is planned again."""
+        for number, source in self._growing.items():
+            if isinstance(source, Spooled) and number < len(before.places):
+                source.forget(before.places[number].file)
+
+    def close(self) -> None:
+        """Close what is open."""
+        for each in self.plan.inputs:
+            each.channel.feed.close()
+
+
+class Scanner:
+    """Scans in a thread of its own, and gives batches as something has closed."""
+
+    def __init__(self, job: Job, start: Offset) -> None:
+        self.inputs = GrowingInputs(job, start)
+        self._plan = self.inputs.plan
+        self._most = 3 * job.batch
+        self._changed = Condition()
+        self._stopped = False
+        self._next_told = 0.0
+        self._folder = Path(job.run).parent
+        self._names = [input_of(job, number).input for number in range(len(job.inputs))]
+        self._failure: BaseException | None = None
+        Thread(target=self._scan, daemon=True).start()
+
+    @property
+    def position(self) -> Offset:
+        """Where the last batch ended."""
+        return self._plan.position
+
+    def _scan(self) -> None:
+        try:
+            while not self._stopped:
+                self._tell()
+                with self._changed:
+                    read = self._plan.pending < self._most and self._plan.scan()
+                    self._changed.notify_all()
+                    if not read:
+                        self._changed.wait(_PAUSE_SECONDS)
+        except BaseException as error:
+            with self._changed:
+                self._failure = error
+                self._changed.notify_all()
+
+    def _tell(self) -> None:
+        """Write down how far the inputs are, now and then."""
+        if time.monotonic() >= self._next_told:
+            self._next_told = time.monotonic() + EVERY_SECONDS
+            channels = zip(self._names, [each.channel for each in self._plan.inputs], strict=True)
+            write_watermarks(self._folder, [(name, channel.lateness.passed, channel.feed.ended) for name, channel in channels])
+
+    def batch(self) -> list[Cut]:
+        """The cuts of the next batch; none where nothing closes for a while."""
+        with self._changed:
+            deadline = time.monotonic() + _PATIENCE_SECONDS
+            while not (cuts := self._cuts()) and (left := deadline - time.monotonic()) > 0:
+                self._changed.wait(left)
+            return cuts
+
+    def _cuts(self) -> list[Cut]:
+        if self._failure is not None:
+            raise self._failure
+        return self._plan.cuts()
+
+    def stop(self) -> None:
+        """Scan no further."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()

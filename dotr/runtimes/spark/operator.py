@@ -1,0 +1,81 @@
+"""Stage two on Spark: one keyed stateful operator a layer of rules, over buckets of partition keys.
+
+A bucket's state is a value and, where it is large, a map of pieces of logs beside it (`keeping`); the engine's own objects are kept between
+batches in the worker that had them last. Rows of other layers and rows that are no arrivals pass untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle, ValueState
+
+from dotr.errors.diagnostics import Refused
+from dotr.runtimes.spark import stored_names
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.rows import SparkRow
+from dotr.runtimes.spark.spark_errors import Carried, marked
+
+if TYPE_CHECKING:
+    from dotr.runtimes.spark.worker import Live
+
+_LIVE: Final[Live] = {}
+
+
+class _Store:
+    """The state of the key at hand, as `worker.Store` has it."""
+
+    def __init__(self, bucket: ValueState, log: MapState) -> None:
+        self._bucket = bucket
+        self._log = log
+
+    def value(self) -> tuple[bytes, bytes] | None:
+        stored = self._bucket.get()
+        return (bytes(stored[0]), bytes(stored[1])) if stored else None
+
+    def set_value(self, digest: bytes, written: bytes) -> None:
+        self._bucket.update((digest, written))
+
+    def read(self, log: int, place: int) -> bytes | None:
+        found = self._log.getValue((log, place))
+        return None if found is None else bytes(found[0])
+
+    def write(self, log: int, place: int, lines: bytes) -> None:
+        self._log.updateValue((log, place), (lines,))
+
+    def remove(self, log: int, place: int) -> None:
+        self._log.removeKey((log, place))
+
+
+class LayerProcessor(StatefulProcessor):
+    """The operator of layer number `layer`; the job travels as text."""
+
+    def __init__(self, job: str, layer: int) -> None:
+        self._text = job
+        self._layer = layer
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        value = handle.getValueState(stored_names.BUCKET, stored_names.BUCKET_VALUE)
+        self._store = _Store(value, handle.getMapState(stored_names.LOG, stored_names.LOG_KEY, stored_names.LOG_VALUE))
+        self._job = Job.from_json(self._text)
+        keys = self._job.keys(self._layer)
+        self._bucket = {key: bucket for bucket, key in enumerate(keys)}
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
+        bucket = self._bucket.get(key[0])
+        if bucket is None:
+            yield from rows
+            return
+        try:
+            lines = [SparkRow(row.key, row.kind, row.time, bytes(row.payload)) for row in rows]
+            from dotr.runtimes.spark.worker import through_batch  # only where it is needed: it brings the engine with it
+
+            for line in through_batch(self._job, self._layer, bucket, lines, self._store, _LIVE):
+                yield Row(key=line.key, kind=line.kind, time=line.time, payload=line.payload)
+        except Refused as refused:
+            raise Carried(marked(refused)) from None
+
+    def close(self) -> None:
+        """Nothing is held between calls but the cache."""

@@ -1,0 +1,110 @@
+"""What went wrong on the other side of Spark, in our own words.
+
+Spark hands an exception of a Python worker on as text, with traces of two languages around it. So our diagnostics travel inside that text,
+between two marks, and are read back on the driver; of anything else the last line of the innermost trace is the cause.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, ParamSpec, TypeVar
+
+from dotr.errors.diagnostics import Diagnostic, DotrError, Refused, Severity
+from dotr.model.places import Document, Span
+from dotr.monitoring.totals import RunFailed
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_MARKED: Final = re.compile(r"<<<dotr (.*?) dotr>>>", re.DOTALL)
+_PYTHON: Final = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Exit|Interrupt)): ?(.*)$", re.MULTILINE)
+_JVM: Final = re.compile(r"^(?:Caused by: )?(?:\w+\.)+(\w+(?:Error|Exception)): ?(.*)$", re.MULTILINE)
+
+
+_LOST: Final = re.compile(r"EOFException|[Cc]onnection reset|Broken pipe|Python worker (?:exited|failed)|Failed to (?:bind|connect)")
+
+FULL: Final = "No space left on device"
+NO_JVM: Final = "its JVM has gone: was it killed, or out of memory?"
+_NO_WORKER: Final = "a Python process that it had started has gone: was it killed, or out of memory?"
+
+
+class Carried(DotrError):
+    """Diagnostics on their way through Spark."""
+
+
+def carried(function: Callable[P, R]) -> Callable[P, R]:
+    """Makes diagnostics that the function raises survive the way to the driver."""
+
+    @functools.wraps(function)
+    def carrying(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except Refused as refused:
+            raise Carried(marked(refused)) from None
+
+    return carrying
+
+
+def marked(refused: Refused) -> str:
+    """Diagnostics as ASCII text that `unmarked` finds again."""
+    listed = [
+        [
+            d.code,
+            d.message,
+            d.hint,
+            d.severity.value,
+            [d.span.document.name, d.span.document.text, d.span.start, d.span.end] if d.span else None,
+        ]
+        for d in refused.diagnostics
+    ]
+    return f"<<<dotr {json.dumps(listed).replace('<', chr(92) + 'u003c').replace('>', chr(92) + 'u003e')} dotr>>>"
+
+
+def unmarked(text: str) -> Refused | None:
+    """The diagnostics in a text, if it holds any.
+
+    >>> text = "Traceback …" + marked(Refused([Diagnostic("S1", "no <such> thing")])) + "at java.lang.Thread"
+    >>> unmarked(text).diagnostics[0].message
+    'no <such> thing'
+    """
+    found = _MARKED.search(text)
+    if found is None:
+        return None
+    return Refused(
+        Diagnostic(code, message, Span(Document(span[0], span[1]), span[2], span[3]) if span else None, hint, Severity(severity))
+        for code, message, hint, severity, span in json.loads(found[1])
+    )
+
+
+def explained(text: str, log: Path) -> Refused | RunFailed:
+    """What a failed query's message says, for a user.
+
+    >>> print(explained("Traceback\\n  File x\\nValueError: no such thing\\n\\tat org.apache.Spark", Path("ck/spark.log")))
+    Spark stopped: ValueError: no such thing (the log is ck/spark.log)
+    """
+    refused = unmarked(text)
+    if refused is not None:
+        return refused
+    if FULL in text:
+        where = f"the checkpoint {log.parent} or of Spark's local directories (spark.local.dir)"
+        return RunFailed(f"{FULL.lower()}: the disk of {where} is full (once there is room, the same command goes on; the log is {log})")
+    return RunFailed(f"Spark stopped: {_cause(text)} (the log is {log})")
+
+
+def _cause(text: str) -> str:
+    """
+    >>> _cause("Query terminated with exception:\\njava.io.EOFException\\n\\tat java.io.DataInputStream")
+    'a Python process that it had started has gone: was it killed, or out of memory?'
+    """
+    if text == NO_JVM:
+        return text
+    if _LOST.search(text) and not _PYTHON.search(text):
+        return _NO_WORKER
+    causes = _PYTHON.findall(text) or _JVM.findall(text)
+    name, message = next(((n, m) for n, m in reversed(causes) if m), ("", "")) if causes else ("", "")
+    line = f"{name}: {message}" if name else next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
+    return line if len(line) <= 300 else line[:299] + "…"

@@ -1,0 +1,109 @@
+"""A batch's firings and dead letters on their way to its end: few of them as a row of Spark's, many as files that rows name.
+
+Idea: an external merge sort (`outputs.runs`). A task sorts what it has found whenever that is a run's length, and writes it down beside
+the checkpoint; the driver merges the runs as it writes the output, and removes them.
+Invariant: what is written is a function of what was found alone, not of how many runs it came in. What is left behind by a task that
+failed is removed with the next batch that has runs, or at the next start.
+Cost: a task holds one run, the driver a block of each; everything is written and read once more, where there is more than `ROW`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import Final, Generic, TypeVar
+
+from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.outputs import output_order
+from dotr.outputs.external_sort import RUN as RUN
+from dotr.outputs.external_sort import SortedRuns, SpillForm
+from dotr.outputs.external_sort import blocks as blocks
+from dotr.outputs.external_sort import merged as merged
+from dotr.outputs.external_sort import read_run as read_run
+from dotr.outputs.external_sort import write_run as write_run
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.planner import ORDINARY
+from dotr.runtimes.spark.rows import RowKind, SparkRow, dead_of, dead_payload, firings_of, firings_payload
+
+T = TypeVar("T")
+
+WAITING: Final = "waiting"
+"""The folder, in the checkpoint's."""
+
+ROW: Final = 5_000
+"""So many go as a row: some megabytes of text. A dead letter with a long text counts as several."""
+
+
+@dataclass(frozen=True)
+class Waits(SpillForm[T]):
+    """How things of a kind wait: as a form of runs, and as the kinds of their rows."""
+
+    row: RowKind
+    run: RowKind
+
+
+FIRINGS: Final[Waits[Firing]] = Waits(output_order, firings_payload, firings_of, 200, RowKind.FIRINGS, RowKind.RUN)
+LETTERS: Final[Waits[DeadLetter]] = Waits(attrgetter("input", "file", "line"), dead_payload, dead_of, 10, RowKind.DEAD, RowKind.DEAD_RUN)
+
+
+class SpillBuffer(Generic[T]):
+    """What a task has found of a kind in a batch so far."""
+
+    def __init__(self, form: Waits[T], job: Job, run: int = RUN) -> None:
+        self._form = form
+        self._runs = SortedRuns(form, lambda: folder_of(job), run)
+
+    def add(self, found: Sequence[T], weight: int) -> None:
+        """Takes some more, which count as so many."""
+        self._runs.add(found, weight)
+
+    def lines(self, key: int) -> list[SparkRow]:
+        """The rows for all of it, under a key below 0."""
+        runs = self._runs
+        if runs.held and (runs.written or runs.weight > ROW):
+            runs.write()
+        out = [SparkRow(key, self._form.run, length, str(path).encode("utf-8", "surrogateescape")) for path, length in runs.written]
+        if runs.held:
+            out.append(SparkRow(key, self._form.row, len(runs.held), self._form.write(runs.held)))
+        return out
+
+
+class SpilledLetters:
+    """The dead letters of a task, counted by their reasons."""
+
+    def __init__(self, job: Job) -> None:
+        self._waiting = SpillBuffer(LETTERS, job)
+        self.counted: Counter[Reason] = Counter()
+
+    def append(self, letter: DeadLetter) -> None:
+        """One more."""
+        self._waiting.add((letter,), 1 + len(letter.text) // ORDINARY)
+        self.counted[letter.reason] += 1
+
+    def extend(self, letters: Iterable[DeadLetter]) -> None:
+        """Some more."""
+        for letter in letters:
+            self.append(letter)
+
+    def lines(self, key: int) -> list[SparkRow]:
+        """The rows for them, under a key below 0."""
+        return self._waiting.lines(key)
+
+
+def folder_of(job: Job) -> Path:
+    """Where a job's runs wait: beside Spark's own folder in the checkpoint, which all machines see."""
+    return Path(job.run).parent / WAITING
+
+
+def run_of(payload: bytes) -> Path:
+    """The file that a row of a run names."""
+    return Path(payload.decode("utf-8", "surrogateescape"))
+
+
+def clear(folder: Path) -> None:
+    """Removes all that waits in a folder, and the folder."""
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,128 @@
+"""Stage one of one task: a range of time over all inputs, read, merged into instants, closed and asked.
+
+Each input is read from the task's place to its stop and judged again, by the same rule as in the plan. Elements of the range are kept;
+what is late or unreadable is this task's to report if it stands before the place where the next task goes on. Out go, for
+each bucket, the arrivals of all instants in a few rows; where no state is kept, there are no buckets, and out goes what the rules make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import itemgetter
+from typing import Final
+
+from pyarrow import RecordBatch  # type: ignore[import-untyped]
+
+from dotr.engine.instants import merge
+from dotr.engine.stage_one import InstantFacts
+from dotr.errors.diagnostics import Refused
+from dotr.model.stream import Element
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.monitoring.dead_letter_log import clashing, why_rejected
+from dotr.monitoring.totals import Totals
+from dotr.runtimes.spark.bucket_steps import TimedArrivals, chunk_payload
+from dotr.runtimes.spark.fault_isolation import blame, rescued, traced
+from dotr.runtimes.spark.inputs import files_of, judge
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.rows import RowKind, SparkRow, counts_payload, fallback_lines, inconsistent_payload, record_batch
+from dotr.runtimes.spark.spark_errors import Carried, marked
+from dotr.runtimes.spark.spilled_rows import SpilledLetters
+from dotr.runtimes.spark.stateless import StatelessStageTwo
+from dotr.runtimes.spark.task import Task
+from dotr.runtimes.spark.worker_cache import input_of, program_of, uncollected
+
+TOLD: Final = 3
+"""How many inconsistent instants a user is told of."""
+
+
+def read_task(job: Job, task: Task) -> Iterator[RecordBatch]:
+    """The rows of a task."""
+    try:
+        with uncollected():
+            lines = task_lines(job, task)
+        yield record_batch(lines)
+    except Refused as refused:
+        raise Carried(marked(refused)) from None
+
+
+def task_lines(job: Job, task: Task) -> list[SparkRow]:
+    """All of stage one for a task."""
+    elements: list[Element] = []
+    dead = SpilledLetters(job)
+    program = program_of(job)
+    for stretch in task.stretches:
+        files = files_of(input_of(job, stretch.input), stretch, trace=program.stage_one.may_reject)
+        judge(files, stretch, task.after, task.until, elements, dead)
+    elements.sort(key=itemgetter(0))
+    ask, stage_two = program.stage_one.evaluate, _Chunks(job) if job.layers else StatelessStageTwo(job, dead)
+    take = stage_two.take
+    contradictory: list[tuple[Micros, str]] = []
+    times: list[Micros] = []
+    counted_elements = facts = inconsistent = start = 0
+    while start < len(elements):
+        time = elements[start][0]
+        end = start + 1
+        while end < len(elements) and elements[end][0] == time:
+            end += 1
+        together = elements[start:end]
+        start = end
+        try:
+            asked = ask(merge(time, [triples for _, triples in together]))
+        except Exception as error:
+            left = rescued(job, task, time, together, dead, error)
+            if left is None:
+                continue
+            asked, together = left
+        if asked.failed:
+            blame(job, task, time, together, asked, dead)
+        if asked.inconsistencies:
+            inconsistent += 1
+        if asked.rejected:
+            reason, why = why_rejected(asked, program)
+            dead.extend([element.letter(reason, why) for element in traced(job, task, time, together)])
+            continue
+        if asked.inconsistencies and len(contradictory) < TOLD:
+            contradictory.append((time, clashing(asked.inconsistencies)))
+        times.append(time)
+        counted_elements += len(together)
+        if asked.facts:
+            facts += sum(map(len, asked.facts.values()))
+            take(time, asked)
+    lines = stage_two.lines()
+    for key in (key for layer in range(job.layers) for key in job.keys(layer)):
+        if task.closed is not None:
+            lines.append(SparkRow(key, RowKind.CLOSED, task.closed, b""))
+        if times and program.timed:
+            lines.append(SparkRow(key, RowKind.SPAN, times[0], b"%d" % times[-1]))
+    lines += dead.lines(-1)
+    if contradictory:
+        lines.append(SparkRow(-3, RowKind.INCONSISTENT, 0, inconsistent_payload(contradictory)))
+    if task.closed == LAST_MICRO:
+        lines.append(SparkRow(-4, RowKind.ENDED, 0, b""))
+    totals = Totals(counted_elements, len(times), facts, dead=dead.counted, inconsistent=inconsistent)
+    lines.append(SparkRow(-2, RowKind.COUNTS, 0, counts_payload(totals)))
+    lines += fallback_lines()
+    return lines
+
+
+class _Chunks:
+    """What arrives at the buckets of each layer, where operators keep the state."""
+
+    def __init__(self, job: Job) -> None:
+        self._keys = [job.keys(layer) for layer in range(job.layers)]
+        self._deliver = program_of(job).router(job.buckets).facts
+        self._found: list[dict[int, TimedArrivals]] = [{} for _ in self._keys]
+
+    def take(self, time: Micros, asked: InstantFacts) -> None:
+        """Delivers what was asked of an instant."""
+        for buckets, deliveries in zip(self._found, self._deliver(asked.facts), strict=True):
+            for bucket, ports in deliveries.items():
+                buckets.setdefault(bucket, []).append((time, ports))
+
+    def lines(self) -> list[SparkRow]:
+        """The rows of it."""
+        return [
+            SparkRow(keys[bucket], RowKind.CHUNK, found[0][0], chunk_payload(found))
+            for keys, buckets in zip(self._keys, self._found, strict=True)
+            for bucket, found in buckets.items()
+        ]

@@ -1,0 +1,41 @@
+"""Stage two where nothing is remembered: the task that reads an instant runs all rules on it, and hands on what they have made.
+
+Invariant: a task has its instants whole and in order, and what its engine holds of one has no part in a later one (`Layout.operators`); so
+the output is that of one engine over the whole stream. Each task begins with an empty one: a task that is done again gives the same.
+"""
+
+from __future__ import annotations
+
+from dotr.engine.session import Engine
+from dotr.engine.stage_one import InstantFacts
+from dotr.model.stream import Firing
+from dotr.model.time import Micros
+from dotr.runtimes.spark.job import Job
+from dotr.runtimes.spark.rows import SparkRow
+from dotr.runtimes.spark.spilled_rows import FIRINGS, SpillBuffer, SpilledLetters
+from dotr.runtimes.spark.worker_cache import layers_of, program_of
+
+
+class StatelessStageTwo:
+    """The firings of a task's instants. A dead letter for each anchor that a rule fails at, or goes over a limit at, is the task's."""
+
+    def __init__(self, job: Job, dead: SpilledLetters) -> None:
+        self._firings = SpillBuffer(FIRINGS, job)
+        self._engine = Engine(program_of(job), job.clock, layers_of(job), self._put)
+        self._dead = dead
+
+    def take(self, time: Micros, asked: InstantFacts) -> None:
+        """Runs the rules on what was asked of an instant."""
+        firings = self._engine.match(time, asked)
+        if firings:
+            self._put(firings)
+        if self._engine.failed:
+            self._dead.extend(self._engine.failed)
+            self._engine.failed.clear()
+
+    def _put(self, firings: list[Firing]) -> None:
+        self._firings.add(firings, len(firings))
+
+    def lines(self) -> list[SparkRow]:
+        """The rows of it."""
+        return self._firings.lines(-1)

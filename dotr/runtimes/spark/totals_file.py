@@ -1,0 +1,100 @@
+"""What a checkpoint's pipeline has done in all its runs: `progress.json` beside `dotr.json`, written after every batch.
+
+Spark keeps where the inputs are, and no totals. The file holds those before the last batch and those of it, so that a batch that is done
+again after a crash counts once. It is for people to look at: nothing that a run does depends on it; where it is damaged it begins anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from dotr.errors.fallbacks import FallbackKind, answered, caught
+from dotr.monitoring.totals import Totals
+from dotr.runtimes.spark.rows import BucketSize, counts_of, counts_payload
+
+NAME: Final = "progress.json"
+_NEW: Final = "progress.new"
+
+
+@dataclass(frozen=True, slots=True)
+class PortTotals:
+    """What a layer is handed under one key: what its rules call it, and the place of the key among the values (None: no key)."""
+
+    label: str
+    key: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTotals:
+    """`before` is what all batches before number `batch` have done, `last` what that one has. `sizes` are those of the buckets of state,
+    and `ports` what the numbers in them mean, by layer."""
+
+    batch: int | None = None
+    before: Totals = field(default_factory=Totals)
+    last: Totals = field(default_factory=Totals)
+    sizes: Mapping[tuple[int, int], BucketSize] = field(default_factory=dict)
+    ports: Sequence[Sequence[PortTotals]] = ()
+
+    @property
+    def totals(self) -> Totals:
+        return self.before + self.last
+
+    def took(self, number: int, counted: Totals, sizes: Sequence[BucketSize]) -> StoredTotals:
+        """With a further batch, or with the last one done again.
+
+        >>> tally = StoredTotals().took(0, Totals(elements=2), []).took(1, Totals(elements=3), [])
+        >>> tally.took(1, Totals(elements=3), []).totals.elements, tally.took(2, Totals(elements=5), []).totals.elements
+        (5, 10)
+        """
+        before = self.before if number == self.batch else self.totals
+        return StoredTotals(number, before, counted, {**self.sizes, **{(each.layer, each.bucket): each for each in sizes}}, self.ports)
+
+    @property
+    def held(self) -> tuple[tuple[int, ...], ...]:
+        """How many events each port of each layer holds, in all buckets."""
+        return tuple(
+            tuple(sum(counts) for counts in zip(*found, strict=True))
+            for layer in range(len(self.ports))
+            if (found := [size.held for size in self.sizes.values() if size.layer == layer] or [(0,) * len(self.ports[layer])])
+        )
+
+    @property
+    def written(self) -> int:
+        """How many bytes all buckets take."""
+        return sum(size.written for size in self.sizes.values())
+
+
+def read_tally(folder: Path) -> StoredTotals | None:
+    """The tally of a checkpoint; None where there is none that can be read."""
+    try:
+        data = json.loads((folder / NAME).read_bytes())
+        sizes = [BucketSize(layer, bucket, tuple(held), size) for layer, bucket, held, size in data["sizes"]]
+        before, last = (counts_of(json.dumps(data[name]).encode()) for name in ("before", "last"))
+        ports = tuple(tuple(PortTotals(str(label), key) for label, key in layer) for layer in data["ports"])
+        return StoredTotals(data["batch"], before, last, {(size.layer, size.bucket): size for size in sizes}, ports)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        caught(error, FallbackKind.TOTALS)
+        answered(error, FallbackKind.TOTALS)
+        return None
+
+
+def write_tally(folder: Path, tally: StoredTotals) -> None:
+    """Put a tally in the place of the one before; what cannot be written is left out."""
+    data = {
+        "batch": tally.batch,
+        "before": json.loads(counts_payload(tally.before)),
+        "last": json.loads(counts_payload(tally.last)),
+        "sizes": [list(size) for size in tally.sizes.values()],
+        "ports": [[[port.label, port.key] for port in layer] for layer in tally.ports],
+    }
+    try:
+        (folder / _NEW).write_text(json.dumps(data))
+        (folder / _NEW).replace(folder / NAME)
+    except OSError:
+        (folder / _NEW).unlink(missing_ok=True)

@@ -1,0 +1,157 @@
+"""Reading one file of an input: as elements, or as times alone.
+
+Both give the same records at the same places with the same answer to "is it readable?"; a scan leaves out making the elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import BinaryIO, Final, TypeAlias
+
+from pyoxigraph import NamedNode, RdfFormat, parse
+
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.languages.turtle.graphs import reason
+from dotr.model.places import Span
+from dotr.model.time import Clock, Unit
+from dotr.sources import csv_rows, ndjson, nquads, trig
+from dotr.sources.csv_map import template_of
+from dotr.sources.lines import open_lines
+from dotr.sources.records import START, Format, InputFile, Position, Record
+
+_Records: TypeAlias = Callable[[BinaryIO, InputFile, Position, bool], Iterator[Record]]
+
+_READERS: Final[dict[Format, _Records]] = {
+    Format.NDJSON: ndjson.records,
+    Format.TRIG: trig.records,
+    Format.NQUADS: nquads.records,
+    Format.CSV: csv_rows.records,
+}
+
+
+class Reader:
+    """An open file, read forward from a position: the start, or the start of a record.
+
+    `elements=False` is a scan. A reader may be kept: each call of `records` goes on where the last one stopped.
+    """
+
+    __slots__ = ("_elements", "_held", "_lines", "_records", "file")
+
+    def __init__(self, file: InputFile, position: Position = START, *, elements: bool = True) -> None:
+        self.file = file
+        self._elements = elements
+        self._lines = open_lines(file.path, position)
+        self._held: Record | None = None
+        try:
+            self._records = _READERS[file.format](self._lines, file, position, elements)
+        except BaseException:
+            self._lines.close()
+            raise
+
+    def records(self, stop: int | None = None) -> Iterator[Record]:
+        """The records up to the first one that starts at or behind the offset `stop`; None: to the end."""
+        held, self._held = self._held, None
+        if held is not None:
+            if stop is not None and held.offset >= stop:
+                self._held = held
+                return
+            yield held
+        if stop is None:
+            yield from self._records
+            return
+        for record in self._records:
+            if record.offset >= stop:
+                self._held = record
+                return
+            yield record
+
+    def move(self, position: Position) -> None:
+        """Go on from another record: cheap ahead of where the reader is, and anywhere in a plain file."""
+        held = self._held
+        if held is None or (held.offset, held.line) != position:
+            self._held = None
+            self._lines.seek(position.offset)
+            self._records = _READERS[self.file.format](self._lines, self.file, position, self._elements)
+
+    def close(self) -> None:
+        """Close the file; records that are left are not read."""
+        self._lines.close()
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()
+
+
+def check_prefixes(prefixes: Iterable[tuple[str, str]]) -> None:
+    """Raises `Refused` with every prefix whose namespace is no IRI, or whose name is none."""
+    problems: list[Diagnostic] = []
+    for prefix, iri in prefixes:
+        try:
+            NamedNode(iri)
+            list(parse(f"@prefix {prefix}: <{iri}> .", RdfFormat.TURTLE))
+        except (ValueError, SyntaxError) as error:
+            problems.append(Diagnostic("I105", f"prefix {prefix}: <{iri}> cannot be used: {reason(error)}", None, "Give the whole IRI."))
+    if problems:
+        raise Refused(problems)
+
+
+def check_input(file: InputFile, place: Span | None = None) -> None:
+    """Raises `Refused` with everything that can be known to be wrong before a record is read; without a path, of any file like it."""
+    problems: list[Diagnostic] = []
+    checks: list[Callable[[], object]] = [lambda: check_prefixes(file.prefixes)]
+    if file.path:
+        checks.append(lambda: open_lines(file.path, START, place).close())
+    if file.format is Format.CSV:
+        checks.append(lambda: template_of(file))
+        if file.path:
+            checks.append(lambda: csv_rows.header_of(file, place))
+    for check in checks:
+        try:
+            check()
+        except Refused as refused:
+            problems += [problem for problem in refused.diagnostics if problem not in problems]
+    if problems:
+        raise Refused(problems)
+
+
+def clock_of(files: Sequence[InputFile], unit: Unit, notices: list[Diagnostic] | None = None) -> Clock:
+    """How a pipeline over these files writes time: as date-times if any input has them, else as integers of the unit.
+
+    The first record of a file that can be read and is not at time 0 speaks for the file. `notices` takes a warning of each input whose
+    integers are no seconds, by their size.
+    """
+    found = [dated(file, notices) for file in files]
+    return Clock(unit, any(found))
+
+
+def dated(file: InputFile, notices: list[Diagnostic] | None = None) -> bool | None:
+    """Whether a file has date-times; None where it has no record that can be read. `notices` as in `clock_of`."""
+    said: bool | None = None
+    # The unit of integers decides what an integer says, and nothing about a date-time: so two units tell them apart.
+    with (
+        Reader(replace(file, unit=Unit.MICROSECOND), elements=False) as fine,
+        Reader(replace(file, unit=Unit.DAY), elements=False) as coarse,
+    ):
+        for one, other in zip(fine.records(), coarse.records(), strict=True):
+            if one.time != other.time:
+                if notices is not None and one.time is not None and file.unit is Unit.SECOND and one.time >= _YEAR_3000:
+                    _notice(file, one, notices)
+                return False
+            if one.time:  # not midnight of 1970-01-01, which may be an integer too
+                return True
+            said = said if one.time is None else False
+    return said
+
+
+_YEAR_3000: Final = 32_503_680_000
+"""In seconds since 1970."""
+
+
+def _notice(file: InputFile, record: Record, notices: list[Diagnostic]) -> None:
+    begin = f"an integer time of input {file.input} lies beyond the year 3000, as seconds: "
+    if not any(each.message.startswith(begin) for each in notices):
+        message = f"{begin}{record.time} ({file.path}:{record.line})"
+        notices.append(Diagnostic("I106", message, None, "If they are milliseconds, write time: { unit: ms }", Severity.WARNING))

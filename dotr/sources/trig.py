@@ -1,0 +1,408 @@
+"""TriG: the file is cut into statements, each of which pyoxigraph reads; a broken one costs no more than its graph (`dotr.sources.quads`).
+
+Idea: a scanner that knows only what a statement's end can hide in (IRIs, strings, comments, names, braces) cuts the text into directives,
+blocks and triples. Recovery: a broken statement ends where it would end if it were none; a block that a second `{` says was never closed
+ends before the line of that brace; long quotes that are never closed end with their line.
+Invariant: prefixes are those declared before a statement, also when reading starts in the middle: the file is cut up to there then,
+once in a process.
+Cost: about 10 µs a line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import BinaryIO, Final
+
+from pyoxigraph import RdfFormat, parse
+
+from dotr.languages.turtle.graphs import Header, place_of, reason, too_long
+from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
+from dotr.model.stream import Reason
+from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, damage, open_lines, pass_line, why_damaged
+from dotr.sources.quads import Statement, assemble, quad_parts, statement
+from dotr.sources.records import InputFile, Position, Record, beginning, beyond
+
+_BOM: Final = b"\xef\xbb\xbf"
+_TOKEN: Final = re.compile(
+    rb"(?P<skip>[ \t\r\n\f]++|#[^\r\n]*+)"
+    rb"|(?P<iri><[^\x00-\x20<>\"{}|^`]*+>)"
+    rb"|(?P<long>\"\"\"|''')"
+    rb"|\"(?:[^\"\\\r\n]++|\\.)*+\"|'(?:[^'\\\r\n]++|\\.)*+'"
+    rb"|\{\||\|\}"
+    rb"|(?P<open>\{)|(?P<close>\})"
+    rb"|(?P<number>[+-]?\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
+    rb"|(?P<dot>\.)"
+    rb"|(?P<word>(?:[^\s<>\"'{}()\[\];,#\\|]++|\\.)++)"
+    rb"|.",
+    re.DOTALL,
+)
+_LONG: Final = {
+    b'"""': re.compile(rb'(?:[^"\\]++|\\.|"(?!""))*+', re.DOTALL),
+    b"'''": re.compile(rb"(?:[^'\\]++|\\.|'(?!''))*+", re.DOTALL),
+}
+"""What stands in long quotes up to those that close them, or to the end of a line."""
+
+_LONG_PIECE: Final = {
+    b'"""': re.compile(rb'(?:[^"\\]++|\\.|"(?!""|"?\Z))*+', re.DOTALL),
+    b"'''": re.compile(rb"(?:[^'\\]++|\\.|'(?!''|'?\Z))*+", re.DOTALL),
+}
+"""The same in a piece of a line, up to what may be a part of those that close them."""
+
+_QUOTES: Final = (b'"', b"'", b"<")
+
+_RUN: Final = re.compile(rb"(?:<[^\x00-\x20<>\"{}|^`]*+|\"(?:[^\"\\\r\n]++|\\.)*+|'(?:[^'\\\r\n]++|\\.)*+)\\?", re.DOTALL)
+"""What an IRI or quotes that nothing closes might hold."""
+
+_COMMENT: Final = re.compile(rb"[^\r\n]*+")
+_PIECE: Final = 1 << 16
+
+
+def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
+    """The records from a position on; their elements too, if asked for."""
+    declared = _declared(spec.path)
+    reader = _StatementReader(declared, position.offset, spec.nesting)
+    if declared.until < position.offset:
+        with open_lines(spec.path, Position(declared.until, 1)) as earlier:
+            for cut in _cut(earlier, Position(declared.until, 1), spec.record):
+                if cut.offset >= position.offset:
+                    break
+                if cut.directive:
+                    reader.read(cut)
+        declared.pass_by(position.offset)
+    return assemble(filter(None, map(reader.read, _cut(lines, position, spec.record))), spec, elements)
+
+
+class _Declared:
+    """The declarations of a file, as far as this process has cut it: each with the offset from which on it holds."""
+
+    __slots__ = ("_log", "until")
+
+    def __init__(self) -> None:
+        self.until = 0
+        self._log: list[tuple[int, dict[str, str], str]] = []
+
+    def at(self, offset: int) -> tuple[dict[str, str], str]:
+        """The prefixes and the base at an offset, as far as is known."""
+        prefixes: dict[str, str] = {}
+        base = ""
+        for end, more, changed in self._log:
+            if end > offset:
+                break
+            prefixes.update(more)
+            base = changed or base
+        return prefixes, base
+
+    def note(self, end: int, prefixes: dict[str, str], base: str) -> None:
+        """These are declared by a statement that ends here."""
+        if end > self.until:
+            self._log.append((end, prefixes, base))
+
+    def pass_by(self, end: int) -> None:
+        """What ends here was cut."""
+        if end > self.until:
+            self.until = end
+
+
+def _declared(path: str) -> _Declared:
+    if path == STANDARD_INPUT:
+        return _Declared()
+    status = os.stat(path)
+    return _remembered(path, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(256)
+def _remembered(path: str, *version: int) -> _Declared:
+    return _Declared()
+
+
+class _Cut:
+    """A statement as the scanner saw it. Of one with more bytes than the limit `raw` is the beginning."""
+
+    __slots__ = ("directive", "end", "line", "offset", "raw", "reason", "why")
+
+    def __init__(
+        self,
+        offset: int,
+        end: int,
+        line: int,
+        raw: bytes,
+        *,
+        directive: bool = False,
+        why: str = "",
+        reason: Reason = Reason.UNREADABLE,
+    ) -> None:
+        self.offset = offset
+        self.end = end
+        self.line = line
+        self.raw = raw
+        self.directive = directive
+        self.why = why
+        self.reason = reason
+
+
+class _StatementReader:
+    """Reads statements one after the other, with the prefixes declared so far."""
+
+    def __init__(self, declared: _Declared, offset: int, nesting: int) -> None:
+        self._declared = declared
+        self._nesting = nesting
+        self._header = Header(*declared.at(offset))
+
+    def read(self, cut: _Cut) -> Statement | None:
+        """The statement; None where it says nothing of a graph."""
+        try:
+            return self._read(cut)
+        finally:
+            self._declared.pass_by(cut.end)
+
+    def _read(self, cut: _Cut) -> Statement | None:
+        why, failed = cut.why, cut.reason
+        if not why:
+            skipped = 0
+            try:
+                if len(cut.raw) > self._nesting:
+                    check_nesting(cut.raw, self._nesting)
+                text = cut.raw.decode()
+                document = self._header.before(text)
+                skipped = len(document) - len(text)
+                parser = parse(document, RdfFormat.TRIG)
+                quads = [quad_parts(quad) for quad in parser]
+                if cut.directive:
+                    self._header.declare(parser.prefixes, parser.base_iri or "")
+                    self._declared.note(cut.end, parser.prefixes, parser.base_iri or "")
+                return statement(cut.offset, cut.end, cut.line, cut.raw, quads) if quads else None
+            except SyntaxError as error:
+                why = reason(error) + place_of(error, skipped, cut.line)
+            except UnicodeDecodeError as error:
+                why = f"it is not UTF-8 (byte {error.start})"
+            except MemoryError:
+                why, failed = str(too_long()), Reason.LIMIT
+            except TextLimitExceeded as error:
+                why, failed = str(error), Reason.LIMIT
+        return Statement(cut.offset, cut.end, cut.line, cut.raw, None, why=why, reason=failed)
+
+
+def _cut(lines: BinaryIO, position: Position, limit: int) -> Iterator[_Cut]:
+    """The statements of a text, in order."""
+    scanner = _Scanner(position, limit)
+    waiting: deque[bytes] = deque()
+    try:
+        while True:
+            if waiting:
+                yield from scanner.line(waiting.popleft())
+                continue
+            raw = lines.readline(limit + 1)
+            if not raw:
+                if broken := damage(lines):
+                    raise broken
+                if not scanner.quoting() or (scanner.dropped and not lines.seekable()):
+                    yield from scanner.rest()
+                    return
+                if scanner.dropped:
+                    yield scanner.give_up()
+                    lines.seek(scanner.offset)
+                else:
+                    waiting.extend(scanner.again())
+                    yield scanner.give_up()
+            elif raw[-1] == LINE_END:
+                yield from scanner.line(raw)
+            elif len(raw) > limit:
+                yield from _long_line(scanner, raw, lines, limit)
+            elif broken := damage(lines):
+                yield from scanner.rest()
+                yield _Cut(scanner.offset, scanner.offset + len(raw), scanner.number, raw, why=why_damaged(broken))
+                return
+            else:
+                yield from scanner.line(raw)
+    except DAMAGED as error:
+        yield from scanner.rest()
+        yield _Cut(scanner.offset, scanner.offset, scanner.number, b"", why=why_damaged(error))
+
+
+def _long_line(scanner: _Scanner, raw: bytes, lines: BinaryIO, limit: int) -> Iterator[_Cut]:
+    """The statements that end in a line with more bytes than a record may have; one that has too many itself ends with the line."""
+    more = True
+    while raw:
+        yield from scanner.line(raw, lengthy=True, more=more)
+        if scanner.over or scanner.size + len(scanner.carry) > limit:
+            yield scanner.swallow(pass_line(lines)[0] if more else 0, within=more or scanner.over)
+            return
+        if not more:
+            return
+        piece = lines.readline(max(_PIECE, len(scanner.carry)))
+        more = bool(piece) and piece[-1] != LINE_END
+        raw = scanner.carry + piece
+
+
+class _Scanner:
+    """Where the scanning of a text stands: `offset` and `number` are those of the next line, or of the next piece of a line.
+
+    `size` counts the bytes of the statement at hand; beyond the limit its beginning is kept alone. Where it is within long quotes, what
+    stands behind the line that opened them may have to be scanned `again`, if they are never closed; `dropped`: it is not kept. A line with
+    more bytes than a record may have comes in pieces: `carry` is the end of a piece that may be no whole token, and `over` says that a
+    statement beyond the limit has ended before it.
+    """
+
+    def __init__(self, position: Position, limit: int) -> None:
+        self.offset, self.number = position
+        self.carry = b""
+        self.over = False
+        self._commented = False  # the next piece of a line begins in a comment
+        self._limit = limit
+        self._reset()
+
+    def _reset(self) -> None:
+        self._taken: list[bytes] = []
+        self.size = 0
+        self._at = (0, 0)
+        self._depth = 0
+        self._kind = b""
+        self._closed()
+
+    def _closed(self) -> None:
+        self._long = b""
+        self._behind: tuple[int, int, int, int] | None = None  # the line that opened: offset, number, size and lines taken
+        self.dropped = False
+
+    def quoting(self) -> bool:
+        """Whether the text ends within long quotes."""
+        if self._long and self._behind is None:  # they were opened in a long line, which is the last
+            self._behind = self.offset, self.number, self.size, len(self._taken)
+        return bool(self._long)
+
+    def line(self, raw: bytes, *, lengthy: bool = False, more: bool = False) -> Iterator[_Cut]:
+        """The statements that end in the next line. `lengthy`: it is a piece of a long one, and `more`: not the last."""
+        start, number = self.offset, self.number
+        self.carry = b""
+        at = len(_BOM) if start == 0 and raw.startswith(_BOM) else 0
+        begin = at  # of the statement in this line
+        if self._commented:
+            passed = _COMMENT.match(raw)
+            assert passed is not None
+            at = passed.end()
+            self._commented = more and at == len(raw)
+        while at < len(raw):
+            if self._long:
+                inside = (_LONG_PIECE if more else _LONG)[self._long].match(raw, at)
+                assert inside is not None
+                at = inside.end()
+                if not raw.startswith(self._long, at):
+                    if more:
+                        self.carry = raw[at:]
+                    break
+                at += 3
+                self._closed()
+                continue
+            found = _TOKEN.match(raw, at)
+            assert found is not None
+            kind, token = found.lastgroup, found[0]
+            if lengthy and self._unfinished(raw, found, more):
+                if kind == "skip":
+                    self._commented = token.startswith(b"#")
+                else:
+                    self.carry = raw[at:]
+                break
+            place, at = at, found.end()
+            if kind == "skip":
+                continue
+            if not self._kind:
+                self._kind, begin = token.lower(), place
+                self._at = (start + begin, number)
+            over = False
+            if kind == "long":
+                self._long = token
+            elif kind == "open":
+                if self._depth and self._at[1] < number:
+                    yield self._ended(start, "a block begins inside of it: is a } missing before?")
+                    at = begin = 0
+                    continue
+                self._depth = 1
+            elif kind == "close":
+                over = True
+            elif not self._depth:
+                if kind == "iri":
+                    over = self._kind in (b"prefix", b"base")
+                else:
+                    over = kind == "dot" or (kind == "word" and token.endswith(b".") and not token.endswith(b"\\."))
+            if over:
+                if self._kind == b"." and not self._taken:  # as some write behind a block
+                    self._reset()
+                else:
+                    self._take(raw[begin:at])
+                    if lengthy and self.size > self._limit:
+                        self.over, self.carry, begin = True, raw[at:], at
+                        break
+                    yield self._ended(start + at)
+                begin = at
+        end = len(raw) - len(self.carry)
+        if self._kind:
+            self._take(raw[begin:end])
+        self.offset = start + end
+        if not more and not self.over:
+            self.number = number + 1
+            if self._long and self._behind is None:
+                self._behind = self.offset, self.number, self.size, len(self._taken)
+
+    def _unfinished(self, raw: bytes, found: re.Match[bytes], more: bool) -> bool:
+        """Whether a token of a piece of a long line may go on in the next piece, or is longer than a record may be."""
+        end = found.end()
+        if found[0] in _QUOTES:
+            run = _RUN.match(raw, found.start())
+            assert run is not None
+            end = run.end()
+            self.over = end - found.start() > self._limit
+        return self.over or (more and end == len(raw))
+
+    def _take(self, piece: bytes) -> None:
+        """Add a line, or its part, to the statement at hand."""
+        before, self.size = self.size, self.size + len(piece)
+        if before > self._limit:
+            self.dropped = self._behind is not None
+            return
+        self._taken.append(piece)
+        if self.size > self._limit:
+            if self._behind is not None:
+                del self._taken[self._behind[3] :]
+                self.dropped = True
+            else:
+                self._taken = [beginning(b"".join(self._taken), self._limit)]
+
+    def _ended(self, end: int, why: str = "") -> _Cut:
+        offset, number = self._at
+        raw, directive = b"".join(self._taken), self._kind in (b"prefix", b"base", b"@prefix", b"@base")
+        reason = Reason.UNREADABLE
+        if self.size > self._limit:
+            raw, why, reason = beginning(raw, self._limit), beyond(self._limit), Reason.LIMIT
+        self._reset()
+        return _Cut(offset, end, number, raw, directive=directive, why=why, reason=reason)
+
+    def rest(self) -> Iterator[_Cut]:
+        """What is left at the end."""
+        if self._kind:
+            yield self._ended(self.offset, "it is not finished at the end of the file")
+
+    def swallow(self, passed: int, *, within: bool) -> _Cut:
+        """Ends a statement beyond the limit with its line, of which so many bytes were passed behind `carry`. `within`: the line was not
+        scanned to its end."""
+        if not self._kind:
+            self._kind, self._at = b"...", (self.offset, self.number)
+        self._take(self.carry)
+        self.offset += len(self.carry) + passed
+        self.number, self.carry, self.over, self._commented = self.number + within, b"", False, False
+        return self._ended(self.offset)
+
+    def again(self) -> list[bytes]:
+        """The lines behind the one where long quotes were opened."""
+        assert self._behind is not None
+        return self._taken[self._behind[3] :]
+
+    def give_up(self) -> _Cut:
+        """Ends a statement with the line where its long quotes were opened: what follows is to be scanned again."""
+        assert self._behind is not None
+        self.offset, self.number, self.size, taken = self._behind
+        del self._taken[taken:]
+        return self._ended(self.offset, "its long quotes are never closed")

@@ -1,0 +1,209 @@
+"""A background with some of its triples out of sight: what an instant sees that makes static conclusions false.
+
+Idea: the background itself is not touched. Tables and lists that hold no hidden triple are handed on as they are; the others are
+dictionaries and lists of their own kind that look into the background's and leave out what is hidden. Such a list is filled when it is
+first read, so that hiding one member of a class of a million costs nothing unless the class is listed; a mapped one is never filled.
+Invariant: to a reader a view is a `TripleIndex` of the background's triples without the hidden ones, in the same order.
+Cost: proportional to the hidden triples; a look-up in a touched table costs one more call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, KeysView, Sequence
+from typing import Any, TypeVar, cast
+
+from dotr.model.terms import Term, Triple
+from dotr.store.lazy_sequences import FilteredSequence, LazySequence
+from dotr.store.triples import NO_ENDS, Edges, Ends, TripleIndex, is_hidden
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
+
+
+class _FilteredList(list[Item]):
+    """A list without some of its items, filled when it is first read."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: Iterable[Item], gone: Collection[Item]) -> None:
+        super().__init__()
+        self._source: Callable[[], list[Item]] | None = lambda: [item for item in source if item not in gone]
+
+    def _filled(self) -> _FilteredList[Item]:
+        source, self._source = self._source, None
+        if source is not None:
+            self.extend(source())
+        return self
+
+    def __iter__(self) -> Iterator[Item]:
+        return list.__iter__(self._filled())
+
+    def __len__(self) -> int:
+        return list.__len__(self._filled())
+
+    def __contains__(self, item: object) -> bool:
+        return list.__contains__(self._filled(), item)
+
+    def __add__(self, other: Any) -> list[Any]:
+        return [*self, *other]
+
+    def __radd__(self, other: list[Item]) -> list[Item]:
+        return [*other, *self]
+
+
+def _rest(under: Sequence[Item], gone: Collection[Item]) -> list[Item]:
+    return cast("list[Item]", FilteredSequence(under, gone)) if isinstance(under, LazySequence) else _FilteredList(under, gone)
+
+
+class _MaskedTable(dict[Key, list[Item]]):
+    """Lists by key, of which some hide items; it holds those itself (a plain list: nothing is left) and looks the others up beneath."""
+
+    __slots__ = ("_beneath",)
+
+    def __init__(self, beneath: dict[Key, list[Item]], gone: dict[Key, list[Item]], whole: Callable[[Key, list[Item]], bool]) -> None:
+        super().__init__()
+        self._beneath = beneath
+        for key, items in gone.items():
+            under = beneath.get(key)
+            if under is not None:
+                super().__setitem__(key, [] if whole(key, items) else _rest(under, set(items)))
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        own = super().get(key)
+        return self._beneath.get(key, default) if own is None else default if type(own) is list else own
+
+    def __getitem__(self, key: Key) -> list[Item]:
+        found = self.get(key)
+        if found is None:
+            raise KeyError(key)
+        return found  # type: ignore[no-any-return]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._beneath and (not super().__contains__(key) or type(super().__getitem__(key)) is not list)
+
+    def __iter__(self) -> Iterator[Key]:
+        return (key for key in self._beneath if key in self)
+
+    def __len__(self) -> int:
+        return len(self._beneath) - sum(type(items) is list for items in super().values())
+
+    def keys(self) -> Any:
+        return KeysView(self)
+
+    def items(self) -> Any:
+        return ItemsView(self)
+
+
+class _MaskedPredicates(dict[Term, Ends]):
+    """The tables of the predicates, those that hide something among them."""
+
+    __slots__ = ("_beneath",)
+
+    def __init__(self, beneath: dict[Term, Ends], own: dict[Term, Ends]) -> None:
+        super().__init__(own)
+        self._beneath = beneath
+
+    def get(self, key: Term, default: Any = None) -> Any:
+        own = super().get(key)
+        return self._beneath.get(key, default) if own is None else own if len(own) else default
+
+    def __getitem__(self, key: Term) -> Ends:
+        found = self.get(key)
+        if found is None:
+            raise KeyError(key)
+        return found  # type: ignore[no-any-return]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._beneath and (not super().__contains__(key) or len(super().__getitem__(key)) > 0)
+
+    def __iter__(self) -> Iterator[Term]:
+        return (key for key in self._beneath if key in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def items(self) -> Any:
+        return ItemsView(self)
+
+
+class _VisibleTriples(set[Triple]):
+    """The triples of the background that are not hidden: for membership."""
+
+    __slots__ = ("_beneath", "_gone")
+
+    def __init__(self, beneath: Collection[Triple], gone: Collection[Triple]) -> None:
+        super().__init__()
+        self._beneath, self._gone = beneath, gone
+
+    def __contains__(self, triple: object) -> bool:
+        return triple in self._beneath and triple not in self._gone
+
+    def __len__(self) -> int:
+        return len(self._beneath) - len(self._gone)
+
+    def __iter__(self) -> Iterator[Triple]:
+        return (triple for triple in self._beneath if triple not in self._gone)
+
+
+class MaskedIndex(TripleIndex):
+    """The triples of an index but those that are `gone`, all of which it holds.
+
+    >>> index = TripleIndex([("<s>", "<p>", "<o>"), ("<t>", "<p>", "<o>"), ("<s>", "<q>", "<o>")])
+    >>> view = MaskedIndex(index, {("<s>", "<p>", "<o>")})
+    >>> list(view), view.by_object["<p>"]["<o>"] + ["<u>"], "<s>" in view.by_subject["<p>"]
+    ([('<t>', '<p>', '<o>'), ('<s>', '<q>', '<o>')], ['<t>', '<u>'], False)
+    >>> list(view.match("<s>", None, None)), len(view), ("<s>", "<p>", "<o>") in view
+    ([('<s>', '<q>', '<o>')], 2, False)
+    """
+
+    __slots__ = ("_beneath", "_gone")
+
+    def __init__(self, beneath: TripleIndex, gone: Collection[Triple]) -> None:
+        self._beneath, self._gone = beneath, gone
+        self.has_edges = False
+        self.triples = _VisibleTriples(beneath.triples, gone)
+        subjects: dict[Term, dict[Term, list[Term]]] = {}
+        objects: dict[Term, dict[Term, list[Term]]] = {}
+        for s, p, o in gone:
+            subjects.setdefault(p, {}).setdefault(s, []).append(o)
+            objects.setdefault(p, {}).setdefault(o, []).append(s)
+        self.by_subject = _hiding(beneath.by_subject, subjects)
+        self.by_object = _hiding(beneath.by_object, objects)
+
+    def add(self, triple: Triple) -> bool:
+        raise TypeError("a view is only read")
+
+    def _build_edges(self) -> None:
+        self._from, self._to = self._tables(self._beneath.edges_from, self._beneath.edges_to, hidden=False)
+        self.has_edges = True
+
+    def _tables(self, forward: Edges, backward: Edges, *, hidden: bool) -> tuple[Edges, Edges]:
+        leaving: Edges = {}
+        arriving: Edges = {}
+        for s, p, o in self._gone:
+            if is_hidden(p) is hidden:
+                leaving.setdefault(s, []).append((p, o))
+                arriving.setdefault(o, []).append((s, p))
+        return _MaskedTable(forward, leaving, _whole(forward)), _MaskedTable(backward, arriving, _whole(backward))
+
+    def links(self, subject: Term, object: Term) -> list[Term]:
+        return [p for p in self._beneath.links(subject, object) if (subject, p, object) not in self._gone]
+
+    def all_from(self, subject: Term) -> list[tuple[Term, Term]]:
+        return [(p, o) for p, o in self._beneath.all_from(subject) if (subject, p, o) not in self._gone]
+
+    def all_to(self, object: Term) -> list[tuple[Term, Term]]:
+        return [(s, p) for s, p in self._beneath.all_to(object) if (s, p, object) not in self._gone]
+
+    def all_links(self, subject: Term, object: Term) -> list[Term]:
+        return [p for p in self._beneath.all_links(subject, object) if (subject, p, object) not in self._gone]
+
+
+def _hiding(tables: dict[Term, Ends], gone: dict[Term, dict[Term, list[Term]]]) -> dict[Term, Ends]:
+    own: dict[Term, Ends] = {p: _MaskedTable(tables.get(p, NO_ENDS), ends, _whole(tables.get(p, NO_ENDS))) for p, ends in gone.items()}
+    return _MaskedPredicates(tables, own)
+
+
+def _whole(table: dict[Key, list[Item]]) -> Callable[[Key, list[Item]], bool]:
+    """Whether so many items are all that a table has under a key."""
+    return lambda key, items: len(table[key]) == len(items)

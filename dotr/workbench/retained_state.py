@@ -1,0 +1,84 @@
+"""How much a program remembers: for each label how far back its events are kept, and the chain of windows that asks for it.
+
+A rule needs an event as long as its windows, one hanging on another, can still reach it from an anchor (`dotr.layout.retention`); a delayed
+anchor waits for its time. Of several rules that read one shared query or event, the one that looks farthest decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from dotr.languages.rules import RuleSet
+from dotr.layout.retention import chain, lookbacks, scope_of
+from dotr.model.rules import Between, Clause, Rule, Window
+from dotr.model.terms import Label
+from dotr.model.time import Micros
+from dotr.workbench.rendering import bound_text
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionBound:
+    """Events of `label` are kept for `length`, for `chain` says so in the rule named first; `rules` are all that keep them."""
+
+    label: Label
+    length: Micros
+    chain: tuple[str, ...]
+    rules: tuple[str, ...]
+
+    def __str__(self) -> str:
+        kept = f"kept {bound_text(self.length)} ({', '.join(self.chain)})" if self.length > 0 else "kept for its own instant"
+        others = len(self.rules) - 1
+        more = f"; no longer in {others} other rule{'s' if others > 1 else ''}" if others else ""
+        return f"{self.label}: {kept} in rule {self.rules[0]}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedState:
+    """The bounds of a program's state; `title` is the file that names it."""
+
+    title: str
+    bounds: tuple[RetentionBound, ...]
+
+    def __str__(self) -> str:
+        if not self.bounds:
+            return f"State of {self.title}: none, every anchor is on its own"
+        return "\n".join([f"State of {self.title}, bounded by the longest chain of windows:", *(f"  {bound}" for bound in self.bounds)])
+
+
+def state(title: str, rules: RuleSet) -> RetainedState:
+    """The state of these rules."""
+    shared = {query.label for query in rules.queries} | {rule.event for rule in rules.rules}
+    found: dict[tuple[Label, str], list[RetentionBound]] = {}
+    for rule in rules.rules:
+        for origin, bound in _needs(rule):
+            found.setdefault((origin, "" if origin in shared else rule.name), []).append(bound)
+    return RetainedState(title, tuple(_longest(label, bounds) for (label, _), bounds in found.items()))
+
+
+def _longest(label: Label, bounds: Iterable[RetentionBound]) -> RetentionBound:
+    first, *others = sorted(bounds, key=lambda bound: -bound.length)
+    rules = dict.fromkeys((*first.rules, *(name for other in others for name in other.rules)))
+    return RetentionBound(label, first.length, first.chain, tuple(rules))
+
+
+def _needs(rule: Rule) -> Iterator[tuple[Label, RetentionBound]]:
+    """What a rule keeps, by the label of the query or the event."""
+    if rule.anchor.delay:
+        waits = f"delayed by {bound_text(rule.anchor.delay)}"
+        yield rule.anchor.origin, RetentionBound(rule.anchor.origin, rule.anchor.delay, (waits,), (rule.name,))
+    for clause, reach in zip(rule.clauses, lookbacks(rule)[1:], strict=True):
+        links = tuple(map(link_text, chain(rule, clause)))
+        yield clause.role.origin, RetentionBound(clause.role.origin, reach.far, links, (rule.name,))
+
+
+def link_text(clause: Clause) -> str:
+    """One step of a chain: how far, and from where."""
+    match scope_of(clause):
+        case Window(interval, reference):
+            return f"{bound_text(interval.bounds[1])} from {reference}"
+        case Between(first, second):
+            return f"between {first} and {second}"
+        case other:
+            assert_never(other)
