@@ -28,7 +28,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
-ROOT: Final = Path(__file__).parent.parent
+from tests.support.paths import ROOT
+
 SECONDS: Final = 5.0
 MEMORY: Final = 500 << 20
 BATCH: Final = 250

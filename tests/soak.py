@@ -36,8 +36,8 @@ from dotr.config import read_config
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark.spool import copied
-from tests.test_spark_run import ROOMS, RULES, WHOLE
-from tests.victims import SURVIVED, WHO, Found, Run
+from tests.runtimes.spark.test_spark_run import ROOMS, RULES, WHOLE
+from tests.support.victims import SURVIVED, WHO, Found, Run
 
 _KILLS_A_ROUND = 12
 _PATIENCE_SECONDS = 60

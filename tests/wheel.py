@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 import dotr
+from tests.support.paths import ROOT
 
-ROOT: Final = Path(__file__).parent.parent
 FILES: Final = ("dotr/py.typed", "dotr/config/config.schema.json", "dotr/datalog/entailment/owl2rl.dlog")
 PYTHON: Final = """
 import dotr

@@ -20,7 +20,7 @@ _ABSOLUTE: Final = (".nt", ".nq", ".nt.gz", ".nq.gz")
 """Syntaxes without relative IRIs: what they say does not depend on where they stand."""
 CODE: Final = ("codegen", "datalog", "errors", "expressions", "joins", "languages", "model", "queries", "store")
 """The folders and modules of `dotr` whose code decides what a compiled background holds, and the answers of queries over it. Whatever they
-import stands in one of them (tests/test_sources.py): else what was made by other code would be taken for up to date."""
+import stands in one of them (tests/engine/test_sources.py): else what was made by other code would be taken for up to date."""
 _BLOCK: Final = 1 << 20
 
 
