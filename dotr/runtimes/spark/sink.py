@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from dotr.errors.diagnostics import DotrError
 from dotr.errors.fallbacks import taken
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
@@ -26,7 +27,7 @@ def ignore_totals(number: int, counted: Totals, sizes: Sequence[BucketSize]) -> 
     """Nobody asks."""
 
 
-class BatchAbandoned(Exception):
+class BatchAbandoned(DotrError):
     """The run has been stopped, and the batch is not written to its end."""
 
 
