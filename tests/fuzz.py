@@ -87,13 +87,19 @@ def _maps(data: bytes) -> None:
 
 def _turtle(data: bytes) -> None:
     from dotr.datalog.loading import load_graphs
-    from dotr.languages.turtle.graphs import check_turtle, read_graph
+    from dotr.languages.turtle.graphs import Header, check_turtle, read_graph
+    from dotr.languages.turtle.nesting import check_nesting
 
     try:
         text = data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         text = data.decode("utf-8", "replace")
-    reads: tuple[Callable[[], object], ...] = (partial(read_graph, text, _PREFIXES), partial(check_turtle, text))
+
+    def scan() -> None:
+        check_nesting(text, 64)
+        check_turtle(Header(_PREFIXES).before(text), text)
+
+    reads: tuple[Callable[[], object], ...] = (partial(read_graph, text, _PREFIXES, 64), scan)
     for read in reads:
         try:
             read()

@@ -26,6 +26,7 @@ from dotr.monitoring.totals import RunFailed, Totals
 from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark import query
 from dotr.runtimes.spark.display_paths import DisplayPaths
+from dotr.runtimes.spark.planner import Offset
 from dotr.runtimes.spark.rows import RowKind, counts_payload
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.spark_errors import marked
@@ -41,10 +42,10 @@ def sink() -> Sink:
 
 def test_a_batch_that_is_done_again_counts_once() -> None:
     made = sink()
-    counts = [(int(RowKind.COUNTS), counts_payload(Totals(elements=3, dead={Reason.LATE: 1})))]
+    counts = [(int(RowKind.COUNTS), counts_payload(Totals(elements=3, dead_letters={Reason.LATE: 1})))]
     for number in (0, 1, 1, 2):
         made.take(number, counts)
-    assert made.totals == Totals(elements=9, dead={Reason.LATE: 3})
+    assert made.totals == Totals(elements=9, dead_letters={Reason.LATE: 3})
 
 
 @pytest.mark.fallbacks("restart")
@@ -54,7 +55,9 @@ class TestAQueryThatSparkGivesUp:
         """Runs a query whose every try ends in this way; the number of batches that were written before each try."""
 
         def run(*ends: Exception | int | None, restarts: int = 3) -> list[int]:
-            (tmp_path / "commits").mkdir()
+            for folder in ("commits", "offsets"):
+                (tmp_path / folder).mkdir()
+            (tmp_path / "metadata").write_text('{"id": "0"}')
             waiting = list(ends)
             found: list[int] = []
 
@@ -62,7 +65,9 @@ class TestAQueryThatSparkGivesUp:
                 found.append(len(list((tmp_path / "commits").iterdir())))
                 end = waiting.pop(0)
                 if isinstance(end, int):  # a batch is written, and then something goes
-                    (tmp_path / "commits" / str(end)).touch()
+                    offset = json.dumps(Offset(end, ()).to_json())
+                    (tmp_path / "offsets" / str(end)).write_text(f"v1\n{{}}\n{offset}")
+                    (tmp_path / "commits" / str(end)).write_text("v1\n{}")
                     return PySparkException("java.io.EOFException")
                 if isinstance(end, Py4JNetworkError):
                     raise end
