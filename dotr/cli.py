@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dotr import __version__
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
-from dotr.errors.fallbacks import taken
-from dotr.errors.terminal import say as _say
-from dotr.errors.terminal import shown
-from dotr.errors.terminal import tell as _tell
+from dotr.errors.fallbacks import drain_fallbacks
+from dotr.errors.terminal import escape_controls
+from dotr.errors.terminal import print_stderr as _say
+from dotr.errors.terminal import print_stdout as _tell
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -33,7 +33,7 @@ class _EscapingParser(argparse.ArgumentParser):
     """Repeats arguments that it does not know as a terminal may show them."""
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        super()._print_message(shown(message), file)
+        super()._print_message(escape_controls(message), file)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -156,7 +156,6 @@ def _command(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from dotr.config import read_config
-    from dotr.monitoring.endpoint import served
     from dotr.monitoring.latest_figures import LatestFigures
     from dotr.monitoring.totals import RunFailed
     from dotr.runtimes.output_locks import OutputLocks
@@ -170,6 +169,8 @@ def _run(options: argparse.Namespace) -> int:
             engine = _engine(options.engine, config, say)
             meter = LatestFigures(config.settings.name, engine)
             if config.settings.metrics.prometheus is not None:
+                from dotr.monitoring.prometheus import served
+
                 place = config.place("metrics", "prometheus")
                 stack.enter_context(served(config.settings.metrics.prometheus, meter.read, place))
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", held=stack.enter_context(OutputLocks()))
@@ -197,12 +198,12 @@ def _run(options: argparse.Namespace) -> int:
 
 def _code(totals: Totals, dead_letters: str | None, say: Say) -> int:
     """The exit code of a run that has come to its end, or was stopped."""
-    from dotr.monitoring.display import dead
+    from dotr.monitoring.display import dead_letters_line
 
     if not totals.all_rejected:
         return 0
     kept = f"{dead_letters} holds them" if dead_letters else "name a file as dead_letter to keep them"
-    text = f"The run failed: it rejected every element that it read ({dead(totals)}); {kept}."
+    text = f"The run failed: it rejected every element that it read ({dead_letters_line(totals)}); {kept}."
     if say is _say:
         say(text)
     else:
@@ -249,17 +250,17 @@ def _engine(asked: str | None, config: Config, say: Say) -> str:
 
 def _go(pipeline: Pipeline, engine: str, meter: LatestFigures, *, quiet: bool, as_json: bool) -> Totals:
     from dotr.monitoring.display import json_progress, progress
-    from dotr.monitoring.totals import unsaid
+    from dotr.monitoring.totals import ignore_activity
 
     with ExitStack() as stack:
-        told: list[ReportTotals] = [meter.count]
-        does: Say = unsaid
+        told: list[ReportTotals] = [meter.update_totals]
+        does: Say = ignore_activity
         if as_json and not quiet:
             stack.enter_context(json_progress(meter))
         else:
             line = stack.enter_context(progress(pipeline.name, quiet=quiet))
             told.append(line)
-            does = line.does
+            does = line.report_activity
 
         def report(totals: Totals) -> None:
             for tell in told:
@@ -268,22 +269,22 @@ def _go(pipeline: Pipeline, engine: str, meter: LatestFigures, *, quiet: bool, a
         if engine == "spark":
             from dotr.runtimes.spark.run import run_spark
 
-            return run_spark(pipeline, report, meter.stand, does)
+            return run_spark(pipeline, report, meter.update_progress, does)
         from dotr.runtimes.local import run_local
 
-        return run_local(pipeline, report, meter.stand)
+        return run_local(pipeline, report, meter.update_progress)
 
 
 def summary(totals: Totals, pipeline: Pipeline) -> str:
     """What a run has done, in a few lines."""
-    from dotr.monitoring.display import counted, dead
+    from dotr.monitoring.display import counted, dead_letters_line
 
     lines = [
         f"{counted(totals.elements, 'element')}, {counted(totals.instants, 'instant')}, {counted(totals.facts, 'fact')}, "
         f"{counted(totals.events, 'event')} -> {', '.join(pipeline.output_paths)}"
     ]
-    if any(totals.dead.values()):
-        lines.append(f"Dead letters: {dead(totals)} -> {pipeline.dead_letter_path or 'not kept (no dead_letter in the configuration)'}")
+    if any(totals.dead_letters.values()):
+        lines.append(f"Dead letters: {dead_letters_line(totals)} -> {pipeline.dead_letter_path or 'not kept (no dead_letter in the configuration)'}")
     if totals.inconsistent:
         lines.append(f"{counted(totals.inconsistent, 'instant')} contradicted the background or themselves.")
     if totals.dropped:
@@ -335,7 +336,7 @@ def _test(paths: Sequence[str]) -> int:
         else:
             passed += 1
             _tell(f"ok     {outcome.file}: {outcome.case}")
-    for found in taken():
+    for found in drain_fallbacks():
         _say(f"warning: {found}\n")
     _tell(f"{passed} passed, {failed} failed" + (f", {unread} could not be run" if unread else ""))
     return 2 if unread else 1 if failed else 0

@@ -202,10 +202,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def no_fallback_unseen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A fallback may well give what a test expects, and so hide a fault. So errors that are answered by one are raised (`dotr.errors.fallbacks`),
     in processes that the test starts, too; but for the kinds that its mark `fallbacks` names."""
-    fallbacks.taken()
-    fallbacks.unexpected.clear()
+    fallbacks.drain_fallbacks()
+    fallbacks.reraised.clear()
     marked = [kind for mark in request.node.iter_markers("fallbacks") for kind in mark.args or ("all",)]
     if marked:
         monkeypatch.setenv(fallbacks.EXPECTED, ",".join(marked))
     yield
-    assert not fallbacks.unexpected
+    assert not fallbacks.reraised

@@ -209,17 +209,17 @@ def _close(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> Clo
     asleep = BackgroundDispatch(prepared.wide, TripleIndex()).sleeping
     closed = BulkCloser(prepared, TripleIndex(), limit)
     if asleep:
-        closed.put(triple for triple in given if (triple[1], None) in asleep or (triple[1], triple[2]) in asleep)
+        closed.add(triple for triple in given if (triple[1], None) in asleep or (triple[1], triple[2]) in asleep)
         for name, each in facts:
-            closed.put((t for t in each if (t[1], None) in asleep or (t[1], t[2]) in asleep), name)
+            closed.add((t for t in each if (t[1], None) in asleep or (t[1], t[2]) in asleep), name)
         closed.close()
         found.update(contradictions(closed.alarms))
         by_rule += closed.derived
     schema = closed.index
     closed = BulkCloser(prepared, TripleIndex.of_groups(schema.of, schema.triples), limit)
-    loaded = closed.put(given)
+    loaded = closed.add(given)
     for name, each in facts:
-        closed.put(each, name)
+        closed.add(each, name)
     closed.close()
     found.update(contradictions(closed.alarms))
     by_rule += closed.derived

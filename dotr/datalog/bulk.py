@@ -167,7 +167,7 @@ class BulkCloser:
         self._written: dict[Dispatch, BulkDeltaRule] = {}
         self._general: dict[DeltaPosition, BulkDeltaRule] = {}
 
-    def put(self, triples: Iterable[Triple], rule: str = "") -> int:
+    def add(self, triples: Iterable[Triple], rule: str = "") -> int:
         """Takes triples that are to be closed, concluded by `rule` or given; returns how many different ones were given, whether the
         background has them or not."""
         given = triples if isinstance(triples, list) else list(triples)

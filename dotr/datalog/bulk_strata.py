@@ -57,7 +57,7 @@ def close_strata(closed: ClosedStrata, rules: StratifiedProgram, limit: int) -> 
         for rule, _ in rules.own(stratum):
             heads: list[Triple] = []
             derivation(rule, stratum, ())(index, new, heads.append, alarms)
-            closer.put(heads, rule.name)
+            closer.add(heads, rule.name)
         closer.close()
         closed.found.update(contradictions(alarms), contradictions(closer.alarms))
         closed.by_rule += closer.derived

@@ -22,7 +22,7 @@ from dotr.datalog.compiled_store import CompiledStore, write_store
 from dotr.datalog.loading import load_graphs
 from dotr.datalog.sources import Sources
 from dotr.errors.diagnostics import Diagnostic, Severity, refuse
-from dotr.errors.fallbacks import FallbackKind, answered, caught
+from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
 from dotr.model.datalog import DatalogRule
 from dotr.store.dictionary import TooMany
 from dotr.store.file import UnusableFile, note_of
@@ -81,8 +81,8 @@ def background(sources: Sources, rules: Sequence[DatalogRule], keeping: CachePol
         try:
             store = CompiledStore(keeping.path, keeping.key)
         except (UnusableFile, OSError) as error:
-            caught(error, FallbackKind.STORE)
-            answered(error, FallbackKind.STORE)
+            reraise_in_tests(error, FallbackKind.STORE)
+            record_fallback(error, FallbackKind.STORE)
             return Background(_in_memory(_closed(sources, rules), rules), None, (_damaged(keeping.path, error),))
         return Background(store.knowledge(rules), store)
     return _kept(sources, rules, keeping)
@@ -108,7 +108,7 @@ def _kept(sources: Sources, rules: Sequence[DatalogRule], keeping: CachePolicy) 
         except (FileNotFoundError, NotADirectoryError):
             pass
         except (UnusableFile, OSError) as error:
-            caught(error, FallbackKind.STORE)
+            reraise_in_tests(error, FallbackKind.STORE)
             notices.append(_damaged(path, error))
     start = time.perf_counter()
     closed = _closed(sources, rules)

@@ -107,7 +107,7 @@ def keyed_delta_rule(position: DeltaPosition, settled: SchemaBindings, index: Tr
         residue = settled.residue
     else:
         residue = _test_early(writer, settled.residue, index)
-        writer.rows(settled.names, settled.rows)
+        writer.loop_over_rows(settled.names, settled.rows)
     return _finish(writer, position.rule, residue, index)
 
 
@@ -153,7 +153,7 @@ def _mentioned(item: JoinItem | object) -> tuple[Variable, ...]:
 def _test_early(writer: RuleWriter, items: Sequence[JoinItem], index: TripleIndex) -> tuple[JoinItem, ...]:
     """Writes the conditions that need nothing but the triple; returns the rest."""
     early = [i for i in items if not isinstance(i, TriplePattern | Bind | GroupAggregate) and writer.names.keys() >= set(free_variables(i))]
-    writer.steps(ordered(early, writer.names, [], index))
+    writer.write_steps(ordered(early, writer.names, [], index))
     return tuple(item for item in items if item not in early)
 
 
@@ -174,7 +174,7 @@ def _begin(position: DeltaPosition, index: TripleIndex, *, routed: bool, many: b
 def _match(writer: RuleWriter, pattern: TriplePattern, *, routed: bool) -> None:
     """Names what the triple binds, and compares the rest of the pattern. What brought the triple here has been compared already: a
     constant predicate and then a constant object, or the key."""
-    is_routed = routed and writer.term(pattern.predicate) is not None
+    is_routed = routed and writer.known_term(pattern.predicate) is not None
     if not writer.hidden and writer.slot(pattern.predicate) is None:
         writer.skip_if(f"p.startswith({writer.parameter('h', HIDDEN)})")
     free: set[Variable] = set()
@@ -189,7 +189,7 @@ def _match(writer: RuleWriter, pattern: TriplePattern, *, routed: bool) -> None:
 
 def _finish(writer: RuleWriter, rule: DatalogRule, rest: Sequence[JoinItem], index: TripleIndex) -> DeltaRule:
     sides = [Side.BOTH for item in rest if isinstance(item, TriplePattern)]
-    writer.steps(ordered(rest, writer.names, sides, index))
+    writer.write_steps(ordered(rest, writer.names, sides, index))
     writer.conclude(rule)
     writer.end()
     function: DeltaRule = writer.function()

@@ -45,7 +45,7 @@ class RuleWriter(JoinWriter):
         super().__init__(name, leave="return", index=index, hidden=rule.of_rule_set)
         self._stratum = stratum
 
-    def below(self, step: Not | GroupAggregate) -> None:
+    def lower_stratum_item(self, step: Not | GroupAggregate) -> None:
         """A look-up in the model of the strata below. `NOT [?s, <broken>, ?w]` and `AGGREGATE … ON ?room BIND COUNT(?x) AS ?n`:
 
         if a0(new.models[1], v_s): continue
@@ -97,7 +97,7 @@ class RuleWriter(JoinWriter):
             (head.subject, subjects | predicates, can_be_subject, "{0} >= '<='"),
             (head.predicate, predicates, is_iri, "{0}[0] == '<' != {0}[1]"),
         ):
-            term = self.term(slot)
+            term = self.known_term(slot)
             if term is not None:
                 if not fits(term):
                     return
@@ -124,7 +124,7 @@ def derivation(rule: DatalogRule, stratum: int, given: tuple[Variable, ...], ski
     writer = RuleWriter("derive", rule, stratum)
     writer.begin(["background", "new", "push", "alarms", *map(writer.bind, given)])
     rest = [item for number, item in enumerate(rule.body) if number != skipped]
-    writer.steps(ordered(rest, given, [Side.BOTH for item in rest if isinstance(item, TriplePattern)], None))
+    writer.write_steps(ordered(rest, given, [Side.BOTH for item in rest if isinstance(item, TriplePattern)], None))
     writer.conclude(rule)
     writer.end()
     return writer.function()
@@ -134,7 +134,7 @@ def support(rule: DatalogRule, stratum: int, given: tuple[Variable, ...]) -> Der
     """Pushes something (once) if the rule has a match where its variables have the given terms."""
     writer = RuleWriter("derive", rule, stratum)
     writer.begin(["background", "new", "push", *map(writer.bind, given)])
-    writer.steps(ordered(rule.body, given, [Side.BOTH for item in rule.body if isinstance(item, TriplePattern)], None))
+    writer.write_steps(ordered(rule.body, given, [Side.BOTH for item in rule.body if isinstance(item, TriplePattern)], None))
     writer.emit("push", "True")
     writer.add(Return())
     writer.end()

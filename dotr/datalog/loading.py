@@ -84,7 +84,7 @@ def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None
         raise refuse("K104", f"{path}: a statement or a term longer than the parser can read at once (16 MiB)", hint=_MEND) from None
     except TextLimitExceeded as error:
         text = content.decode("utf-8", errors="replace")
-        start = len(content[: error.place].decode("utf-8", errors="replace"))
+        start = len(content[: error.offset].decode("utf-8", errors="replace"))
         problem = f"more than {LIMITS.nesting} brackets in each other"
         raise refuse("K104", problem, Span(Document(str(path), text), start, start + 1), _MEND) from None
     return triples

@@ -48,7 +48,7 @@ def exists(item: Not, given: tuple[Variable, ...]) -> LowerLookup:
     writer = JoinWriter("join", leave="return rows")
     writer.begin(["background", "new", *map(writer.bind, given)])
     writer.collect_rows()
-    writer.steps(ordered(item.body, given, [Side.BOTH] * len(item.body), None))
+    writer.write_steps(ordered(item.body, given, [Side.BOTH] * len(item.body), None))
     writer.emit("append", "()")
     writer.add(Return("rows"))
     writer.end()

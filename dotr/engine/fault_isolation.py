@@ -14,7 +14,7 @@ from typing import NamedTuple
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
 from dotr.engine.stage_one import InstantFacts
-from dotr.errors.fallbacks import FallbackKind, answered, caught, error_line
+from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.model.terms import Triple
 from dotr.model.time import Micros
 
@@ -28,14 +28,14 @@ class IsolatedInstant(NamedTuple):
 
 def isolate(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]], first: Exception) -> IsolatedInstant:
     """An instant that has failed once with the error `first`, again."""
-    caught(first, FallbackKind.INSTANT)
+    reraise_in_tests(first, FallbackKind.INSTANT)
     ask = program.stage_one.evaluate
     try:
         asked = ask(merge(time, graphs))
     except Exception as error:
         together = error_line(error)
     else:
-        answered(first, FallbackKind.INSTANT)
+        record_fallback(first, FallbackKind.INSTANT)
         return IsolatedInstant(asked, {})
     rejected: dict[int, str] = {}
     for number, graph in enumerate(graphs):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 from dotr.model.stream import Instant
-from dotr.model.terms import Term, Triple, with_blanks
+from dotr.model.terms import Term, Triple, rename_blanks
 from dotr.model.time import Micros
 
 
@@ -46,4 +46,4 @@ def _named(time: Micros, triples: tuple[Triple, ...], seen: dict[bytes, int]) ->
     def name(blank: Term) -> Term:
         return prefix + blank[2:]
 
-    return [(prefix + s[2:] if s[0] == "_" else s, p, with_blanks(o, name) if o[1] in ":<" else o) for s, p, o in triples]
+    return [(prefix + s[2:] if s[0] == "_" else s, p, rename_blanks(o, name) if o[1] in ":<" else o) for s, p, o in triples]

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from dotr.engine.prefilter import weakest_filter
 from dotr.layout.retention import roles
-from dotr.model.algebra import Attribute, Expression, Filter, Group, Select, Var, chained
+from dotr.model.algebra import Attribute, Expression, Filter, Group, Select, Var, chain
 from dotr.model.rules import Aggregate, Clause, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
@@ -168,6 +168,6 @@ def _asked(base: FactSource, filters: Sequence[tuple[Expression, ...]]) -> FactS
     needed = weakest_filter(filters)
     conditions = needed.conditions
     if not needed.enough and len(filters) <= MOST_ALTERNATIVES:
-        alternatives = [chained(["&&"] * (len(each) - 1), each) for each in filters]
-        conditions += (chained(["||"] * (len(alternatives) - 1), alternatives),)
+        alternatives = [chain(["&&"] * (len(each) - 1), each) for each in filters]
+        conditions += (chain(["||"] * (len(alternatives) - 1), alternatives),)
     return _with(base, conditions)

@@ -13,7 +13,7 @@ from dotr.expressions.ordered_domains import AS_IT_IS, domain_of, rank_in
 from dotr.model.algebra import Call, Const, Expression, Var
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import conjuncts
-from dotr.patterns.rule_search import comparison, folded
+from dotr.patterns.rule_search import comparison, fold_constants
 
 
 class Prefilter(NamedTuple):
@@ -55,7 +55,7 @@ def _is_even(bounds: Sequence[Sequence[_Bound | None]]) -> bool:
 
 
 def _bound(condition: Expression) -> _Bound | None:
-    compared = comparison(folded(condition))
+    compared = comparison(fold_constants(condition))
     if compared is None or not isinstance(compared.constant, Const):
         return None
     term = compared.constant.term

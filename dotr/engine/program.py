@@ -147,7 +147,7 @@ class CompiledProgram:
             return []
         events: list[Fact] = []
         for label, asked in self._reported:
-            for row in asked.at(closure):
+            for row in asked.answers_at(closure):
                 bound = {name: value for name, value in zip(asked.select.projection, row, strict=True) if value is not None}
                 events.append(Fact(label, instant.time, bound))
         return events

@@ -16,7 +16,7 @@ from dotr.engine.router import Facts
 from dotr.engine.stage_one import InstantFacts
 from dotr.engine.stage_two import StageTwo, TakeFirings
 from dotr.errors.diagnostics import DotrError
-from dotr.errors.fallbacks import FallbackKind, taken
+from dotr.errors.fallbacks import FallbackKind, drain_fallbacks
 from dotr.joins.limits import LIMITS
 from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.stream import DeadLetter, Firing, Instant
@@ -126,7 +126,7 @@ class Engine:
     @property
     def held(self) -> list[list[int]]:
         """How many events each port of each layer holds."""
-        return [state.held for state in self._states]
+        return [state.event_counts for state in self._states]
 
     @property
     def remembered(self) -> int:
@@ -286,7 +286,7 @@ class Session:
         for letter in engine.failed:
             _LOG.warning("%s:%d: %s", letter.file, letter.line, letter.why)
         engine.failed.clear()
-        for found in taken():
+        for found in drain_fallbacks():
             if (found.kind, found.place) not in self._told:
                 self._told.add((found.kind, found.place))
                 _LOG.warning("%s", found)

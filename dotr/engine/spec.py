@@ -73,9 +73,9 @@ class ProgramSpec:
             Entailment(data["entailment"]),
             data["axiomatic"],
             data["prefixes"],
-            Unit.of_written(data["unit"]),
+            Unit.from_written(data["unit"]),
             Inconsistent(data["inconsistent"]),
-            Limits.of_json(data["limits"]),
+            Limits.from_json(data["limits"]),
             data["since"],
         )
 

@@ -16,7 +16,7 @@ from dotr.datalog.background import Knowledge
 from dotr.datalog.closure import Closure
 from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency, inconsistencies
 from dotr.errors.diagnostics import DotrError
-from dotr.errors.fallbacks import FallbackKind, answered, caught, error_line
+from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.limits import LIMITS, LimitExceeded, Limits
@@ -27,7 +27,7 @@ from dotr.model.stream import Instant
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Micros
 from dotr.queries import JoinGroup, QueryPlan, canonical_columns, join_groups, plan
-from dotr.queries.plan import Static, found_now
+from dotr.queries.plan import StaticAnswers, compute_static
 from dotr.queries.shared_joins import RowsByKey
 from dotr.store.triples import TripleIndex
 
@@ -61,7 +61,7 @@ class StaticLimitExceeded(DotrError):
         self.source = source
 
 
-def plan_source(source: FactSource, background: TripleIndex, static: Static, limits: Limits) -> QueryPlan:
+def plan_source(source: FactSource, background: TripleIndex, static: StaticAnswers, limits: Limits) -> QueryPlan:
     """The plan of a source's query; raises `StaticLimitExceeded`."""
     try:
         return plan(source.query, background, static, limits)
@@ -100,7 +100,7 @@ class StageOne:
         self,
         knowledge: Knowledge,
         streams: Sequence[FactSource],
-        static: Static = found_now,
+        static: StaticAnswers = compute_static,
         *,
         rejects: bool = False,
         limits: Limits = LIMITS,
@@ -130,7 +130,7 @@ class StageOne:
         self._first = [fed[0].stream for fed in self._streams]
         self._names = [source.attributes for source in streams]
         self._plan_of = {stream: number for number, feds in enumerate(self._streams) for stream, _, _ in feds}
-        together = [number for number, each in enumerate(self.plans) if each.deltas is not None]
+        together = [number for number, each in enumerate(self.plans) if each.delta_queries is not None]
         self._statics = [number for number in together if self.plans[number].static]
         self._whole = {
             self._first[number]: number for number in together if self.plans[number].static or self.plans[number].select.distinct
@@ -139,7 +139,7 @@ class StageOne:
         self._always: list[int] = []
         self._by_predicate: dict[Term, list[int]] = {}
         for number, each in enumerate(self.plans):
-            if each.deltas is not None:
+            if each.delta_queries is not None:
                 continue
             if each.triggers is None or each.static:
                 self._always.append(number)
@@ -210,7 +210,7 @@ class StageOne:
         facts = cast(dict[int, Sequence[AttributeValues]], found)
         if self._whole:
             for stream in self._whole.keys() & found.keys():
-                found[stream] = self.plans[self._whole[stream]].whole(found[stream])
+                found[stream] = self.plans[self._whole[stream]].with_static(found[stream])
         if self._copied:
             for first in self._copied.keys() & found.keys():
                 for fed in self._copied[first]:
@@ -235,9 +235,9 @@ class StageOne:
         for number, (each, streams) in enumerate(zip(self.plans, self._streams, strict=True)):
             if each.static or each.triggers is None or not changed.isdisjoint(each.triggers):
                 try:
-                    rows = each.at(closure)
+                    rows = each.answers_at(closure)
                 except Exception as error:
-                    rows = self._again(number, error, partial(each.at, closure), failed)
+                    rows = self._again(number, error, partial(each.answers_at, closure), failed)
                 self._check(number, rows)
                 for fed in streams if rows else ():
                     facts[fed.stream] = fed.facts(rows)
@@ -249,7 +249,7 @@ class StageOne:
         """A plan that has failed once is asked again. Raises `_QueryLimitExceeded` where it goes over a limit."""
         if isinstance(first, LimitExceeded):
             raise _QueryLimitExceeded(number, first) from None
-        caught(first, FallbackKind.QUERY)
+        reraise_in_tests(first, FallbackKind.QUERY)
         try:
             rows = ask()
         except LimitExceeded as error:
@@ -257,7 +257,7 @@ class StageOne:
         except Exception as error:
             failed.append((tuple(fed.stream for fed in self._streams[number]), error_line(error)))
             return []
-        answered(first, FallbackKind.QUERY)
+        record_fallback(first, FallbackKind.QUERY)
         return rows
 
     def _ask(self, due: Sequence[JoinGroup], new: TripleIndex, found: RowsByKey, apart: set[int]) -> None:
@@ -265,15 +265,15 @@ class StageOne:
         background, size = self.knowledge.background, len(new.triples)
         for unit in due:
             try:
-                if size <= unit.safe:
+                if size <= unit.safe_size:
                     unit.few(background, new, found)
                 else:
                     unit.answers(background, new, found)
             except LimitExceeded:  # a plan by itself says which of them goes over it
                 apart.update(unit.plans)
             except Exception as error:
-                caught(error, FallbackKind.TOGETHER)
-                answered(error, FallbackKind.TOGETHER)
+                reraise_in_tests(error, FallbackKind.TOGETHER)
+                record_fallback(error, FallbackKind.TOGETHER)
                 apart.update(unit.plans)
 
     def next_tick(self, after: Micros) -> Micros | None:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final, NamedTuple, TypeAlias
 
-from dotr.errors.fallbacks import FallbackKind, answered, caught, error_line
+from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.joins.limits import LIMITS, Limits
 from dotr.layout.event_order import AttributeValues
@@ -112,7 +112,7 @@ class StageTwo:
 
     def due(self, state: State) -> Micros | None:
         """When the next delayed anchor stands."""
-        return self._operator.due(state)
+        return self._operator.next_due(state)
 
     def step(
         self,
@@ -133,17 +133,17 @@ class StageTwo:
         else:
             many = _Many(self, time, put)
             try:
-                matched = operator.step(state, time, arrivals, partition, ended=ended, take=many.take)
+                matched = operator.step(state, time, arrivals, partition, ended=ended, emit=many.take)
             except OutputFailed as untaken:
                 raise untaken.error from None
-        if not matched and not operator.told and (many is None or many.none):
+        if not matched and not operator.failures and (many is None or many.none):
             return _NOTHING
         done = self.whole(time, matched, {} if many is None else many.seen)
         if many is not None and not many.none:
             done = LayerResult(done.firings, many.events + done.events, [*many.failed, *done.failed])
-        if operator.told:
-            told = [self._letter(time, each) for each in operator.told]
-            operator.told.clear()
+        if operator.failures:
+            told = [self._letter(time, each) for each in operator.failures]
+            operator.failures.clear()
             done = done._replace(failed=[*dict.fromkeys(told), *done.failed])
         return done
 
@@ -159,7 +159,7 @@ class StageTwo:
 
     def _apart(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int], first: Exception) -> LayerResult:
         """The firings of those matches whose graphs can be made, after an error has come first."""
-        caught(first, FallbackKind.GRAPHS)
+        reraise_in_tests(first, FallbackKind.GRAPHS)
         left: list[Match] = []
         failed: list[DeadLetter] = []
         for each in matched:
@@ -170,7 +170,7 @@ class StageTwo:
             else:
                 left.append(each)
         if not failed:
-            answered(first, FallbackKind.GRAPHS)
+            record_fallback(first, FallbackKind.GRAPHS)
         return self._written(time, left, seen)._replace(failed=failed)
 
     def _letter(self, time: Micros, told: RuleFailure | LimitExcess) -> DeadLetter:

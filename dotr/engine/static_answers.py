@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dotr.datalog.compiled_store import CompiledStore
 from dotr.engine.spec import ProgramSpec
-from dotr.errors.fallbacks import FallbackKind, answered, caught
+from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
 from dotr.joins.branch_loops import AnswerRow
 from dotr.model.algebra import Select
 from dotr.store.file import MappedFile, UnusableFile, write_file
@@ -39,8 +39,8 @@ class StaticAnswers:
             except FileNotFoundError:
                 pass
             except (OSError, UnusableFile) as error:
-                caught(error, FallbackKind.ANSWERS)
-                answered(error, FallbackKind.ANSWERS)
+                reraise_in_tests(error, FallbackKind.ANSWERS)
+                record_fallback(error, FallbackKind.ANSWERS)
 
     def of(self, query: Select, find: Callable[[], Sequence[AnswerRow]]) -> Sequence[AnswerRow]:
         """The answers of a query; `find` is asked where they are not known yet."""

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Final
 
-from dotr.errors.terminal import blanked, shown_line
+from dotr.errors.terminal import escape_line, mask_controls
 from dotr.model.places import Span
 
 
@@ -43,11 +43,11 @@ class Diagnostic:
         The rule binds Smoke. Did you mean Smoke?
         """
         kind = "warning: " if self.severity is Severity.WARNING else ""
-        lines = [f"{self.code} {kind}{shown_line(self.message)}"]
+        lines = [f"{self.code} {kind}{escape_line(self.message)}"]
         if self.span is not None:
             line, column = self.span.line_column
-            lines[0] = f"{shown_line(self.span.document.name)}:{line}:{column}: {lines[0]}"
-            source, start = _window(self.span.document.text.split("\n")[line - 1].rstrip("\r"), column - 1)
+            lines[0] = f"{escape_line(self.span.document.name)}:{line}:{column}: {lines[0]}"
+            source, start = _excerpt(self.span.document.text.split("\n")[line - 1].rstrip("\r"), column - 1)
             width = max(1, min(self.span.end - self.span.start, len(source) - start))
             pad = "".join("\t" if c == "\t" else " " for c in source[:start])
             lines += [f"{line:>3} | {source}", f"    | {pad}{'^' * width}"]
@@ -56,17 +56,17 @@ class Diagnostic:
         return "\n".join(lines)
 
 
-_LONG: Final = 240
-_SHOWN: Final = 160
+_MAX_LINE: Final = 240
+_EXCERPT: Final = 160
 
 
-def _window(source: str, start: int) -> tuple[str, int]:
+def _excerpt(source: str, start: int) -> tuple[str, int]:
     """A line as a terminal can show it, cut around a place if it is very long; and where in it the place is."""
-    if len(source) > _LONG:
-        begin = max(0, start - _SHOWN // 2)
-        before, after = "…" if begin else "", "…" if begin + _SHOWN < len(source) else ""
-        source, start = before + source[begin : begin + _SHOWN] + after, start - begin + len(before)
-    return blanked(source), start
+    if len(source) > _MAX_LINE:
+        begin = max(0, start - _EXCERPT // 2)
+        before, after = "…" if begin else "", "…" if begin + _EXCERPT < len(source) else ""
+        source, start = before + source[begin : begin + _EXCERPT] + after, start - begin + len(before)
+    return mask_controls(source), start
 
 
 class DotrError(Exception):

@@ -42,12 +42,12 @@ class FallbackKind(Enum):
     RESTART = "Spark gave up the query, and it was started again"
 
     @property
-    def told(self) -> bool:
+    def is_reported_at_once(self) -> bool:
         """Whether the user is told of it where it happens."""
         return self is FallbackKind.RESTART
 
     @property
-    def fault(self) -> bool:
+    def is_fault(self) -> bool:
         """Whether the program is at fault, and not what it was given or where it runs."""
         return self in (FallbackKind.TOGETHER, FallbackKind.QUERY, FallbackKind.INSTANT, FallbackKind.RULES, FallbackKind.GRAPHS)
 
@@ -61,7 +61,7 @@ class Fallback(NamedTuple):
     times: int
 
     def __str__(self) -> str:
-        fault = "a fault of dotr's own: " if self.kind.fault else ""
+        fault = "a fault of dotr's own: " if self.kind.is_fault else ""
         return f"{fault}{self.kind.value} ({self.error}, {self.place})"
 
 
@@ -77,30 +77,30 @@ def error_line(error: BaseException) -> str:
 
 _records: Final[dict[tuple[FallbackKind, str, str], Fallback]] = {}
 """By kind, type of the error and place, with the text of the first."""
-unexpected: Final[list[str]] = []
+reraised: Final[list[str]] = []
 """What was raised again, for tests in which somebody else has caught it."""
 
 
-def caught(error: BaseException, kind: FallbackKind) -> None:
+def reraise_in_tests(error: BaseException, kind: FallbackKind) -> None:
     """Take note of an error before a fallback begins. Raises it again where nobody expects it."""
     if isinstance(error, ExpectedError) or os.environ.get(RAISE) != "raise":
         return
     if not {kind.name.lower(), "all"} & set(os.environ.get(EXPECTED, "").split(",")):
-        unexpected.append(f"{kind.name}: {error_line(error)}")
+        reraised.append(f"{kind.name}: {error_line(error)}")
         raise error
 
 
-def answered(error: BaseException, kind: FallbackKind) -> None:
+def record_fallback(error: BaseException, kind: FallbackKind) -> None:
     """Record an error in whose place a fallback has given the whole answer."""
     if isinstance(error, ExpectedError):
         return
-    place = _place(error)
+    place = _raise_location(error)
     key = kind, type(error).__name__, place
     before = _records.get(key, Fallback(kind, error_line(error), place, 0))
     _records[key] = before._replace(times=before.times + 1)
 
 
-def taken() -> list[Fallback]:
+def drain_fallbacks() -> list[Fallback]:
     """The records since they were last taken."""
     if not _records:
         return []
@@ -109,7 +109,7 @@ def taken() -> list[Fallback]:
     return found
 
 
-def _place(error: BaseException) -> str:
+def _raise_location(error: BaseException) -> str:
     """The innermost line of code that an error passed, below the folder of the package."""
     place = "nowhere"
     for frame, line in walk_tb(error.__traceback__):

@@ -11,7 +11,7 @@ import re
 import sys
 from typing import IO, Final
 
-_UNSHOWN: Final = re.compile(
+_CONTROLS: Final = re.compile(
     "["
     "\x00-\x08\x0b-\x1f"  # C0, but for tab and line feed
     "\x7f-\x9f"  # DEL and C1
@@ -23,32 +23,32 @@ _UNSHOWN: Final = re.compile(
 )
 
 
-def shown(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Text with an escape for each control character; lines and tabs stay.
 
     >>> print(shown("a\x1b[31m.csv \x9b1m\u202e\r\udcff and two\nlines"))
     a\u001b[31m.csv \u009b1m\u202e\u000d\udcff and two
     lines
     """
-    return _UNSHOWN.sub(_escape, text)
+    return _CONTROLS.sub(_escape, text)
 
 
-def shown_line(text: str) -> str:
+def escape_line(text: str) -> str:
     r"""The same where no line may end: content within a line of ours.
 
     >>> print(shown_line("a\nb.csv"))
     a\u000ab.csv
     """
-    return shown(text).replace("\n", "\\u000a")
+    return escape_controls(text).replace("\n", "\\u000a")
 
 
-def blanked(text: str) -> str:
+def mask_controls(text: str) -> str:
     r"""A sign of the same width for each control character, where places below a line are pointed at.
 
     >>> blanked("a\x1bb\u202e")
     'a\ufffdb\ufffd'
     """
-    return _UNSHOWN.sub("\N{REPLACEMENT CHARACTER}", text)
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -56,18 +56,18 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def say(text: str) -> None:
+def print_stderr(text: str) -> None:
     """A line, or several, on standard error."""
     if sys.stderr is not None:
-        _put(text, sys.stderr)
+        _print(text, sys.stderr)
 
 
-def tell(text: str) -> None:
+def print_stdout(text: str) -> None:
     """A line, or several, on standard output."""
-    _put(text, sys.stdout)
+    _print(text, sys.stdout)
 
 
-def _put(text: str, stream: IO[str]) -> None:
-    line = shown(text)
+def _print(text: str, stream: IO[str]) -> None:
+    line = escape_controls(text)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     print(line.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)

@@ -24,12 +24,12 @@ from dotr.model.terms import Term, is_iri, is_literal, literal, literal_parts
 Terms = Sequence[Term | None]
 
 
-def _kept(terms: Terms, distinct: bool) -> Iterable[Term | None]:
+def _members(terms: Terms, distinct: bool) -> Iterable[Term | None]:
     return dict.fromkeys(terms) if distinct else terms
 
 
 def count(terms: Terms, distinct: bool = False) -> Term | None:
-    return write(sum(term is not None for term in _kept(terms, distinct)))
+    return write(sum(term is not None for term in _members(terms, distinct)))
 
 
 def total(numbers: Sequence[Number]) -> Number | None:
@@ -71,7 +71,7 @@ def _nearest(number: Fraction) -> float:
 
 
 def _numbers(terms: Terms, distinct: bool) -> list[Number] | None:
-    values = [VALUES[term] for term in _kept(terms, distinct)]
+    values = [VALUES[term] for term in _members(terms, distinct)]
     return None if any(type(v) not in NUMERIC for v in values) else values  # type: ignore[return-value]
 
 
@@ -117,7 +117,7 @@ def group_concat(terms: Terms, distinct: bool = False, separator: str = " ") -> 
     """
     if any(term is None or not (is_literal(term) or is_iri(term)) for term in terms):
         return None
-    ordered = sorted(term for term in _kept(terms, distinct) if term is not None)
+    ordered = sorted(term for term in _members(terms, distinct) if term is not None)
     texts = [literal_parts(t)[0] if is_literal(t) else t[1:-1] for t in ordered]
     if sum(map(len, texts)) + len(separator) * max(0, len(texts) - 1) > BOUNDS.characters:
         return None

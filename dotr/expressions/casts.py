@@ -93,7 +93,7 @@ def to_boolean(value: Any) -> bool | None:
     return read if isinstance(read, bool) else None
 
 
-def _to_moment(datatype: str, value: Any) -> Value | None:
+def _to_temporal(datatype: str, value: Any) -> Value | None:
     kind = type(value)
     if kind is str:
         return READERS[datatype](value.strip(_SPACE))
@@ -121,7 +121,7 @@ def _to_duration(datatype: str, value: Any) -> Value | None:
     return YearMonth(value.months, 0) if datatype == YearMonth.datatype else Duration(value.months, value.seconds)
 
 
-def _bound(cast: Callable[[str, Any], Value | None], datatype: str) -> Callable[[Any], Value | None]:
+def _to_datatype(cast: Callable[[str, Any], Value | None], datatype: str) -> Callable[[Any], Value | None]:
     return lambda value: cast(datatype, value)
 
 
@@ -130,9 +130,9 @@ CASTS: Final[dict[str, Callable[[Any], Value | None]]] = {
     for datatype, cast in {
         XSD + "string": to_string,
         XSD + "boolean": to_boolean,
-        **{name: _bound(_to_number, name) for name in NUMERIC_READERS},
-        **{kind.datatype: _bound(_to_moment, kind.datatype) for kind in (DateTime, Date, Time)},
-        **{kind.datatype: _bound(_to_duration, kind.datatype) for kind in (Duration, DayTime, YearMonth)},
+        **{name: _to_datatype(_to_number, name) for name in NUMERIC_READERS},
+        **{kind.datatype: _to_datatype(_to_temporal, kind.datatype) for kind in (DateTime, Date, Time)},
+        **{kind.datatype: _to_datatype(_to_duration, kind.datatype) for kind in (Duration, DayTime, YearMonth)},
     }.items()
 }
 """The function of each data type that can be cast to, by its name in an expression: the IRI in angle brackets."""

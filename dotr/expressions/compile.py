@@ -64,7 +64,7 @@ def condition(expression: Expression, parameters: Sequence[Parameter]) -> Callab
 
 def conjunction(expressions: Sequence[Expression], parameters: Sequence[Parameter]) -> Callable[..., bool]:
     """Whether every one of the expressions holds; none of them: always."""
-    code = _Code(parameters)
+    code = _ExpressionWriter(parameters)
     for expression in expressions:
         for conjunct in conjuncts(expression):
             truth = code.truth(conjunct)
@@ -80,13 +80,13 @@ def evaluator(expression: Expression, parameters: Sequence[Parameter]) -> Callab
     >>> double('"1.50"^^<http://www.w3.org/2001/XMLSchema#decimal>'), double(None)
     ('"3"^^<http://www.w3.org/2001/XMLSchema#decimal>', None)
     """
-    code = _Code(parameters)
+    code = _ExpressionWriter(parameters)
     term = code.term(expression)
     code.add(Return(term))
     return code.function()
 
 
-class _Code:
+class _ExpressionWriter:
     """The body of a function being written. `term`, `value` and `truth` write what computes an expression and give the name it has then."""
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
@@ -101,7 +101,7 @@ class _Code:
         self._names = 0
         self._globals: dict[str, object] = {"V": VALUES, "W": write, "EBV": operators.truth, "SAME": SAME, "EXACT": EXACT_TYPES}
         self._globals |= {"int": int, "Decimal": Decimal, "float": float, "type": type, "NAN": _NAN, "TRUE": TRUE, "FALSE": FALSE}
-        self._known: list[dict[str, str]] = [{}]  # values of parameters already looked up, by block
+        self._looked_up: list[dict[str, str]] = [{}]  # values of parameters already looked up, by block
 
     def add(self, statement: CodeNode) -> None:
         """Appends a statement to the innermost block."""
@@ -120,11 +120,11 @@ class _Code:
     def block(self) -> Iterator[list[CodeNode]]:
         """A block of its own: values that it looks up are not known outside."""
         outer, self._block = self._block, []
-        self._known.append({})
+        self._looked_up.append({})
         self._depth += 1
         yield self._block
         self._depth -= 1
-        self._known.pop()
+        self._looked_up.pop()
         self._block = outer
 
     @contextmanager
@@ -134,38 +134,38 @@ class _Code:
             yield
         self.add(IfElse([(condition, block)]))
 
-    def new(self) -> str:
+    def fresh_name(self) -> str:
         self._names += 1
         return f"x{self._names}"
 
-    def bind(self, thing: object) -> str:
+    def constant(self, thing: object) -> str:
         self._names += 1
         name = f"K{self._names}"
         self._globals[name] = thing
         return name
 
     def assign(self, text: str) -> str:
-        name = self.new()
+        name = self.fresh_name()
         self.set(name, text)
         return name
 
-    def _apart(self, expression: Expression, form: str) -> str:
+    def _as_function(self, expression: Expression, form: str) -> str:
         """An expression as a function of its own, where Python allows no more blocks in each other; empty where it does."""
         if self._depth < _DEEPEST or not isinstance(expression, Call):
             return ""
-        code = _Code(tuple(self._parameters))
+        code = _ExpressionWriter(tuple(self._parameters))
         name = getattr(code, form)(expression)
         code.add(Return(name))
-        return self.assign(f"{self.bind(code.function())}({', '.join(self._parameters.values())})")
+        return self.assign(f"{self.constant(code.function())}({', '.join(self._parameters.values())})")
 
     # --- the three forms ---
 
     def term(self, expression: Expression) -> str:
-        if name := self._apart(expression, "term"):
+        if name := self._as_function(expression, "term"):
             return name
         match expression:
             case Const(term):
-                return self.bind(term)
+                return self.constant(term)
             case Var() | Attribute() | TimeOf() | Exists():
                 return self._parameter(expression)
             case Call("IF", _):
@@ -183,11 +183,11 @@ class _Code:
                 assert_never(expression)
 
     def value(self, expression: Expression) -> str:
-        if name := self._apart(expression, "value"):
+        if name := self._as_function(expression, "value"):
             return name
         match expression:
             case Const(term):
-                return self.bind(read(term))
+                return self.constant(read(term))
             case Var() | Attribute() | TimeOf() | Exists():
                 return self._value_of(self._parameter(expression))
             case Call("IF", _):
@@ -199,7 +199,7 @@ class _Code:
                     return self.truth(expression)
                 if function in _ARITHMETIC:
                     names = ", ".join([self.value(a) for a in arguments])
-                    return self.assign(f"{self.bind(_ARITHMETIC[function])}({names})")
+                    return self.assign(f"{self.constant(_ARITHMETIC[function])}({names})")
                 if is_chain(function):
                     return self._chain(function, arguments)
                 if FUNCTIONS[function].result is ArgumentForm.TERM:
@@ -209,7 +209,7 @@ class _Code:
                 assert_never(expression)
 
     def truth(self, expression: Expression) -> str:
-        if name := self._apart(expression, "truth"):
+        if name := self._as_function(expression, "truth"):
             return name
         match expression:
             case Const(term):
@@ -252,10 +252,10 @@ class _Code:
         raise ValueError(f"{expression} is no parameter of the expression")
 
     def _value_of(self, parameter: str) -> str:
-        for known in self._known:
+        for known in self._looked_up:
             if parameter in known:
                 return known[parameter]
-        self._known[-1][parameter] = name = self.assign(f"V[{parameter}]")
+        self._looked_up[-1][parameter] = name = self.assign(f"V[{parameter}]")
         return name
 
     def _apply(self, function: Function, call: Call) -> str:
@@ -263,7 +263,7 @@ class _Code:
         if not function.least <= len(call.arguments) <= function.most:
             raise ValueError(f"{call.function} does not take {len(call.arguments)} arguments")
         names = [self.term(a) if form is ArgumentForm.TERM else self.value(a) for a, form in zip(call.arguments, forms, strict=False)]
-        result = f"{self.bind(function.run)}({', '.join(names)})"
+        result = f"{self.constant(function.run)}({', '.join(names)})"
         missing = " or ".join(f"{n} is None" for n in names)
         return self.assign(f"None if {missing} else {result}" if names else result)
 
@@ -273,7 +273,7 @@ class _Code:
         result = self.assign(self.value(first))
         for operator, operand in zip(operators, others, strict=True):
             value = self.value(operand)
-            self.set(result, f"{self.bind(_ARITHMETIC[operator])}({result}, {value})")
+            self.set(result, f"{self.constant(_ARITHMETIC[operator])}({result}, {value})")
         return result
 
     def _logical(self, call: Call, *, decided: str) -> str:
@@ -336,7 +336,7 @@ class _Code:
         constants = [m.term for m in members if isinstance(m, Const)]
         result = self.assign("False")
         if constants:
-            self.set(result, f"{self.bind(ConstantSet(constants))}[{self.term(tested)}]")
+            self.set(result, f"{self.constant(ConstantSet(constants))}[{self.term(tested)}]")
         for member in members:
             if not isinstance(member, Const):
                 with self.guarded(f"{result} is not True"):
@@ -350,8 +350,8 @@ class _Code:
             return self._compare(_MIRRORED[function], right, left)
         if isinstance(right, Const):
             return self._compare_constant(function, left, right.term)
-        slow, python = self.bind(_COMPARISONS[function]), _PYTHON[function]
-        result = self.new()
+        slow, python = self.constant(_COMPARISONS[function]), _PYTHON[function]
+        result = self.fresh_name()
         simple = isinstance(left, Var | Attribute) and isinstance(right, Var | Attribute)
         if simple and function in ("=", "!="):
             # An IRI or a blank node (what is at least `<=`) is equal to itself alone, any other term to itself but for NaN.
@@ -374,18 +374,18 @@ class _Code:
         return result
 
     def _compare_constant(self, function: str, left: Expression, term: Term) -> str:
-        slow, python = self.bind(_COMPARISONS[function]), _PYTHON[function]
+        slow, python = self.constant(_COMPARISONS[function]), _PYTHON[function]
         if not is_literal(term) and not is_triple(term):
             name = self.term(left)
             if function in ("=", "!="):
-                return self.assign(f"None if {name} is None else {name} {python} {self.bind(term)}")
+                return self.assign(f"None if {name} is None else {name} {python} {self.constant(term)}")
             return "None"
         constant = read(term)
-        k = self.bind(constant)
+        k = self.constant(constant)
         a = self.value(left)
         if type(constant) not in NUMERIC:
             return self.assign(f"{slow}({a}, {k})")
         kind = self.assign(f"type({a})")
-        as_double = self.bind(to_double(constant))  # type: ignore[arg-type]
+        as_double = self.constant(to_double(constant))  # type: ignore[arg-type]
         exact = f"{a} {python} {k} if {kind} is int or {kind} is Decimal else " if type(constant) in EXACT_TYPES else ""
         return self.assign(f"{exact}{a} {python} {as_double} if {kind} is float else {slow}({a}, {k})")

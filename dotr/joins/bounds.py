@@ -27,9 +27,9 @@ class FanoutBounds:
 
     def __init__(self, background: TripleIndex) -> None:
         self._background = background
-        self._longest: dict[tuple[bool, Term], int] = {}
+        self._max_fanouts: dict[tuple[bool, Term], int] = {}
 
-    def safe_size(self, steps: Collection[JoinStep], rows: int, most: int) -> int:
+    def safe_size(self, steps: Collection[JoinStep], rows: int, max_work: int) -> int:
         """A number of new triples up to which a join of these steps, with so many rows of tables behind them, does no more work than
         that; 0 where there is none.
 
@@ -41,7 +41,7 @@ class FanoutBounds:
         >>> rooms.safe_size([reading, room], 1, 10_000), rooms.safe_size([reading, room, other], 1, 10_000)
         (256, 8)
         """
-        return next((size for size in _SIZES if self._work(steps, rows, size) <= most), 0)
+        return next((size for size in _SIZES if self._work(steps, rows, size) <= max_work), 0)
 
     def _work(self, steps: Collection[JoinStep], rows: int, size: int) -> float:
         turns, work = 1.0, 0.0
@@ -49,14 +49,14 @@ class FanoutBounds:
         for step in steps:
             if isinstance(step, tuple):
                 pattern, side = step
-                turns *= self._most(pattern, side, bound, size)
+                turns *= self._max_matches(pattern, side, bound, size)
                 work += turns
                 bound.update(free_variables(pattern))
             elif isinstance(step, TermPattern):
                 bound.update(free_variables(step))
         return work + turns * rows
 
-    def _most(self, pattern: TriplePattern, side: Side, bound: Collection[Variable], size: int) -> int:
+    def _max_matches(self, pattern: TriplePattern, side: Side, bound: Collection[Variable], size: int) -> int:
         """The most matches of a pattern for one solution."""
         subject, predicate, object = (
             isinstance(slot, Const) or slot.name in bound for slot in (pattern.subject, pattern.predicate, pattern.object)
@@ -64,30 +64,30 @@ class FanoutBounds:
         if subject and predicate and object:
             return 1
         of_new = 0 if side is Side.BACKGROUND else size
-        if side is Side.NEW:
+        if side is Side.DELTA:
             return of_new
         if not isinstance(pattern.predicate, Const):
             return of_new + len(self._background)
         term = pattern.predicate.term
         if not (subject or object):
-            return of_new + self._reach(True, term) * len(self._background.by_subject.get(term, NO_ENDS))
-        return of_new + self._from(subject, term, pattern.subject if subject else pattern.object)
+            return of_new + self._max_fanout(True, term) * len(self._background.by_subject.get(term, NO_ENDS))
+        return of_new + self._max_other_ends(subject, term, pattern.subject if subject else pattern.object)
 
-    def _from(self, by_subject: bool, predicate: Term, end: Slot) -> int:
+    def _max_other_ends(self, by_subject: bool, predicate: Term, end: Slot) -> int:
         if isinstance(end, Const):
             tables = self._background.by_subject if by_subject else self._background.by_object
             return len(tables.get(predicate, NO_ENDS).get(end.term, NO_TERMS))
-        return self._reach(by_subject, predicate)
+        return self._max_fanout(by_subject, predicate)
 
-    def _reach(self, by_subject: bool, predicate: Term) -> int:
-        found = self._longest.get((by_subject, predicate))
+    def _max_fanout(self, by_subject: bool, predicate: Term) -> int:
+        found = self._max_fanouts.get((by_subject, predicate))
         if found is None:
             tables = self._background.by_subject if by_subject else self._background.by_object
-            found = self._longest[by_subject, predicate] = _longest(tables.get(predicate, NO_ENDS))
+            found = self._max_fanouts[by_subject, predicate] = _longest_list(tables.get(predicate, NO_ENDS))
         return found
 
 
-def _longest(ends: object) -> int:
+def _longest_list(ends: object) -> int:
     """The most other ends that an end has, or more."""
     if isinstance(ends, MappedEnds):
         return ends.longest

@@ -31,7 +31,7 @@ SPENT: Final = "spent"
 """In a generated join: a list that holds what the look-ups have cost so far."""
 
 
-def settled(branch: Branch) -> Branch:
+def with_known_terms(branch: Branch) -> Branch:
     """The branch with the terms of one-row tables in its patterns."""
     known = {
         name: term for table in branch.tables if len(table.rows) == 1 for name, term in zip(table.variables, table.rows[0], strict=True)
@@ -45,36 +45,36 @@ def settled(branch: Branch) -> Branch:
     return Branch(patterns, branch.tables, branch.steps, terms)
 
 
-def loops(
+def compile_branch(
     branch: Branch,
     sides: Sequence[Side],
-    wanted: Sequence[Variable],
+    projection: Sequence[Variable],
     background: TripleIndex | None,
     limits: Limits | None,
 ) -> BranchFunction:
     """The function that finds a branch's rows; without a background it is for any, without limits it counts nothing. Raises `Unplannable`
     for more loops in each other than Python reads."""
-    writer = JoinWriter("join", leave="return rows", index=background, count=count(limits))
+    writer = JoinWriter("join", leave="return rows", index=background, count=work_count(limits))
     writer.begin(["background", "new"])
     if limits and any(isinstance(step, PartnerLookup) for step in branch.steps):
         writer.assign(SPENT, "[0]")
-    _write_branch(writer, branch, sides, wanted, (), background, limits)
+    _write_branch(writer, branch, sides, projection, (), background, limits)
     try:
         return writer.function()
     except IndentationError:
         raise Unplannable("very many patterns in a row") from None
 
 
-def count(limits: Limits | None) -> WorkCount | None:
+def work_count(limits: Limits | None) -> WorkCount | None:
     """How a join for one query counts."""
-    return None if limits is None else WorkCount(limits.least, limits.passed)
+    return None if limits is None else WorkCount(limits.uncounted_work, limits.next_check)
 
 
-def _looked_up(
+def _compile_lookup(
     branch: Branch, wanted: Sequence[Variable], background: TripleIndex | None, given: Sequence[Variable], limits: Limits | None
 ) -> BranchFunction:
     """The function that finds the partners of a solution; it counts its work together with that of the solution's others."""
-    together = None if limits is None else WorkCount(limits.least, limits.passed, f"{SPENT}[0]", again=True)
+    together = None if limits is None else WorkCount(limits.uncounted_work, limits.next_check, f"{SPENT}[0]", again=True)
     writer = JoinWriter("join", leave="return rows", index=background, count=together)
     writer.begin(["background", "new", *([SPENT] if limits else []), *map(writer.bind, given)])
     last = [Assign(f"{SPENT}[0]", "work")] if limits else []
@@ -92,26 +92,26 @@ def _write_branch(
     limits: Limits | None,
     last: Block = (),
 ) -> None:
-    early = early_steps(branch, given)
+    early = early_filters(branch, given)
     writer.collect_rows()
-    writer.steps(ordered(joined(branch, early), given, sides, background))
-    write_rest(writer, branch, early, background, limits)
+    writer.write_steps(ordered(join_items(branch, early), given, sides, background))
+    write_later_steps(writer, branch, early, background, limits)
     writer.emit("append", writer.row(wanted))
     writer.end(last)
 
 
-def joined(branch: Branch, early: Iterable[BranchStep]) -> list[JoinItem]:
+def join_items(branch: Branch, early: Iterable[BranchStep]) -> list[JoinItem]:
     """What a branch's join visits, in any order."""
     return [*branch.patterns, *branch.terms, *(FilterItem(step.expression) for step in early)]
 
 
-def early_steps(branch: Branch, given: Sequence[Variable] = ()) -> list[BranchStep]:
+def early_filters(branch: Branch, given: Sequence[Variable] = ()) -> list[BranchStep]:
     """The conditions that can be decided from what the patterns bind."""
     matched = variables_of((*branch.patterns, *branch.terms)).union(given)
-    return [step for step in branch.steps if isinstance(step, BranchStep) and is_early(step, matched)]
+    return [step for step in branch.steps if isinstance(step, BranchStep) and is_early_filter(step, matched)]
 
 
-def write_rest(
+def write_later_steps(
     writer: JoinWriter, branch: Branch, early: Collection[BranchStep], background: TripleIndex | None, limits: Limits | None
 ) -> None:
     """The steps behind the patterns and the early conditions. `BIND(?v + 1 AS ?w) FILTER(?w > ?u)`, where `?u` may be unbound:
@@ -138,17 +138,17 @@ def write_rest(
                 assert_never(step)
 
 
-def is_early(step: BranchStep, matched: Collection[Variable]) -> bool:
+def is_early_filter(step: BranchStep, matched: Collection[Variable]) -> bool:
     """Whether it is a condition that can be decided from what the patterns bind."""
-    return step.variable is None and all(name in matched for name in _seen(step))
+    return step.variable is None and all(name in matched for name in _variables_read(step))
 
 
-def _seen(step: BranchStep) -> list[Variable]:
+def _variables_read(step: BranchStep) -> list[Variable]:
     return [parameter.name for parameter in query_parameters(step.expression) if isinstance(parameter, Var)]
 
 
 def _arguments(writer: JoinWriter, step: BranchStep) -> str:
-    return ", ".join(map(writer.read, _seen(step)))
+    return ", ".join(map(writer.read, _variables_read(step)))
 
 
 def _write_table(writer: JoinWriter, table: ValuesTable) -> None:
@@ -159,7 +159,7 @@ def _write_table(writer: JoinWriter, table: ValuesTable) -> None:
     keys = [i for i, name in enumerate(table.variables) if name in writer.names]
     others = [i for i, name in enumerate(table.variables) if name not in writer.names]
     if not keys:
-        writer.rows(table.variables, table.rows)
+        writer.loop_over_rows(table.variables, table.rows)
         return
     found: dict[AnswerRow, list[AnswerRow]] = {}
     for row in table.rows:
@@ -176,10 +176,10 @@ def _write_lookup(writer: JoinWriter, lookup: PartnerLookup, background: TripleI
     if (o3(background, new, spent, v_x)): continue
     """
     calls = []
-    for part in map(settled, lookup.parts):
-        used: Variables = part.matched.union(*(_seen(step) for step in part.steps if isinstance(step, BranchStep)))
-        given = sorted(used & lookup.given & writer.names.keys())
-        function = _looked_up(part, lookup.binds, background, given, limits)
+    for part in map(with_known_terms, lookup.parts):
+        used: Variables = part.matched.union(*(_variables_read(step) for step in part.steps if isinstance(step, BranchStep)))
+        given = sorted(used & lookup.bound & writer.names.keys())
+        function = _compile_lookup(part, lookup.binds, background, given, limits)
         arguments = ["background", "new", *([SPENT] if limits else []), *map(writer.read, given)]
         calls.append(f"{writer.parameter('o', function)}({', '.join(arguments)})")
     match lookup.kind:

@@ -39,7 +39,7 @@ from dotr.model.traverse import has_exists, rename
 UNBOUND: Final[Variable] = ".unbound"
 """What a variable is called in an expression that cannot see it."""
 
-MANY: Final = 64
+MAX_BRANCHES: Final = 64
 """More branches than this are not worth their code."""
 
 
@@ -78,7 +78,7 @@ class PartnerLookup:
 
     kind: LookupKind
     parts: tuple[Branch, ...]
-    given: Variables
+    bound: Variables
     binds: tuple[Variable, ...] = ()
 
 
@@ -109,7 +109,7 @@ class Branch:
         return frozenset(found)
 
     @property
-    def monotone(self) -> bool:
+    def is_monotone(self) -> bool:
         return not any(isinstance(step, PartnerLookup) for step in self.steps)
 
 
@@ -121,7 +121,7 @@ def branches(pattern: Pattern) -> tuple[Branch, ...]:
     >>> [sorted(branch.matched) for branch in branches(Join(a, Union(b, c)))]
     [['a', 'b', 'x'], ['a', 'c', 'x']]
     """
-    return tuple(_Distribution(count(), NOTHING).of(pattern))
+    return tuple(_Distribution(count(), NOTHING).branches(pattern))
 
 
 class _Distribution:
@@ -131,7 +131,7 @@ class _Distribution:
         self._fresh = fresh
         self._outer = outer
 
-    def of(self, pattern: Pattern) -> list[Branch]:
+    def branches(self, pattern: Pattern) -> list[Branch]:
         match pattern:
             case Bgp(patterns):
                 triples = tuple(each for each in patterns if isinstance(each, TriplePattern))
@@ -140,29 +140,29 @@ class _Distribution:
                     raise Unplannable("a property path")
                 return [Branch(triples, terms=terms)]
             case Join(left, right):
-                found = [_joined(first, second) for first in self.of(left) for second in self.of(right)]
+                found = [_join(first, second) for first in self.branches(left) for second in self.branches(right)]
             case Union(left, right):
-                found = self.of(left) + self.of(right)
+                found = self.branches(left) + self.branches(right)
             case Filter(inner, conditions):
-                found = [self._filtered(branch, conditions) for branch in self.of(inner)]
+                found = [self._filtered(branch, conditions) for branch in self.branches(inner)]
             case Extend(inner, variable, expression):
                 if has_exists(expression):
                     raise Unplannable("EXISTS inside an expression")
-                found = [self._with(branch, BranchStep(variable, expression)) for branch in self.of(inner)]
+                found = [self._with_step(branch, BranchStep(variable, expression)) for branch in self.branches(inner)]
             case Values(variables, rows):
                 found = list(_tables(variables, rows))
             case Select():
                 found = self._selected(pattern)
             case LeftJoin(left, right, condition):
-                found = [self._optional(branch, pattern, condition) for branch in self.of(left)]
+                found = [self._optional(branch, pattern, condition) for branch in self.branches(left)]
             case Minus(left, right):
-                found = [self._minus(branch, self.of(right)) for branch in self.of(left)]
+                found = [self._minus(branch, self.branches(right)) for branch in self.branches(left)]
             case Group():
                 raise Unplannable("aggregates")
             case _:
                 assert_never(pattern)
-        if len(found) > MANY:
-            raise Unplannable(f"more than {MANY} combinations of UNION branches")
+        if len(found) > MAX_BRANCHES:
+            raise Unplannable(f"more than {MAX_BRANCHES} combinations of UNION branches")
         return found
 
     def _selected(self, select: Select) -> list[Branch]:
@@ -171,18 +171,18 @@ class _Distribution:
             raise Unplannable("DISTINCT in a sub-query")
         if select.offset or select.limit is not None:
             raise Unplannable("LIMIT or OFFSET")
-        inner = _Distribution(self._fresh, self._outer & frozenset(select.projection)).of(select.pattern)
+        inner = _Distribution(self._fresh, self._outer & frozenset(select.projection)).branches(select.pattern)
         names: dict[Variable, Variable] = {}
         for branch in inner:
             for name in sorted((branch.matched | branch.computed) - set(select.projection)):
                 if name not in names:
                     names[name] = f".inner{next(self._fresh)}"
-        return [renamed(branch, names) for branch in inner]
+        return [rename_variables(branch, names) for branch in inner]
 
     def _filtered(self, branch: Branch, conditions: tuple[Expression, ...]) -> Branch:
         for condition in conditions:
             if not has_exists(condition):
-                branch = self._with(branch, BranchStep(None, condition))
+                branch = self._with_step(branch, BranchStep(None, condition))
         for condition in conditions:
             if isinstance(condition, Exists):
                 branch = self._existing(branch, condition)
@@ -190,47 +190,47 @@ class _Distribution:
                 raise Unplannable("EXISTS inside an expression")
         return branch
 
-    def _with(self, branch: Branch, step: BranchStep) -> Branch:
+    def _with_step(self, branch: Branch, step: BranchStep) -> Branch:
         """The branch with a further step; variables that it does not bind are out of its scope."""
         known = branch.matched | branch.computed | self._outer
         return replace(branch, steps=(*branch.steps, replace(step, expression=_scoped(step.expression, known))))
 
     def _existing(self, branch: Branch, exists: Exists) -> Branch:
         known = branch.matched | branch.computed | self._outer
-        parts = _Distribution(self._fresh, known).of(exists.pattern)
-        return _looking_up(branch, PartnerLookup(LookupKind.ABSENT if exists.negated else LookupKind.PRESENT, tuple(parts), known))
+        parts = _Distribution(self._fresh, known).branches(exists.pattern)
+        return _with_lookup(branch, PartnerLookup(LookupKind.ABSENT if exists.negated else LookupKind.PRESENT, tuple(parts), known))
 
     def _optional(self, branch: Branch, optional: LeftJoin, condition: Expression | None) -> Branch:
         visible = possible(optional.right)
         known = branch.matched | branch.computed
-        parts = self.of(optional.right)
+        parts = self.branches(optional.right)
         if condition is not None:
             if has_exists(condition):
                 raise Unplannable("EXISTS in the condition of OPTIONAL")
             test = BranchStep(None, _scoped(condition, known | visible | self._outer))
             parts = [replace(part, steps=(*part.steps, test)) for part in parts]
         binds = tuple(sorted(name for name in visible - known if not name.startswith("_:")))
-        return _looking_up(branch, PartnerLookup(LookupKind.OPTIONAL, tuple(parts), known | self._outer, binds))
+        return _with_lookup(branch, PartnerLookup(LookupKind.OPTIONAL, tuple(parts), known | self._outer, binds))
 
     def _minus(self, branch: Branch, parts: list[Branch]) -> Branch:
         """A solution goes only by a partner that shares a variable with it."""
         known = branch.matched | branch.computed
         sharing = tuple(part for part in parts if (part.matched | part.computed) & known)
-        return _looking_up(branch, PartnerLookup(LookupKind.ABSENT, sharing, known | self._outer)) if sharing else branch
+        return _with_lookup(branch, PartnerLookup(LookupKind.ABSENT, sharing, known | self._outer)) if sharing else branch
 
 
-def _joined(left: Branch, right: Branch) -> Branch:
+def _join(left: Branch, right: Branch) -> Branch:
     if not (left.computed.isdisjoint(right.matched | right.computed) and right.computed.isdisjoint(left.matched)):
         raise Unplannable("a join on a value that BIND computes or OPTIONAL may leave unbound")
     return Branch(left.patterns + right.patterns, left.tables + right.tables, left.steps + right.steps, left.terms + right.terms)
 
 
-def _looking_up(branch: Branch, lookup: PartnerLookup) -> Branch:
+def _with_lookup(branch: Branch, lookup: PartnerLookup) -> Branch:
     """The branch with a further look-up, whose parts share certain variables with it only."""
     for part in lookup.parts:
-        if not part.monotone:
+        if not part.is_monotone:
             raise Unplannable(f"{lookup.kind.value} around another")
-        if part.computed & lookup.given or part.matched & branch.computed:
+        if part.computed & lookup.bound or part.matched & branch.computed:
             raise Unplannable(f"{lookup.kind.value} with a value that BIND computes or OPTIONAL may leave unbound")
     return replace(branch, steps=(*branch.steps, lookup))
 
@@ -239,7 +239,7 @@ def _scoped(expression: Expression, known: Variables) -> Expression:
     return rename(expression, lambda name: name if name in known else UNBOUND)
 
 
-def renamed(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:
+def rename_variables(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:
     """The branch with other names for some variables."""
 
     def name(variable: Variable) -> Variable:
@@ -250,7 +250,7 @@ def renamed(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:
             case BranchStep(variable, computed):
                 return BranchStep(None if variable is None else name(variable), rename(computed, name))
             case PartnerLookup(kind, parts, given, binds):
-                inner = tuple(renamed(part, names) for part in parts)
+                inner = tuple(rename_variables(part, names) for part in parts)
                 return PartnerLookup(kind, inner, frozenset(map(name, given)), tuple(map(name, binds)))
             case _:
                 assert_never(each)

@@ -45,9 +45,9 @@ _NAMES: Final = {"chain": chain, "NO_EDGES": NO_EDGES, "NO_ENDS": NO_ENDS, "NO_T
 
 def compile_join(
     body: Sequence[JoinItem],
-    given: Sequence[Variable],
+    bound: Sequence[Variable],
     sides: Sequence[Side],
-    wanted: Sequence[Variable],
+    projection: Sequence[Variable],
     *,
     index: TripleIndex | None = None,
     hidden: bool = False,
@@ -61,15 +61,15 @@ def compile_join(
     >>> join(TripleIndex([("<s1>", "<in>", "<A>"), ("<s2>", "<in>", "<B>")]), TripleIndex([("<r>", "<from>", "<s1>")]))
     [('<r>', '<A>')]
     """
-    function: JoinFunction = write_join(body, given, sides, wanted, index=index, hidden=hidden).function()
+    function: JoinFunction = write_join(body, bound, sides, projection, index=index, hidden=hidden).function()
     return function
 
 
 def write_join(
     body: Sequence[JoinItem],
-    given: Sequence[Variable],
+    bound: Sequence[Variable],
     sides: Sequence[Side],
-    wanted: Sequence[Variable],
+    projection: Sequence[Variable],
     *,
     index: TripleIndex | None = None,
     hidden: bool = False,
@@ -100,10 +100,10 @@ def write_join(
     {'k0': '<from>', 'k1': '<in>'}
     """
     writer = JoinWriter("join", leave="return rows", index=index, hidden=hidden)
-    writer.begin(["background", "new", *(writer.bind(variable) for variable in given)])
+    writer.begin(["background", "new", *(writer.bind(variable) for variable in bound)])
     writer.collect_rows()
-    writer.steps(ordered(body, given, sides, index))
-    writer.emit("append", writer.row(wanted))
+    writer.write_steps(ordered(body, bound, sides, index))
+    writer.emit("append", writer.row(projection))
     writer.end()
     return writer
 
@@ -127,12 +127,12 @@ class JoinWriter(LoopBuilder):
         self.assign("rows", "[]")
         self.assign("append", "rows.append")
 
-    def row(self, wanted: Sequence[Variable]) -> str:
+    def row(self, projection: Sequence[Variable]) -> str:
         """A row of these variables, as a tuple."""
-        names = [self.read(variable) for variable in wanted]
+        names = [self.read(variable) for variable in projection]
         return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"
 
-    def rows(self, names: Sequence[Variable], rows: tuple[Row, ...]) -> None:
+    def loop_over_rows(self, names: Sequence[Variable], rows: tuple[Row, ...]) -> None:
         """A loop over rows that were found beforehand."""
         self.loop(self.targets(names), self.parameter("r", rows))
 
@@ -140,9 +140,9 @@ class JoinWriter(LoopBuilder):
         """What takes a row that binds these variables."""
         return "".join([f"{self.bind(name)}, " for name in names]).rstrip() or "_"
 
-    def term(self, slot: Slot) -> Term | None:
+    def known_term(self, name_of: Slot) -> Term | None:
         """The term of a slot, if it is settled when the function is compiled."""
-        return slot.term if isinstance(slot, Const) else self._known.get(slot.name)
+        return name_of.term if isinstance(name_of, Const) else self._known.get(name_of.name)
 
     def slot(self, slot: Slot) -> str | None:
         """The name that holds a slot's term, or None where it is not bound yet."""
@@ -150,7 +150,7 @@ class JoinWriter(LoopBuilder):
 
     # --- steps ---
 
-    def steps(self, steps: Sequence[JoinStep]) -> None:
+    def write_steps(self, steps: Sequence[JoinStep]) -> None:
         for step in steps:
             match step:
                 case FilterItem(test):
@@ -166,13 +166,13 @@ class JoinWriter(LoopBuilder):
                 case (TriplePattern() as pattern, Side() as side):
                     self.pattern(pattern, side)
                 case TermPattern():
-                    self.term_pattern(step)
+                    self.write_term_pattern(step)
                 case Not() | GroupAggregate():
-                    self.below(step)
+                    self.lower_stratum_item(step)
                 case _:
                     assert_never(step)
 
-    def term_pattern(self, pattern: TermPattern) -> None:
+    def write_term_pattern(self, write_pattern: TermPattern) -> None:
         """Takes a triple term apart, or makes one of parts that are bound: what is none then (a literal as its subject) is in no graph.
 
         `?t` bound, `<<( ?s <p> ?o )>>` with `?o` bound:
@@ -182,10 +182,10 @@ class JoinWriter(LoopBuilder):
             if w1 != k0: continue
             if w2 != v_o: continue
         """
-        slots = (pattern.subject, pattern.predicate, pattern.object)
-        term, parts = self.slot(pattern.term), [self.slot(slot) for slot in slots]
+        slots = (write_pattern.subject, write_pattern.predicate, write_pattern.object)
+        term, parts = self.slot(write_pattern.term), [self.slot(slot) for slot in slots]
         if term is None:
-            self.assign(self.bind(pattern.term.name), f"f'<<( {{{parts[0]}}} {{{parts[1]}}} {{{parts[2]}}} )>>'")
+            self.assign(self.bind(write_pattern.term.name), f"f'<<( {{{parts[0]}}} {{{parts[1]}}} {{{parts[2]}}} )>>'")
         elif None not in parts:
             self.skip_if(f"{term} != f'<<( {{{parts[0]}}} {{{parts[1]}}} {{{parts[2]}}} )>>'")
         else:
@@ -199,7 +199,7 @@ class JoinWriter(LoopBuilder):
                 elif not isinstance(slot, Const):
                     self.names[slot.name] = target
 
-    def below(self, step: Not | GroupAggregate) -> None:
+    def lower_stratum_item(self, step: Not | GroupAggregate) -> None:
         """Writes what asks the strata below: only a rule's join does (`dotr.datalog.derivations`)."""
         raise TypeError(f"{step} in the join of a query")
 
@@ -214,44 +214,44 @@ class JoinWriter(LoopBuilder):
         a loop over pairs        for v_x, w0 in n0.items(): for v_y in w0:
         """
         subject, predicate, object = (self.slot(slot) for slot in (pattern.subject, pattern.predicate, pattern.object))
-        fixed = self.term(pattern.predicate)
+        fixed = self.known_term(pattern.predicate)
         if side is Side.BOTH and fixed is not None and self.index is not None and fixed not in self.index.by_subject:
-            side = Side.NEW
+            side = Side.DELTA
         if subject and predicate and object:
-            self._member(f"({subject}, {predicate}, {object})", side)
+            self._test_membership(f"({subject}, {predicate}, {object})", side)
         elif predicate and subject:
-            self._each_end("by_subject", predicate, subject, pattern.object, side, fixed, self.term(pattern.subject))
+            self._loop_ends("by_subject", predicate, subject, pattern.object, side, fixed, self.known_term(pattern.subject))
         elif predicate and object:
-            self._each_end("by_object", predicate, object, pattern.subject, side, fixed, self.term(pattern.object))
+            self._loop_ends("by_object", predicate, object, pattern.subject, side, fixed, self.known_term(pattern.object))
         elif predicate:
-            self._each_pair(predicate, pattern, side, fixed)
+            self._loop_pairs(predicate, pattern, side, fixed)
         elif subject and object:
             links = f"{{}}.all_links({subject}, {object})" if self.hidden else f"{{}}.links({subject}, {object})"
-            self._each([pattern.predicate], self._either(side, links))
+            self._loop([pattern.predicate], self._lookup(side, links))
         elif subject:
             edges = f"{{}}.all_from({subject})" if self.hidden else f"{{}}.edges_from.get({subject}, NO_EDGES)"
-            self._each([pattern.predicate, pattern.object], self._either(side, edges), looked_up=not self.hidden)
+            self._loop([pattern.predicate, pattern.object], self._lookup(side, edges), looked_up=not self.hidden)
         elif object:
             edges = f"{{}}.all_to({object})" if self.hidden else f"{{}}.edges_to.get({object}, NO_EDGES)"
-            self._each([pattern.subject, pattern.predicate], self._either(side, edges), looked_up=not self.hidden)
+            self._loop([pattern.subject, pattern.predicate], self._lookup(side, edges), looked_up=not self.hidden)
         else:
-            sides = [Side.BACKGROUND, Side.NEW] if side is Side.BOTH else [side]
-            triples = ", ".join(self._source(each) + ("" if self.hidden else ".visible()") for each in sides)
-            self._each([pattern.subject, pattern.predicate, pattern.object], f"chain({triples})", sized=False)
+            sides = [Side.BACKGROUND, Side.DELTA] if side is Side.BOTH else [side]
+            triples = ", ".join(self._index_name(each) + ("" if self.hidden else ".visible()") for each in sides)
+            self._loop([pattern.subject, pattern.predicate, pattern.object], f"chain({triples})", sized=False)
 
-    def _either(self, side: Side, lookup: str) -> str:
+    def _lookup(self, side: Side, lookup: str) -> str:
         """A list that is looked up in one index, or in both and put together."""
         if side is Side.BOTH:
-            return f"{lookup.format(self._source(Side.BACKGROUND))} + {lookup.format('new')}"
-        return lookup.format(self._source(side))
+            return f"{lookup.format(self._index_name(Side.BACKGROUND))} + {lookup.format('new')}"
+        return lookup.format(self._index_name(side))
 
-    def _source(self, side: Side) -> str:
+    def _index_name(self, side: Side) -> str:
         """What holds the index of a side."""
         if side is Side.BACKGROUND and self.index is not None:
             return self.given("background", self.index)
         return side.value
 
-    def _each(self, slots: Sequence[Slot], items: str, *, sized: bool = True, looked_up: bool = False) -> None:
+    def _loop(self, slots: Sequence[Slot], items: str, *, sized: bool = True, looked_up: bool = False) -> None:
         """A loop that binds what the slots hold; a variable that is bound by then is compared. `?p ?x` of the edges from `?x`:
 
         for v_p, w0 in new.edges_from.get(v_x, NO_EDGES):
@@ -269,22 +269,22 @@ class JoinWriter(LoopBuilder):
         for check in checks:
             self.skip_if(check)
 
-    def _member(self, triple: str, side: Side) -> None:
+    def _test_membership(self, triple: str, side: Side) -> None:
         """A membership test of a triple all of whose slots are bound."""
         if side is Side.BOTH:
-            background, new = self._triples(Side.BACKGROUND), self._triples(Side.NEW)
+            background, new = self._triple_set(Side.BACKGROUND), self._triple_set(Side.DELTA)
             name = self.temporary()
             self.assign(name, triple)
             self.skip_if(f"{name} not in {background} and {name} not in {new}")
         else:
-            self.skip_if(f"{triple} not in {self._triples(side)}")
+            self.skip_if(f"{triple} not in {self._triple_set(side)}")
 
-    def _triples(self, side: Side) -> str:
+    def _triple_set(self, side: Side) -> str:
         if side is Side.BACKGROUND and self.index is not None:
             return self.given("triples", self.index.triples)
         return self.table("s", f"{side.value}.triples")
 
-    def _new_table(self, access: str, predicate: str, *, needed: bool) -> str:
+    def _delta_table(self, access: str, predicate: str, *, needed: bool) -> str:
         if needed and self.is_forked:  # another branch may find something without it
             return self.table("n", f"new.{access}.get({predicate}, NO_ENDS)")
         return self.table("n", f"new.{access}.get({predicate})", required=needed)
@@ -301,24 +301,24 @@ class JoinWriter(LoopBuilder):
         tables = self.index.by_subject if access == "by_subject" else self.index.by_object
         return self.given(f"{access} {predicate} {end}", tables.get(fixed, NO_ENDS).get(fixed_end, NO_TERMS))
 
-    def _each_end(self, access: str, predicate: str, end: str, other: Slot, side: Side, fixed: Term | None, fixed_end: Term | None) -> None:
+    def _loop_ends(self, access: str, predicate: str, end: str, other: Slot, side: Side, fixed: Term | None, fixed_end: Term | None) -> None:
         """The other ends of the triples that have this predicate and this end. `?c <in> ?b` of both sides, with `?c` bound:
 
         for v_b in (b1.get(v_c, NO_TERMS) if n2 is None else b1.get(v_c, NO_TERMS) + n2.get(v_c, NO_TERMS)):
         """
         if fixed is None:
-            self._each([other], self._either(side, f"{{}}.{access}.get({predicate}, NO_ENDS).get({end}, NO_TERMS)"), looked_up=True)
+            self._loop([other], self._lookup(side, f"{{}}.{access}.get({predicate}, NO_ENDS).get({end}, NO_TERMS)"), looked_up=True)
         elif side is Side.BACKGROUND:
             old = self._background_list(access, predicate, end, fixed, fixed_end)
-            self._each([other], old, looked_up=self.index is None or fixed_end is None)
-        elif side is Side.NEW:
-            self._each([other], f"{self._new_table(access, predicate, needed=True)}.get({end}, NO_TERMS)", looked_up=True)
+            self._loop([other], old, looked_up=self.index is None or fixed_end is None)
+        elif side is Side.DELTA:
+            self._loop([other], f"{self._delta_table(access, predicate, needed=True)}.get({end}, NO_TERMS)", looked_up=True)
         else:
             old = self._background_list(access, predicate, end, fixed, fixed_end)
-            new = self._new_table(access, predicate, needed=False)
-            self._each([other], f"({old} if {new} is None else {old} + {new}.get({end}, NO_TERMS))", looked_up=True)
+            new = self._delta_table(access, predicate, needed=False)
+            self._loop([other], f"({old} if {new} is None else {old} + {new}.get({end}, NO_TERMS))", looked_up=True)
 
-    def _each_pair(self, predicate: str, pattern: TriplePattern, side: Side, fixed: Term | None) -> None:
+    def _loop_pairs(self, predicate: str, pattern: TriplePattern, side: Side, fixed: Term | None) -> None:
         """Both ends of the triples that have this predicate. `?a <at> ?c` of the new triples:
 
         for v_a, w0 in n0.items():
@@ -326,22 +326,22 @@ class JoinWriter(LoopBuilder):
         """
         others = self.temporary()
         if fixed is None:
-            old = f"{self._source(Side.BACKGROUND)}.by_subject.get({predicate}, NO_ENDS).items()"
+            old = f"{self._index_name(Side.BACKGROUND)}.by_subject.get({predicate}, NO_ENDS).items()"
             new = f"new.by_subject.get({predicate}, NO_ENDS).items()"
             pairs = f"chain({old}, {new})" if side is Side.BOTH else (old if side is Side.BACKGROUND else new)
         elif side is Side.BACKGROUND:
             pairs = f"{self._background_table('by_subject', predicate, fixed)}.items()"
-        elif side is Side.NEW:
-            pairs = f"{self._new_table('by_subject', predicate, needed=True)}.items()"
+        elif side is Side.DELTA:
+            pairs = f"{self._delta_table('by_subject', predicate, needed=True)}.items()"
         else:
             old = self._background_table("by_subject", predicate, fixed)
-            new = self._new_table("by_subject", predicate, needed=False)
+            new = self._delta_table("by_subject", predicate, needed=False)
             pairs = f"({old}.items() if {new} is None else chain({old}.items(), {new}.items()))"
         subject = self.slot(pattern.subject)
         assert subject is None
         assert not isinstance(pattern.subject, Const)
         self.loop(f"{self.bind(pattern.subject.name)}, {others}", pairs, sized=False)
-        self._each([pattern.object], others)
+        self._loop([pattern.object], others)
 
 
 @lru_cache(maxsize=4096)

@@ -16,23 +16,23 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from dotr.joins.branch_loops import AnswerRow, BranchFunction, is_early, loops, settled
+from dotr.joins.branch_loops import AnswerRow, BranchFunction, is_early_filter, compile_branch, with_known_terms
 from dotr.joins.branches import Branch, BranchStep, Unplannable
 from dotr.joins.limits import Limits
 from dotr.joins.order import Side
-from dotr.joins.scope import Reads, either, reads_of
+from dotr.joins.scope import Reads, union_of_reads, reads_of
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.terms import Term, Variable
 from dotr.store.triples import TripleIndex
 
 
-class Delta(NamedTuple):
+class DeltaQuery(NamedTuple):
     """Those answers of a branch that one join finds: `sides` says what each pattern reads, `wanted` are the columns. Where the new triples
     have none of the predicate `trigger` (None: of any) there is none."""
 
     branch: Branch
     sides: tuple[Side, ...]
-    wanted: tuple[Variable, ...]
+    projection: tuple[Variable, ...]
     trigger: Term | None
     join: BranchFunction
 
@@ -42,56 +42,56 @@ class Conjunction:
     one for an answer beyond those. Without limits nothing is counted. Raises `Unplannable`, or `LimitExceeded` where the
     background alone makes more of the branch than `Limits.beforehand` allows."""
 
-    def __init__(self, branch: Branch, wanted: Sequence[Variable], background: TripleIndex, limits: Limits | None) -> None:
-        self._branch = settled(branch)
+    def __init__(self, branch: Branch, projection: Sequence[Variable], background: TripleIndex, limits: Limits | None) -> None:
+        self._branch = with_known_terms(branch)
         self._limits = limits
-        self._wanted = wanted
+        self._projection = projection
         self._background = background
         patterns = self._branch.patterns
         fresh = [pattern for pattern in patterns if not _in_background(pattern, background)]
-        self.empty = bool(fresh) or not branch.monotone
+        self.is_static_empty = bool(fresh) or not branch.is_monotone
         self.reads: Reads | None = frozenset()
-        self.deltas: tuple[Delta, ...] = ()
-        if not (branch.monotone or fresh) and self._over_background(_core(self._branch), ()):
+        self.delta_queries: tuple[DeltaQuery, ...] = ()
+        if not (branch.is_monotone or fresh) and self._over_background(_without_lookups(self._branch), ()):
             raise Unplannable("OPTIONAL, EXISTS or MINUS over answers of the background alone")
         if fresh:
             rarest = min(fresh, key=_rarity)
             self.reads = reads_of(rarest)
-            self.deltas = (self._delta(rarest, [Side.NEW if pattern in fresh else Side.BOTH for pattern in patterns]),)
+            self.delta_queries = (self._delta_query(rarest, [Side.DELTA if pattern in fresh else Side.BOTH for pattern in patterns]),)
         else:
             for pattern in patterns:
-                self.reads = either(self.reads, reads_of(pattern))
+                self.reads = union_of_reads(self.reads, reads_of(pattern))
             count = len(patterns)
-            self.deltas = tuple(
-                self._delta(pattern, [Side.BACKGROUND] * i + [Side.NEW] + [Side.BOTH] * (count - i - 1))
+            self.delta_queries = tuple(
+                self._delta_query(pattern, [Side.BACKGROUND] * i + [Side.DELTA] + [Side.BOTH] * (count - i - 1))
                 for i, pattern in enumerate(patterns)
             )
 
-    def static(self) -> list[AnswerRow]:
+    def static_answers(self) -> list[AnswerRow]:
         """The answers over the background alone."""
-        return [] if self.empty else self._over_background(self._branch, self._wanted)
+        return [] if self.is_static_empty else self._over_background(self._branch, self._projection)
 
     def _over_background(self, branch: Branch, wanted: Sequence[Variable]) -> list[AnswerRow]:
         sides = [Side.BACKGROUND] * len(branch.patterns)
-        limits = None if self._limits is None else self._limits.beforehand
-        return loops(branch, sides, wanted, self._background, limits)(self._background, TripleIndex())
+        limits = None if self._limits is None else self._limits.for_background
+        return compile_branch(branch, sides, wanted, self._background, limits)(self._background, TripleIndex())
 
     @cached_property
     def deltas_over_view(self) -> tuple[BranchFunction, ...]:
         """The deltas, for a view of the background."""
-        return tuple(loops(self._branch, delta.sides, self._wanted, None, self._limits) for delta in self.deltas)
+        return tuple(compile_branch(self._branch, delta.sides, self._projection, None, self._limits) for delta in self.delta_queries)
 
     def retracted_answers(self, view: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
         """The answers over the background that need a removed triple: it is to the view what a new triple is to the background."""
-        return [] if self.empty else [row for join in self.deltas_over_view for row in join(view, removed)]
+        return [] if self.is_static_empty else [row for join in self.deltas_over_view for row in join(view, removed)]
 
-    def _delta(self, seed: TriplePattern, sides: list[Side]) -> Delta:
+    def _delta_query(self, seed: TriplePattern, sides: list[Side]) -> DeltaQuery:
         trigger = seed.predicate.term if isinstance(seed.predicate, Const) else None
-        join = loops(self._branch, sides, self._wanted, self._background, self._limits)
-        return Delta(self._branch, tuple(sides), tuple(self._wanted), trigger, join)
+        join = compile_branch(self._branch, sides, self._projection, self._background, self._limits)
+        return DeltaQuery(self._branch, tuple(sides), tuple(self._projection), trigger, join)
 
 
-def left_of(rows: Iterable[AnswerRow], lost: Iterable[AnswerRow]) -> list[AnswerRow]:
+def bag_difference(rows: Iterable[AnswerRow], lost: Iterable[AnswerRow]) -> list[AnswerRow]:
     """A bag of rows without those that were lost.
 
     >>> left_of([("<a>",), ("<b>",), ("<a>",)], [("<a>",)])
@@ -109,9 +109,9 @@ def left_of(rows: Iterable[AnswerRow], lost: Iterable[AnswerRow]) -> list[Answer
     return left
 
 
-def _core(branch: Branch) -> Branch:
+def _without_lookups(branch: Branch) -> Branch:
     """The branch without its look-ups and what may depend on them: it has a solution for each of theirs."""
-    steps = tuple(step for step in branch.steps if isinstance(step, BranchStep) and is_early(step, branch.matched))
+    steps = tuple(step for step in branch.steps if isinstance(step, BranchStep) and is_early_filter(step, branch.matched))
     return Branch(branch.patterns, branch.tables, steps, branch.terms)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from dotr.errors.fallbacks import ExpectedError
 
-Passed: TypeAlias = Callable[[int, Any], int]
+LimitCheck: TypeAlias = Callable[[int, Any], int]
 """Work done and rows found so far, to the work up to which neither need be looked at again. Raises `LimitExceeded`."""
 
 
@@ -76,7 +76,7 @@ class Limits:
         }
 
     @staticmethod
-    def of_json(data: Mapping[str, int]) -> Limits:
+    def from_json(data: Mapping[str, int]) -> Limits:
         """The inverse of `to_json`."""
         return Limits(
             triples=data["triples"],
@@ -89,7 +89,7 @@ class Limits:
         )
 
     @property
-    def beforehand(self) -> Limits:
+    def for_background(self) -> Limits:
         """What a query may keep and look at on the way to its answers over the background alone,
         once. As many answers as at an instant, each of which has them too, is all that it may have.
 
@@ -99,7 +99,7 @@ class Limits:
         return replace(self, rows=10 * self.rows, probes=50 * self.probes)
 
     @property
-    def least(self) -> int:
+    def uncounted_work(self) -> int:
         """The work that no query can be refused for: each row is at least one probe."""
         return min(self.rows, self.probes)
 
@@ -118,7 +118,7 @@ class Limits:
         if count > self.probes:
             raise LimitExceeded(self.probes, "triples and rows looked at")
 
-    def passed(self, work: int, rows: Sequence[object]) -> int:
+    def next_check(self, work: int, rows: Sequence[object]) -> int:
         """As `Passed`, for the rows of one query.
 
         >>> Limits(rows=10, probes=50).passed(11, range(4)), Limits(rows=10, probes=50).passed(48, range(4))
@@ -128,9 +128,9 @@ class Limits:
         self.check_rows(len(rows))
         return min(self.probes, work + self.rows - len(rows) + 1)
 
-    def passed_by_some(self, work: int, rows: Sequence[Sequence[object]]) -> int:
+    def next_check_of_several(self, work: int, rows: Sequence[Sequence[object]]) -> int:
         """As `passed`, for the rows of several queries."""
-        return min([self.passed(work, each) for each in rows])
+        return min([self.next_check(work, each) for each in rows])
 
 
 LIMITS: Final = Limits()

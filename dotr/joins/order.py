@@ -27,7 +27,7 @@ class Side(Enum):
     """Which of the two indexes a triple pattern reads."""
 
     BACKGROUND = "background"
-    NEW = "new"
+    DELTA = "new"
     BOTH = "both"
 
 
@@ -95,7 +95,7 @@ def _fanout(pattern: TriplePattern, side: Side, bound: Collection[Variable], bac
     known = subject + predicate + object
     if known == 3:
         return 0.0
-    if side is Side.NEW:
+    if side is Side.DELTA:
         return (4.0, 3.0, 1.0)[known]
     if predicate and background is not None and isinstance(pattern.predicate, Const):
         return _measured(pattern, pattern.predicate.term, subject, object, background)

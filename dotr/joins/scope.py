@@ -50,7 +50,7 @@ Reads: TypeAlias = frozenset[tuple[Term, Term | None]]
 NOTHING: Final[Variables] = frozenset()
 
 
-def reaches(pattern: BgpItem, bound: Collection[Variable]) -> bool:
+def can_look_up(pattern: BgpItem, bound: Collection[Variable]) -> bool:
     """Whether the pattern's matches can be looked up from what is bound: a triple term's, where it or all of its parts are.
 
     >>> from dotr.model.algebra import Const
@@ -111,10 +111,10 @@ def certain(pattern: Pattern) -> Variables:
 
 def query_parameters(*expressions: Expression) -> tuple[Var | Exists, ...]:
     """The variables and EXISTS patterns that expressions of stage one need the values of, each once, in order of appearance."""
-    return tuple([_of_stage_one(parameter) for parameter in parameters_of(expressions)])
+    return tuple([_query_parameter(parameter) for parameter in parameters_of(expressions)])
 
 
-def _of_stage_one(parameter: Var | Attribute | TimeOf | Exists) -> Var | Exists:
+def _query_parameter(parameter: Var | Attribute | TimeOf | Exists) -> Var | Exists:
     assert not isinstance(parameter, Attribute | TimeOf), "a temporal constraint reached stage one"
     return parameter
 
@@ -163,7 +163,7 @@ def reads(pattern: Pattern) -> Reads | None:
     return frozenset(found)
 
 
-def either(first: Reads | None, second: Reads | None) -> Reads | None:
+def union_of_reads(first: Reads | None, second: Reads | None) -> Reads | None:
     """What one or the other reads."""
     return None if first is None or second is None else first | second
 
@@ -175,7 +175,7 @@ def reads_of(pattern: BgpItem) -> Reads | None:
         if isinstance(pattern.predicate, Var):
             return None
         return frozenset({(pattern.predicate.term, pattern.object.term if isinstance(pattern.object, Const) else None)})
-    if nullable(pattern.path) and isinstance(pattern.subject, Var) and isinstance(pattern.object, Var):
+    if is_nullable(pattern.path) and isinstance(pattern.subject, Var) and isinstance(pattern.object, Var):
         return None  # the nodes of the graph answer it
     predicates = path_predicates(pattern.path)
     return None if predicates is None else frozenset((predicate, None) for predicate in predicates)
@@ -192,18 +192,18 @@ def path_predicates(path: Path) -> frozenset[Term] | None:
     return frozenset(found)
 
 
-def nullable(path: Path) -> bool:
+def is_nullable(path: Path) -> bool:
     """Whether a path of length zero satisfies it."""
     match path:
         case Link() | Negated():
             return False
         case Inverse(inner):
-            return nullable(inner)
+            return is_nullable(inner)
         case Sequence(left, right):
-            return nullable(left) and nullable(right)
+            return is_nullable(left) and is_nullable(right)
         case Alternative(left, right):
-            return nullable(left) or nullable(right)
+            return is_nullable(left) or is_nullable(right)
         case Repeat(inner, least, _):
-            return least == 0 or nullable(inner)
+            return least == 0 or is_nullable(inner)
         case _:
             assert_never(path)

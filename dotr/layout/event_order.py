@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from dotr.model.algebra import Attribute, Call, Expression, Var
-from dotr.model.terms import Label, Term, Variable, nameless
+from dotr.model.terms import Label, Term, Variable, without_blank_labels
 
 AttributeValues: TypeAlias = tuple[Term | None, ...]
 """The attributes of an event, in the order of its stream's sorted attribute names; None where unbound."""
@@ -23,7 +23,7 @@ def tie_key(names: Sequence[Variable], values: AttributeValues) -> TieKey:
     True
     """
     pairs = tuple([(name, value) for name, value in zip(names, values, strict=True) if value is not None])
-    return tuple([(name, nameless(value)) for name, value in pairs]), pairs
+    return tuple([(name, without_blank_labels(value)) for name, value in pairs]), pairs
 
 
 def in_tie_order(names: Sequence[Variable], events: list[AttributeValues]) -> list[AttributeValues]:

@@ -74,43 +74,43 @@ Expression: TypeAlias = Var | Const | Attribute | TimeOf | Call | Exists
 
 _Part = TypeVar("_Part")
 
-LONGEST: Final = 16
+MAX_NESTED_CHAIN: Final = 16
 """Operands up to which a chain nests to the left, as it is written."""
 
 
-def combined(parts: Listed[_Part], join: Callable[[_Part, _Part], _Part]) -> _Part:
+def fold_balanced(parts: Listed[_Part], join: Callable[[_Part, _Part], _Part]) -> _Part:
     """The parts joined by an associative operation: from the left, or, where they are many, as a balanced tree, so that what goes down into
     it does not go deep. The order of the parts stays.
 
     >>> combined("abc", lambda a, b: f"({a}{b})"), combined("abcdefghijklmnopq", lambda a, b: f"({a}{b})")
     ('((ab)c)', '((((ab)(cd))((ef)(gh)))(((ij)(kl))((mn)(o(pq)))))')
     """
-    if len(parts) > LONGEST or len(parts) == 1:
-        return _balanced(parts, join)
+    if len(parts) > MAX_NESTED_CHAIN or len(parts) == 1:
+        return _fold_halves(parts, join)
     result = parts[0]
     for part in parts[1:]:
         result = join(result, part)
     return result
 
 
-def _balanced(parts: Listed[_Part], join: Callable[[_Part, _Part], _Part]) -> _Part:
+def _fold_halves(parts: Listed[_Part], join: Callable[[_Part, _Part], _Part]) -> _Part:
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
-    return join(_balanced(parts[:half], join), _balanced(parts[half:], join))
+    return join(_fold_halves(parts[:half], join), _fold_halves(parts[half:], join))
 
 
-def chained(operators: Listed[str], operands: Listed[Expression]) -> Expression:
+def chain(operators: Listed[str], operands: Listed[Expression]) -> Expression:
     """`a && b && c`, `a || b` or `a - b + c`: one operator between any two operands, all of one precedence, computed from the left.
 
     >>> a = Const('"1"')
     >>> chained("+-", [a, a, a]).function, chained("+-" * 10, [a] * 21).function
     ('-', '+-+-+-+-+-+-+-+-+-+-')
     """
-    if len(operands) > LONGEST:
+    if len(operands) > MAX_NESTED_CHAIN:
         if operators[0] not in ("&&", "||"):
             return Call("".join(operators), tuple(operands))
-        return combined(operands, lambda a, b: Call(operators[0], (a, b)))
+        return fold_balanced(operands, lambda a, b: Call(operators[0], (a, b)))
     result = operands[0]
     for operator, operand in zip(operators, operands[1:], strict=True):
         result = Call(operator, (result, operand))

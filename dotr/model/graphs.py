@@ -26,12 +26,12 @@ def strong_components(roots: Iterable[_Vertex], successors: Callable[[_Vertex], 
     index: dict[_Vertex, int] = {}
     low: dict[_Vertex, int] = {}
     # Nodes whose component is not complete, in the order in which they were met; and the path of the depth-first search.
-    open_: dict[_Vertex, None] = {}
+    incomplete: dict[_Vertex, None] = {}
     path: list[tuple[_Vertex, Iterator[_Vertex]]] = []
 
     def enter(node: _Vertex) -> None:
         index[node] = low[node] = len(index)
-        open_[node] = None
+        incomplete[node] = None
         path.append((node, iter(successors(node))))
 
     for root in roots:
@@ -43,16 +43,16 @@ def strong_components(roots: Iterable[_Vertex], successors: Callable[[_Vertex], 
                 if successor not in index:
                     enter(successor)
                     break
-                if successor in open_:
+                if successor in incomplete:
                     low[node] = min(low[node], index[successor])
             else:
                 path.pop()
                 if path:
                     low[path[-1][0]] = min(low[path[-1][0]], low[node])
                 if low[node] == index[node]:
-                    component = [open_.popitem()[0]]
+                    component = [incomplete.popitem()[0]]
                     while component[-1] != node:
-                        component.append(open_.popitem()[0])
+                        component.append(incomplete.popitem()[0])
                     yield component
 
 
@@ -80,13 +80,13 @@ def shortest_path(
     ['a', 'c', 'd']
     """
     before: dict[_Vertex, _Vertex] = {start: start}
-    waiting = deque([start])
-    while waiting and end not in before:
-        node = waiting.popleft()
+    queue = deque([start])
+    while queue and end not in before:
+        node = queue.popleft()
         for successor in successors(node):
             if successor not in before and (within is None or successor in within):
                 before[successor] = node
-                waiting.append(successor)
+                queue.append(successor)
     if end not in before:
         raise ValueError(f"no path leads from {start} to {end}")
     path = [end]

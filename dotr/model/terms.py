@@ -70,7 +70,7 @@ def unescaped(text: str) -> str:
     return _UNESCAPE.sub(lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else _UNESCAPED[m[3]], text)
 
 
-def wrong_escape(text: str) -> re.Match[str] | None:
+def invalid_escape(text: str) -> re.Match[str] | None:
     r"""The first backslash of a text that begins no escape of N-Triples and Turtle, with what follows; a surrogate is no character.
 
     >>> [found[0] for text in (r"\n\.", r"\U0011000E", r"\uD800", r"\u12") if (found := wrong_escape(text))], wrong_escape(r"\\ \u00E9")
@@ -163,7 +163,7 @@ def triple_parts(term: Term) -> Triple:
     return subject, predicate, value
 
 
-def with_blanks(term: Term, rename: Rename) -> Term:
+def rename_blanks(term: Term, rename: Rename) -> Term:
     """The term with its blank nodes, itself or those inside of a triple term, renamed in order of appearance.
 
     >>> with_blanks('<<( _:a <http://e/p> <<( _:b <http://e/p> "_:a" )>> )>>', lambda blank: blank.upper())
@@ -174,16 +174,16 @@ def with_blanks(term: Term, rename: Rename) -> Term:
     if term[0] != "<" or term[1] != "<" or "_:" not in term:
         return term
     subject, predicate, value = triple_parts(term)
-    return f"<<( {with_blanks(subject, rename)} {predicate} {with_blanks(value, rename)} )>>"
+    return f"<<( {rename_blanks(subject, rename)} {predicate} {rename_blanks(value, rename)} )>>"
 
 
-def nameless(term: Term) -> Term:
+def without_blank_labels(term: Term) -> Term:
     """The term with all blank nodes equal.
 
     >>> nameless("_:b"), nameless("<<( _:b <http://e/p> <http://e/a> )>>")
     ('_:', '<<( _: <http://e/p> <http://e/a> )>>')
     """
-    return with_blanks(term, lambda _: "_:")
+    return rename_blanks(term, lambda _: "_:")
 
 
 def iri_text(term: Term) -> str:

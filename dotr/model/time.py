@@ -37,7 +37,7 @@ class Unit(Enum):
         return _WRITTEN_UNITS[self.value]
 
     @staticmethod
-    def of_written(text: str) -> Unit:
+    def from_written(text: str) -> Unit:
         """The inverse of `written`; raises KeyError."""
         return Unit(_UNITS_WRITTEN[text])
 

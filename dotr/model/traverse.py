@@ -59,14 +59,14 @@ def subexpressions(expression: Expression) -> list[Expression]:
     >>> [type(each).__name__ for each in subexpressions(Call("<", (Var("x"), Call("+", (Var("y"), Const('"1"'))))))]
     ['Call', 'Var', 'Call', 'Var', 'Const']
     """
-    found: list[Expression] = []
-    waiting = [expression]
-    while waiting:
-        this = waiting.pop()
-        found.append(this)
+    parts: list[Expression] = []
+    pending = [expression]
+    while pending:
+        this = pending.pop()
+        parts.append(this)
         if isinstance(this, Call):
-            waiting += this.arguments[::-1]
-    return found
+            pending += this.arguments[::-1]
+    return parts
 
 
 def parameters_of(expressions: Iterable[Expression]) -> tuple[Var | Attribute | TimeOf | Exists, ...]:
@@ -90,15 +90,15 @@ def operands(expression: Expression, function: str) -> list[Expression]:
     >>> operands(Call("||", (Call("||", (a, b)), c)), "||") == operands(Call("||", (a, Call("||", (b, c)))), "||") == [a, b, c]
     True
     """
-    found: list[Expression] = []
-    waiting = [expression]
-    while waiting:
-        this = waiting.pop()
+    parts: list[Expression] = []
+    pending = [expression]
+    while pending:
+        this = pending.pop()
         if isinstance(this, Call) and this.function == function:
-            waiting += this.arguments[::-1]
+            pending += this.arguments[::-1]
         else:
-            found.append(this)
-    return found
+            parts.append(this)
+    return parts
 
 
 def conjuncts(expression: Expression) -> list[Expression]:
@@ -172,11 +172,11 @@ def walk(node: AlgebraNode) -> Iterator[AlgebraNode]:
     >>> [type(each).__name__ for each in walk(where)]
     ['Filter', 'Bgp', 'Exists', 'Bgp', 'TriplePattern', 'Var', 'Const', 'Var']
     """
-    waiting = [node]
-    while waiting:
-        this = waiting.pop()
+    pending = [node]
+    while pending:
+        this = pending.pop()
         yield this
-        waiting += children(this)[::-1]
+        pending += children(this)[::-1]
 
 
 def depth(*nodes: AlgebraNode) -> int:

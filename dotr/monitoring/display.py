@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from dotr.errors.terminal import say, shown
+from dotr.errors.terminal import escape_controls, print_stderr
 from dotr.expressions.times import written
 from dotr.model.stream import Reason
 from dotr.model.time import LAST_MICRO, Micros
@@ -39,8 +39,8 @@ def progress(name: str, *, quiet: bool) -> Iterator[ProgressShown]:
         if quiet:
             yield ProgressShown(name, lambda text: None)
         elif console.is_terminal:
-            with Live(Text(shown(f"{name}: starting")), console=console, refresh_per_second=4, transient=True) as live:
-                yield ProgressShown(name, lambda text: live.update(Text(shown(text))))
+            with Live(Text(escape_controls(f"{name}: starting")), console=console, refresh_per_second=4, transient=True) as live:
+                yield ProgressShown(name, lambda text: live.update(Text(escape_controls(text))))
         else:
             yield ProgressShown(name, lambda text: _print(console, text), _EVERY_SECONDS)
 
@@ -61,7 +61,7 @@ class ProgressShown:
         self._totals = totals
         self._tell()
 
-    def does(self, doing: str) -> None:
+    def report_activity(self, doing: str) -> None:
         """Until it says otherwise, the run is doing this; nothing: what it does shows in the totals."""
         self._doing = doing
         self._tell()
@@ -75,7 +75,7 @@ class ProgressShown:
 
 def _print(console: Console, text: str) -> None:
     """Content is no markup, and `:fire:` in it is no emoji."""
-    console.print(shown(text), markup=False, emoji=False, soft_wrap=True)
+    console.print(escape_controls(text), markup=False, emoji=False, soft_wrap=True)
 
 
 class _Handler(logging.Handler):
@@ -102,17 +102,17 @@ def json_progress(meter: LatestFigures) -> Iterator[None]:
             if now - last < _EVERY_SECONDS:
                 return
             last = now
-            say(json_report(meter.read()))
+            print_stderr(json_report(meter.read()))
 
     handler = _JsonHandler(logging.WARNING)
     with _handled(handler, logging.WARNING):
-        meter.heard = report
+        meter.on_change = report
         try:
             yield
         finally:
-            meter.heard = lambda: None
+            meter.on_change = lambda: None
             with writing:
-                say(json_report(meter.read(), final=True))
+                print_stderr(json_report(meter.read(), final=True))
 
 
 def json_message(level: str, message: str) -> str:
@@ -126,7 +126,7 @@ def json_message(level: str, message: str) -> str:
 
 class _JsonHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        say(json_message(record.levelname.lower(), record.getMessage()))
+        print_stderr(json_message(record.levelname.lower(), record.getMessage()))
 
 
 def json_report(reading: Figures, *, final: bool = False) -> str:
@@ -138,7 +138,7 @@ def json_report(reading: Figures, *, final: bool = False) -> str:
     >>> report["elements"], report["dead"], report["closed"], report["inputs"], report["state"]["held"]
     (3, {'late': 1}, 12, [{'name': 'a', 'watermark': 12, 'lag': 0.0, 'ended': False}], [{'layer': 0, 'label': 'Smoke', 'events': 2}])
     """
-    totals, standing, batch = reading.totals, reading.standing, reading.standing.batch
+    totals, standing, batch = reading.totals, reading.progress, reading.progress.batch
 
     def at(time: Micros | None) -> str | int | None:
         return None if time is None or abs(time) >= LAST_MICRO else written(time, reading.clock)
@@ -158,16 +158,16 @@ def json_report(reading: Figures, *, final: bool = False) -> str:
         "instants": totals.instants,
         "facts": totals.facts,
         "events": totals.events,
-        "dead": {reason.value: count for reason, count in totals.dead.items() if count},
+        "dead": {reason.value: count for reason, count in totals.dead_letters.items() if count},
         "dropped": totals.dropped,
         "inconsistent": totals.inconsistent,
         "fallbacks": totals.fallbacks,
         "closed": at(standing.closed),
         "inputs": inputs,
         "state": {
-            "events": sum(each.events for each in standing.held),
-            "bytes": standing.written,
-            "held": [{"layer": each.layer, "label": each.label, "events": each.events} for each in standing.held],
+            "events": sum(each.events for each in standing.stored),
+            "bytes": standing.state_bytes,
+            "held": [{"layer": each.layer, "label": each.label, "events": each.events} for each in standing.stored],
         },
         "batch": batch
         and {
@@ -215,20 +215,20 @@ def line(name: str, totals: Totals, seconds: float, doing: str = "") -> str:
         f"{counted(totals.elements, 'element')} ({rate:,.0f}/s)" if rate >= 1 else counted(totals.elements, "element"),
         counted(totals.instants, "instant"),
         counted(totals.events, "event"),
-        dead(totals),
+        dead_letters_line(totals),
         *([f"{totals.inconsistent:,} inconsistent"] if totals.inconsistent else []),
         f"{seconds:,.0f} s",
     ]
     return f"{name}: {', '.join(parts)}"
 
 
-def dead(totals: Totals) -> str:
+def dead_letters_line(totals: Totals) -> str:
     """The dead letters by reason.
 
     >>> dead(Totals())
     '0 late'
     """
-    return ", ".join(f"{totals.dead[reason]:,} {reason.value}" for reason in Reason if totals.dead.get(reason)) or "0 late"
+    return ", ".join(f"{totals.dead_letters[reason]:,} {reason.value}" for reason in Reason if totals.dead_letters.get(reason)) or "0 late"
 
 
 def counted(number: int, noun: str) -> str:

@@ -22,7 +22,7 @@ class Figures:
     engine: str
     seconds: float
     totals: Totals = field(default_factory=Totals)
-    standing: RunProgress = field(default_factory=RunProgress)
+    progress: RunProgress = field(default_factory=RunProgress)
     clock: Clock = field(default_factory=Clock)
 
 
@@ -34,19 +34,19 @@ class LatestFigures:
         self._engine = engine
         self._started = time.monotonic()
         self._totals = Totals()
-        self._standing = RunProgress()
+        self._progress = RunProgress()
         self.clock = Clock()
-        self.heard: Callable[[], None] = lambda: None
+        self.on_change: Callable[[], None] = lambda: None
 
-    def count(self, totals: Totals) -> None:
+    def update_totals(self, totals: Totals) -> None:
         """Take the totals so far."""
         self._totals = totals
-        self.heard()
+        self.on_change()
 
-    def stand(self, standing: RunProgress) -> None:
+    def update_progress(self, standing: RunProgress) -> None:
         """Take where the run stands; the totals follow."""
-        self._standing = standing
+        self._progress = standing
 
     def read(self) -> Figures:
         """The figures as they are now."""
-        return Figures(self._pipeline, self._engine, time.monotonic() - self._started, self._totals, self._standing, self.clock)
+        return Figures(self._pipeline, self._engine, time.monotonic() - self._started, self._totals, self._progress, self.clock)

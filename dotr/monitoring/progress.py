@@ -51,8 +51,8 @@ class RunProgress:
 
     closed: Micros | None = None
     inputs: Sequence[InputProgress] = ()
-    held: Sequence[HeldEvents] = ()
-    written: int | None = None
+    stored: Sequence[HeldEvents] = ()
+    state_bytes: int | None = None
     batch: BatchFigures | None = None
 
     def lag(self, each: InputProgress) -> Micros | None:
@@ -117,7 +117,7 @@ def _named(names: Sequence[Label]) -> str:
     return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
-def held(labels: Sequence[Sequence[str]], counts: Sequence[Sequence[int]]) -> tuple[HeldEvents, ...]:
+def stored_events(labels: Sequence[Sequence[str]], counts: Sequence[Sequence[int]]) -> tuple[HeldEvents, ...]:
     """What the ports of each layer hold; what anchors alone read holds nothing and is left out. Several ports of a label are one.
 
     >>> held([["A", "B", "B"]], [[0, 2, 3]])

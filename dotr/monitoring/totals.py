@@ -20,7 +20,7 @@ class Totals:
     instants: int = 0
     facts: int = 0
     events: int = 0
-    dead: Mapping[Reason, int] = field(default_factory=dict)
+    dead_letters: Mapping[Reason, int] = field(default_factory=dict)
     dropped: int = 0
     inconsistent: int = 0
     fallbacks: int = field(default=0, compare=False)
@@ -28,20 +28,20 @@ class Totals:
     @property
     def all_rejected(self) -> bool:
         """Whether elements were read and every one was rejected."""
-        return not self.elements and any(self.dead.values())
+        return not self.elements and any(self.dead_letters.values())
 
     def __add__(self, other: Totals) -> Totals:
         """
         >>> Totals(elements=2, dead={Reason.LATE: 1}) + Totals(elements=3, dead={Reason.LATE: 2})
         Totals(elements=5, instants=0, facts=0, events=0, dead={<Reason.LATE: 'late'>: 3}, dropped=0, inconsistent=0, fallbacks=0)
         """
-        reasons = [reason for reason in Reason if reason in self.dead or reason in other.dead]
+        reasons = [reason for reason in Reason if reason in self.dead_letters or reason in other.dead_letters]
         return Totals(
             self.elements + other.elements,
             self.instants + other.instants,
             self.facts + other.facts,
             self.events + other.events,
-            {reason: self.dead.get(reason, 0) + other.dead.get(reason, 0) for reason in reasons},
+            {reason: self.dead_letters.get(reason, 0) + other.dead_letters.get(reason, 0) for reason in reasons},
             self.dropped + other.dropped,
             self.inconsistent + other.inconsistent,
             self.fallbacks + other.fallbacks,
@@ -52,11 +52,11 @@ ReportTotals: TypeAlias = Callable[[Totals], None]
 """Told the totals so far, now and then."""
 
 
-Does: TypeAlias = Callable[[str], None]
+ReportActivity: TypeAlias = Callable[[str], None]
 """Told what a run is doing before it has totals: a few words, or none once it has."""
 
 
-def unsaid(doing: str) -> None:
+def ignore_activity(doing: str) -> None:
     """Nobody asks what a run is doing."""
 
 

@@ -59,9 +59,9 @@ class IndexSpec:
     own: tuple[Expression, ...] = ()
     measure: Measure | None = None
     measured: int | None = None
-    picks: ConstantTable | None = None
+    constants: ConstantTable | None = None
 
-    def lane(self) -> list[StoredEvent]:
+    def new_run(self) -> list[StoredEvent]:
         """The lane of a new key."""
         position = self.measured if self.measured is not None else 0
         match self.measure:
@@ -83,13 +83,13 @@ TRIM: Final = 128
 """A lane is trimmed from this length on."""
 
 
-def trim(lane: list[StoredEvent]) -> None:
+def trim(run: list[StoredEvent]) -> None:
     """Drop the older half of a lane, or, so that blocks keep their beginnings, a power of two of events that is nearly half."""
-    number = 1 << ((len(lane) >> 1).bit_length() - 1)
-    if isinstance(lane, EventRun):
-        lane.drop(number)
+    number = 1 << ((len(run) >> 1).bit_length() - 1)
+    if isinstance(run, EventRun):
+        run.drop(number)
     else:
-        del lane[:number]
+        del run[:number]
 
 
 def compile_insert(specs: Sequence[IndexSpec], tests: Sequence[EventTest | None], finders: Sequence[RowFinder | None]) -> InsertEvents:
@@ -99,7 +99,7 @@ def compile_insert(specs: Sequence[IndexSpec], tests: Sequence[EventTest | None]
     lines += [f"    l{n} = indexes[{n}]" for n in range(len(specs))]
     lines += ["    for e in events:", "        t, _, v = e"]
     for n, (spec, test, finder) in enumerate(zip(specs, tests, finders, strict=True)):
-        space[f"test{n}"], space[f"lane{n}"], space[f"find{n}"] = test, spec.lane, finder
+        space[f"test{n}"], space[f"lane{n}"], space[f"find{n}"] = test, spec.new_run, finder
         sides = [f"s{number}" for number in range(len(spec.positions))]
         lines += [f"        {side} = v[{position}]" for side, position in zip(sides, spec.positions, strict=True)]
         needed = [f"{side} is not None" for side in sides]
@@ -138,14 +138,14 @@ def compile_insert(specs: Sequence[IndexSpec], tests: Sequence[EventTest | None]
 class PortStore:
     """The remembered events of one port and the lanes of its indexes."""
 
-    __slots__ = ("_gone", "_remember", "indexes", "log", "retention")
+    __slots__ = ("_expired", "_insert", "indexes", "log", "retention")
 
-    def __init__(self, retention: Micros, indexes: int, remember: InsertEvents) -> None:
+    def __init__(self, retention: Micros, indexes: int, insert: InsertEvents) -> None:
         self.retention = retention
         self.log: deque[StoredEvent] = deque()
         self.indexes: tuple[KeyIndex, ...] = tuple({} for _ in range(indexes))
-        self._remember = remember
-        self._gone = 0
+        self._insert = insert
+        self._expired = 0
 
     def add(self, events: Sequence[StoredEvent]) -> None:
         """Remember the events of one time, not before any remembered one; forget what none from then on can look back to."""
@@ -155,7 +155,7 @@ class PortStore:
         log.extend(events)
         if log[0][0] < horizon:
             self.expire(now)
-        self._remember(self.indexes, events, horizon)
+        self._insert(self.indexes, events, horizon)
 
     def extend(self, events: Sequence[StoredEvent]) -> None:
         """Remember events of several times, in their order, as adding them time by time would."""
@@ -166,7 +166,7 @@ class PortStore:
         self.log.extend(events)
         if self.log[0][0] < horizon:
             self.expire(now)
-        self._remember(self.indexes, events, horizon)
+        self._insert(self.indexes, events, horizon)
 
     def expire(self, now: Micros) -> None:
         """Forget what no instant from `now` on can look back to. Lanes of which nothing is left are looked for when as many events have
@@ -175,16 +175,16 @@ class PortStore:
         log = self.log
         while log and log[0][0] < horizon:
             log.popleft()
-            self._gone += 1
+            self._expired += 1
         if not log:
             for lanes in self.indexes:
                 lanes.clear()
-            self._gone = 0
-        elif self._gone > TRIM + len(log):
+            self._expired = 0
+        elif self._expired > TRIM + len(log):
             for lanes in self.indexes:
                 for key in [key for key, lane in lanes.items() if lane[-1][0] < horizon]:
                     del lanes[key]
-            self._gone = 0
+            self._expired = 0
 
     def __iter__(self) -> Iterator[StoredEvent]:
         return iter(self.log)

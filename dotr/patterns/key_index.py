@@ -29,15 +29,15 @@ class EventRun(list[StoredEvent]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.keys: dict[Term | tuple[Term | None, ...] | None, None] = {}
+        self.key_terms: dict[Term | tuple[Term | None, ...] | None, None] = {}
 
-    def stretch(self, low: Micros, high: Micros) -> tuple[int, int]:
+    def slice_between(self, low: Micros, high: Micros) -> tuple[int, int]:
         """Where the events with time from `low` to `high`, both closed, begin and end."""
         j = len(self) if not self or self[-1][0] <= high else bisect_left(self, (high + 1,))
         return bisect_left(self, (low,), 0, j), j
 
-    def number(self, low: Micros, high: Micros) -> int:
-        i, j = self.stretch(low, high)
+    def count_between(self, low: Micros, high: Micros) -> int:
+        i, j = self.slice_between(low, high)
         return j - i
 
     def drop(self, number: int) -> None:
@@ -56,7 +56,7 @@ class _BlockRun(EventRun, Generic[Rank]):
         self._least = least
         self._levels: list[list[Rank]] = [[]]
 
-    def _grow(self, level: int) -> None:
+    def _complete_blocks(self, level: int) -> None:
         """Complete the blocks above a level."""
         levels, least = self._levels, self._least
         while len(blocks := levels[level]) > 1:
@@ -77,7 +77,7 @@ class _BlockRun(EventRun, Generic[Rank]):
             level += 1
         del levels[level:]  # blocks that would begin elsewhere
         if level:
-            self._grow(level - 1)
+            self._complete_blocks(level - 1)
 
 
 class ExtremumRun(_BlockRun[OrderBy]):
@@ -93,27 +93,27 @@ class ExtremumRun(_BlockRun[OrderBy]):
         super().append(event)
         self._levels[0].append(order_key(event[2][self._position]))
         if not len(self) & 1:
-            self._grow(0)
+            self._complete_blocks(0)
 
-    def best(self, low: Micros, high: Micros) -> Term | None:
+    def extremum(self, low: Micros, high: Micros) -> Term | None:
         """The least, or greatest, from `low` to `high`; of nothing none."""
-        i, j = self.stretch(low, high)
+        i, j = self.slice_between(low, high)
         least = self._least
-        found: OrderBy | None = None
+        best: OrderBy | None = None
         for blocks in self._levels:
             if i >= j:
                 break
             if i & 1:
-                if found is None or (blocks[i] < found) is least:
-                    found = blocks[i]
+                if best is None or (blocks[i] < best) is least:
+                    best = blocks[i]
                 i += 1
             if j & 1:
                 j -= 1
-                if found is None or (blocks[j] < found) is least:
-                    found = blocks[j]
+                if best is None or (blocks[j] < best) is least:
+                    best = blocks[j]
             i >>= 1
             j >>= 1
-        return None if found is None else found[3]
+        return None if best is None else best[3]
 
 
 class SkipRun(_BlockRun[float]):
@@ -121,22 +121,22 @@ class SkipRun(_BlockRun[float]):
     little above the numbers, so that rounding passes over none; what is no number is above nothing. Nothing is made before it is asked for.
     """
 
-    __slots__ = ("_below", "_position", "made")
+    __slots__ = ("_below", "_position", "is_built")
 
     def __init__(self, position: int, below: bool) -> None:
         super().__init__(least=False)
         self._position = position
         self._below = below
-        self.made = False
+        self.is_built = False
 
-    def note(self, event: StoredEvent) -> None:
+    def add_rank(self, event: StoredEvent) -> None:
         """To be called after an append once the blocks are `made`."""
         self._levels[0].append(self._rank(event))
         if not len(self) & 1:
-            self._grow(0)
+            self._complete_blocks(0)
 
     def drop(self, number: int) -> None:
-        if self.made:
+        if self.is_built:
             super().drop(number)
         else:
             EventRun.drop(self, number)
@@ -150,15 +150,15 @@ class SkipRun(_BlockRun[float]):
         number = to_double(value)  # type: ignore[arg-type]
         return nextafter(-number if self._below else number, inf)
 
-    def _make(self) -> None:
-        self.made = True
+    def _build(self) -> None:
+        self.is_built = True
         self._levels = [[self._rank(event) for event in self]]
-        self._grow(0)
+        self._complete_blocks(0)
 
-    def before(self, i: int, bound: float) -> int:
+    def last_before(self, i: int, bound: float) -> int:
         """The last place before `i` that may be above (below) the bound; -1: none."""
-        if not self.made:
-            self._make()
+        if not self.is_built:
+            self._build()
         if self._below:
             bound = -bound
         levels, level = self._levels, 0
@@ -178,10 +178,10 @@ class SkipRun(_BlockRun[float]):
                 level += 1
         return -1
 
-    def after(self, i: int, bound: float) -> int:
+    def first_from(self, i: int, bound: float) -> int:
         """The first place from `i` on that may be above (below) the bound; the lane's length: none."""
-        if not self.made:
-            self._make()
+        if not self.is_built:
+            self._build()
         if self._below:
             bound = -bound
         levels, level = self._levels, 0

@@ -13,51 +13,51 @@ from dotr.layout.event_order import AttributeValues
 from dotr.model.terms import Label
 from dotr.patterns.events import Match, StoredEvent
 
-TakeMatches: TypeAlias = Callable[[list[Match]], None]
+EmitMatches: TypeAlias = Callable[[list[Match]], None]
 """Takes matches that are not kept."""
 
-MANY: Final = 50_000
+FLUSH_SIZE: Final = 50_000
 """So many matches are handed on."""
 
 
 class MatchBuffer:
     """The matches so far that were not handed on; of those that were, only composite events that rules of the layer read at this moment."""
 
-    __slots__ = ("_made", "_noted", "_take", "base", "events", "matched")
+    __slots__ = ("_composite_labels", "_collected", "_emit", "base", "events", "matches")
 
-    def __init__(self, matched: list[Match], base: int, take: TakeMatches | None, made: list[Label | None] | None = None) -> None:
-        self.matched = matched
+    def __init__(self, matches: list[Match], base: int, emit: EmitMatches | None, composite_labels: list[Label | None] | None = None) -> None:
+        self.matches = matches
         self.base = base
-        self._take = take
-        self._made = made
-        self._noted = 0
+        self._emit = emit
+        self._composite_labels = composite_labels
+        self._collected = 0
         self.events: dict[Label, list[tuple[int, AttributeValues]]] = {}
 
     def flush(self) -> None:
         """Hands the matches on, if they are many."""
-        if self._take is not None and len(self.matched) >= MANY:
-            self.note()
-            self._noted = 0
-            self.base += len(self.matched)
-            self._take(self.matched)
-            self.matched.clear()
+        if self._emit is not None and len(self.matches) >= FLUSH_SIZE:
+            self.collect_events()
+            self._collected = 0
+            self.base += len(self.matches)
+            self._emit(self.matches)
+            self.matches.clear()
 
-    def note(self) -> None:
+    def collect_events(self) -> None:
         """Keeps the events of matches since the last time."""
-        if self._made is not None:
-            for rule, ordinal, _, values in self.matched[self._noted :]:
-                event = self._made[rule]
+        if self._composite_labels is not None:
+            for rule, ordinal, _, values in self.matches[self._collected :]:
+                event = self._composite_labels[rule]
                 if event is not None:
                     self.events.setdefault(event, []).append((ordinal, values))
-            self._noted = len(self.matched)
+            self._collected = len(self.matches)
 
-    def some(self, anchors: Iterable[StoredEvent]) -> Iterable[StoredEvent]:
+    def until_full(self, anchors: Iterable[StoredEvent]) -> Iterable[StoredEvent]:
         """Anchors until there are many matches."""
-        return anchors if self._take is None else self._until_many(anchors)
+        return anchors if self._emit is None else self._until_many(anchors)
 
     def _until_many(self, anchors: Iterable[StoredEvent]) -> Iterator[StoredEvent]:
-        matched = self.matched
+        matches = self.matches
         for anchor in anchors:
             yield anchor
-            if len(matched) >= MANY:
+            if len(matches) >= FLUSH_SIZE:
                 return

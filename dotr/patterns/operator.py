@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import length_hint
 from typing import NamedTuple, TypeAlias
 
-from dotr.errors.fallbacks import FallbackKind, answered, caught, error_line
+from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.joins.limits import LIMITS, Limits
 from dotr.layout.event_order import AttributeValues, tie_key
 from dotr.layout.layers import Layer
@@ -22,12 +22,12 @@ from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
 from dotr.patterns.event_store import IndexSpec, PortStore, compile_insert
 from dotr.patterns.events import Match, StoredEvent
-from dotr.patterns.match_buffer import MANY, MatchBuffer, TakeMatches
+from dotr.patterns.match_buffer import FLUSH_SIZE, EmitMatches, MatchBuffer
 from dotr.patterns.matcher.candidates import AnchorLimitExceeded
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
-from dotr.patterns.matcher.emitter import event_test, picks_finder
-from dotr.patterns.rule_failures import LimitExcess, RuleFailure, SingleRule, apart, exactly
-from dotr.patterns.rule_templates import grouped
+from dotr.patterns.matcher.emitter import event_test, table_finder
+from dotr.patterns.rule_failures import LimitExcess, RuleFailure, SingleRule, isolate_rules, match_exactly
+from dotr.patterns.rule_templates import group_rules
 from dotr.patterns.state import State
 
 Arrival: TypeAlias = tuple[int, AttributeValues]
@@ -55,13 +55,13 @@ class Operator:
         self._clock = clock
         self._limits = limits
         self._attributes = attributes
-        self._apart: dict[int, list[SingleRule]] = {}
-        self.told: list[RuleFailure | LimitExcess] = []
-        wanted: list[dict[IndexSpec, int]] = [{} for _ in layer.ports]
+        self._single_rules: dict[int, list[SingleRule]] = {}
+        self.failures: list[RuleFailure | LimitExcess] = []
+        specs_of_port: list[dict[IndexSpec, int]] = [{} for _ in layer.ports]
         *first_consumed, self._consumed_sets = self._first_consumed = layer.first_consumed
         self._delays = layer.queues
         depths = 1 + max((placed.depth for placed in layer.rules), default=0)
-        self._shapes: list[_CompiledGroup] = []
+        self._groups: list[_CompiledGroup] = []
         self._anchored: list[dict[int, list[int]]] = [{} for _ in range(depths)]
         for depth in range(depths):
             rules = [
@@ -69,32 +69,32 @@ class Operator:
                 for number, placed in enumerate(layer.rules)
                 if placed.depth == depth
             ]
-            for alike in grouped(rules):
+            for alike in group_rules(rules):
                 matcher = compile_matcher(alike, [first_consumed[number] for number in alike.numbers], clock, limits)
                 indexes = [
-                    (step.part.port, wanted[step.part.port].setdefault(look, len(wanted[step.part.port])))
-                    for step, look in zip(alike.shape.steps, matcher.looks, strict=True)
+                    (step.role.port, specs_of_port[step.role.port].setdefault(look, len(specs_of_port[step.role.port])))
+                    for step, look in zip(alike.template.clauses, matcher.index_specs, strict=True)
                 ]
-                anchor = alike.shape.anchor
+                anchor = alike.template.anchor
                 source = -1 - self._delays[anchor.port, anchor.delay] if anchor.delay else anchor.port
-                self._anchored[depth].setdefault(source, []).append(len(self._shapes))
-                self._shapes.append(_CompiledGroup(matcher, source, tuple(indexes), alike.numbers))
-        self._finds = [shape.matcher.find for shape in self._shapes]
-        self._few = [shape.matcher.few(MANY) for shape in self._shapes]
-        self._stores = [(retention or 0, len(specs)) for retention, specs in zip(layer.retention, wanted, strict=True)]
-        self._remember = [
+                self._anchored[depth].setdefault(source, []).append(len(self._groups))
+                self._groups.append(_CompiledGroup(matcher, source, tuple(indexes), alike.numbers))
+        self._finds = [shape.matcher.find for shape in self._groups]
+        self._unbuffered_anchors = [shape.matcher.unbuffered_anchors(FLUSH_SIZE) for shape in self._groups]
+        self._stores = [(retention or 0, len(specs)) for retention, specs in zip(layer.retention, specs_of_port, strict=True)]
+        self._inserts = [
             compile_insert(
                 list(specs),
                 [event_test(spec.own, port.attributes, clock) if spec.own else None for spec in specs],
-                [picks_finder(spec.picks, port.attributes) if spec.picks else None for spec in specs],
+                [table_finder(spec.constants, port.attributes) if spec.constants else None for spec in specs],
             )
-            for port, specs in zip(layer.ports, wanted, strict=True)
+            for port, specs in zip(layer.ports, specs_of_port, strict=True)
         ]
-        self._facts = [isinstance(port.stream, int) for port in layer.ports]
-        self._flat = depths == 1 and all(self._facts)
+        self._is_fact_port = [isinstance(port.stream, int) for port in layer.ports]
+        self._is_single_depth = depths == 1 and all(self._is_fact_port)
         self._complete = self._completion(depths)
         read = {port.stream for port in layer.ports}
-        self._made = [placed.rule.event if placed.rule.event in read else None for placed in layer.rules]
+        self._composite_labels = [placed.rule.event if placed.rule.event in read else None for placed in layer.rules]
 
     def _completion(self, depths: int) -> list[list[tuple[int, Label]]]:
         """For each depth, and for after the last, the event ports that are complete then."""
@@ -109,21 +109,21 @@ class Operator:
 
     def start(self) -> State:
         """The state before the first instant."""
-        stores = [PortStore(*store, remember) for store, remember in zip(self._stores, self._remember, strict=True)]
-        lanes = [[stores[port].indexes[index] for port, index in shape.indexes] for shape in self._shapes]
-        return State(stores, [set() for _ in range(self._consumed_sets)], lanes, len(self._delays))
+        stores = [PortStore(*store, remember) for store, remember in zip(self._stores, self._inserts, strict=True)]
+        indexes = [[stores[port].indexes[index] for port, index in shape.indexes] for shape in self._groups]
+        return State(stores, [set() for _ in range(self._consumed_sets)], indexes, len(self._delays))
 
     def restore(self, written: bytes) -> State:
         """The state that `State.encode` wrote; raises `StateError`."""
         return self.start().restore(written)
 
-    def due(self, state: State) -> Micros | None:
+    def next_due(self, state: State) -> Micros | None:
         """When the next delayed anchor stands."""
         times = [events[0][0] + delay for (_, delay), events in zip(self._delays, state.waiting, strict=True) if events]
         return min(times) if times else None
 
     def step(
-        self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False, take: TakeMatches | None = None
+        self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False, emit: EmitMatches | None = None
     ) -> list[Match]:
         """Run the layer at a moment later than all before, and not later than one that is `due`. Composite events that arrive from lower
         layers may come in any order. `partition` numbers the partition, so that ordinals of events made in different ones differ.
@@ -131,7 +131,7 @@ class Operator:
         on the way, and the rest is returned."""
         stores = state.stores
         present: dict[int, list[StoredEvent]] = {}
-        matched: list[Match] = []
+        matches: list[Match] = []
         base = (self.layer.number << 24 | partition) << 32
         if self._delays:
             for ((_, delay), number), waiting in zip(self._delays.items(), state.waiting, strict=True):
@@ -140,75 +140,75 @@ class Operator:
                     while waiting and waiting[0][0] + delay == time:
                         due.append(waiting.popleft())
         for port, events in arrivals.items():
-            if self._facts[port]:
+            if self._is_fact_port[port]:
                 if len(events) == 1:
-                    happened = [_new(StoredEvent, (time, *events[0]))]
+                    stored = [_new(StoredEvent, (time, *events[0]))]
                 else:
-                    happened = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
-                present[port] = happened
+                    stored = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
+                present[port] = stored
                 if self._stores[port][1]:
-                    stores[port].add(happened)
+                    stores[port].add(stored)
         state.countdown -= 1
         if not state.countdown:
             state.sweep(time)
-        if self._flat:
-            anchored, few, finds = self._anchored[0], self._few, self._finds
-            for port, happened in present.items():
+        if self._is_single_depth:
+            anchored, unbuffered, finds = self._anchored[0], self._unbuffered_anchors, self._finds
+            for port, stored in present.items():
                 for number in anchored.get(port, ()):
-                    remaining, before = iter(happened), len(matched)
-                    if take is not None and len(happened) + before > few[number]:
-                        found = MatchBuffer(matched, base, take)
-                        self._through(number, happened, remaining, state, found)
-                        base = found.base
+                    remaining, before = iter(stored), len(matches)
+                    if emit is not None and len(stored) + before > unbuffered[number]:
+                        buffer = MatchBuffer(matches, base, emit)
+                        self._run_group(number, stored, remaining, state, buffer)
+                        base = buffer.base
                         continue
                     try:
-                        finds[number](remaining, state.lanes[number], state.consumed, matched, base)
+                        finds[number](remaining, state.indexes[number], state.consumed, matches, base)
                     except Exception as error:
-                        found = MatchBuffer(matched, base, take)
-                        self._go_on(number, happened, remaining, before, error, state, found)
-                        base = found.base
+                        buffer = MatchBuffer(matches, base, emit)
+                        self._resume(number, stored, remaining, before, error, state, buffer)
+                        base = buffer.base
         else:
-            self._rise(state, time, arrivals, present, MatchBuffer(matched, base, take, self._made))
+            self._step_by_depth(state, time, arrivals, present, MatchBuffer(matches, base, emit, self._composite_labels))
         if self._delays and not ended:
             for (port, _), waiting in zip(self._delays, state.waiting, strict=True):
                 waiting.extend(present.get(port, ()))
-        return matched
+        return matches
 
-    def _rise(self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], found: MatchBuffer) -> None:
+    def _step_by_depth(self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], buffer: MatchBuffer) -> None:
         """Depth by depth: complete the events that its rules read, then run them."""
         for depth, complete in enumerate(self._complete):
             for port, label in complete:
-                events = [*arrivals.get(port, ()), *found.events.get(label, ())]
+                events = [*arrivals.get(port, ()), *buffer.events.get(label, ())]
                 if len(events) > 1:
                     names = self.layer.ports[port].attributes
                     events.sort(key=lambda event: tie_key(names, event[1]))
                 if events:
-                    happened = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
-                    present[port] = happened
+                    stored = [_new(StoredEvent, (time, ordinal, values)) for ordinal, values in events]
+                    present[port] = stored
                     if self._stores[port][1]:
-                        state.stores[port].add(happened)
+                        state.stores[port].add(stored)
             if depth == len(self._anchored):
                 break
-            for number in _due(self._anchored[depth], present):
-                happened = present[self._shapes[number].anchor]
-                self._through(number, happened, iter(happened), state, found)
-            found.note()
+            for number in _anchored_groups(self._anchored[depth], present):
+                stored = present[self._groups[number].anchor]
+                self._run_group(number, stored, iter(stored), state, buffer)
+            buffer.collect_events()
 
-    def _through(
-        self, number: int, anchors: Sequence[StoredEvent], remaining: Iterator[StoredEvent], state: State, found: MatchBuffer
+    def _run_group(
+        self, number: int, anchors: Sequence[StoredEvent], remaining: Iterator[StoredEvent], state: State, buffer: MatchBuffer
     ) -> None:
         """Runs a shape on those anchors that remain, and hands matches on whenever there are many."""
-        find, lanes = self._finds[number], state.lanes[number]
+        find, indexes = self._finds[number], state.indexes[number]
         while length_hint(remaining):
-            found.flush()
-            before = len(found.matched)
+            buffer.flush()
+            before = len(buffer.matches)
             try:
-                find(found.some(remaining), lanes, state.consumed, found.matched, found.base)
+                find(buffer.until_full(remaining), indexes, state.consumed, buffer.matches, buffer.base)
             except Exception as error:
-                self._at(number, anchors, remaining, before, error, state, found)
-        found.flush()
+                self._retry_anchor(number, anchors, remaining, before, error, state, buffer)
+        buffer.flush()
 
-    def _go_on(
+    def _resume(
         self,
         number: int,
         anchors: Sequence[StoredEvent],
@@ -216,13 +216,13 @@ class Operator:
         before: int,
         error: Exception,
         state: State,
-        found: MatchBuffer,
+        buffer: MatchBuffer,
     ) -> None:
         """A shape has stopped at an anchor: that one again, then those that remain."""
-        self._at(number, anchors, remaining, before, error, state, found)
-        self._through(number, anchors, remaining, state, found)
+        self._retry_anchor(number, anchors, remaining, before, error, state, buffer)
+        self._run_group(number, anchors, remaining, state, buffer)
 
-    def _at(
+    def _retry_anchor(
         self,
         number: int,
         anchors: Sequence[StoredEvent],
@@ -230,62 +230,62 @@ class Operator:
         before: int,
         error: Exception,
         state: State,
-        found: MatchBuffer,
+        buffer: MatchBuffer,
     ) -> None:
         """The anchor at which a shape has stopped, again; `before` is how many matches there were when the shape was begun."""
-        anchor, matched = anchors[len(anchors) - length_hint(remaining) - 1], found.matched
-        while len(matched) > before and matched[-1].bound[0] is anchor:
-            matched.pop()
+        anchor, matches = anchors[len(anchors) - length_hint(remaining) - 1], buffer.matches
+        while len(matches) > before and matches[-1].bound[0] is anchor:
+            matches.pop()
         if isinstance(error, AnchorLimitExceeded):
-            self.told += exactly(self._shapes[number].matcher, state.lanes[number], anchor, state, found)
+            self.failures += match_exactly(self._groups[number].matcher, state.indexes[number], anchor, state, buffer)
         else:
-            self._recover(number, anchor, state, found, error)
+            self._retry_failed(number, anchor, state, buffer, error)
 
-    def _recover(self, number: int, anchor: StoredEvent, state: State, found: MatchBuffer, first: Exception) -> None:
+    def _retry_failed(self, number: int, anchor: StoredEvent, state: State, buffer: MatchBuffer, first: Exception) -> None:
         """A shape has failed at an anchor with the error `first`: try again, and take note of the rules that fail again."""
-        caught(first, FallbackKind.RULES)
-        shape, lanes, mark = self._shapes[number], state.lanes[number], len(found.matched)
-        before = len(self.told)
+        reraise_in_tests(first, FallbackKind.RULES)
+        group, indexes, mark = self._groups[number], state.indexes[number], len(buffer.matches)
+        before = len(self.failures)
         try:
-            shape.matcher.find(iter((anchor,)), lanes, state.consumed, found.matched, found.base)
+            group.matcher.find(iter((anchor,)), indexes, state.consumed, buffer.matches, buffer.base)
         except AnchorLimitExceeded:
-            del found.matched[mark:]
-            self.told += exactly(shape.matcher, lanes, anchor, state, found)
+            del buffer.matches[mark:]
+            self.failures += match_exactly(group.matcher, indexes, anchor, state, buffer)
         except Exception as error:
-            del found.matched[mark:]
-            if len(shape.rules) == 1:
-                self.told.append(RuleFailure(shape.rules[0], anchor, error_line(error)))
+            del buffer.matches[mark:]
+            if len(group.rules) == 1:
+                self.failures.append(RuleFailure(group.rules[0], anchor, error_line(error)))
             else:
-                self.told += apart(self._alone(number), anchor, state, found)
-        if not any(isinstance(each, RuleFailure) for each in self.told[before:]):
-            answered(first, FallbackKind.RULES)
+                self.failures += isolate_rules(self._rules_singly(number), anchor, state, buffer)
+        if not any(isinstance(each, RuleFailure) for each in self.failures[before:]):
+            record_fallback(first, FallbackKind.RULES)
 
-    def _alone(self, number: int) -> list[SingleRule]:
+    def _rules_singly(self, number: int) -> list[SingleRule]:
         """The rules of a shape, each compiled for itself."""
-        if number not in self._apart:
-            self._apart[number] = [self._single(rule) for rule in self._shapes[number].rules]
-        return self._apart[number]
+        if number not in self._single_rules:
+            self._single_rules[number] = [self._compile_single(rule) for rule in self._groups[number].rules]
+        return self._single_rules[number]
 
-    def _single(self, rule: int) -> SingleRule:
+    def _compile_single(self, rule: int) -> SingleRule:
         placed = self.layer.rules[rule]
-        (alike,) = grouped([(rule, placed.rule, placed.ports, self._attributes[placed.rule.event])])
-        matcher = compile_matcher(alike, [self._first_consumed[rule]], self._clock, self._limits)
-        wanted: list[dict[IndexSpec, int]] = [{} for _ in self.layer.ports]
+        (group,) = group_rules([(rule, placed.rule, placed.ports, self._attributes[placed.rule.event])])
+        matcher = compile_matcher(group, [self._first_consumed[rule]], self._clock, self._limits)
+        specs_of_port: list[dict[IndexSpec, int]] = [{} for _ in self.layer.ports]
         indexes = tuple(
-            (step.part.port, wanted[step.part.port].setdefault(look, len(wanted[step.part.port])))
-            for step, look in zip(alike.shape.steps, matcher.looks, strict=True)
+            (step.role.port, specs_of_port[step.role.port].setdefault(look, len(specs_of_port[step.role.port])))
+            for step, look in zip(group.template.clauses, matcher.index_specs, strict=True)
         )
-        remember = [
+        inserts = [
             compile_insert(
                 list(specs),
                 [event_test(spec.own, port.attributes, self._clock) if spec.own else None for spec in specs],
-                [picks_finder(spec.picks, port.attributes) if spec.picks else None for spec in specs],
+                [table_finder(spec.constants, port.attributes) if spec.constants else None for spec in specs],
             )
-            for port, specs in zip(self.layer.ports, wanted, strict=True)
+            for port, specs in zip(self.layer.ports, specs_of_port, strict=True)
         ]
 
         def stores() -> list[PortStore]:
-            kept = zip(self.layer.retention, wanted, remember, strict=True)
+            kept = zip(self.layer.retention, specs_of_port, inserts, strict=True)
             return [PortStore(retention or 0, len(specs), each) for retention, specs, each in kept]
 
         return SingleRule(rule, matcher, indexes, stores)
@@ -294,7 +294,7 @@ class Operator:
 _new = tuple.__new__
 
 
-def _due(anchored: Mapping[int, Sequence[int]], present: Mapping[int, object]) -> Sequence[int]:
+def _anchored_groups(anchored: Mapping[int, Sequence[int]], present: Mapping[int, object]) -> Sequence[int]:
     """The rules whose anchor has something, found from the smaller side."""
     if len(present) <= len(anchored):
         return [number for port in present for number in anchored.get(port, ())]

@@ -47,8 +47,8 @@ class SingleRule(NamedTuple):
     stores: Callable[[], list[PortStore]]
 
 
-def exactly(
-    matcher: Matcher, lanes: Sequence[KeyIndex], anchor: StoredEvent, state: State, found: MatchBuffer
+def match_exactly(
+    matcher: Matcher, indexes: Sequence[KeyIndex], anchor: StoredEvent, state: State, buffer: MatchBuffer
 ) -> Iterator[RuleFailure | LimitExcess]:
     """The matches of an anchor, which may be many, of each rule for itself; which rules go over a limit there, and which fail."""
     for row in matcher.rows:
@@ -56,39 +56,39 @@ def exactly(
         assert isinstance(rule, int)
         failed = False
         while True:
-            mark, over = len(found.matched), set[int]()
+            mark, exceeded_places = len(buffer.matches), set[int]()
             try:
-                matcher.exact()(anchor, row, lanes, state.consumed, found.matched, found.base, over)
-                if over:
-                    yield LimitExcess(rule, anchor, min(over), probes=False)
+                matcher.compile_exact()(anchor, row, indexes, state.consumed, buffer.matches, buffer.base, exceeded_places)
+                if exceeded_places:
+                    yield LimitExcess(rule, anchor, min(exceeded_places), probes=False)
             except AnchorLimitExceeded as exceeded:
-                del found.matched[mark:]
+                del buffer.matches[mark:]
                 yield LimitExcess(rule, anchor, exceeded.place, probes=True)
             except Exception as error:
-                del found.matched[mark:]
+                del buffer.matches[mark:]
                 if not failed:
                     failed = True
                     continue
                 yield RuleFailure(rule, anchor, error_line(error))
             break
-        found.flush()
+        buffer.flush()
 
 
-def apart(rules: Sequence[SingleRule], anchor: StoredEvent, state: State, found: MatchBuffer) -> Iterator[RuleFailure | LimitExcess]:
+def isolate_rules(rules: Sequence[SingleRule], anchor: StoredEvent, state: State, buffer: MatchBuffer) -> Iterator[RuleFailure | LimitExcess]:
     """An anchor at which rules fail together, with each rule for itself."""
     for alone in rules:
         stores = alone.stores()
         for store, kept in zip(stores, state.stores, strict=True):
             for event in kept:
                 store.add([event])
-        lanes = [stores[port].indexes[index] for port, index in alone.indexes]
-        mark = len(found.matched)
+        indexes = [stores[port].indexes[index] for port, index in alone.indexes]
+        mark = len(buffer.matches)
         try:
-            alone.matcher.find((anchor,), lanes, state.consumed, found.matched, found.base)
+            alone.matcher.find((anchor,), indexes, state.consumed, buffer.matches, buffer.base)
         except AnchorLimitExceeded:
-            del found.matched[mark:]
-            yield from exactly(alone.matcher, lanes, anchor, state, found)
+            del buffer.matches[mark:]
+            yield from match_exactly(alone.matcher, indexes, anchor, state, buffer)
         except Exception as error:
-            del found.matched[mark:]
+            del buffer.matches[mark:]
             yield RuleFailure(alone.rule, anchor, error_line(error))
-        found.flush()
+        buffer.flush()

@@ -54,7 +54,7 @@ def comparison(condition: Expression) -> Comparison | None:
             return None
 
 
-def folded(expression: Expression) -> Expression:
+def fold_constants(expression: Expression) -> Expression:
     """An expression in which what is computed from constants alone is a constant; what errs stays as it is.
 
     >>> from dotr.model.terms import XSD, literal
@@ -62,22 +62,22 @@ def folded(expression: Expression) -> Expression:
     >>> folded(Call("<", (Var("v"), Call("+", (two, two)))))
     Call(function='<', arguments=(Var(name='v'), Const(term='"4"^^<http://www.w3.org/2001/XMLSchema#integer>')))
     """
-    return transform(expression, _computed)
+    return transform(expression, _fold_call)
 
 
-def _computed(part: Expression) -> Expression:
+def _fold_call(part: Expression) -> Expression:
     """A call of constants as the constant that it gives."""
     if not isinstance(part, Call) or not part.arguments:
         return part
     terms = [argument.term for argument in part.arguments if isinstance(argument, Const)]
     if len(terms) < len(part.arguments):
         return part
-    term = _applied(part.function, len(terms))(*terms)
+    term = _function_of(part.function, len(terms))(*terms)
     return part if term is None else Const(term)
 
 
 @lru_cache(256)
-def _applied(function: str, count: int) -> Callable[..., Term | None]:
+def _function_of(function: str, count: int) -> Callable[..., Term | None]:
     """A function of so many terms: many rules compute the same of other constants."""
     parameters = tuple([Var(str(number)) for number in range(count)])
     return evaluator(Call(function, parameters), parameters)
@@ -86,18 +86,18 @@ def _applied(function: str, count: int) -> Callable[..., Term | None]:
 class SearchableComparison(NamedTuple):
     """What a search needs of the constants of a comparison to be of one kind; None for `=`, where any will do."""
 
-    scale: OrderedDomain | None
+    domain: OrderedDomain | None
 
 
-def searched(condition: Expression) -> SearchableComparison | None:
+def searchable_comparison(condition: Expression) -> SearchableComparison | None:
     """A comparison with a constant of such a kind that a search finds, among many like it, those that hold."""
     compared = comparison(condition)
     if compared is None or not isinstance(compared.constant, Const):
         return None
     if compared.operator == "=":
         return SearchableComparison(None)
-    scale = domain_of(compared.constant.term)
-    return None if scale is None else SearchableComparison(scale)
+    domain = domain_of(compared.constant.term)
+    return None if domain is None else SearchableComparison(domain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,20 +132,20 @@ class RowFinder:
         self._keys = tuple(bound.position for bound in equal)
         self._test = test
         self._order = None if order is None else itemgetter(order)
-        low, high = _pair(rows, [bound for bound in bounds if bound.operator != "="])
+        low, high = _bound_pair(rows, [bound for bound in bounds if bound.operator != "="])
         first = low or high
         self._position = 0 if first is None else first.position
         parts: dict[object, list[TableRow]] = {}
         for row in rows:
             parts.setdefault(tuple([equality_key(row[bound.cell]) for bound in equal]), []).append(row)  # type: ignore[arg-type]
-        self._parts: dict[object, list[TableRow]] = {}
-        self._bounded: dict[object, _Bounded] = {}
+        self._rows_of_key: dict[object, list[TableRow]] = {}
+        self._bounded_of_key: dict[object, _BoundedRows] = {}
         for key, part in parts.items():
-            self._parts[key] = part
+            self._rows_of_key[key] = part
             if low or high:
-                self._bounded[key] = _Bounded(part, low, high)
+                self._bounded_of_key[key] = _BoundedRows(part, low, high)
         nodes = all(_is_iri(row[bound.cell]) for row in rows for bound in equal)
-        self._exact = nodes and len(bounds) == len(equal) + bool(low) + bool(high)
+        self._needs_no_test = nodes and len(bounds) == len(equal) + bool(low) + bool(high)
 
     def __call__(self, values: AttributeValues) -> Sequence[TableRow]:
         key = []
@@ -155,14 +155,14 @@ class RowFinder:
                 return ()
             key.append(equality_key(term))
         keys = tuple(key)
-        found: Sequence[TableRow] | None = self._parts.get(keys)
+        found: Sequence[TableRow] | None = self._rows_of_key.get(keys)
         if found is None:
             return ()
-        if self._bounded:
-            found = self._bounded[keys](VALUES[values[self._position]])
+        if self._bounded_of_key:
+            found = self._bounded_of_key[keys](VALUES[values[self._position]])
             if self._order is not None and len(found) > 1:
                 found = sorted(found, key=self._order)
-        if self._exact:
+        if self._needs_no_test:
             return found
         test = self._test
         return [row for row in found if test(values, row)]
@@ -172,7 +172,7 @@ def _is_iri(cell: TableCell) -> bool:
     return isinstance(cell, str) and is_iri(cell)
 
 
-def _pair(rows: Sequence[TableRow], bounds: Sequence[RowBound]) -> tuple[RowBound | None, RowBound | None]:
+def _bound_pair(rows: Sequence[TableRow], bounds: Sequence[RowBound]) -> tuple[RowBound | None, RowBound | None]:
     """A bound from below and one from above on one attribute and one scale; else the first bound alone."""
 
     def scale(bound: RowBound) -> OrderedDomain | None:
@@ -186,82 +186,82 @@ def _pair(rows: Sequence[TableRow], bounds: Sequence[RowBound]) -> tuple[RowBoun
     return (None, first) if first is not None and first.operator in ("<", "<=") else (first, None)
 
 
-class _Bounded:
+class _BoundedRows:
     """The rows whose bound, or two bounds, a value keeps to; what finds them is made when a value of its domain comes first."""
 
     def __init__(self, rows: Sequence[TableRow], low: RowBound | None, high: RowBound | None) -> None:
         self._rows, self._low, self._high = rows, low, high
         first = low or high
         assert first is not None
-        scale = domain_of(rows[0][first.cell])  # type: ignore[arg-type]
-        assert scale is not None
-        self._scale = scale
-        self._domains: dict[int, FindRows] = {}
+        domain = domain_of(rows[0][first.cell])  # type: ignore[arg-type]
+        assert domain is not None
+        self._domain = domain
+        self._finders: dict[int, FindRows] = {}
 
     def __call__(self, value: object) -> Sequence[TableRow]:
-        stood = domain_and_rank(self._scale, value)
-        if stood is None:
+        domain_and_value_rank = domain_and_rank(self._domain, value)
+        if domain_and_value_rank is None:
             return ()
-        domain, mark = stood
-        find = self._domains.get(domain)
+        domain, rank = domain_and_value_rank
+        find = self._finders.get(domain)
         if find is None:
-            find = self._domains[domain] = self._made(domain)
-        return find(mark)
+            find = self._finders[domain] = self._build(domain)
+        return find(rank)
 
-    def _made(self, domain: int) -> FindRows:
-        def marks(bound: RowBound) -> list[Any]:
+    def _build(self, domain: int) -> FindRows:
+        def ranks(bound: RowBound) -> list[Any]:
             return [rank_in(row[bound.cell], domain) for row in self._rows]  # type: ignore[arg-type]
 
         low, high = self._low, self._high
         if low is not None and high is not None:
-            ranges = [Range(a, b, row) for a, b, row in zip(marks(low), marks(high), self._rows, strict=True)]
-            return Ranges(ranges, low.operator == ">=", high.operator == "<=").around
+            ranges = [RangeItem(a, b, row) for a, b, row in zip(ranks(low), ranks(high), self._rows, strict=True)]
+            return IntervalTree(ranges, low.operator == ">=", high.operator == "<=").containing
         if low is not None:
-            return _above(marks(low), self._rows, bisect_right if low.operator == ">=" else bisect_left)
+            return _above_bound(ranks(low), self._rows, bisect_right if low.operator == ">=" else bisect_left)
         assert high is not None
-        return _below(marks(high), self._rows, bisect_left if high.operator == "<=" else bisect_right)
+        return _below_bound(ranks(high), self._rows, bisect_left if high.operator == "<=" else bisect_right)
 
 
-def _sorted(marks: Sequence[Any], rows: Sequence[TableRow]) -> tuple[list[Any], list[TableRow]]:
-    order = sorted(range(len(rows)), key=marks.__getitem__)
-    return [marks[i] for i in order], [rows[i] for i in order]
+def _sorted_by_rank(ranks: Sequence[Any], rows: Sequence[TableRow]) -> tuple[list[Any], list[TableRow]]:
+    order = sorted(range(len(rows)), key=ranks.__getitem__)
+    return [ranks[i] for i in order], [rows[i] for i in order]
 
 
-def _above(marks: Sequence[Any], rows: Sequence[TableRow], place: Callable[[list[Any], Any], int]) -> FindRows:
-    ordered, lasting = _sorted(marks, rows)
-    return lambda mark: lasting[: place(ordered, mark)]
+def _above_bound(ranks: Sequence[Any], rows: Sequence[TableRow], bisect: Callable[[list[Any], Any], int]) -> FindRows:
+    ordered, ordered_rows = _sorted_by_rank(ranks, rows)
+    return lambda mark: ordered_rows[: bisect(ordered, mark)]
 
 
-def _below(marks: Sequence[Any], rows: Sequence[TableRow], place: Callable[[list[Any], Any], int]) -> FindRows:
-    ordered, lasting = _sorted(marks, rows)
-    return lambda mark: lasting[place(ordered, mark) :]
+def _below_bound(ranks: Sequence[Any], rows: Sequence[TableRow], bisect: Callable[[list[Any], Any], int]) -> FindRows:
+    ordered, ordered_rows = _sorted_by_rank(ranks, rows)
+    return lambda mark: ordered_rows[bisect(ordered, mark) :]
 
 
-Thing = TypeVar("Thing")
+Item = TypeVar("Thing")
 
 
-class Range(NamedTuple, Generic[Thing]):
+class RangeItem(NamedTuple, Generic[Item]):
     """A thing that lies from `low` to `high`."""
 
     low: Any
     high: Any
-    thing: Thing
+    item: Item
 
 
-class _IntervalNode(NamedTuple, Generic[Thing]):
+class _IntervalNode(NamedTuple, Generic[Item]):
     """The ranges around a center, by where they begin and by where they end; those before and behind it."""
 
     center: Any
     lows: list[Any]
-    by_low: list[Thing]
+    by_low: list[Item]
     highs: list[Any]
-    by_high: list[Thing]
-    ranges: list[Range[Thing]]
-    before: _IntervalNode[Thing] | None
-    behind: _IntervalNode[Thing] | None
+    by_high: list[Item]
+    ranges: list[RangeItem[Item]]
+    before: _IntervalNode[Item] | None
+    after: _IntervalNode[Item] | None
 
 
-class Ranges(Generic[Thing]):
+class IntervalTree(Generic[Item]):
     """Ranges, and which of them lie around a mark; all are open or closed alike at each end.
 
     >>> ranges = Ranges([Range(1, 3, "a"), Range(2, 9, "b"), Range(3, 2, "none"), Range(3, 4, "c")], True, False)
@@ -269,31 +269,31 @@ class Ranges(Generic[Thing]):
     [[], ['a'], ['a', 'b'], ['b', 'c'], ['b'], []]
     """
 
-    def __init__(self, ranges: Sequence[Range[Thing]], low_closed: bool, high_closed: bool) -> None:
+    def __init__(self, ranges: Sequence[RangeItem[Item]], low_closed: bool, high_closed: bool) -> None:
         self._low_closed, self._high_closed = low_closed, high_closed
-        self._root = _tree([each for each in ranges if not each.high < each.low])
+        self._root = _build_tree([each for each in ranges if not each.high < each.low])
 
-    def around(self, mark: Any) -> list[Thing]:
-        found: list[Thing] = []
+    def containing(self, rank: Any) -> list[Item]:
+        found: list[Item] = []
         node = self._root
         while node is not None:
-            if mark < node.center:
-                place = bisect_right(node.lows, mark) if self._low_closed else bisect_left(node.lows, mark)
-                found += node.by_low[:place]
+            if rank < node.center:
+                end = bisect_right(node.lows, rank) if self._low_closed else bisect_left(node.lows, rank)
+                found += node.by_low[:end]
                 node = node.before
-            elif mark > node.center:
-                place = bisect_left(node.highs, mark) if self._high_closed else bisect_right(node.highs, mark)
-                found += node.by_high[place:]
-                node = node.behind
+            elif rank > node.center:
+                end = bisect_left(node.highs, rank) if self._high_closed else bisect_right(node.highs, rank)
+                found += node.by_high[end:]
+                node = node.after
             else:
                 for low, high, thing in node.ranges:
-                    if (low < mark or (self._low_closed and low == mark)) and (mark < high or (self._high_closed and high == mark)):
+                    if (low < rank or (self._low_closed and low == rank)) and (rank < high or (self._high_closed and high == rank)):
                         found.append(thing)
                 break
         return found
 
 
-def _tree(ranges: Sequence[Range[Thing]]) -> _IntervalNode[Thing] | None:
+def _build_tree(ranges: Sequence[RangeItem[Item]]) -> _IntervalNode[Item] | None:
     if not ranges:
         return None
     ends = sorted([end for each in ranges for end in each[:2]])
@@ -303,10 +303,10 @@ def _tree(ranges: Sequence[Range[Thing]]) -> _IntervalNode[Thing] | None:
     return _IntervalNode(
         center,
         [each.low for each in by_low],
-        [each.thing for each in by_low],
+        [each.item for each in by_low],
         [each.high for each in by_high],
-        [each.thing for each in by_high],
+        [each.item for each in by_high],
         here,
-        _tree([each for each in ranges if each.high < center]),
-        _tree([each for each in ranges if each.low > center]),
+        _build_tree([each for each in ranges if each.high < center]),
+        _build_tree([each for each in ranges if each.low > center]),
     )

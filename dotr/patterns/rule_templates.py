@@ -18,7 +18,7 @@ from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Mode, R
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Micros
 from dotr.model.traverse import conjuncts, parameters_of, transform
-from dotr.patterns.rule_search import folded, searched
+from dotr.patterns.rule_search import fold_constants, searchable_comparison
 
 ROW: Final[Label] = "row"
 """`Attribute(ROW, "2")`: the rule's own constant in column 2 of its shape's table."""
@@ -35,7 +35,7 @@ class PositionalRole:
     `delay` (an anchor's), its event stands in the match at that much after its time."""
 
     port: int
-    same: int
+    first_of_source: int
     attributes: tuple[Variable, ...]
     constraints: tuple[Expression, ...]
     delay: Micros = 0
@@ -84,14 +84,14 @@ class PositionalAggregate:
 class PositionalClause:
     """A clause in normal form."""
 
-    part: PositionalRole
-    what: PositionalSelection | PositionalNegation | PositionalAggregate
+    role: PositionalRole
+    operation: PositionalSelection | PositionalNegation | PositionalAggregate
     scope: PositionalWindow | PositionalBetween
 
 
-def branches(step: PositionalClause) -> bool:
+def may_branch(step: PositionalClause) -> bool:
     """Whether a clause may choose several events."""
-    return isinstance(step.what, PositionalSelection) and (step.what.mode is Mode.EACH or step.what.count > 1)
+    return isinstance(step.operation, PositionalSelection) and (step.operation.mode is Mode.EACH or step.operation.count > 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,47 +99,47 @@ class RuleTemplate:
     """A rule in normal form; `values` make the attributes of the composite event, None where the rule assigns none."""
 
     anchor: PositionalRole
-    steps: tuple[PositionalClause, ...]
+    clauses: tuple[PositionalClause, ...]
     condition: Expression | None
     values: AttributeExpressions
     consuming: tuple[int, ...]
-    scales: tuple[OrderedDomain | None, ...] = ()
+    domains: tuple[OrderedDomain | None, ...] = ()
     """On which scale each constant stands that an attribute is compared with: those of a column are compared alike."""
 
     @property
-    def parts(self) -> tuple[PositionalRole, ...]:
+    def roles(self) -> tuple[PositionalRole, ...]:
         """The anchor's, then the clauses', by place."""
-        return (self.anchor, *(step.part for step in self.steps))
+        return (self.anchor, *(step.role for step in self.clauses))
 
     @property
-    def branching(self) -> bool:
+    def may_branch(self) -> bool:
         """Whether a rule may have several matches of one anchor."""
-        return any(branches(step) for step in self.steps)
+        return any(may_branch(step) for step in self.clauses)
 
-    def positive(self, place: int) -> bool:
+    def is_positive(self, place: int) -> bool:
         """Whether a match binds an event to the place."""
-        return not place or isinstance(self.steps[place - 1].what, PositionalSelection)
+        return not place or isinstance(self.clauses[place - 1].operation, PositionalSelection)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleGroup:
     """Rules of one shape: their numbers in the layer, and for each of them its constants, by column."""
 
-    shape: RuleTemplate
+    template: RuleTemplate
     numbers: tuple[int, ...]
     table: tuple[tuple[Term, ...], ...]
 
 
-def grouped(numbered: Sequence[tuple[int, Rule, tuple[int, ...], tuple[Variable, ...]]]) -> list[RuleGroup]:
+def group_rules(numbered: Sequence[tuple[int, Rule, tuple[int, ...], tuple[Variable, ...]]]) -> list[RuleGroup]:
     """Rules by shape, in order of their first; each comes with its number, its roles' ports and its event's attributes."""
     found: dict[RuleTemplate, list[tuple[int, tuple[Term, ...]]]] = {}
     for number, rule, ports, attributes in numbered:
-        shape, constants = normal_form(rule, ports, attributes)
-        found.setdefault(shape, []).append((number, constants))
-    return [_alike(shape, rows) for shape, rows in found.items()]
+        template, constants = normal_form(rule, ports, attributes)
+        found.setdefault(template, []).append((number, constants))
+    return [_group(shape, rows) for shape, rows in found.items()]
 
 
-def _alike(shape: RuleTemplate, rows: Sequence[tuple[int, tuple[Term, ...]]]) -> RuleGroup:
+def _group(template: RuleTemplate, rows: Sequence[tuple[int, tuple[Term, ...]]]) -> RuleGroup:
     columns: dict[tuple[Term, ...], int] = {}
     back: dict[Expression, Expression] = {}
     for place, column in enumerate(zip(*(constants for _, constants in rows), strict=True)):
@@ -148,7 +148,7 @@ def _alike(shape: RuleTemplate, rows: Sequence[tuple[int, tuple[Term, ...]]]) ->
         else:
             back[_constant(place)] = _constant(columns.setdefault(column, len(columns)))
     table = tuple(zip(*columns, strict=True)) if columns else tuple(() for _ in rows)
-    return RuleGroup(_rewritten(shape, back), tuple(number for number, _ in rows), table)
+    return RuleGroup(_substitute(template, back), tuple(number for number, _ in rows), table)
 
 
 def _constant(column: int) -> Attribute:
@@ -160,9 +160,9 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
     everyone = roles(rule)
     places = {role.label: str(place) for place, role in enumerate(everyone)}
     results = {c.variable: Attribute(str(place), RESULT) for place, c in enumerate(rule.clauses, 1) if isinstance(c, Aggregate)}
-    wholes = {clause.role.label for clause in rule.clauses if isinstance(clause, Aggregate)}
+    aggregates = {clause.role.label for clause in rule.clauses if isinstance(clause, Aggregate)}
     constants: list[Term] = []
-    scales: list[OrderedDomain | None] = []
+    domains: list[OrderedDomain | None] = []
 
     def normal(expression: Expression, plain: Mapping[Variable, Expression], free: bool = True) -> Expression:
         return transform(expression, lambda part: normal_part(part, plain, free))
@@ -173,12 +173,12 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
                 if not free:
                     return part
                 constants.append(term)
-                scales.append(None)
+                domains.append(None)
                 return _constant(len(constants) - 1)
             case Var(name):
                 return plain.get(name, part)
             case Attribute(label, name):
-                return Attribute(places[label], RESULT if label in wholes else name)
+                return Attribute(places[label], RESULT if label in aggregates else name)
             case TimeOf(label):
                 return TimeOf(places[label])
             case Call():
@@ -190,14 +190,14 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
 
     def part(place: int, role: Role) -> PositionalRole:
         same = next(n for n, other in enumerate(everyone) if (other.origin, other.source) == (role.origin, role.source))
-        free = not place or _free(rule, rule.clauses[place - 1])
+        free = not place or _takes_all_constants(rule, rule.clauses[place - 1])
         constraints: list[Expression] = []
-        for constraint in (folded(c) for written in role.constraints for c in conjuncts(written)):
-            compared = searched(constraint)
+        for constraint in (fold_constants(c) for written in role.constraints for c in conjuncts(written)):
+            compared = searchable_comparison(constraint)
             taken = not place or compared is not None or (free and names_others(constraint, role.label))
             constraints.append(normal(constraint, {}, taken))
             if compared is not None:
-                scales[-1] = compared.scale
+                domains[-1] = compared.domain
         return PositionalRole(ports[place], same, role.source.attributes, tuple(constraints), role.delay)
 
     def step(place: int, clause: Clause) -> PositionalClause:
@@ -221,13 +221,13 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
     anchor = part(0, rule.anchor)
     steps = tuple(step(place, clause) for place, clause in enumerate(rule.clauses, 1))
     condition = None if rule.condition is None else normal(rule.condition, results)
-    given = {assignment.variable: assignment.expression for assignment in rule.assignments}
-    values = tuple([normal(given[name], results) if name in given else None for name in attributes])
+    assigned = {assignment.variable: assignment.expression for assignment in rule.assignments}
+    values = tuple([normal(assigned[name], results) if name in assigned else None for name in attributes])
     consuming = tuple(sorted({place for label in rule.consuming if (place := int(places[label]))}))
-    return RuleTemplate(anchor, steps, condition, values, consuming, tuple(scales)), tuple(constants)
+    return RuleTemplate(anchor, steps, condition, values, consuming, tuple(domains)), tuple(constants)
 
 
-def _free(rule: Rule, clause: Clause) -> bool:
+def _takes_all_constants(rule: Rule, clause: Clause) -> bool:
     """Whether all constants in a clause's constraints may be the rows' own, and not those alone by which an index finds the rows. Where
     each row would go through the candidates for itself they stay in the shape: then an index has the candidates of that shape alone."""
     return isinstance(clause, Absent | Choose) and not rule.consuming and (isinstance(clause, Absent) or clause.count in (None, 1))
@@ -238,7 +238,7 @@ def names_others(constraint: Expression, own: Label) -> bool:
     return any(isinstance(each, Attribute) or (isinstance(each, TimeOf) and each.label != own) for each in parameters_of([constraint]))
 
 
-def _rewritten(shape: RuleTemplate, back: Mapping[Expression, Expression]) -> RuleTemplate:
+def _substitute(template: RuleTemplate, back: Mapping[Expression, Expression]) -> RuleTemplate:
     def expression(old: Expression) -> Expression:
         return transform(old, lambda part: part if isinstance(part, Call) else back.get(part, part))
 
@@ -246,10 +246,10 @@ def _rewritten(shape: RuleTemplate, back: Mapping[Expression, Expression]) -> Ru
         return replace(old, constraints=tuple([expression(constraint) for constraint in old.constraints]))
 
     return RuleTemplate(
-        part(shape.anchor),
-        tuple([replace(step, part=part(step.part)) for step in shape.steps]),
-        None if shape.condition is None else expression(shape.condition),
-        tuple([None if value is None else expression(value) for value in shape.values]),
-        shape.consuming,
-        shape.scales,
+        part(template.anchor),
+        tuple([replace(step, part=part(step.role)) for step in template.clauses]),
+        None if template.condition is None else expression(template.condition),
+        tuple([None if value is None else expression(value) for value in template.values]),
+        template.consuming,
+        template.domains,
     )

@@ -78,14 +78,14 @@ class State:
     in the future, in the order of time and ties. `passed`: all ticks up to it have been handed to the partition (None: none yet).
     """
 
-    __slots__ = ("consumed", "countdown", "lanes", "passed", "retention", "stores", "waiting")
+    __slots__ = ("consumed", "countdown", "indexes", "passed", "retention", "stores", "waiting")
 
     def __init__(
-        self, stores: Sequence[PortStore], consumed: Sequence[ConsumedEvents], lanes: Sequence[Sequence[KeyIndex]], delays: int = 0
+        self, stores: Sequence[PortStore], consumed: Sequence[ConsumedEvents], indexes: Sequence[Sequence[KeyIndex]], delays: int = 0
     ) -> None:
         self.stores = tuple(stores)
         self.consumed = tuple(consumed)
-        self.lanes = tuple(lanes)
+        self.indexes = tuple(indexes)
         self.retention = max((store.retention for store in stores), default=0)
         self.countdown = SWEEP
         self.waiting: tuple[deque[StoredEvent], ...] = tuple(deque() for _ in range(delays))
@@ -110,7 +110,7 @@ class State:
         return sum(map(len, self.stores)) + sum(map(len, self.waiting))
 
     @property
-    def held(self) -> list[int]:
+    def event_counts(self) -> list[int]:
         """How many events each port holds."""
         return [len(store) for store in self.stores]
 
@@ -123,8 +123,8 @@ class State:
     def restore(self, written: bytes) -> State:
         """Fill this fresh state with what `encode` wrote; raises StateError where it is of another version or shape."""
         data = StateSnapshot.decode(written)
-        kept = (data.events, self.stores), (data.consumed, self.consumed), (data.waiting, self.waiting)
-        if any(len(there) != len(places) for there, places in kept):
+        counts = (data.events, self.stores), (data.consumed, self.consumed), (data.waiting, self.waiting)
+        if any(len(there) != len(places) for there, places in counts):
             raise StateError("it belongs to another program")
         for store, events in zip(self.stores, data.events, strict=True):
             for event in events:

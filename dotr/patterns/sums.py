@@ -30,7 +30,7 @@ _UNIT: Final = 1 << 1074
 OptionalTerms: TypeAlias = Sequence[Term | None]
 
 
-def terms_of(events: Sequence[StoredEvent], position: int) -> list[Term]:
+def bound_terms(events: Sequence[StoredEvent], position: int) -> list[Term]:
     """The bound values of an attribute."""
     return [value for event in events if (value := event[2][position]) is not None]
 
@@ -43,7 +43,7 @@ def aggregate_terms(function: str, distinct: bool, terms: OptionalTerms) -> Term
 class SumRun(EventRun):
     """Prefix sums. Those of doubles and floats are made when first asked for; `_odd` lanes hold a number that no exact sum can."""
 
-    __slots__ = ("_binary", "_exact", "_kinds", "_odd", "_position")
+    __slots__ = ("_binary", "_exact", "_kinds", "_overflowed", "_position")
 
     def __init__(self, position: int) -> None:
         super().__init__()
@@ -51,12 +51,12 @@ class SumRun(EventRun):
         self._kinds = [0]
         self._exact: list[int | Decimal] = [0]
         self._binary: list[int] | None = None
-        self._odd = False
+        self._overflowed = False
 
     def append(self, event: StoredEvent) -> None:
         super().append(event)
         value = VALUES[event[2][self._position]]
-        self._kinds.append(self._kinds[-1] + _kind(value))
+        self._kinds.append(self._kinds[-1] + _kind_unit(value))
         exact = self._exact
         last = exact[-1]
         if type(value) is int and type(last) is int:
@@ -66,16 +66,16 @@ class SumRun(EventRun):
                 exact.append(EXACT.add(Decimal(last), value))
             except DecimalException:
                 exact.append(last)
-                self._odd = True
+                self._overflowed = True
         else:
             exact.append(last)
         if self._binary is not None:
-            self._binary.append(self._binary[-1] + _fixed(value))
+            self._binary.append(self._binary[-1] + _fixed_point_or_zero(value))
 
     def _prefixes(self) -> list[int]:
         prefixes = [0]
         for event in self:
-            prefixes.append(prefixes[-1] + _fixed(VALUES[event[2][self._position]]))
+            prefixes.append(prefixes[-1] + _fixed_point_or_zero(VALUES[event[2][self._position]]))
         return prefixes
 
     def drop(self, number: int) -> None:
@@ -85,22 +85,22 @@ class SumRun(EventRun):
                 del prefixes[:number]
 
     def sum(self, low: Micros, high: Micros) -> Term | None:
-        i, j = self.stretch(low, high)
+        i, j = self.slice_between(low, high)
         kinds = self._kinds[j] - self._kinds[i]
-        if kinds < _DECIMAL and not self._odd:
+        if kinds < _DECIMAL and not self._overflowed:
             return write(int(_difference(self._exact[j], self._exact[i])))
         return write(self._total(i, j, kinds))
 
     def avg(self, low: Micros, high: Micros) -> Term | None:
-        i, j = self.stretch(low, high)
+        i, j = self.slice_between(low, high)
         return write(divide(self._total(i, j, self._kinds[j] - self._kinds[i]), j - i))
 
     def _total(self, i: int, j: int, kinds: int) -> Number | None:
-        if self._odd:
-            whole = VALUES[AGGREGATES["SUM"](terms_of(self[i:j], self._position), False)]
-            return whole if type(whole) in NUMERIC else None  # type: ignore[return-value]
+        if self._overflowed:
+            total = VALUES[AGGREGATES["SUM"](bound_terms(self[i:j], self._position), False)]
+            return total if type(total) in NUMERIC else None  # type: ignore[return-value]
         binary = 0
-        if kinds >= _DOUBLE and wide_of(kinds):
+        if kinds >= _DOUBLE and float_type_of(kinds):
             prefixes = self._binary = self._binary or self._prefixes()
             binary = prefixes[j] - prefixes[i]
         return total_of(kinds, _difference(self._exact[j], self._exact[i]), binary)
@@ -110,7 +110,7 @@ def _difference(a: int | Decimal, b: int | Decimal) -> int | Decimal:
     return a - b if type(a) is int and type(b) is int else EXACT.subtract(Decimal(a), Decimal(b))
 
 
-def _kind(value: Value | None) -> int:
+def _kind_unit(value: Value | None) -> int:
     """The field that counts values like this one; infinities and NaN count twice, for what they are and as doubles or floats."""
     kind = type(value)
     if kind is int:
@@ -127,7 +127,7 @@ def _field(kinds: int, unit: int) -> int:
     return kinds // unit & ((1 << _FIELD) - 1)
 
 
-def wide_of(kinds: int) -> type[float] | None:
+def float_type_of(kinds: int) -> type[float] | None:
     """The type of float that a sum of these has, if any."""
     return float if _field(kinds, _DOUBLE) else Single if _field(kinds, _SINGLE) else None
 
@@ -136,7 +136,7 @@ def total_of(kinds: int, exact: int | Decimal, binary: int) -> Number | None:
     """A sum of values of these kinds from the exact sum of the integers and decimals, and that of the doubles and floats."""
     if _field(kinds, _OTHER):
         return None
-    wide = wide_of(kinds)
+    wide = float_type_of(kinds)
     if wide is None:
         return Decimal(exact) if kinds >= _DECIMAL else int(exact)
     high, low, no_number = _field(kinds, _HIGH), _field(kinds, _LOW), _field(kinds, _NAN)
@@ -144,7 +144,7 @@ def total_of(kinds: int, exact: int | Decimal, binary: int) -> Number | None:
     return number if wide is float else single(number)
 
 
-def fixed(number: float) -> int:
+def to_fixed_point(number: float) -> int:
     """A double as a multiple of the least double.
 
     >>> fixed(5e-324), rounded_once(fixed(0.1) + fixed(0.2) - fixed(0.3))
@@ -154,9 +154,9 @@ def fixed(number: float) -> int:
     return numerator << (1075 - denominator.bit_length())
 
 
-def _fixed(value: Value | None) -> int:
+def _fixed_point_or_zero(value: Value | None) -> int:
     """What a double or a float adds to a sum of them; what is none, or not finite, adds nothing."""
-    return fixed(value) if isinstance(value, float) and isfinite(value) else 0
+    return to_fixed_point(value) if isinstance(value, float) and isfinite(value) else 0
 
 
 def rounded_once(binary: int, exact: int | Decimal = 0) -> float:
@@ -173,10 +173,10 @@ def rounded_once(binary: int, exact: int | Decimal = 0) -> float:
         return inf if above > 0 else -inf
 
 
-class _Follower:
+class _SlidingMultiset:
     """The multiset of values in a window that only moves forward, and the sum of its distinct ones."""
 
-    __slots__ = ("_position", "binary", "counts", "exact", "i", "j", "kinds", "odd")
+    __slots__ = ("_position", "binary", "counts", "exact", "i", "j", "kinds", "overflowed")
 
     def __init__(self, position: int, start: int) -> None:
         self._position = position
@@ -185,16 +185,16 @@ class _Follower:
         self.kinds = 0
         self.exact: int | Decimal = 0
         self.binary = 0
-        self.odd = False
+        self.overflowed = False
 
-    def move(self, lane: EventRun, i: int, j: int) -> None:
+    def move(self, run: EventRun, i: int, j: int) -> None:
         counts, position = self.counts, self._position
-        for event in lane[max(self.j, i) : j]:
+        for event in run[max(self.j, i) : j]:
             term: Term = event[2][position]  # type: ignore[assignment]
             number = counts[term] = counts.get(term, 0) + 1
             if number == 1:
                 self._change(term, 1)
-        for event in lane[self.i : min(i, self.j)]:
+        for event in run[self.i : min(i, self.j)]:
             term = event[2][position]  # type: ignore[assignment]
             number = counts[term] = counts[term] - 1
             if not number:
@@ -204,13 +204,13 @@ class _Follower:
 
     def _change(self, term: Term, sign: int) -> None:
         value = VALUES[term]
-        self.kinds += sign * _kind(value)
+        self.kinds += sign * _kind_unit(value)
         if type(value) is int or type(value) is Decimal:
             try:
                 self.exact = self.exact + sign * value if type(value) is int is type(self.exact) else EXACT.fma(value, sign, self.exact)
             except DecimalException:
-                self.odd = True
-        self.binary += sign * _fixed(value)
+                self.overflowed = True
+        self.binary += sign * _fixed_point_or_zero(value)
 
 
 class DistinctRun(EventRun):
@@ -221,7 +221,7 @@ class DistinctRun(EventRun):
     def __init__(self, position: int) -> None:
         super().__init__()
         self._position = position
-        self._followers: dict[tuple[Micros, Micros], _Follower] = {}
+        self._followers: dict[tuple[Micros, Micros], _SlidingMultiset] = {}
 
     def drop(self, number: int) -> None:
         for follower in self._followers.values():
@@ -233,16 +233,16 @@ class DistinctRun(EventRun):
 
     def distinct(self, function: str, now: Micros, near: Micros, far: Micros) -> Term | None:
         """`count`, `sum` or `avg` of the distinct values from `now - far` to `now - near`; `now` never goes back."""
-        i, j = self.stretch(now - far, now - near)
+        i, j = self.slice_between(now - far, now - near)
         follower = self._followers.get((near, far))
         if follower is None:
-            follower = self._followers[near, far] = _Follower(self._position, i)
+            follower = self._followers[near, far] = _SlidingMultiset(self._position, i)
         follower.move(self, i, j)
         number = len(follower.counts)
         if function == "COUNT":
             return write(number)
         kinds = follower.kinds
-        if follower.odd:
+        if follower.overflowed:
             return aggregate_terms(function, True, list(follower.counts))
-        whole = total_of(kinds, follower.exact, follower.binary)
-        return None if whole is None else write(whole if function == "SUM" else divide(whole, number))
+        total = total_of(kinds, follower.exact, follower.binary)
+        return None if total is None else write(total if function == "SUM" else divide(total, number))

@@ -27,46 +27,46 @@ from dotr.queries.solution_expressions import CompiledCondition, CompiledExpress
 from dotr.store.triples import TripleIndex
 
 
-def evaluate(select: Select, background: TripleIndex, new: TripleIndex) -> list[tuple[Term | None, ...]]:
+def evaluate(select: Select, background: TripleIndex, delta: TripleIndex) -> list[tuple[Term | None, ...]]:
     """The bag of solutions over background and new triples together, values in the order of the projection."""
-    solutions = AlgebraCompiler().compiled(select).solutions(Graph(background, new), EMPTY, EMPTY)
+    solutions = AlgebraCompiler().compile(select).solutions(Graph(background, delta), EMPTY, EMPTY)
     return [tuple([solution.get(name) for name in select.projection]) for solution in solutions]
 
 
 class AlgebraCompiler:
     """Makes the operator that evaluates a pattern."""
 
-    def compiled(self, pattern: Pattern) -> AlgebraOperator:
+    def compile(self, pattern: Pattern) -> AlgebraOperator:
         match pattern:
             case Bgp(patterns):
                 return BgpOperator(pattern, patterns)
             case Join(Bgp(left), Bgp(right)):
                 return BgpOperator(pattern, left + right)
             case Join(first, second):
-                return JoinOperator(pattern, self.compiled(first), self.compiled(second))
+                return JoinOperator(pattern, self.compile(first), self.compile(second))
             case LeftJoin(first, second, condition):
-                test = None if condition is None else CompiledCondition(condition, self.existence)
-                return LeftJoinOperator(pattern, self.compiled(first), self.looked_up(second, first), test)
+                test = None if condition is None else CompiledCondition(condition, self.compile_exists)
+                return LeftJoinOperator(pattern, self.compile(first), self.compile_lookup(second, first), test)
             case Union(first, second):
-                return UnionOperator(pattern, self.compiled(first), self.compiled(second))
+                return UnionOperator(pattern, self.compile(first), self.compile(second))
             case Minus(first, second):
-                return MinusOperator(pattern, self.compiled(first), self.looked_up(second, first))
+                return MinusOperator(pattern, self.compile(first), self.compile_lookup(second, first))
             case Filter(inner, conditions):
-                return FilterOperator(pattern, self.compiled(inner), tuple(CompiledCondition(each, self.existence) for each in conditions))
+                return FilterOperator(pattern, self.compile(inner), tuple(CompiledCondition(each, self.compile_exists) for each in conditions))
             case Extend(inner, variable, expression):
-                return ExtendOperator(pattern, self.compiled(inner), variable, CompiledExpression(expression, self.existence))
+                return ExtendOperator(pattern, self.compile(inner), variable, CompiledExpression(expression, self.compile_exists))
             case Values():
                 return ValuesOperator(pattern)
             case Group(inner, _, _):
-                return GroupOperator(pattern, self.compiled(inner), self.existence)
+                return GroupOperator(pattern, self.compile(inner), self.compile_exists)
             case Select(_, inner):
-                return SelectOperator(pattern, self.compiled(inner), self.existence)
+                return SelectOperator(pattern, self.compile(inner), self.compile_exists)
             case _:
                 assert_never(pattern)
 
-    def looked_up(self, pattern: Pattern, given: Pattern) -> AlgebraOperator:
+    def compile_lookup(self, pattern: Pattern, given: Pattern) -> AlgebraOperator:
         """The operator of a pattern that is asked about solutions of another."""
-        return self.compiled(pattern)
+        return self.compile(pattern)
 
-    def existence(self, exists: Exists) -> AlgebraOperator:
-        return AlgebraCompiler().compiled(exists.pattern)
+    def compile_exists(self, exists: Exists) -> AlgebraOperator:
+        return AlgebraCompiler().compile(exists.pattern)

@@ -15,9 +15,9 @@ from typing import Final
 
 from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.branches import Unplannable, branches
-from dotr.joins.deltas import Conjunction, left_of
+from dotr.joins.deltas import Conjunction, bag_difference
 from dotr.joins.limits import LimitExceeded, Limits
-from dotr.joins.scope import Variables, certain, either, possible, variables_of
+from dotr.joins.scope import Variables, certain, union_of_reads, possible, variables_of
 from dotr.model.algebra import Bgp, BgpItem, Join, Pattern, Select, TermPattern, TriplePattern, Values
 from dotr.model.terms import Variable
 from dotr.queries.evaluate import AlgebraCompiler
@@ -26,10 +26,10 @@ from dotr.queries.matching import Bindings, Solution
 from dotr.queries.operators import AlgebraOperator, JoinOperator
 from dotr.store.triples import TripleIndex
 
-KEPT: Final = 1_000
+MAX_STATIC_ROWS: Final = 1_000
 """A part with more answers over the background than this is not kept inside a larger query."""
 
-_WORTH_TRYING: Final = 50_000.0
+_MAX_STATIC_SIZE: Final = 50_000.0
 
 
 class DeltaScan(AlgebraOperator):
@@ -45,11 +45,11 @@ class DeltaScan(AlgebraOperator):
         self._general = general
         self._rows, self._parts = kept, parts
         self._kept = [self._solution(row) for row in kept]
-        self._deltas = tuple(delta.join for part in parts for delta in part.deltas)
+        self._deltas = tuple(delta.join for part in parts for delta in part.delta_queries)
         self.empty = not kept
         self.reads = frozenset()
         for part in parts:
-            self.reads = either(self.reads, part.reads)
+            self.reads = union_of_reads(self.reads, part.reads)
 
     def _solution(self, row: AnswerRow) -> Solution:
         return {name: term for name, term in zip(self._names, row, strict=True) if term is not None}
@@ -57,18 +57,18 @@ class DeltaScan(AlgebraOperator):
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         if outer or not self.variables.isdisjoint(bound):
             return self._general.solutions(graph, bound, outer)
-        background, new = graph.parts
+        background, new = graph.indexes
         if graph.removed is not None:
-            rows = left_of(self._rows, (row for part in self._parts for row in part.retracted_answers(background, graph.removed)))
+            rows = bag_difference(self._rows, (row for part in self._parts for row in part.retracted_answers(background, graph.removed)))
             rows += [row for part in self._parts for join in part.deltas_over_view for row in join(background, new)]
             return list(map(self._solution, rows))
         return [*self._kept, *(self._solution(row) for delta in self._deltas for row in delta(background, new))]
 
     def size(self, graph: Graph) -> float:
-        return float(len(self._kept) + min(len(graph.new), 8))
+        return float(len(self._kept) + min(len(graph.delta), 8))
 
     def whole(self, bound: Variables) -> str:
-        return self._general.whole(bound) if bound & self.variables else ""
+        return self._general.full_scan_reason(bound) if bound & self.variables else ""
 
 
 class IncrementalCompiler(AlgebraCompiler):
@@ -78,22 +78,22 @@ class IncrementalCompiler(AlgebraCompiler):
         self._background = background
         self._limits = limits
 
-    def compiled(self, pattern: Pattern) -> AlgebraOperator:
+    def compile(self, pattern: Pattern) -> AlgebraOperator:
         if isinstance(pattern, Join) and isinstance(pattern.left, Bgp) and isinstance(pattern.right, Bgp):
             pattern = Bgp(pattern.left.patterns + pattern.right.patterns)
-        seeded = self._seeded(pattern)
+        seeded = self._delta_scan(pattern)
         if seeded is None and isinstance(pattern, Bgp):
-            triples, paths = _parted(pattern)
+            triples, paths = _split_paths(pattern)
             if triples.patterns and paths.patterns:  # paths are followed from what the triples bind
-                return JoinOperator(pattern, self.compiled(triples), AlgebraCompiler().compiled(paths))
-        return seeded or super().compiled(pattern)
+                return JoinOperator(pattern, self.compile(triples), AlgebraCompiler().compile(paths))
+        return seeded or super().compile(pattern)
 
-    def looked_up(self, pattern: Pattern, given: Pattern) -> AlgebraOperator:
+    def compile_lookup(self, pattern: Pattern, given: Pattern) -> AlgebraOperator:
         if certain(given) & possible(pattern):
-            return AlgebraCompiler().compiled(pattern)
-        return self.compiled(pattern)
+            return AlgebraCompiler().compile(pattern)
+        return self.compile(pattern)
 
-    def _seeded(self, pattern: Pattern) -> AlgebraOperator | None:
+    def _delta_scan(self, pattern: Pattern) -> AlgebraOperator | None:
         if isinstance(pattern, Values) or pattern == Bgp(()):
             return None
         names = tuple(sorted(possible(pattern)))
@@ -101,16 +101,16 @@ class IncrementalCompiler(AlgebraCompiler):
             parts = [Conjunction(branch, names, self._background, self._limits) for branch in branches(pattern)]
         except (Unplannable, LimitExceeded):  # what the whole query may look at is counted elsewhere
             return None
-        general = AlgebraCompiler().compiled(pattern)
-        if all(part.empty for part in parts):
+        general = AlgebraCompiler().compile(pattern)
+        if all(part.is_static_empty for part in parts):
             return DeltaScan(pattern, names, parts, [], general)
-        if general.size(Graph(self._background, TripleIndex())) > _WORTH_TRYING:
+        if general.size(Graph(self._background, TripleIndex())) > _MAX_STATIC_SIZE:
             return None
-        kept = [row for part in parts for row in part.static()]
-        return DeltaScan(pattern, names, parts, kept, general) if len(kept) <= KEPT else None
+        kept = [row for part in parts for row in part.static_answers()]
+        return DeltaScan(pattern, names, parts, kept, general) if len(kept) <= MAX_STATIC_ROWS else None
 
 
-def _parted(pattern: Bgp) -> tuple[Bgp, Bgp]:
+def _split_paths(pattern: Bgp) -> tuple[Bgp, Bgp]:
     """The triple patterns, with the triple terms that they match and what is inside of these; and the rest."""
     taken: list[BgpItem] = [each for each in pattern.patterns if isinstance(each, TriplePattern)]
     rest = [each for each in pattern.patterns if not isinstance(each, TriplePattern)]

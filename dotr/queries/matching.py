@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import TypeAlias, assert_never
 
-from dotr.joins.scope import nullable, reaches, variables_of
+from dotr.joins.scope import is_nullable, can_look_up, variables_of
 from dotr.model.algebra import BgpItem, Const, PathPattern, Slot, TermPattern, TriplePattern, Var, slots_of
 from dotr.model.terms import Term, Variable, is_triple, triple_parts, triple_term
 from dotr.queries.graph import Graph
-from dotr.queries.paths import pairs, reach
+from dotr.queries.paths import path_pairs, path_ends
 
 Solution: TypeAlias = dict[Variable, Term]
 Bindings: TypeAlias = Mapping[Variable, Term]
@@ -27,23 +27,23 @@ def matches(graph: Graph, patterns: tuple[BgpItem, ...], bound: Bindings, outer:
     yield from _extend(graph, patterns, 0, start, outer)
 
 
-def order(graph: Graph, patterns: tuple[BgpItem, ...], bound: frozenset[Variable]) -> tuple[BgpItem, ...]:
+def most_selective_first(graph: Graph, patterns: tuple[BgpItem, ...], bound: frozenset[Variable]) -> tuple[BgpItem, ...]:
     """The patterns, the most selective first, given the variables bound before."""
     if len(patterns) < 2:
         return patterns
     left, chosen, known = list(patterns), [], set(bound)
     while left:
-        best = min(left, key=lambda pattern: expected(graph, pattern, known))
+        best = min(left, key=lambda pattern: expected_matches(graph, pattern, known))
         left.remove(best)
         chosen.append(best)
         known |= variables_of((best,))
     return tuple(chosen)
 
 
-def expected(graph: Graph, pattern: BgpItem, known: set[Variable]) -> float:
+def expected_matches(graph: Graph, pattern: BgpItem, known: set[Variable]) -> float:
     """About how many matches the pattern has for one solution that binds the known variables."""
     if isinstance(pattern, TermPattern):
-        return 0.1 if reaches(pattern, known) else inf
+        return 0.1 if can_look_up(pattern, known) else inf
     subject, object = _constant(pattern.subject), _constant(pattern.object)
     subject_known = subject is not None or (isinstance(pattern.subject, Var) and pattern.subject.name in known)
     object_known = object is not None or (isinstance(pattern.object, Var) and pattern.object.name in known)
@@ -54,7 +54,7 @@ def expected(graph: Graph, pattern: BgpItem, known: set[Variable]) -> float:
         return 0.5
     if (subject is not None or not subject_known) and (object is not None or not object_known):
         return graph.size(subject, predicate, object)
-    count, by_subject, by_object = graph.spread(predicate)
+    count, by_subject, by_object = graph.fanouts(predicate)
     return min(count, by_subject if subject_known else by_object)
 
 
@@ -69,11 +69,11 @@ def _extend(graph: Graph, patterns: tuple[BgpItem, ...], index: int, solution: S
     pattern = patterns[index]
     match pattern:
         case TriplePattern():
-            found = _triples(graph, pattern, solution)
+            found = _triple_matches(graph, pattern, solution)
         case PathPattern():
-            found = _ends(graph, pattern, solution, outer)
+            found = _path_matches(graph, pattern, solution, outer)
         case TermPattern():
-            found = _term(pattern, solution)
+            found = _term_matches(pattern, solution)
         case _:
             assert_never(pattern)
     for extended in found:
@@ -84,14 +84,14 @@ def _value(slot: Slot, solution: Solution) -> Term | None:
     return slot.term if isinstance(slot, Const) else solution.get(slot.name)
 
 
-def _triples(graph: Graph, pattern: TriplePattern, solution: Solution) -> Iterator[Solution]:
+def _triple_matches(graph: Graph, pattern: TriplePattern, solution: Solution) -> Iterator[Solution]:
     slots = slots_of(pattern)
     values = [_value(slot, solution) for slot in slots]
     free = [(position, slot.name) for position, slot in enumerate(slots) if isinstance(slot, Var) and values[position] is None]
     repeated = len({name for _, name in free}) < len(free)
     for triple in graph.match(*values):
-        graph.left -= 1
-        if graph.left < 0:
+        graph.budget -= 1
+        if graph.budget < 0:
             graph.spend(0)
         if repeated and any(triple[i] != triple[j] for i, first in free for j, second in free if first == second):
             continue
@@ -101,7 +101,7 @@ def _triples(graph: Graph, pattern: TriplePattern, solution: Solution) -> Iterat
         yield extended
 
 
-def _term(pattern: TermPattern, solution: Solution) -> Iterator[Solution]:
+def _term_matches(pattern: TermPattern, solution: Solution) -> Iterator[Solution]:
     """The solution, with the term or with its parts; nothing where they do not agree."""
     slots = slots_of(pattern)
     term, *parts = (_value(slot, solution) for slot in slots)
@@ -117,15 +117,15 @@ def _term(pattern: TermPattern, solution: Solution) -> Iterator[Solution]:
     yield extended
 
 
-def _ends(graph: Graph, pattern: PathPattern, solution: Solution, outer: Bindings) -> Iterator[Solution]:
+def _path_matches(graph: Graph, pattern: PathPattern, solution: Solution, outer: Bindings) -> Iterator[Solution]:
     subject, object = pattern.subject, pattern.object
     start, end = _value(subject, solution), _value(object, solution)
-    if nullable(pattern.path):
+    if is_nullable(pattern.path):
         for slot, value in ((subject, start), (object, end)):
             if value is not None and isinstance(slot, Var) and slot.name not in outer and not graph.is_node(value):
                 return  # a path of length zero stands at a constant, or at a node of the graph
     if start is not None:
-        for found in reach(graph, pattern.path, start, forward=True):
+        for found in path_ends(graph, pattern.path, start, forward=True):
             if end is not None:
                 if found == end:
                     yield solution
@@ -135,10 +135,10 @@ def _ends(graph: Graph, pattern: PathPattern, solution: Solution, outer: Binding
             elif isinstance(object, Var):
                 yield {**solution, object.name: found}
     elif end is not None and isinstance(subject, Var):
-        for found in reach(graph, pattern.path, end, forward=False):
+        for found in path_ends(graph, pattern.path, end, forward=False):
             yield {**solution, subject.name: found}
     elif isinstance(subject, Var) and isinstance(object, Var):
-        for first, last in pairs(graph, pattern.path):
+        for first, last in path_pairs(graph, pattern.path):
             if subject.name != object.name:
                 yield {**solution, subject.name: first, object.name: last}
             elif first == last:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from dotr.expressions import aggregate, sort_key
 from dotr.joins.scope import NOTHING, Variables
 from dotr.model.algebra import AggregateCall, Direction, Exists, Group, Select, Var, is_hidden
-from dotr.model.terms import Term, Variable, nameless
+from dotr.model.terms import Term, Variable, without_blank_labels
 from dotr.model.traverse import expressions_in, has_exists
 from dotr.queries.graph import Graph
 from dotr.queries.matching import Bindings, Solution
@@ -29,10 +29,10 @@ def tie_key(solution: Solution) -> SolutionKey:
     True
     """
     pairs = tuple(sorted((name, value) for name, value in solution.items() if not is_hidden(name)))
-    return tuple([(name, nameless(value)) for name, value in pairs]), pairs
+    return tuple([(name, without_blank_labels(value)) for name, value in pairs]), pairs
 
 
-def distinct_of(solutions: Sequence[Solution]) -> list[Solution]:
+def distinct(solutions: Sequence[Solution]) -> list[Solution]:
     """Each solution once, the first of its equals."""
     kept: dict[frozenset[tuple[Variable, Term]], Solution] = {}
     for solution in solutions:
@@ -40,7 +40,7 @@ def distinct_of(solutions: Sequence[Solution]) -> list[Solution]:
     return list(kept.values())
 
 
-class _Summary:
+class _GroupAggregate:
     """One aggregate of a group."""
 
     __slots__ = ("_argument", "_combine", "_distinct")
@@ -50,11 +50,11 @@ class _Summary:
         self._combine = aggregate(call)
         self._distinct = call.distinct
 
-    def of(self, graph: Graph, group: list[Solution], outer: Bindings) -> Term | None:
+    def evaluate(self, graph: Graph, group: list[Solution], outer: Bindings) -> Term | None:
         if self._argument is not None:
-            return self._combine([self._argument.of(graph, solution, outer) for solution in group])
+            return self._combine([self._argument.evaluate(graph, solution, outer) for solution in group])
         if self._distinct:
-            group = distinct_of([{name: value for name, value in s.items() if not is_hidden(name)} for s in group])
+            group = distinct([{name: value for name, value in s.items() if not is_hidden(name)} for s in group])
         return self._combine([f"_:{i}" for i in range(len(group))])  # COUNT(*): a term a solution
 
 
@@ -64,29 +64,29 @@ class GroupOperator(AlgebraOperator):
     def __init__(self, pattern: Group, inner: AlgebraOperator, compiled: CompileExists) -> None:
         super().__init__(pattern)
         self._inner = inner
-        self.empty = inner.empty and bool(pattern.keys)
+        self.empty = inner.is_static_empty and bool(pattern.keys)
         self._keys = tuple((name, CompiledExpression(key, compiled)) for name, key in pattern.keys)
         self._plain = frozenset(name for name, key in pattern.keys if isinstance(key, Var) and key.name == name)
         self._aliases = self.variables - self._plain
-        self._summaries = tuple((name, _Summary(call, compiled)) for name, call in pattern.aggregates)
-        if inner.empty or not any(map(has_exists, expressions_in(pattern))):
+        self._summaries = tuple((name, _GroupAggregate(call, compiled)) for name, call in pattern.aggregates)
+        if inner.is_static_empty or not any(map(has_exists, expressions_in(pattern))):
             self.reads = inner.reads
 
     def whole(self, bound: Variables) -> str:
-        return self._inner.whole(bound & self._plain)
+        return self._inner.full_scan_reason(bound & self._plain)
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         inside = {name: value for name, value in outer.items() if name not in self._aliases}
         pushed = {name: bound[name] for name in self._plain if name in bound}
         groups: dict[tuple[Term | None, ...], list[Solution]] = {} if self._keys else {(): []}
         for solution in self._inner.solutions(graph, pushed, inside):
-            groups.setdefault(tuple([key.of(graph, solution, inside) for _, key in self._keys]), []).append(solution)
+            groups.setdefault(tuple([key.evaluate(graph, solution, inside) for _, key in self._keys]), []).append(solution)
         result: list[Solution] = []
         for key, members in groups.items():
             found = [(name, value) for (name, _), value in zip(self._keys, key, strict=True)]
-            found += [(name, summary.of(graph, members, inside)) for name, summary in self._summaries]
+            found += [(name, summary.evaluate(graph, members, inside)) for name, summary in self._summaries]
             result.append({name: value for name, value in found if value is not None})
-        return self.restricted(self.restricted(result, bound, self.variables), outer, self._aliases)
+        return self.compatible_with(self.compatible_with(result, bound, self.variables), outer, self._aliases)
 
     def size(self, graph: Graph) -> float:
         return self._inner.size(graph) if self._keys else 1.0
@@ -98,8 +98,8 @@ class SelectOperator(AlgebraOperator):
     def __init__(self, pattern: Select, inner: AlgebraOperator, compiled: CompileExists) -> None:
         super().__init__(pattern)
         self._inner, self._select = inner, pattern
-        self.empty = inner.empty
-        if inner.empty or not any(map(has_exists, expressions_in(pattern))):
+        self.empty = inner.is_static_empty
+        if inner.is_static_empty or not any(map(has_exists, expressions_in(pattern))):
             self.reads = inner.reads
         self._sliced = bool(pattern.offset) or pattern.limit is not None
         self._order = tuple((CompiledExpression(key.expression, compiled), key.direction) for key in pattern.order) if self._sliced else ()
@@ -113,19 +113,19 @@ class SelectOperator(AlgebraOperator):
             found = self._ordered(found, graph, inside)
         rows: Sequence[Solution] = [{name: solution[name] for name in select.projection if name in solution} for solution in found]
         if select.distinct:
-            rows = distinct_of(rows)
+            rows = distinct(rows)
         if not self._sliced:
             return rows
-        return self.restricted(rows[select.offset :][: select.limit], bound, self.variables)
+        return self.compatible_with(rows[select.offset :][: select.limit], bound, self.variables)
 
     def whole(self, bound: Variables) -> str:
-        return self._inner.whole(NOTHING if self._sliced else bound & self.variables)
+        return self._inner.full_scan_reason(NOTHING if self._sliced else bound & self.variables)
 
     def _ordered(self, solutions: Sequence[Solution], graph: Graph, outer: Bindings) -> list[Solution]:
         names = self._select.projection
         ordered = sorted(solutions, key=lambda s: tie_key({name: s[name] for name in names if name in s}))
         for computed, direction in reversed(self._order):
-            ordered.sort(key=lambda s, c=computed: sort_key(c.of(graph, s, outer)), reverse=direction is Direction.DESCENDING)  # type: ignore[misc]
+            ordered.sort(key=lambda s, c=computed: sort_key(c.evaluate(graph, s, outer)), reverse=direction is Direction.DESCENDING)  # type: ignore[misc]
         return ordered
 
     def size(self, graph: Graph) -> float:

@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from dotr.joins.scope import NOTHING, Reads, Variables, certain, either, possible, reaches, reads, variables_of
+from dotr.joins.scope import NOTHING, Reads, Variables, certain, union_of_reads, possible, can_look_up, reads, variables_of
 from dotr.model.algebra import BgpItem, Pattern, Values
 from dotr.model.terms import Term, Variable
 from dotr.queries.graph import Graph
-from dotr.queries.matching import Bindings, Solution, expected, matches, order
+from dotr.queries.matching import Bindings, Solution, expected_matches, matches, most_selective_first
 from dotr.queries.solution_expressions import CompiledCondition, CompiledExpression
 
 EMPTY: Final[Solution] = {}
@@ -35,12 +35,12 @@ class AlgebraOperator(ABC):
     the background; empty where it costs what the instant brought.
     """
 
-    __slots__ = ("certain", "empty", "reads", "variables")
+    __slots__ = ("certain", "is_static_empty", "reads", "variables")
 
     def __init__(self, pattern: Pattern) -> None:
         self.variables: frozenset[Variable] = possible(pattern)
         self.certain: frozenset[Variable] = certain(pattern)
-        self.empty = False
+        self.is_static_empty = False
         self.reads: Reads | None = reads(pattern)
 
     @abstractmethod
@@ -51,12 +51,12 @@ class AlgebraOperator(ABC):
         """About how many solutions there are when nothing is bound."""
 
     @abstractmethod
-    def whole(self, bound: Variables) -> str: ...
+    def full_scan_reason(self, bound: Variables) -> str: ...
 
-    def any(self, graph: Graph, outer: Bindings) -> bool:
+    def has_solution(self, graph: Graph, outer: Bindings) -> bool:
         return bool(self.solutions(graph, EMPTY, outer))
 
-    def restricted(self, solutions: Sequence[Solution], bound: Bindings, names: frozenset[Variable]) -> Sequence[Solution]:
+    def compatible_with(self, solutions: Sequence[Solution], bound: Bindings, names: frozenset[Variable]) -> Sequence[Solution]:
         """The solutions that agree with the bindings, which they may disagree with in these variables only."""
         tested = [name for name in names if name in bound]
         if not tested:
@@ -64,7 +64,7 @@ class AlgebraOperator(ABC):
         return [s for s in solutions if all(s.get(name, bound[name]) == bound[name] for name in tested)]
 
 
-def agree(left: Solution, right: Solution) -> bool:
+def are_compatible(left: Solution, right: Solution) -> bool:
     """Compatible solution mappings (section 18.3).
 
     >>> agree({"x": "<a>"}, {"y": "<b>"}), agree({"x": "<a>"}, {"x": "<b>"})
@@ -78,7 +78,7 @@ def partners(
 ) -> Iterator[tuple[Solution, Sequence[Solution]]]:
     """Each row with the operator's solutions that are compatible with it and with `bound`."""
     if len(rows) > _FEW and operator.size(graph) <= len(rows):
-        yield from _hashed(operator, certain_left, rows, graph, bound, outer)
+        yield from _hashed_partners(operator, certain_left, rows, graph, bound, outer)
         return
     names = tuple(sorted(operator.variables))
     seen: dict[tuple[Term | None, ...], Sequence[Solution]] = {}
@@ -92,7 +92,7 @@ def partners(
         yield row, found
 
 
-def _hashed(
+def _hashed_partners(
     operator: AlgebraOperator, certain_left: frozenset[Variable], rows: Sequence[Solution], graph: Graph, bound: Bindings, outer: Bindings
 ) -> Iterator[tuple[Solution, Sequence[Solution]]]:
     shared = tuple(sorted(operator.certain & certain_left))
@@ -102,7 +102,7 @@ def _hashed(
     for row in rows:
         found = table.get(tuple([row[name] for name in shared]), ())
         graph.spend(1 + len(found))
-        yield row, [solution for solution in found if agree(row, solution)]
+        yield row, [solution for solution in found if are_compatible(row, solution)]
 
 
 class BgpOperator(AlgebraOperator):
@@ -118,18 +118,18 @@ class BgpOperator(AlgebraOperator):
         """The order that was best for the first graph met: the background's sizes decide it."""
         found = self._orders.get(bound)
         if found is None:
-            found = self._orders[bound] = order(graph, self.patterns, bound)
+            found = self._orders[bound] = most_selective_first(graph, self.patterns, bound)
         return found
 
     def _matches(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[Solution]:
         return matches(graph, self._ordered(graph, self.variables.intersection((*bound, *outer))), bound, outer)
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
-        found = list(islice(self._matches(graph, bound, outer), graph.most + 1 if graph.most < sys.maxsize else None))
+        found = list(islice(self._matches(graph, bound, outer), graph.max_rows + 1 if graph.max_rows < sys.maxsize else None))
         graph.limits.check_rows(len(found))
         return found
 
-    def any(self, graph: Graph, outer: Bindings) -> bool:
+    def has_solution(self, graph: Graph, outer: Bindings) -> bool:
         return next(self._matches(graph, EMPTY, outer), None) is not None
 
     def size(self, graph: Graph) -> float:
@@ -137,7 +137,7 @@ class BgpOperator(AlgebraOperator):
             known: set[Variable] = set()
             total = self._size = 1.0
             for pattern in self._ordered(graph, NOTHING):
-                total *= expected(graph, pattern, known)
+                total *= expected_matches(graph, pattern, known)
                 self._size = max(self._size, total)
                 known |= variables_of((pattern,))
         return self._size
@@ -145,7 +145,7 @@ class BgpOperator(AlgebraOperator):
     def whole(self, bound: Variables) -> str:
         known, left = set(bound), list(self.patterns)
         while left:
-            linked = [pattern for pattern in left if reaches(pattern, known)]
+            linked = [pattern for pattern in left if can_look_up(pattern, known)]
             if not linked:
                 return "a graph pattern is matched against the whole background"
             left = [pattern for pattern in left if pattern not in linked]
@@ -159,12 +159,12 @@ class JoinOperator(AlgebraOperator):
     def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
         super().__init__(pattern)
         self.left, self.right = left, right
-        self.empty = left.empty or right.empty
-        self.reads = left.reads if left.empty else right.reads if right.empty else either(left.reads, right.reads)
+        self.empty = left.is_static_empty or right.is_static_empty
+        self.reads = left.reads if left.is_static_empty else right.reads if right.is_static_empty else union_of_reads(left.reads, right.reads)
 
     def whole(self, bound: Variables) -> str:
-        forward = self.left.whole(bound) or self.right.whole(bound | self.left.certain)
-        return forward and (self.right.whole(bound) or self.left.whole(bound | self.right.certain)) and forward
+        forward = self.left.full_scan_reason(bound) or self.right.full_scan_reason(bound | self.left.certain)
+        return forward and (self.right.full_scan_reason(bound) or self.left.full_scan_reason(bound | self.right.certain)) and forward
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         first, second = self.left, self.right
@@ -174,7 +174,7 @@ class JoinOperator(AlgebraOperator):
         result: list[Solution] = []
         for row, all_found in partners(second, first.certain, rows, graph, bound, outer):
             result += [{**row, **found} for found in all_found]
-            if len(result) > graph.most:
+            if len(result) > graph.max_rows:
                 graph.limits.check_rows(len(result))
         return result
 
@@ -192,14 +192,14 @@ class LeftJoinOperator(AlgebraOperator):
     def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator, test: CompiledCondition | None) -> None:
         super().__init__(pattern)
         self.left, self.right, self.test = left, right, test
-        self.empty = left.empty
-        if left.empty:
+        self.empty = left.is_static_empty
+        if left.is_static_empty:
             self.reads = left.reads
 
     def whole(self, bound: Variables) -> str:
-        why = self.right.whole(self.left.certain)
-        existence = "" if self.test is None else self.test.whole(self.certain | self.right.certain)
-        return self.left.whole(bound) or (why and f"OPTIONAL: {why}") or existence
+        why = self.right.full_scan_reason(self.left.certain)
+        existence = "" if self.test is None else self.test.full_scan_reason(self.certain | self.right.certain)
+        return self.left.full_scan_reason(bound) or (why and f"OPTIONAL: {why}") or existence
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         rows = self.left.solutions(graph, bound, outer)
@@ -209,9 +209,9 @@ class LeftJoinOperator(AlgebraOperator):
             if self.test is not None:
                 merged = [solution for solution in merged if self.test.holds(graph, solution, outer)]
             result += merged or [row]
-            if len(result) > graph.most:
+            if len(result) > graph.max_rows:
                 graph.limits.check_rows(len(result))
-        return self.restricted(result, bound, self.right.variables)
+        return self.compatible_with(result, bound, self.right.variables)
 
     def size(self, graph: Graph) -> float:
         return self.left.size(graph)
@@ -223,11 +223,11 @@ class UnionOperator(AlgebraOperator):
     def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
         super().__init__(pattern)
         self.left, self.right = left, right
-        self.empty = left.empty and right.empty
-        self.reads = either(left.reads, right.reads)
+        self.empty = left.is_static_empty and right.is_static_empty
+        self.reads = union_of_reads(left.reads, right.reads)
 
     def whole(self, bound: Variables) -> str:
-        return self.left.whole(bound) or self.right.whole(bound)
+        return self.left.full_scan_reason(bound) or self.right.full_scan_reason(bound)
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         return [*self.left.solutions(graph, bound, outer), *self.right.solutions(graph, bound, outer)]
@@ -244,13 +244,13 @@ class MinusOperator(AlgebraOperator):
     def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
         super().__init__(pattern)
         self.left, self.right = left, right
-        self.empty = left.empty
-        if left.empty or left.variables.isdisjoint(right.variables):
+        self.empty = left.is_static_empty
+        if left.is_static_empty or left.variables.isdisjoint(right.variables):
             self.reads = left.reads
 
     def whole(self, bound: Variables) -> str:
-        why = "" if self.left.variables.isdisjoint(self.right.variables) else self.right.whole(self.left.certain)
-        return self.left.whole(bound) or (why and f"MINUS: {why}")
+        why = "" if self.left.variables.isdisjoint(self.right.variables) else self.right.full_scan_reason(self.left.certain)
+        return self.left.full_scan_reason(bound) or (why and f"MINUS: {why}")
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         rows = self.left.solutions(graph, bound, outer)
@@ -269,12 +269,12 @@ class FilterOperator(AlgebraOperator):
     def __init__(self, pattern: Pattern, inner: AlgebraOperator, tests: tuple[CompiledCondition, ...]) -> None:
         super().__init__(pattern)
         self.inner, self.tests = inner, tests
-        self.empty = inner.empty
-        if inner.empty or not any(test.has_exists for test in tests):
+        self.empty = inner.is_static_empty
+        if inner.is_static_empty or not any(test.has_exists for test in tests):
             self.reads = inner.reads
 
     def whole(self, bound: Variables) -> str:
-        return self.inner.whole(bound) or next(filter(None, (test.whole(self.inner.certain) for test in self.tests)), "")
+        return self.inner.full_scan_reason(bound) or next(filter(None, (test.full_scan_reason(self.inner.certain) for test in self.tests)), "")
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         found = self.inner.solutions(graph, bound, outer)
@@ -292,22 +292,22 @@ class ExtendOperator(AlgebraOperator):
     def __init__(self, pattern: Pattern, inner: AlgebraOperator, variable: Variable, computed: CompiledExpression) -> None:
         super().__init__(pattern)
         self.inner, self.variable, self.computed = inner, variable, computed
-        self.empty = inner.empty
-        if inner.empty or not computed.has_exists:
+        self.empty = inner.is_static_empty
+        if inner.is_static_empty or not computed.has_exists:
             self.reads = inner.reads
 
     def whole(self, bound: Variables) -> str:
-        return self.inner.whole(bound - {self.variable}) or self.computed.whole(self.inner.certain)
+        return self.inner.full_scan_reason(bound - {self.variable}) or self.computed.full_scan_reason(self.inner.certain)
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         name = self.variable
         without = {other: value for other, value in outer.items() if other != name}
         result: list[Solution] = []
         for solution in self.inner.solutions(graph, {other: value for other, value in bound.items() if other != name}, without):
-            value = self.computed.of(graph, solution, without)
+            value = self.computed.evaluate(graph, solution, without)
             result.append(solution if value is None else {**solution, name: value})
         own = frozenset((name,))
-        return self.restricted(self.restricted(result, bound, own), outer, own)
+        return self.compatible_with(self.compatible_with(result, bound, own), outer, own)
 
     def size(self, graph: Graph) -> float:
         return self.inner.size(graph)
@@ -327,7 +327,7 @@ class ValuesOperator(AlgebraOperator):
         return ""
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
-        return self.restricted(self.restricted(self.rows, bound, self.variables), outer, self.variables)
+        return self.compatible_with(self.compatible_with(self.rows, bound, self.variables), outer, self.variables)
 
     def size(self, graph: Graph) -> float:
         return float(len(self.rows))

@@ -13,9 +13,9 @@ from functools import cache, partial
 from dotr.datalog.closure import Closure
 from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.branches import Unplannable
-from dotr.joins.deltas import Conjunction, Delta, left_of
+from dotr.joins.deltas import Conjunction, DeltaQuery, bag_difference
 from dotr.joins.limits import NO_LIMITS, Limits
-from dotr.joins.scope import NOTHING, Reads, either
+from dotr.joins.scope import NOTHING, Reads, union_of_reads
 from dotr.model.algebra import Select
 from dotr.model.terms import Term
 from dotr.queries.graph import Graph
@@ -24,8 +24,8 @@ from dotr.queries.operators import EMPTY, AlgebraOperator
 from dotr.store.triples import TripleIndex
 
 Answers = Callable[[TripleIndex], list[AnswerRow]]
-Amended = Callable[[TripleIndex, TripleIndex, TripleIndex], list[AnswerRow]]
-Static = Callable[[Select, Callable[[], Sequence[AnswerRow]]], Sequence[AnswerRow]]
+AnswersOverView = Callable[[TripleIndex, TripleIndex, TripleIndex], list[AnswerRow]]
+StaticAnswers = Callable[[Select, Callable[[], Sequence[AnswerRow]]], Sequence[AnswerRow]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,33 +42,33 @@ class QueryPlan:
     select: Select
     static: tuple[AnswerRow, ...]
     answers: Answers
-    amended: Amended
-    kinds: Reads | None
+    answers_over_view: AnswersOverView
+    reads: Reads | None
     triggers: frozenset[Term] | None
-    planned: bool
+    is_incremental: bool
     reason: str
-    deltas: tuple[Delta, ...] | None = None
+    delta_queries: tuple[DeltaQuery, ...] | None = None
     """What a union of conjunctions adds to its static answers, to be put together with that of other plans (`together`)."""
 
-    def at(self, closure: Closure) -> list[AnswerRow]:
+    def answers_at(self, closure: Closure) -> list[AnswerRow]:
         """The bag of solutions over a closed instant."""
         if closure.removed is None:
             return self.answers(closure.new)
-        return self.amended(closure.background, closure.new, closure.removed)
+        return self.answers_over_view(closure.background, closure.new, closure.removed)
 
-    def whole(self, found: list[AnswerRow]) -> list[AnswerRow]:
+    def with_static(self, found: list[AnswerRow]) -> list[AnswerRow]:
         """The answers, of those that the deltas found."""
         if not self.static and not self.select.distinct:
             return found
         return list(dict.fromkeys([*self.static, *found])) if self.select.distinct else [*self.static, *found]
 
 
-def found_now(select: Select, find: Callable[[], Sequence[AnswerRow]]) -> Sequence[AnswerRow]:
+def compute_static(select: Select, find: Callable[[], Sequence[AnswerRow]]) -> Sequence[AnswerRow]:
     """Finds the answers over the background."""
     return find()
 
 
-def plan(select: Select, background: TripleIndex, static: Static = found_now, limits: Limits | None = None) -> QueryPlan:
+def plan(select: Select, background: TripleIndex, static: StaticAnswers = compute_static, limits: Limits | None = None) -> QueryPlan:
     """The plan of a query over a closed background, which must not change while the plan is used. `static` gives the answers over the
     background, which may be known already. What is answered at an instant keeps to the limits, or raises `LimitExceeded`; so does the
     planning where the background alone makes too much of the query (`Limits.beforehand`).
@@ -87,18 +87,18 @@ def plan(select: Select, background: TripleIndex, static: Static = found_now, li
     return _by_conjunctions(select, background, parts, static, limits)
 
 
-def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjunction], known: Static, limits: Limits | None) -> QueryPlan:
+def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjunction], known: StaticAnswers, limits: Limits | None) -> QueryPlan:
     static: list[AnswerRow] = []
-    if not all(part.empty for part in parts):
-        static += known(select, lambda: [row for part in parts for row in part.static()])
+    if not all(part.is_static_empty for part in parts):
+        static += known(select, lambda: [row for part in parts for row in part.static_answers()])
     if select.distinct:
         static = list(dict.fromkeys(static))
     if limits is not None:
         limits.check_rows(len(static))
-    deltas = tuple(delta.join for part in parts for delta in part.deltas)
+    deltas = tuple(delta.join for part in parts for delta in part.delta_queries)
     kinds: Reads | None = frozenset()
     for part in parts:
-        kinds = either(kinds, part.reads)
+        kinds = union_of_reads(kinds, part.reads)
 
     def distinct(new: TripleIndex) -> list[AnswerRow]:
         return list(dict.fromkeys([*static, *(row for delta in deltas for row in delta(background, new))]))
@@ -115,18 +115,18 @@ def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjun
 
     @cache
     def bag() -> tuple[AnswerRow, ...]:
-        return tuple(row for part in parts for row in part.static()) if select.distinct else tuple(static)
+        return tuple(row for part in parts for row in part.static_answers()) if select.distinct else tuple(static)
 
     def amended(view: TripleIndex, new: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
-        rows = left_of(bag(), (row for part in parts for row in part.retracted_answers(view, removed)))
+        rows = bag_difference(bag(), (row for part in parts for row in part.retracted_answers(view, removed)))
         rows += [row for part in parts for join in part.deltas_over_view for row in join(view, new)]
         return list(dict.fromkeys(rows)) if select.distinct else rows
 
-    return _made(select, static, answers, amended, kinds, "", tuple(delta for part in parts for delta in part.deltas))
+    return _query_plan(select, static, answers, amended, kinds, "", tuple(delta for part in parts for delta in part.delta_queries))
 
 
-def _by_operators(select: Select, background: TripleIndex, part: str, known: Static, limits: Limits | None) -> QueryPlan:
-    operator: AlgebraOperator = IncrementalCompiler(background, limits).compiled(select)
+def _by_operators(select: Select, background: TripleIndex, part: str, known: StaticAnswers, limits: Limits | None) -> QueryPlan:
+    operator: AlgebraOperator = IncrementalCompiler(background, limits).compile(select)
     names = select.projection
 
     def asked(graph: Graph) -> list[AnswerRow]:
@@ -138,11 +138,11 @@ def _by_operators(select: Select, background: TripleIndex, part: str, known: Sta
     def amended(view: TripleIndex, new: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
         return asked(Graph(view, new, removed, limits or NO_LIMITS))
 
-    why = operator.whole(NOTHING)
-    static = known(select, lambda: asked(Graph(background, TripleIndex(), None, limits.beforehand if limits else NO_LIMITS)))
+    why = operator.full_scan_reason(NOTHING)
+    static = known(select, lambda: asked(Graph(background, TripleIndex(), None, limits.for_background if limits else NO_LIMITS)))
     if limits is not None:
         limits.check_rows(len(static))
-    return _made(
+    return _query_plan(
         select,
         static,
         answers,
@@ -153,14 +153,14 @@ def _by_operators(select: Select, background: TripleIndex, part: str, known: Sta
     )
 
 
-def _made(
+def _query_plan(
     select: Select,
     static: Sequence[AnswerRow],
     answers: Answers,
-    amended: Amended,
+    amended: AnswersOverView,
     kinds: Reads | None,
     reason: str,
-    deltas: tuple[Delta, ...] | None = None,
+    deltas: tuple[DeltaQuery, ...] | None = None,
     *,
     planned: bool = True,
 ) -> QueryPlan:

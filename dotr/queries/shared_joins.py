@@ -18,10 +18,10 @@ from typing import Final, TypeAlias
 from dotr.codegen import WorkCount
 from dotr.codegen.tree import Assign, IfElse, Return
 from dotr.joins.bounds import FanoutBounds
-from dotr.joins.branch_loops import AnswerRow, BranchFunction, early_steps, joined, loops, write_rest
-from dotr.joins.branches import UNBOUND, Branch, renamed
+from dotr.joins.branch_loops import AnswerRow, BranchFunction, early_filters, join_items, compile_branch, write_later_steps
+from dotr.joins.branches import UNBOUND, Branch, rename_variables
 from dotr.joins.compile import JoinWriter
-from dotr.joins.deltas import Delta
+from dotr.joins.deltas import DeltaQuery
 from dotr.joins.limits import Limits
 from dotr.joins.order import JoinStep as JoinStep
 from dotr.joins.order import Side, ordered
@@ -38,7 +38,7 @@ RowsByKey: TypeAlias = dict[int, list[AnswerRow]]
 GroupFunction: TypeAlias = Callable[[TripleIndex, TripleIndex, RowsByKey], None]
 """Adds to what is found so far the rows of background and new triples."""
 
-MOST: Final = 32
+MAX_MEMBERS: Final = 32
 """Not more deltas than this become one function."""
 
 
@@ -47,8 +47,8 @@ class GroupMember:
     """A delta of a plan, whose rows go under a key; `shares`: other deltas' rows may be there already."""
 
     key: int
-    shares: bool
-    delta: Delta
+    is_key_shared: bool
+    delta_query: DeltaQuery
 
 
 class JoinGroup:
@@ -56,9 +56,9 @@ class JoinGroup:
     needed (None: of any). `answers` keeps to the limits; `few` gives the same and counts nothing, for so few new triples that no limit can
     be met (`safe`). Either adds to the rows all or, where it fails, nothing."""
 
-    __slots__ = ("answers", "few", "plans", "safe", "trigger")
-    answers: GroupFunction
-    few: GroupFunction
+    __slots__ = ("evaluate", "evaluate_uncounted", "plans", "safe_size", "trigger")
+    evaluate: GroupFunction
+    evaluate_uncounted: GroupFunction
 
     def __init__(
         self,
@@ -71,31 +71,31 @@ class JoinGroup:
     ) -> None:
         self.trigger = trigger
         self.plans = tuple(plans)
-        self.safe = -1  # not known before it is first asked
+        self.safe_size = -1  # not known before it is first asked
 
         def bounded(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
-            self.answers = compiled(members, background, limits) if len(members) > 1 else _alone(members[0], members[0].delta.join)
-            self.answers(old, new, found)
+            self.evaluate = compile_counted(members, background, limits) if len(members) > 1 else _single(members[0], members[0].delta_query.join)
+            self.evaluate(old, new, found)
 
         def few(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
-            if members[0].delta.branch.monotone:
-                self.few = uncounted(members, background)
+            if members[0].delta_query.branch.is_monotone:
+                self.evaluate_uncounted = compile_uncounted(members, background)
             else:
                 (member,) = members
-                delta = member.delta
-                self.few = _alone(member, loops(delta.branch, delta.sides, delta.wanted, background, None))
-            self.few(old, new, found)
+                delta = member.delta_query
+                self.evaluate_uncounted = _single(member, compile_branch(delta.branch, delta.sides, delta.projection, background, None))
+            self.evaluate_uncounted(old, new, found)
 
         def first(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
             if limits is not None:
-                self.safe = min([_safe_size(each.delta, background, limits.least // len(members), reaches) for each in members])
-            self.answers = bounded
-            (few if len(new.triples) <= self.safe else bounded)(old, new, found)
+                self.safe_size = min([_safe_size(each.delta_query, background, limits.uncounted_work // len(members), reaches) for each in members])
+            self.evaluate = bounded
+            (few if len(new.triples) <= self.safe_size else bounded)(old, new, found)
 
-        self.answers, self.few = first, few
+        self.evaluate, self.evaluate_uncounted = first, few
 
 
-def _alone(member: GroupMember, join: BranchFunction) -> GroupFunction:
+def _single(member: GroupMember, join: BranchFunction) -> GroupFunction:
     def answers(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
         rows = join(old, new)
         if rows:
@@ -104,12 +104,12 @@ def _alone(member: GroupMember, join: BranchFunction) -> GroupFunction:
     return answers
 
 
-def _safe_size(delta: Delta, background: TripleIndex, most: int, reaches: FanoutBounds) -> int:
+def _safe_size(delta: DeltaQuery, background: TripleIndex, most: int, reaches: FanoutBounds) -> int:
     """Up to how many new triples a delta does no more work than that."""
     branch = delta.branch
-    if not branch.monotone:
+    if not branch.is_monotone:
         return 0
-    steps = ordered(joined(branch, early_steps(branch)), (), delta.sides, background)
+    steps = ordered(join_items(branch, early_filters(branch)), (), delta.sides, background)
     return reaches.safe_size(steps, prod(len(table.rows) for table in branch.tables), most)
 
 
@@ -121,12 +121,12 @@ def join_groups(
     reaches = FanoutBounds(background)
     groups: dict[tuple[Term | None, object], list[list[tuple[int, GroupMember]]]] = {}
     for number, each in enumerate(plans):
-        shares = len(each.deltas or ()) > 1
-        for place, delta in enumerate(each.deltas or ()):
-            steps = _steps(_canonical(delta, background), delta, background) if delta.branch.monotone else []
+        shares = len(each.delta_queries or ()) > 1
+        for place, delta in enumerate(each.delta_queries or ()):
+            steps = _steps(_canonical(delta, background), delta, background) if delta.branch.is_monotone else []
             begin: object = steps[0] if steps else (number, place)
             parts = groups.setdefault((delta.trigger, begin), [[]])
-            if len(parts[-1]) == MOST:
+            if len(parts[-1]) == MAX_MEMBERS:
                 parts.append([])
             parts[-1].append((number, GroupMember(number if keys is None else keys[number], shares, delta)))
     return [
@@ -152,35 +152,35 @@ class _TrieNode:
     ends: list[int] = field(default_factory=list)
 
 
-def _canonical(delta: Delta, background: TripleIndex) -> _Canonical:
+def _canonical(delta: DeltaQuery, background: TripleIndex) -> _Canonical:
     branch = delta.branch
     met: dict[Variable, None] = {}
-    for step in ordered(joined(branch, early_steps(branch)), (), delta.sides, background):
+    for step in ordered(join_items(branch, early_filters(branch)), (), delta.sides, background):
         met.update(dict.fromkeys(free_variables(step[0] if isinstance(step, tuple) else step)))
     met.update(dict.fromkeys(sorted(branch.matched | branch.computed)))
     for other in branch.steps:
         assert not hasattr(other, "parts"), "a look-up"
         met.update(dict.fromkeys(sorted(mentioned_in(other.expression))))
-    met.update(dict.fromkeys(delta.wanted))
+    met.update(dict.fromkeys(delta.projection))
     met.pop(UNBOUND, None)
     names = {name: f"s{number}" for number, name in enumerate(met)}
-    return _Canonical(renamed(branch, names), tuple([names[name] for name in delta.wanted]))
+    return _Canonical(rename_variables(branch, names), tuple([names[name] for name in delta.projection]))
 
 
-def _steps(canonical: _Canonical, delta: Delta, background: TripleIndex) -> list[JoinStep]:
+def _steps(canonical: _Canonical, delta: DeltaQuery, background: TripleIndex) -> list[JoinStep]:
     branch = canonical.branch
-    return ordered(joined(branch, early_steps(branch)), (), delta.sides, background)
+    return ordered(join_items(branch, early_filters(branch)), (), delta.sides, background)
 
 
-def compiled(members: Sequence[GroupMember], background: TripleIndex, limits: Limits | None) -> GroupFunction:
+def compile_counted(members: Sequence[GroupMember], background: TripleIndex, limits: Limits | None) -> GroupFunction:
     """One function for several deltas, which begin with the same step. It counts what they cost together: it may go over a limit that each
     of them keeps to."""
     trie = _Trie(members, background)
-    count = None if limits is None else WorkCount(limits.least, limits.passed_by_some)
+    count = None if limits is None else WorkCount(limits.uncounted_work, limits.next_check_of_several)
     return trie.function(count)
 
 
-def uncounted(members: Sequence[GroupMember], background: TripleIndex) -> GroupFunction:
+def compile_uncounted(members: Sequence[GroupMember], background: TripleIndex) -> GroupFunction:
     """One function for several deltas, which counts nothing, and reads the background alone where the instant brings nothing else."""
     trie = _Trie(members, background)
     if not trie.watched:
@@ -199,8 +199,8 @@ class _Trie:
     def __init__(self, members: Sequence[GroupMember], background: TripleIndex) -> None:
         self._members = members
         self._background = background
-        self._canonical = [_canonical(member.delta, background) for member in members]
-        self._steps = [_steps(each, member.delta, background) for each, member in zip(self._canonical, members, strict=True)]
+        self._canonical = [_canonical(member.delta_query, background) for member in members]
+        self._steps = [_steps(each, member.delta_query, background) for each, member in zip(self._canonical, members, strict=True)]
         watched: set[Term] = set()
         for steps in self._steps:
             for step in steps:
@@ -214,7 +214,7 @@ class _Trie:
         for number, steps in enumerate(self._steps):
             node = root
             for step in steps:
-                node = node.children.setdefault(_of_background(step) if otherwise is not None else step, _TrieNode())
+                node = node.children.setdefault(_over_background(step) if otherwise is not None else step, _TrieNode())
             node.ends.append(number)
         writer = JoinWriter("join", leave="return", index=self._background, count=count)
         writer.begin(["background", "new", "found"])
@@ -227,21 +227,21 @@ class _Trie:
         if count is not None:
             writer.assign("rows", f"({''.join(f'rows{number}, ' for number in range(len(self._members)))})")
         _write(writer, root, self._canonical, self._background)
-        writer.end([_put(number, member) for number, member in enumerate(self._members)])
+        writer.end([_store_rows(number, member) for number, member in enumerate(self._members)])
         function: GroupFunction = writer.function()
         return function
 
 
-def _of_background(step: JoinStep) -> JoinStep:
+def _over_background(step: JoinStep) -> JoinStep:
     if isinstance(step, tuple) and step[1] is Side.BOTH and isinstance(step[0].predicate, Const):
         return step[0], Side.BACKGROUND
     return step
 
 
-def _put(number: int, member: GroupMember) -> IfElse:
+def _store_rows(number: int, member: GroupMember) -> IfElse:
     """Puts a member's rows where they are wanted."""
     place = f"found[{member.key}]"
-    rows = f"{place} + rows{number} if {member.key} in found else rows{number}" if member.shares else f"rows{number}"
+    rows = f"{place} + rows{number} if {member.key} in found else rows{number}" if member.is_key_shared else f"rows{number}"
     return IfElse([(f"rows{number}", [Assign(place, rows)])])
 
 
@@ -257,7 +257,7 @@ def _write(writer: JoinWriter, node: _TrieNode, members: Sequence[_Canonical], b
     """
     while len(node.children) == 1 and not node.ends:  # a chain may be longer than Python's stack
         ((step, node),) = node.children.items()
-        writer.steps([step])
+        writer.write_steps([step])
     if len(node.children) + len(node.ends) == 1:
         for number in node.ends:
             _write_end(writer, number, members[number], background)
@@ -268,10 +268,10 @@ def _write(writer: JoinWriter, node: _TrieNode, members: Sequence[_Canonical], b
                 _write_end(writer, number, members[number], background)
         for step, child in node.children.items():
             with writer.branch(fork):
-                writer.steps([step])
+                writer.write_steps([step])
                 _write(writer, child, members, background)
 
 
 def _write_end(writer: JoinWriter, number: int, member: _Canonical, background: TripleIndex) -> None:
-    write_rest(writer, member.branch, early_steps(member.branch), background, None)
+    write_later_steps(writer, member.branch, early_filters(member.branch), background, None)
     writer.emit(f"rows{number}.append", writer.row(member.wanted))

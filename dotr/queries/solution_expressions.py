@@ -20,9 +20,9 @@ from dotr.queries.matching import Bindings, Solution
 class Existence(Protocol):
     """What EXISTS asks of a compiled pattern."""
 
-    def any(self, graph: Graph, outer: Bindings) -> bool: ...
+    def has_solution(self, graph: Graph, outer: Bindings) -> bool: ...
 
-    def whole(self, bound: Variables) -> str: ...
+    def full_scan_reason(self, bound: Variables) -> str: ...
 
 
 class _Argument:
@@ -36,11 +36,11 @@ class _Argument:
         self._names = tuple(sorted(mentioned(parameter.pattern))) if isinstance(parameter, Exists) else ()
         self._negated = isinstance(parameter, Exists) and parameter.negated
 
-    def of(self, graph: Graph, solution: Solution, outer: Bindings) -> Term | None:
+    def evaluate(self, graph: Graph, solution: Solution, outer: Bindings) -> Term | None:
         if self.pattern is None:
             return solution.get(self._name) or outer.get(self._name)
         inner = {name: value for name in self._names if (value := solution.get(name) or outer.get(name)) is not None}
-        return TRUE if self.pattern.any(graph, inner) is not self._negated else FALSE
+        return TRUE if self.pattern.has_solution(graph, inner) is not self._negated else FALSE
 
 
 class _Expression:
@@ -55,9 +55,9 @@ class _Expression:
     def has_exists(self) -> bool:
         return any(argument.pattern is not None for argument in self._arguments)
 
-    def whole(self, bound: Variables) -> str:
+    def full_scan_reason(self, bound: Variables) -> str:
         """Why an EXISTS inside can cost the size of the background, given values of `bound`; empty where it cannot."""
-        why = next(filter(None, (a.pattern.whole(bound) for a in self._arguments if a.pattern is not None)), "")
+        why = next(filter(None, (a.pattern.full_scan_reason(bound) for a in self._arguments if a.pattern is not None)), "")
         return why and f"EXISTS: {why}"
 
 
@@ -72,7 +72,7 @@ class CompiledCondition(_Expression):
         self._holds = condition(expression, parameters)
 
     def holds(self, graph: Graph, solution: Solution, outer: Bindings) -> bool:
-        return self._holds(*[argument.of(graph, solution, outer) for argument in self._arguments])
+        return self._holds(*[argument.evaluate(graph, solution, outer) for argument in self._arguments])
 
 
 class CompiledExpression(_Expression):
@@ -85,5 +85,5 @@ class CompiledExpression(_Expression):
         super().__init__(parameters, compiled)
         self._value = evaluator(expression, parameters)
 
-    def of(self, graph: Graph, solution: Solution, outer: Bindings) -> Term | None:
-        return self._value(*[argument.of(graph, solution, outer) for argument in self._arguments])
+    def evaluate(self, graph: Graph, solution: Solution, outer: Bindings) -> Term | None:
+        return self._value(*[argument.evaluate(graph, solution, outer) for argument in self._arguments])

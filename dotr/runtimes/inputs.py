@@ -241,6 +241,6 @@ def kept_clock(checkpoint: str) -> Clock | None:
     """How the runs that made a checkpoint wrote times; None where there is none, or it does not say."""
     try:
         unit, is_dated = json.loads((Path(checkpoint.removeprefix("file://")) / "dotr.json").read_text())["clock"]
-        return Clock(Unit.of_written(unit), is_dated)
+        return Clock(Unit.from_written(unit), is_dated)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -21,11 +21,11 @@ from dotr.engine.instants import merge
 from dotr.engine.session import Engine
 from dotr.engine.stage_one import InstantFacts
 from dotr.errors.diagnostics import Refused
-from dotr.errors.fallbacks import taken
+from dotr.errors.fallbacks import drain_fallbacks
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.monitoring.dead_letter_log import LOG, WarningLimiter, clashing, why_rejected
-from dotr.monitoring.progress import ReportProgress, RunProgress, by_name, held, ignore_progress, port_labels
+from dotr.monitoring.dead_letter_log import LOG, WarningLimiter, inconsistency_line, rejection_reason
+from dotr.monitoring.progress import ReportProgress, RunProgress, by_name, ignore_progress, port_labels, stored_events
 from dotr.monitoring.totals import ReportTotals, RunFailed, Totals
 from dotr.outputs.external_sort import FIRED, RUN, SortedRuns, blocks
 from dotr.outputs.external_sort import merged as sorted_runs
@@ -147,7 +147,7 @@ class _LocalRun:
                     self.put(firings)
                 if asked.inconsistencies:
                     self.contradictory += 1
-                    self._complaints.inconsistent(now, clashing(asked.inconsistencies), self._clock)
+                    self._complaints.inconsistent(now, inconsistency_line(asked.inconsistencies), self._clock)
                 self.instants += 1
                 self._closed = now
                 self.elements += len(elements)
@@ -296,7 +296,7 @@ class _LocalRun:
 
     def reject(self, now: Micros, elements: Sequence[Element], asked: InstantFacts) -> None:
         """Make all elements of an instant dead letters."""
-        reason, why = why_rejected(asked, self.engine.program)
+        reason, why = rejection_reason(asked, self.engine.program)
         letters = [element.letter(reason, why) for element in self.traced(now, elements)]
         self._stop.busy = True
         if asked.inconsistencies:
@@ -314,7 +314,7 @@ class _LocalRun:
     def _reject(self, letter: DeadLetter) -> None:
         self._dead[letter.reason] += 1
         self._unflushed = True
-        self._complaints.tell(letter)
+        self._complaints.dead_letter(letter)
         if self._rejected is not None:
             self._rejected.write([letter_line(letter, self._clock) + "\n"])
 
@@ -329,11 +329,11 @@ class _LocalRun:
         if not self._channels:
             passed = -LAST_MICRO if self._closed is None else self._closed
             files = [(file.input, passed, self._ended) for file in self._pipeline.inputs]
-        self._stand(RunProgress(self._closed, by_name(files, self._closed), held(self._labels, self.engine.held)))
+        self._stand(RunProgress(self._closed, by_name(files, self._closed), stored_events(self._labels, self.engine.held)))
 
     def totals(self) -> Totals:
         """What the run has done so far."""
-        for found in taken():
+        for found in drain_fallbacks():
             self.fallbacks += found.times
             self._complaints.fallback(found)
         dead = dict(self._dead)

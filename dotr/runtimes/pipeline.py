@@ -16,7 +16,7 @@ from dotr.engine.program import CompiledProgram, compile_program
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Span
 from dotr.model.time import Clock, Micros
-from dotr.monitoring.dead_letter_log import TOLD
+from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND
 from dotr.outputs.writing import StreamFormat
 from dotr.runtimes.inputs import clock_of_inputs, files_of, kept_clock, not_spooled, read_inputs, settle_all
 from dotr.runtimes.output_locks import OutputLocks
@@ -66,7 +66,7 @@ class Pipeline:
     dead_letter_place: Span | None = None
     growing: tuple[GrowingInput, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
-    told: int = TOLD
+    told: int = WARNINGS_PER_KIND
     notices: Sequence[Diagnostic] = ()
 
     @cached_property

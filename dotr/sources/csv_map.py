@@ -15,7 +15,7 @@ from urllib.parse import quote
 from dotr.codegen.tree import Assign
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.languages.turtle import parse_template
-from dotr.languages.turtle.graphs import numbered
+from dotr.languages.turtle.graphs import number_blanks
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot, TemplateTerm, leaves
@@ -124,7 +124,7 @@ def _compiled(template: Template, header: tuple[str, ...]) -> MakeRow:
     position = {column: number for number, column in enumerate(header)}
     used = sorted(position[column] for column in columns_of(template))
     blanks = list(dict.fromkeys(slot for slot in leaves(template) if isinstance(slot, Blank)))
-    names: dict[str, object] = {"cell_term": cell_term, "encoded": encoded, "escaped": escaped, "numbered": numbered}
+    names: dict[str, object] = {"cell_term": cell_term, "encoded": encoded, "escaped": escaped, "numbered": number_blanks}
 
     def cells(parts: Sequence[str | Cell]) -> tuple[str, ...]:
         return tuple(f"c{position[part.column]}" for part in parts if isinstance(part, Cell))

@@ -1,25 +1,30 @@
-"""Which elements of an input cannot be used any more (semantics.md, section 6): by their own input's order alone.
+"""Admission of the elements of one input, by the order of that input alone (semantics.md, section 6).
 
-Invariant: the greatest time is that of all readable records before, late ones too (which never change it).
+Invariant: the greatest time is that of all readable records so far. Late records never change it.
+Every reader of inputs, in process and on Spark, judges by `Lateness.verdict`.
 """
 
 from __future__ import annotations
 
-from dotr.model.stream import Reason
+from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.sources.records import InputFile, Record
 
 
 class Lateness:
-    """Judges the times of one input in their order.
+    """The watermark of one input, advanced by its records in their order.
+
+    Args:
+        delay: the declared lateness in µs: an element may come behind one that is later by as much.
+        greatest: the greatest time before the first record, in µs since 1970.
+        single: every element is an instant of its own, so an element closes its time, and a second
+            one of that time is a dead letter. The delay is then 0.
 
     >>> lateness = Lateness(delay=5)
-    >>> [lateness.late(time) for time in (10, 5, 4, 12, 8)]
-    [False, False, True, False, False]
+    >>> [lateness.verdict(time) for time in (10, 5, 4, 12, 8)] == [None, None, Reason.LATE, None, None]
+    True
     >>> lateness.greatest, lateness.passed
     (12, 6)
-
-    `single`: every element is an instant of its own, so its time is passed with it, and a second one of that time is too many.
-
     >>> one_each = Lateness(delay=0, single=True)
     >>> [one_each.verdict(time) for time in (10, 10, 12, 11)] == [None, Reason.SECOND, None, Reason.LATE]
     True
@@ -34,31 +39,41 @@ class Lateness:
         self.greatest = greatest
         self.single = single
 
-    def late(self, time: Micros) -> bool:
-        """Whether an element of this time came after one more than the delay beyond it; takes note of the time."""
-        if time >= self.greatest:
-            self.greatest = time
-            return False
-        return self.greatest - time > self.delay
+    def verdict(self, time: Micros, closed: Micros = -LAST_MICRO) -> Reason | None:
+        """The reason why an element of this time is a dead letter, or None; advances the greatest time.
 
-    def verdict(self, time: Micros) -> Reason | None:
-        """Why an element of this time cannot be used, None where it can; takes note of the time."""
+        `closed` is the last instant that closed without waiting for this input, which was idle.
+
+        >>> Lateness(delay=5).verdict(7, closed=7)
+        <Reason.IDLE: 'idle'>
+        """
         greatest = self.greatest
         if time > greatest:
             self.greatest = time
-            return None
-        if time == greatest:
-            return Reason.SECOND if self.single else None
-        return Reason.LATE if greatest - time > self.delay else None
+        elif time == greatest:
+            if self.single:
+                return Reason.SECOND
+        elif greatest - time > self.delay:
+            return Reason.LATE
+        return Reason.IDLE if time <= closed else None
 
-    def why(self, time: Micros) -> str:
-        """Why an element of this time cannot be used, in words."""
-        if time == self.greatest:
+    def rejection(self, file: InputFile, record: Record, closed: Micros = -LAST_MICRO) -> DeadLetter | None:
+        """The dead letter of the next record, unreadable or judged by `verdict`; None: its element is admitted."""
+        time = record[3]
+        if time is None:
+            return record.letter(file)
+        reason = self.verdict(time, closed)
+        return None if reason is None else record.letter(file, reason, self._why(time, reason))
+
+    def _why(self, time: Micros, reason: Reason) -> str:
+        if reason is Reason.IDLE:
+            return "its instant had closed while its input was declared idle"
+        if reason is Reason.SECOND:
             return "an element of the same time came before it, where every element is an instant (one_per_instant)"
         allowed = f", more than its input's lateness of {self.delay / 1_000_000:g} s" if self.delay else ""
         return f"an element {(self.greatest - time) / 1_000_000:g} s later came before it{allowed}"
 
     @property
     def passed(self) -> Micros:
-        """No element of this time, or of an earlier one, can come any more that could be used."""
+        """The watermark: an element of this time or of an earlier one is no longer admitted."""
         return self.greatest - self.delay - (not self.single)

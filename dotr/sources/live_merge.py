@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Final
 
-from dotr.model.stream import Element, Reason
+from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.sources.feeds import Feed, FeedRecords
 from dotr.sources.lateness import Lateness
@@ -99,17 +99,12 @@ def live(
             read = True
             file, lateness = taken.file, channel.lateness
             for record in taken.records:
-                moment = record.time
-                if moment is None:
-                    dead(record.letter(file))
-                    continue
-                reason = lateness.verdict(moment)
-                if reason is not None:
-                    dead(record.letter(file, reason, lateness.why(moment)))
-                elif moment <= closed:
-                    dead(record.letter(file, Reason.IDLE, IDLE_WHY))
+                letter = lateness.rejection(file, record, closed)
+                if letter is not None:
+                    dead(letter)
                 else:
                     assert record.element is not None
+                    moment = record.element.time
                     kept = SourcedElement(*record.element)
                     kept.file, kept.record = file, record
                     heappush(waiting, (moment, place, next(numbers), kept))
@@ -129,6 +124,3 @@ def live(
             return
         if not read:
             wait(_WAIT_SECONDS)
-
-
-IDLE_WHY: Final = "its instant had closed while its input was declared idle"

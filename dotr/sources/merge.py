@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple, TypeAlias
 
-from dotr.model.stream import DeadLetter, Element, Reason
+from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import Micros
 from dotr.sources.lateness import Lateness
 from dotr.sources.reading import Reader
@@ -104,37 +104,29 @@ def in_time_order(source: RecordSource, dead: OnReject) -> Iterator[Element]:
 
 
 def _as_they_come(file: InputFile, records: Iterator[Record], lateness: Lateness, dead: OnReject) -> Iterator[Element]:
-    greatest = lateness.greatest
+    rejection = lateness.rejection
     for record in records:
-        time = record[3]
-        if time is None:
-            dead(record.letter(file))
-        elif time < greatest:
-            dead(record.letter(file, Reason.LATE, lateness.why(time)))
-        elif time == greatest and lateness.single:
-            dead(record.letter(file, Reason.SECOND, lateness.why(time)))
+        letter = rejection(file, record)
+        if letter is not None:
+            dead(letter)
         else:
             element = record[4]
             assert element is not None
-            if time > greatest:
-                lateness.greatest = greatest = time
             yield element
 
 
 def _held_back(file: InputFile, records: Iterator[Record], lateness: Lateness, dead: OnReject) -> Iterator[Element]:
     held: list[tuple[Micros, int, Element]] = []
-    delay = lateness.delay
     for number, record in enumerate(records):
-        time = record.time
-        if time is None:
-            dead(record.letter(file))
-        elif lateness.late(time):
-            dead(record.letter(file, Reason.LATE, lateness.why(time)))
+        letter = lateness.rejection(file, record)
+        if letter is not None:
+            dead(letter)
         else:
-            assert record.element is not None
-            heappush(held, (time, number, record.element))
-            passed = lateness.greatest - delay  # what comes from now on and is not late has this time or a later one
-            while held[0][0] < passed:
+            element = record[4]
+            assert element is not None
+            heappush(held, (element[0], number, element))
+            passed = lateness.passed
+            while held[0][0] <= passed:
                 yield heappop(held)[2]
     while held:
         yield heappop(held)[2]

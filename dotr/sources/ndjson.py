@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
-from dotr.languages.turtle.graphs import Header, check_turtle, read_turtle
+from dotr.languages.turtle.graphs import PrefixHeader, check_turtle, read_turtle
 from dotr.languages.turtle.nesting import OPENING, TextLimitExceeded, check_json_nesting, check_nesting
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros, Unit
@@ -24,7 +24,7 @@ _BOM: Final = "\ufeff"
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
     """The records from a position on; their elements too, if asked for."""
     offset, line = position
-    before, unit, nesting, limit = Header(dict(spec.prefixes)).before, spec.unit, spec.nesting, spec.record
+    before, unit, nesting, limit = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting, spec.record
     decode = json.JSONDecoder().decode
     line -= 1
     end = offset

@@ -7,7 +7,7 @@ from typing import BinaryIO, Final
 
 from pyoxigraph import RdfFormat, parse
 
-from dotr.languages.turtle.graphs import place_of, reason, too_long
+from dotr.languages.turtle.graphs import error_location, parser_message, too_long_error
 from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.stream import Reason
 from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, pass_line, why_damaged
@@ -43,9 +43,9 @@ def _statements(lines: BinaryIO, spec: InputFile, position: Position) -> Iterato
                     check_nesting(raw, nesting)
                 quads = [quad_parts(quad) for quad in parse(raw if offset else raw.removeprefix(_BOM), RdfFormat.N_QUADS)]
             except SyntaxError as error:
-                yield Statement(offset, end, line, raw, None, why=reason(error) + place_of(error, line=line))
+                yield Statement(offset, end, line, raw, None, why=parser_message(error) + error_location(error, line=line))
             except MemoryError:
-                yield Statement(offset, end, line, raw, None, why=str(too_long()), reason=Reason.LIMIT)
+                yield Statement(offset, end, line, raw, None, why=str(too_long_error()), reason=Reason.LIMIT)
             except TextLimitExceeded as error:
                 yield Statement(offset, end, line, raw, None, why=str(error), reason=Reason.LIMIT)
             else:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from pyoxigraph import Quad
 
-from dotr.languages.turtle.graphs import finished
+from dotr.languages.turtle.graphs import canonical_triples
 from dotr.model.stream import Element, Reason
 from dotr.model.terms import PROV, XSD, Triple, literal_parts
 from dotr.model.time import Micros, Unit
@@ -207,7 +207,7 @@ def _record(run: _Run, spec: InputFile, elements: bool) -> Record:
             raise ValueError("it has more than one prov:generatedAtTime")
         if stamp is None:
             raise ValueError("no prov:generatedAtTime stands beside it in the default graph")
-        triples = finished([triple for each in run.statements for triple in each.triples])
+        triples = canonical_triples([triple for each in run.statements for triple in each.triples])
     except ValueError as error:
         return Record(offset, run.end, line, None, None, raw, str(error), stamp, reason)
     return Record(offset, run.end, line, stamp, Element(stamp, triples) if elements else None, raw)

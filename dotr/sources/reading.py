@@ -12,7 +12,7 @@ from typing import BinaryIO, Final, TypeAlias
 from pyoxigraph import NamedNode, RdfFormat, parse
 
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
-from dotr.languages.turtle.graphs import reason
+from dotr.languages.turtle.graphs import parser_message
 from dotr.model.places import Span
 from dotr.model.time import Clock, Unit
 from dotr.sources import csv_rows, ndjson, nquads, trig
@@ -93,7 +93,7 @@ def check_prefixes(prefixes: Iterable[tuple[str, str]]) -> None:
             NamedNode(iri)
             list(parse(f"@prefix {prefix}: <{iri}> .", RdfFormat.TURTLE))
         except (ValueError, SyntaxError) as error:
-            problems.append(Diagnostic("I105", f"prefix {prefix}: <{iri}> cannot be used: {reason(error)}", None, "Give the whole IRI."))
+            problems.append(Diagnostic("I105", f"prefix {prefix}: <{iri}> cannot be used: {parser_message(error)}", None, "Give the whole IRI."))
     if problems:
         raise Refused(problems)
 

@@ -74,7 +74,7 @@ class InputFile:
             name,
             path,
             Format(form),
-            Unit.of_written(unit),
+            Unit.from_written(unit),
             delay,
             tuple((prefix, iri) for prefix, iri in prefixes),
             mapped,

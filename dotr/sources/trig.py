@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 
 from pyoxigraph import RdfFormat, parse
 
-from dotr.languages.turtle.graphs import Header, place_of, reason, too_long
+from dotr.languages.turtle.graphs import PrefixHeader, error_location, parser_message, too_long_error
 from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.stream import Reason
 from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, damage, open_lines, pass_line, why_damaged
@@ -150,7 +150,7 @@ class _StatementReader:
     def __init__(self, declared: _Declared, offset: int, nesting: int) -> None:
         self._declared = declared
         self._nesting = nesting
-        self._header = Header(*declared.at(offset))
+        self._header = PrefixHeader(*declared.at(offset))
 
     def read(self, cut: _Cut) -> Statement | None:
         """The statement; None where it says nothing of a graph."""
@@ -167,7 +167,7 @@ class _StatementReader:
                 if len(cut.raw) > self._nesting:
                     check_nesting(cut.raw, self._nesting)
                 text = cut.raw.decode()
-                document = self._header.before(text)
+                document = self._header.prepend_to(text)
                 skipped = len(document) - len(text)
                 parser = parse(document, RdfFormat.TRIG)
                 quads = [quad_parts(quad) for quad in parser]
@@ -176,11 +176,11 @@ class _StatementReader:
                     self._declared.note(cut.end, parser.prefixes, parser.base_iri or "")
                 return statement(cut.offset, cut.end, cut.line, cut.raw, quads) if quads else None
             except SyntaxError as error:
-                why = reason(error) + place_of(error, skipped, cut.line)
+                why = parser_message(error) + error_location(error, skipped, cut.line)
             except UnicodeDecodeError as error:
                 why = f"it is not UTF-8 (byte {error.start})"
             except MemoryError:
-                why, failed = str(too_long()), Reason.LIMIT
+                why, failed = str(too_long_error()), Reason.LIMIT
             except TextLimitExceeded as error:
                 why, failed = str(error), Reason.LIMIT
         return Statement(cut.offset, cut.end, cut.line, cut.raw, None, why=why, reason=failed)

@@ -21,9 +21,9 @@ from dotr.model.time import Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.state import State
 from dotr.state.paged_state import PagedState, pages_for
-from dotr.state.segment_store import SegmentMap, read_pieces, write_batch
+from dotr.state.segment_store import SegmentMap, append_batch, read_segments
 from dotr.state.spill_db import SpillDatabase
-from dotr.state.state_log import Consumption, Manifest, added, counting, counting_pairs, recording
+from dotr.state.state_log import Consumption, Manifest, added_since, live_consumption, live_events, track_consumption
 
 SMALL: Final = 2_000
 """Up to so many events a bucket is one text; logs become a text again at a quarter of them."""
@@ -36,7 +36,7 @@ class LoadedBucket:
 
     pages: PagedState
     digest: bytes
-    head: Manifest | None
+    manifest: Manifest | None
     closed: Micros | None = None
 
 
@@ -45,10 +45,10 @@ class WriteResult:
     """What a worker keeps after a batch (None: nothing), the digest, and what is written beside it (None: what stands there). `held` says
     how many events each port has, `size` how many bytes all takes."""
 
-    kept: LoadedBucket | None
+    bucket: LoadedBucket | None
     digest: bytes
     written: bytes | None = None
-    held: tuple[int, ...] = ()
+    event_counts: tuple[int, ...] = ()
     size: int = 0
 
 
@@ -61,44 +61,44 @@ class BucketPlace:
     buckets: int
     timed: bool
 
-    def empty(self, pages: int = 1) -> PagedState:
-        return PagedState(self.layer, self.stage.start, self.buckets, pages, cold)
+    def empty_pages(self, pages: int = 1) -> PagedState:
+        return PagedState(self.layer, self.stage.start, self.buckets, pages, spill_database)
 
 
 @lru_cache(maxsize=1)
-def cold() -> SpillDatabase:
+def spill_database() -> SpillDatabase:
     """The worker's."""
     return SpillDatabase()
 
 
-def opened(place: BucketPlace, digest: bytes, written: bytes, entries: SegmentMap, kept: LoadedBucket | None) -> LoadedBucket:
+def load_bucket(place: BucketPlace, digest: bytes, written: bytes, entries: SegmentMap, kept: LoadedBucket | None) -> LoadedBucket:
     """The bucket as the store has it; raises StateError."""
     if kept is not None and kept.digest == digest:
         return kept
     head = Manifest.decode(written)
     if kept is not None:
-        if head is not None and kept.head is not None and (kept.head.number, kept.digest.hex()) in head.recent:
-            _catch_up(kept.pages, kept.head, head, entries)
+        if head is not None and kept.manifest is not None and (kept.manifest.batch, kept.digest.hex()) in head.recent:
+            _catch_up(kept.pages, kept.manifest, head, entries)
             return LoadedBucket(kept.pages, digest, head)
-        kept.pages.forget()
+        kept.pages.discard()
     if head is None:
-        pages = place.empty()
+        pages = place.empty_pages()
         if written:
-            pages.put_in_place(place.stage.restore(written))
+            pages.set_single(place.stage.restore(written))
         return LoadedBucket(pages, digest, None)
-    pages = place.empty(head.pages)
+    pages = place.empty_pages(head.page_count)
     last = len(head.oldest) - 1
-    consumed = counting_pairs(head, (lines for _, lines in read_pieces(entries, [each for each in head.pieces if each.log == last])))
-    events = counting(head, read_pieces(entries, [each for each in head.pieces if each.log < last]))
-    if head.pages > 1:
-        pages.fill(events, consumed)
+    consumed = live_consumption(head, (lines for _, lines in read_segments(entries, [each for each in head.segments if each.log == last])))
+    events = live_events(head, read_segments(entries, [each for each in head.segments if each.log < last]))
+    if head.page_count > 1:
+        pages.load(events, consumed)
     else:
-        _add(pages.only, events, consumed, head)
-        recording(pages.only)
+        _add_events(pages.single, events, consumed, head)
+        track_consumption(pages.single)
     return LoadedBucket(pages, digest, head)
 
 
-def _add(state: State, events: Iterable[tuple[int, StoredEvent]], consumed: Iterable[Consumption], head: Manifest) -> None:
+def _add_events(state: State, events: Iterable[tuple[int, StoredEvent]], consumed: Iterable[Consumption], head: Manifest) -> None:
     stores = len(state.stores)
     for log, event in events:
         if log < stores:
@@ -113,64 +113,64 @@ def _add(state: State, events: Iterable[tuple[int, StoredEvent]], consumed: Iter
 def _catch_up(pages: PagedState, before: Manifest, head: Manifest, entries: SegmentMap) -> None:
     """Adds what is newer than what is known."""
     last = len(head.oldest) - 1
-    new = [piece for piece in head.pieces if piece.number > before.number]
-    consumed = counting_pairs(head, (lines for _, lines in read_pieces(entries, [each for each in new if each.log == last])))
-    events = counting(head, read_pieces(entries, [each for each in new if each.log < last]))
-    if pages.count > 1:
-        pages.follow(events, consumed, head.closed)
+    new = [piece for piece in head.segments if piece.batch > before.batch]
+    consumed = live_consumption(head, (lines for _, lines in read_segments(entries, [each for each in new if each.log == last])))
+    events = live_events(head, read_segments(entries, [each for each in new if each.log < last]))
+    if pages.page_count > 1:
+        pages.apply_additions(events, consumed, head.closed)
         return
-    state = pages.only
-    _add(state, events, consumed, head)
+    state = pages.single
+    _add_events(state, events, consumed, head)
     state.expire(head.closed + 1)
     for waiting, oldest in zip(state.waiting, head.oldest[len(state.stores) :], strict=False):
         while waiting and (oldest is None or waiting[0].time < oldest):
             waiting.popleft()
 
 
-def saved(place: BucketPlace, kept: LoadedBucket, closed: Micros, entries: SegmentMap) -> WriteResult:
+def write_bucket(place: BucketPlace, kept: LoadedBucket, closed: Micros, entries: SegmentMap) -> WriteResult:
     """Writes what a batch that ends at a time has made of the bucket, but for the digest and what stands beside it."""
-    pages, before = kept.pages, kept.head
+    pages, before = kept.pages, kept.manifest
     if place.timed:
-        closed = pages.only.passed if pages.only.passed is not None else closed
-    if pages.count > 1:
-        pages.sweep(closed)
-        count, passed, held = pages_for(sum(pages.held), pages.count), None, pages.held
-        add = pages.gathered()
+        closed = pages.single.passed if pages.single.passed is not None else closed
+    if pages.page_count > 1:
+        pages.expire_untouched(closed)
+        count, passed, held = pages_for(sum(pages.event_counts), pages.page_count), None, pages.event_counts
+        add = pages.drain_additions()
     else:
-        state = pages.only
+        state = pages.single
         if len(state) <= (SMALL if before is None else SMALL // 4):
-            return _as_text(kept, entries)
-        count, passed, held = 1 if place.timed else pages_for(len(state), 1), state.passed, state.held
-        add = added(state, None if before is None else before.closed)
+            return _write_as_text(kept, entries)
+        count, passed, held = 1 if place.timed else pages_for(len(state), 1), state.passed, state.event_counts
+        add = added_since(state, None if before is None else before.closed)
         if before is None:
-            recording(state)
-    oldest = _oldest(place.layer, pages, closed)
-    if before is not None and not (any(add.events) or add.consumed or before.gone(passed, oldest, count)):
+            track_consumption(state)
+    oldest = _oldest_needed(place.layer, pages, closed)
+    if before is not None and not (any(add.events) or add.consumed or before.is_outdated(passed, oldest, count)):
         return WriteResult(kept, kept.digest)
-    digest, head = write_batch(entries, before, kept.digest, add, closed, passed, oldest, count, held, place.layer.first_consumed[-1])
+    digest, head = append_batch(entries, before, kept.digest, add, closed, passed, oldest, count, held, place.layer.first_consumed[-1])
     written = head.encode()
-    size = len(written) + sum(piece.size for piece in head.pieces)
-    if count == pages.count:
-        return WriteResult(LoadedBucket(pages, digest, head), digest, written, head.held, size)
-    pages.forget()  # they are read again, divided anew
-    return WriteResult(None, digest, written, head.held, size)
+    size = len(written) + sum(piece.size for piece in head.segments)
+    if count == pages.page_count:
+        return WriteResult(LoadedBucket(pages, digest, head), digest, written, head.event_counts, size)
+    pages.discard()  # they are read again, divided anew
+    return WriteResult(None, digest, written, head.event_counts, size)
 
 
-def _as_text(kept: LoadedBucket, entries: SegmentMap) -> WriteResult:
-    state = kept.pages.only
-    if kept.head is not None:
-        for piece in kept.head.pieces:
-            entries.remove(piece.log, piece.place)
+def _write_as_text(kept: LoadedBucket, entries: SegmentMap) -> WriteResult:
+    state = kept.pages.single
+    if kept.manifest is not None:
+        for piece in kept.manifest.segments:
+            entries.remove(piece.log, piece.position)
         state.consumed = tuple(map(set, state.consumed))
     written = state.encode()
     digest = blake2b(written, digest_size=16).digest()
     after = LoadedBucket(kept.pages, digest, None)
-    return WriteResult(after, digest) if digest == kept.digest else WriteResult(after, digest, written, tuple(state.held), len(written))
+    return WriteResult(after, digest) if digest == kept.digest else WriteResult(after, digest, written, tuple(state.event_counts), len(written))
 
 
-def _oldest(layer: Layer, pages: PagedState, closed: Micros) -> list[Micros | None]:
+def _oldest_needed(layer: Layer, pages: PagedState, closed: Micros) -> list[Micros | None]:
     """What still counts: of each store, each queue, and of what is consumed."""
     found: list[Micros | None] = [None if kept is None else closed + 1 - kept for kept in layer.retention]
-    if pages.count == 1:
-        found += [waiting[0].time if waiting else None for waiting in pages.only.waiting]
+    if pages.page_count == 1:
+        found += [waiting[0].time if waiting else None for waiting in pages.single.waiting]
     return [*found, closed + 1 - max((kept for kept in layer.retention if kept is not None), default=0)]

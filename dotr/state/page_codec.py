@@ -21,7 +21,7 @@ PagePart: TypeAlias = tuple[dict[int, list[StoredEvent]], list[Consumption]]
 """Some of what a page holds: events by port, in the order of time, and what is consumed."""
 
 
-def write_part(events: Mapping[int, Sequence[StoredEvent]], pairs: Sequence[Consumption]) -> bytes:
+def encode_part(events: Mapping[int, Sequence[StoredEvent]], pairs: Sequence[Consumption]) -> bytes:
     """A part, of one page; no port is without events."""
     one: dict[Term | None, Term | None] = {}
     ports: list[Any] = []
@@ -31,7 +31,7 @@ def write_part(events: Mapping[int, Sequence[StoredEvent]], pairs: Sequence[Cons
     return marshal.dumps((ports, list(pairs)))
 
 
-def read_parts(bodies: Iterable[bytes]) -> PagePart:
+def decode_parts(bodies: Iterable[bytes]) -> PagePart:
     """What parts of one page hold together, those of earlier times first.
 
     >>> first, second = StoredEvent(5, 0, ('"a"', None)), StoredEvent(7, 1, ('"a"', '"b"'))

@@ -25,28 +25,28 @@ from dotr.layout.layers import Layer
 from dotr.model.time import Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.state import State
-from dotr.state.page_codec import PagePart, read_parts, write_part
+from dotr.state.page_codec import PagePart, decode_parts, encode_part
 from dotr.state.spill_db import SpillDatabase, SpilledText, SpilledTexts
-from dotr.state.state_log import Consumption, LogDelta, added, recording
+from dotr.state.state_log import Consumption, LogDelta, added_since, track_consumption
 
-MOST: Final = 1 << 16
+MAX_PAGES: Final = 1 << 16
 """Pages of a bucket."""
 
-USUAL: Final = 32
+PAGE_EVENTS: Final = 32
 """Events of a page, about; there are more pages when there are four times as many."""
 
-ALONE: Final = 65_536
+MAX_UNPAGED: Final = 65_536
 """Up to so many events a bucket is one partition."""
 
-DECODED: Final = 800_000
+MAX_DECODED: Final = 800_000
 """Events that a worker has decoded, in all buckets."""
 
-TEXTS: Final = 8
+MAX_TEXTS: Final = 8
 """So many texts of a page become one with what is new in it."""
 
-_GATHERED: Final = 200_000
+_LOAD_EVENTS: Final = 200_000
 
-_SWEPT: Final = 256
+_SWEEP_PAGES: Final = 256
 
 _NEVER: Final = -1 << 62
 
@@ -62,11 +62,11 @@ def pages_for(events: int, pages: int) -> int:
     >>> pages_for(65_536, 1), pages_for(65_537, 1), pages_for(260_000, 2048), pages_for(300_000, 2048), pages_for(100, 2048)
     (1, 4096, 2048, 16384, 1)
     """
-    if events <= (ALONE if pages == 1 else ALONE // 8):
+    if events <= (MAX_UNPAGED if pages == 1 else MAX_UNPAGED // 8):
         return 1
-    if pages > 1 and events <= 4 * USUAL * pages:
+    if pages > 1 and events <= 4 * PAGE_EVENTS * pages:
         return pages
-    return min(MOST, 1 << (events // USUAL).bit_length())
+    return min(MAX_PAGES, 1 << (events // PAGE_EVENTS).bit_length())
 
 
 def page_of(layer: Layer, buckets: int, pages: int) -> PageOf:
@@ -88,10 +88,10 @@ class _DecodedPage:
     what is consumed. What was too old when all up to `closed` was closed has gone."""
 
     state: State
-    known: Micros
+    spilled_until: Micros
     closed: Micros
-    texts: int
-    events: int
+    text_count: int
+    text_events: int
     consumed: list[Consumption] = field(default_factory=list)
 
 
@@ -99,15 +99,15 @@ class PagedState:
     """The pages of one bucket. `start` makes the state of one."""
 
     def __init__(self, layer: Layer, start: Callable[[], State], buckets: int, pages: int, cold: Callable[[], SpillDatabase]) -> None:
-        self.count = pages
+        self.page_count = pages
         self.page_of = page_of(layer, buckets, pages)
-        self._held = [0] * len(layer.ports)
-        self.decoded = 0
+        self._event_counts = [0] * len(layer.ports)
+        self.decoded_events = 0
         self._start = start
         self._consumed_at = layer.consumed_ports
         self._only = start() if pages == 1 else None
-        self._hot: dict[int, _DecodedPage] = {}
-        self._texts = cold().bucket() if pages > 1 else None
+        self._decoded: dict[int, _DecodedPage] = {}
+        self._texts = cold().new_bucket() if pages > 1 else None
         self._retention = max((each for each in layer.retention if each is not None), default=0)
         self._closed = _NEVER
         self._swept: Micros | None = None
@@ -115,35 +115,35 @@ class PagedState:
         self._pairs: list[Consumption] = []
 
     @property
-    def only(self) -> State:
+    def single(self) -> State:
         """The state of a bucket of one page."""
         assert self._only is not None
         return self._only
 
     @property
-    def held(self) -> list[int]:
+    def event_counts(self) -> list[int]:
         """How many events each port holds."""
-        return list(self._held) if self._only is None else self._only.held
+        return list(self._event_counts) if self._only is None else self._only.event_counts
 
-    def put_in_place(self, state: State) -> None:
+    def set_single(self, state: State) -> None:
         """The state of a bucket of one page."""
         self._only = state
 
-    def through(self, work: Mapping[int, Work], after: Micros, closed: Micros, most: int) -> Iterator[tuple[int, State, Work]]:
+    def visit(self, work: Mapping[int, Work], after: Micros, closed: Micros, most: int) -> Iterator[tuple[int, State, Work]]:
         """Each page with what there is to do with it; what that adds, which is later than `after`, is gathered. Those that are decoded come
         first, while they are."""
         self._closed = after
-        for page in [*(page for page in work if page in self._hot), *sorted(page for page in work if page not in self._hot)]:
-            each = self._warm(page)
-            state, before = each.state, each.state.held
+        for page in [*(page for page in work if page in self._decoded), *sorted(page for page in work if page not in self._decoded)]:
+            each = self._decoded_page(page)
+            state, before = each.state, each.state.event_counts
             yield page, state, work[page]
             self._expire(each, before, closed)
             self._gather(each, page, after)
-            if self.decoded > most + most // 8:
-                self._cool(most)
-        self._cool(most)
+            if self.decoded_events > most + most // 8:
+                self._spill(most)
+        self._spill(most)
 
-    def gathered(self) -> LogDelta:
+    def drain_additions(self) -> LogDelta:
         """What was added since it was asked last, in the order of time, and at one time of the pages."""
         logs: list[list[StoredEvent]] = []
         for found in self._added:
@@ -156,25 +156,25 @@ class PagedState:
         self._added, self._pairs = [[] for _ in logs], []
         return new
 
-    def fill(self, log: Iterable[tuple[int, StoredEvent]], consumed: Iterable[Consumption]) -> None:
+    def load(self, log: Iterable[tuple[int, StoredEvent]], consumed: Iterable[Consumption]) -> None:
         """All that logs hold, in a bucket of which nothing is known; each event comes with its port."""
         used: dict[int, dict[tuple[Micros, int], list[int]]] = defaultdict(dict)
         for number, time, ordinal, _ in consumed:
             used[self._consumed_at[number]].setdefault((time, ordinal), []).append(number)
         parts: dict[int, PagePart] = {}
         for many, (port, event) in enumerate(log, 1):
-            self._held[port] += 1
+            self._event_counts[port] += 1
             page = self.page_of(port, event.values)
             events, pairs = parts.get(page) or parts.setdefault(page, ({}, []))
             events.setdefault(port, []).append(event)
             if port in used:
                 pairs += [(number, event.time, event.ordinal, page) for number in used[port].get(event[:2], ())]
-            if many % _GATHERED == 0:
-                self._put(parts)
+            if many % _LOAD_EVENTS == 0:
+                self._append_texts(parts)
                 parts = {}
-        self._put(parts)
+        self._append_texts(parts)
 
-    def follow(self, log: Iterable[tuple[int, StoredEvent]], consumed: Iterable[Consumption], closed: Micros) -> None:
+    def apply_additions(self, log: Iterable[tuple[int, StoredEvent]], consumed: Iterable[Consumption], closed: Micros) -> None:
         """What another worker has added; each event comes with its port."""
         parts: dict[int, PagePart] = {}
         for port, event in log:
@@ -184,46 +184,46 @@ class PagedState:
             (parts.get(pair[3]) or parts.setdefault(pair[3], ({}, [])))[1].append(pair)
         colder: dict[int, PagePart] = {}
         for page, part in parts.items():
-            each = self._hot.get(page)
+            each = self._decoded.get(page)
             if each is None:
                 colder[page] = part
                 for port, events in part[0].items():
-                    self._held[port] += len(events)
+                    self._event_counts[port] += len(events)
                 continue
-            before = each.state.held
-            _add(each.state, *part)
+            before = each.state.event_counts
+            _add_part(each.state, *part)
             each.consumed += part[1]
             self._expire(each, before, closed)
-        self._put(colder)
+        self._append_texts(colder)
 
-    def sweep(self, closed: Micros) -> None:
+    def expire_untouched(self, closed: Micros) -> None:
         """Now and then, by the time of events, forgets what is too old in pages that nothing comes to."""
         if self._swept is None:
             self._swept = closed
         if closed - self._swept <= self._retention // 8:
             return
         self._swept = closed
-        for each in self._hot.values():
-            self._expire(each, each.state.held, closed)
+        for each in self._decoded.values():
+            self._expire(each, each.state.event_counts, closed)
             each.consumed = [pair for pair in each.consumed if pair[1] > closed - self._retention]
-        gone = [page for page, each in self._hot.items() if not len(each.state)]
+        gone = [page for page, each in self._decoded.items() if not len(each.state)]
         for page in gone:
-            del self._hot[page]
-        self._cold.change(gone, [])
-        old = [page for page in self._cold.old(closed + 1 - self._retention) if page not in self._hot]
-        for start in range(0, len(old), _SWEPT):
-            some = old[start : start + _SWEPT]
-            left = [_whole(page, each) for page in some if len((each := self._decode(page, closed)).state)]
-            self._cold.change(some, left)
+            del self._decoded[page]
+        self._spilled.replace(gone, [])
+        old = [page for page in self._spilled.pages_with_expired(closed + 1 - self._retention) if page not in self._decoded]
+        for start in range(0, len(old), _SWEEP_PAGES):
+            some = old[start : start + _SWEEP_PAGES]
+            left = [_full_text(page, each) for page in some if len((each := self._decode(page, closed)).state)]
+            self._spilled.replace(some, left)
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         """Nothing of the bucket is needed here any more."""
-        self._hot.clear()
+        self._decoded.clear()
         if self._texts:
-            self._texts.forget()
+            self._texts.drop()
 
     @property
-    def _cold(self) -> SpilledTexts:
+    def _spilled(self) -> SpilledTexts:
         assert self._texts is not None
         return self._texts
 
@@ -231,74 +231,74 @@ class PagedState:
         """Forgets what is too old, and counts what has changed since a page held so many events of each port."""
         each.state.expire(closed + 1)
         each.closed = closed
-        held = self._held
-        for port, (old, new) in enumerate(zip(before, each.state.held, strict=True)):
+        held = self._event_counts
+        for port, (old, new) in enumerate(zip(before, each.state.event_counts, strict=True)):
             if old != new:
                 held[port] += new - old
-                self.decoded += new - old
+                self.decoded_events += new - old
 
     def _gather(self, each: _DecodedPage, page: int, after: Micros) -> None:
-        events, consumed = added(each.state, after, page)
+        events, consumed = added_since(each.state, after, page)
         for found, some in zip(self._added, events, strict=True):
             if some:
                 found.append((page, some))
         each.consumed += consumed
         self._pairs += consumed
 
-    def _warm(self, page: int) -> _DecodedPage:
-        each = self._hot.pop(page, None)
+    def _decoded_page(self, page: int) -> _DecodedPage:
+        each = self._decoded.pop(page, None)
         if each is None:
             each = self._decode(page, self._closed)
-            self.decoded += len(each.state)
-        self._hot[page] = each
+            self.decoded_events += len(each.state)
+        self._decoded[page] = each
         return each
 
     def _decode(self, page: int, closed: Micros) -> _DecodedPage:
         """What is held of a page, and is not too old now that all up to a time is closed; what is too old is not held any more."""
-        texts = self._cold.read(page)
-        events, pairs = read_parts([body for _, body in texts])
+        texts = self._spilled.read(page)
+        events, pairs = decode_parts([body for _, body in texts])
         counted = max([closed for closed, _ in texts], default=_NEVER)
         closed = max(closed, counted)
-        state = recording(self._start())
+        state = track_consumption(self._start())
         each = _DecodedPage(state, closed, closed, len(texts), sum(map(len, events.values())))
         for port, some in events.items():
             kept = state.stores[port].retention
             first = bisect_left(some, (closed + 1 - kept,))
             if first:
-                self._held[port] -= first - bisect_left(some, (counted + 1 - kept,))
+                self._event_counts[port] -= first - bisect_left(some, (counted + 1 - kept,))
                 del some[:first]
-        _add(state, {port: some for port, some in events.items() if some}, [pair for pair in pairs if pair[1] > closed - state.retention])
+        _add_part(state, {port: some for port, some in events.items() if some}, [pair for pair in pairs if pair[1] > closed - state.retention])
         return each
 
-    def _cool(self, most: int) -> None:
+    def _spill(self, most: int) -> None:
         """The pages whose last use is the longest ago are texts alone again."""
-        if self.decoded <= most:
+        if self.decoded_events <= most:
             return
         gone: list[int] = []
         texts: list[SpilledText] = []
-        for page, each in list(self._hot.items()):
+        for page, each in list(self._decoded.items()):
             size = len(each.state)
-            if self.decoded <= most - most // 8:
+            if self.decoded_events <= most - most // 8:
                 break
             if size > most // 4:
                 continue  # it would be needed again before long, and is dear to make
-            del self._hot[page]
-            self.decoded -= size
-            if size and each.texts < TEXTS and each.events <= 2 * size:
-                texts.append(_text(page, each.closed, _by_port(added(each.state, each.known)), each.consumed))
+            del self._decoded[page]
+            self.decoded_events -= size
+            if size and each.text_count < MAX_TEXTS and each.text_events <= 2 * size:
+                texts.append(_text(page, each.closed, _by_port(added_since(each.state, each.spilled_until)), each.consumed))
             else:
                 gone.append(page)
-                texts += [_whole(page, each)] if size else []
-        self._cold.change(gone, texts)
+                texts += [_full_text(page, each)] if size else []
+        self._spilled.replace(gone, texts)
 
-    def _put(self, parts: Mapping[int, PagePart]) -> None:
+    def _append_texts(self, parts: Mapping[int, PagePart]) -> None:
         """Adds to pages that are not decoded what is later than all in their texts, and counted already."""
-        self._cold.change((), [_text(page, _NEVER, *part) for page, part in parts.items()])
+        self._spilled.replace((), [_text(page, _NEVER, *part) for page, part in parts.items()])
 
 
-def _whole(page: int, each: _DecodedPage) -> SpilledText:
+def _full_text(page: int, each: _DecodedPage) -> SpilledText:
     """All of a page."""
-    new = added(each.state, None, page)
+    new = added_since(each.state, None, page)
     return _text(page, each.closed, _by_port(new), new.consumed)
 
 
@@ -308,10 +308,10 @@ def _by_port(new: LogDelta) -> Mapping[int, Sequence[StoredEvent]]:
 
 def _text(page: int, closed: Micros, events: Mapping[int, Sequence[StoredEvent]], pairs: Sequence[Consumption]) -> SpilledText:
     until = max([closed, *(some[-1][0] for some in events.values()), *(pair[1] for pair in pairs)])
-    return SpilledText(page, until, closed, write_part(events, pairs))
+    return SpilledText(page, until, closed, encode_part(events, pairs))
 
 
-def _add(state: State, events: Mapping[int, Sequence[StoredEvent]], pairs: Iterable[Consumption]) -> None:
+def _add_part(state: State, events: Mapping[int, Sequence[StoredEvent]], pairs: Iterable[Consumption]) -> None:
     """Puts a part into a page; that it was consumed is nothing new."""
     for port, some in events.items():
         state.stores[port].extend(some)

@@ -12,15 +12,15 @@ from typing import Final, Protocol
 
 from dotr.model.time import Micros
 from dotr.patterns.state import StateError
-from dotr.state.state_log import LogDelta, LogSegment, Manifest, digest_of, events_line, pairs_line
+from dotr.state.state_log import LogDelta, LogSegment, Manifest, encode_consumption, encode_events, state_digest
 
-YOUNG: Final = 16
+RECENT_BATCHES: Final = 16
 """Pieces of so many batches stay as they are."""
 
-LONGEST: Final = 2 << 20
+MAX_SEGMENT_BYTES: Final = 2 << 20
 """Bytes up to which pieces become one."""
 
-A_LINE: Final = 20_000
+SEGMENT_EVENTS: Final = 20_000
 """Events that are written as one piece."""
 
 
@@ -37,20 +37,20 @@ class SegmentMap(Protocol):
         """An entry that is there."""
 
 
-def read_pieces(entries: SegmentMap, pieces: Sequence[LogSegment]) -> Iterator[tuple[int, bytes]]:
+def read_segments(entries: SegmentMap, pieces: Sequence[LogSegment]) -> Iterator[tuple[int, bytes]]:
     """The pieces with the numbers of their logs."""
     for piece in pieces:
-        yield piece.log, _there(entries, piece)
+        yield piece.log, _read_segment(entries, piece)
 
 
-def _there(entries: SegmentMap, piece: LogSegment) -> bytes:
-    found = entries.read(piece.log, piece.place)
+def _read_segment(entries: SegmentMap, piece: LogSegment) -> bytes:
+    found = entries.read(piece.log, piece.position)
     if found is None or len(found) != piece.size:
-        raise StateError(f"a piece of it is not there (log {piece.log}, place {piece.place})")
+        raise StateError(f"a piece of it is not there (log {piece.log}, place {piece.position})")
     return found
 
 
-def write_batch(
+def append_batch(
     entries: SegmentMap,
     before: Manifest | None,
     digest: bytes,
@@ -63,53 +63,53 @@ def write_batch(
     sets: int,
 ) -> tuple[bytes, Manifest]:
     """Appends what a batch has added, removes what has gone, and says what is there then, with its digest."""
-    number = before.number + 1 if before else 1
+    number = before.batch + 1 if before else 1
     logs: list[list[LogSegment]] = [[] for _ in oldest]
-    for piece in before.pieces if before else ():
+    for piece in before.segments if before else ():
         logs[piece.log].append(piece)
     written = [digest]
     for log, events in enumerate(add.events):
-        for start in range(0, len(events), A_LINE):
-            part = events[start : start + A_LINE]
-            written.append(_append(entries, logs[log], log, number, events_line(part), part[-1][0]))
+        for start in range(0, len(events), SEGMENT_EVENTS):
+            part = events[start : start + SEGMENT_EVENTS]
+            written.append(_append(entries, logs[log], log, number, encode_events(part), part[-1][0]))
     if add.consumed:
         until = max(time for _, time, _, _ in add.consumed)
-        written.append(_append(entries, logs[-1], len(logs) - 1, number, pairs_line(add.consumed), until))
+        written.append(_append(entries, logs[-1], len(logs) - 1, number, encode_consumption(add.consumed), until))
     for pieces, time in zip(logs, oldest, strict=True):
-        _drop(entries, pieces, time)
-        _merge(entries, pieces, number - YOUNG)
+        _remove_expired(entries, pieces, time)
+        _merge(entries, pieces, number - RECENT_BATCHES)
     head = Manifest(
         number, closed, passed, tuple(oldest), tuple(piece for pieces in logs for piece in pieces), pages, tuple(held), sets, ()
     )
-    after = digest_of(*written, head.encode())
-    recent = ((*before.recent, (before.number, digest.hex())) if before and before.pages == pages else ())[-YOUNG:]
+    after = state_digest(*written, head.encode())
+    recent = ((*before.recent, (before.batch, digest.hex())) if before and before.page_count == pages else ())[-RECENT_BATCHES:]
     return after, head._replace(recent=recent)
 
 
 def _append(entries: SegmentMap, pieces: list[LogSegment], log: int, number: int, lines: bytes, until: Micros) -> bytes:
-    place = pieces[-1].place + 1 if pieces else 0
+    place = pieces[-1].position + 1 if pieces else 0
     entries.write(log, place, lines)
     pieces.append(LogSegment(log, place, number, len(lines), until))
     return lines
 
 
-def _drop(entries: SegmentMap, pieces: list[LogSegment], oldest: Micros | None) -> None:
-    gone = [piece for piece in pieces if oldest is None or piece.until < oldest]
+def _remove_expired(entries: SegmentMap, pieces: list[LogSegment], oldest: Micros | None) -> None:
+    gone = [piece for piece in pieces if oldest is None or piece.latest < oldest]
     for piece in gone:
-        entries.remove(piece.log, piece.place)
+        entries.remove(piece.log, piece.position)
         pieces.remove(piece)
 
 
 def _merge(entries: SegmentMap, pieces: list[LogSegment], settled: int) -> None:
     """Joins neighbours of about one length among the pieces of batches up to the number `settled`, from the latest one back."""
-    last = next((place for place in range(len(pieces) - 1, 0, -1) if pieces[place].number <= settled), 0)
+    last = next((place for place in range(len(pieces) - 1, 0, -1) if pieces[place].batch <= settled), 0)
     while last:
         older, newer = pieces[last - 1], pieces[last]
-        if older.size > 2 * newer.size or older.size + newer.size > LONGEST:
+        if older.size > 2 * newer.size or older.size + newer.size > MAX_SEGMENT_BYTES:
             return
-        entries.write(older.log, older.place, _there(entries, older) + _there(entries, newer))
-        entries.remove(newer.log, newer.place)
+        entries.write(older.log, older.position, _read_segment(entries, older) + _read_segment(entries, newer))
+        entries.remove(newer.log, newer.position)
         pieces[last - 1 : last + 1] = [
-            LogSegment(older.log, older.place, newer.number, older.size + newer.size, max(older.until, newer.until)),
+            LogSegment(older.log, older.position, newer.batch, older.size + newer.size, max(older.latest, newer.latest)),
         ]
         last -= 1

@@ -52,7 +52,7 @@ class SpillDatabase:
             self._database.execute(f"PRAGMA {setting}")
         self._numbers = count()
 
-    def bucket(self) -> SpilledTexts:
+    def new_bucket(self) -> SpilledTexts:
         """Those of a bucket that nothing is known of."""
         return SpilledTexts(self._database, f"bucket{next(self._numbers)}")
 
@@ -72,24 +72,24 @@ class SpilledTexts:
 
     def read(self, page: int) -> Sequence[tuple[Micros, bytes]]:
         """Of the texts of a page, `closed` and `body`."""
-        return self._database.execute(self._read, _places(page)).fetchall()
+        return self._database.execute(self._read, _key_range(page)).fetchall()
 
-    def change(self, gone: Iterable[int], new: Iterable[SpilledText]) -> None:
+    def replace(self, gone: Iterable[int], new: Iterable[SpilledText]) -> None:
         """Removes all texts of some pages; then adds some, one to a page at most."""
         number = next(self._count)
         self._database.execute("BEGIN")
-        self._database.executemany(self._delete, map(_places, gone))
+        self._database.executemany(self._delete, map(_key_range, gone))
         self._database.executemany(self._insert, [(page * _NUMBERS + number, *text) for page, *text in new])
         self._database.execute("COMMIT")
 
-    def old(self, horizon: Micros) -> Sequence[int]:
+    def pages_with_expired(self, horizon: Micros) -> Sequence[int]:
         """The pages of which a text holds nothing as late as a time."""
         return [page for (page,) in self._database.execute(self._old, (horizon,))]
 
-    def forget(self) -> None:
+    def drop(self) -> None:
         """All of them, for good."""
         self._database.execute(self._drop)
 
 
-def _places(page: int) -> tuple[int, int]:
+def _key_range(page: int) -> tuple[int, int]:
     return page * _NUMBERS, (page + 1) * _NUMBERS - 1

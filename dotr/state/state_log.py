@@ -32,11 +32,11 @@ class TrackedSet(set[tuple[Micros, int]]):
 
     def __init__(self, events: Iterable[tuple[Micros, int]] = ()) -> None:
         super().__init__(events)
-        self.fresh: list[tuple[Micros, int]] = []
+        self.unwritten: list[tuple[Micros, int]] = []
 
     def update(self, *others: Iterable[tuple[Micros, int]]) -> None:
         for events in map(tuple, others):
-            self.fresh += events
+            self.unwritten += events
             super().update(events)
 
 
@@ -44,10 +44,10 @@ class LogSegment(NamedTuple):
     """A stretch of a log: of which log, its place there, the number of the last batch in it, its bytes, and the latest time in it."""
 
     log: int
-    place: int
-    number: int
+    position: int
+    batch: int
     size: int
-    until: Micros
+    latest: Micros
 
 
 class Manifest(NamedTuple):
@@ -55,14 +55,14 @@ class Manifest(NamedTuple):
     that counts of each log (None: nothing does), the pieces in order, into how many pages they are divided, about how many events each
     store holds, how many sets of consumed events there are, and the digests of the last few batches by their numbers."""
 
-    number: int
+    batch: int
     closed: Micros
     passed: Micros | None
     oldest: tuple[Micros | None, ...]
-    pieces: tuple[LogSegment, ...]
-    pages: int
-    held: tuple[int, ...]
-    sets: int
+    segments: tuple[LogSegment, ...]
+    page_count: int
+    event_counts: tuple[int, ...]
+    set_count: int
     recent: tuple[tuple[int, str], ...]
 
     def encode(self) -> bytes:
@@ -70,24 +70,24 @@ class Manifest(NamedTuple):
         return json.dumps(
             {
                 "version": HEAD_VERSION,
-                "number": self.number,
+                "number": self.batch,
                 "closed": self.closed,
                 "passed": self.passed,
                 "oldest": self.oldest,
-                "pieces": [[each.log, each.place, each.number, each.size, each.until] for each in self.pieces],
-                "pages": self.pages,
-                "held": self.held,
-                "sets": self.sets,
+                "pieces": [[each.log, each.position, each.batch, each.size, each.latest] for each in self.segments],
+                "pages": self.page_count,
+                "held": self.event_counts,
+                "sets": self.set_count,
                 "recent": self.recent,
             },
             separators=(",", ":"),
         ).encode()
 
-    def gone(self, passed: Micros | None, oldest: Sequence[Micros | None], pages: int) -> bool:
+    def is_outdated(self, passed: Micros | None, oldest: Sequence[Micros | None], pages: int) -> bool:
         """Whether it is another head that tells of this, though nothing was added."""
-        if passed != self.passed or pages != self.pages:
+        if passed != self.passed or pages != self.page_count:
             return True
-        return any((time := oldest[piece.log]) is None or piece.until < time for piece in self.pieces)
+        return any((time := oldest[piece.log]) is None or piece.latest < time for piece in self.segments)
 
     @staticmethod
     def decode(written: bytes) -> Manifest | None:
@@ -116,28 +116,28 @@ class LogDelta(NamedTuple):
     consumed: Sequence[Consumption]
 
 
-def added(state: State, after: Micros | None, page: int = 0) -> LogDelta:
+def added_since(state: State, after: Micros | None, page: int = 0) -> LogDelta:
     """What a state holds that is later than a time (None: all); what was recorded as consumed is handed over."""
     logs = [*(store.log for store in state.stores), *state.waiting]
-    events = [list(log) if after is None else _later(log, after) if log and log[-1][0] > after else [] for log in logs]
+    events = [list(log) if after is None else _events_after(log, after) if log and log[-1][0] > after else [] for log in logs]
     pairs: list[Consumption] = []
     for number, used in enumerate(state.consumed):
         fresh: Iterable[tuple[Micros, int]] = used
         if isinstance(used, TrackedSet):
-            fresh, used.fresh = used if after is None else used.fresh, []
+            fresh, used.unwritten = used if after is None else used.unwritten, []
         elif after is not None:
             continue
         pairs += [(number, time, ordinal, page) for time, ordinal in fresh]
     return LogDelta(events, pairs)
 
 
-def recording(state: State) -> State:
+def track_consumption(state: State) -> State:
     """The state, which from now on keeps what is consumed until it is written."""
     state.consumed = tuple(map(TrackedSet, state.consumed))
     return state
 
 
-def _later(log: Iterable[StoredEvent], after: Micros) -> list[StoredEvent]:
+def _events_after(log: Iterable[StoredEvent], after: Micros) -> list[StoredEvent]:
     found: list[StoredEvent] = []
     for event in reversed(log):  # type: ignore[call-overload]
         if event[0] <= after:
@@ -147,7 +147,7 @@ def _later(log: Iterable[StoredEvent], after: Micros) -> list[StoredEvent]:
     return found
 
 
-def events_line(events: Sequence[StoredEvent]) -> bytes:
+def encode_events(events: Sequence[StoredEvent]) -> bytes:
     """Events as a line: each term once, then times, ordinals and the numbers of the terms in turn. The inverse of `events_of`."""
     numbers: defaultdict[Term | None, int] = defaultdict(count().__next__)
     listed = list(map(numbers.__getitem__, chain.from_iterable([values for _, _, values in events])))
@@ -155,7 +155,7 @@ def events_line(events: Sequence[StoredEvent]) -> bytes:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
 
 
-def events_of(lines: bytes) -> Iterator[StoredEvent]:
+def decode_events(lines: bytes) -> Iterator[StoredEvent]:
     """The events of a piece.
 
     >>> first, second = StoredEvent(5, 0, ('"a"', None)), StoredEvent(7, 1, ('"a"', '"b"'))
@@ -169,12 +169,12 @@ def events_of(lines: bytes) -> Iterator[StoredEvent]:
         yield from map(StoredEvent, times, ordinals, values)
 
 
-def pairs_line(pairs: Sequence[Consumption]) -> bytes:
+def encode_consumption(pairs: Sequence[Consumption]) -> bytes:
     """The inverse of `pairs_of`."""
     return json.dumps(list(zip(*pairs, strict=True)), separators=(",", ":")).encode() + b"\n"
 
 
-def pairs_of(lines: bytes) -> Iterator[Consumption]:
+def decode_consumption(lines: bytes) -> Iterator[Consumption]:
     """What was consumed, in a piece.
 
     >>> list(pairs_of(pairs_line([(0, 5, 1, 3), (2, 7, 0, 0)]) + pairs_line([(0, 6, 0, 1)])))
@@ -184,46 +184,46 @@ def pairs_of(lines: bytes) -> Iterator[Consumption]:
         yield from zip(*json.loads(line), strict=True)
 
 
-def counting(head: Manifest, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, StoredEvent]]:
+def live_events(head: Manifest, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, StoredEvent]]:
     """Of pieces, which come with the numbers of their logs, the events that count, with those numbers. Raises StateError."""
     try:
         for log, lines in pieces:
             oldest = head.oldest[log]
             if oldest is not None:
-                for event in events_of(lines):
+                for event in decode_events(lines):
                     if event[0] >= oldest:
                         yield log, event
     except (TypeError, ValueError, IndexError) as error:
         raise StateError(f"it cannot be read ({error})") from error
 
 
-def counting_pairs(head: Manifest, pieces: Iterable[bytes]) -> Iterator[Consumption]:
+def live_consumption(head: Manifest, pieces: Iterable[bytes]) -> Iterator[Consumption]:
     """Of pieces of the last log, what counts. Raises StateError."""
     oldest = head.oldest[-1]
     try:
         for lines in pieces:
             if oldest is not None:
-                yield from (pair for pair in pairs_of(lines) if pair[1] >= oldest)
+                yield from (pair for pair in decode_consumption(lines) if pair[1] >= oldest)
     except (TypeError, ValueError, IndexError) as error:
         raise StateError(f"it cannot be read ({error})") from error
 
 
-def whole(head: Manifest, pieces: Iterable[tuple[int, bytes]]) -> StateSnapshot:
+def log_snapshot(head: Manifest, pieces: Iterable[tuple[int, bytes]]) -> StateSnapshot:
     """All that logs hold, as one text has it."""
     last = len(head.oldest) - 1
     events: list[list[StoredEvent]] = [[] for _ in range(last)]
-    consumed: list[list[tuple[Micros, int]]] = [[] for _ in range(head.sets)]
+    consumed: list[list[tuple[Micros, int]]] = [[] for _ in range(head.set_count)]
     for log, lines in pieces:
         if log == last:
-            for number, time, ordinal, _ in counting_pairs(head, [lines]):
+            for number, time, ordinal, _ in live_consumption(head, [lines]):
                 consumed[number].append((time, ordinal))
         else:
-            events[log] += [event for _, event in counting(head, [(log, lines)])]
-    stores = len(head.held)
+            events[log] += [event for _, event in live_events(head, [(log, lines)])]
+    stores = len(head.event_counts)
     return StateSnapshot(events[:stores], consumed, events[stores:], head.passed)
 
 
-def digest_of(*parts: bytes) -> bytes:
+def state_digest(*parts: bytes) -> bytes:
     """What tells one state from another: of what is written, and where there are logs also of what was written before."""
     digest = blake2b(digest_size=16)
     for part in parts:

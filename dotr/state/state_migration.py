@@ -75,7 +75,7 @@ class StateChange:
         return (before.rules, before.keys) != (after.rules, after.keys)
 
     @property
-    def learns(self) -> str | None:
+    def knowledge_warning(self) -> str | None:
         """What is to be said where the background is another one; None: it is not."""
         if self.before.knowledge == self.after.knowledge:
             return None
@@ -85,7 +85,7 @@ class StateChange:
         )
 
 
-def change(before: StateSchema, program: CompiledProgram, now: Micros) -> StateChange:
+def state_change(before: StateSchema, program: CompiledProgram, now: Micros) -> StateChange:
     """What a program makes of the state that another has left when time had come to `now`."""
     plain = lay_out(share_queries(program.rules.rules))
     wanted = state_schema(program, plain)
@@ -110,24 +110,24 @@ def _since(layout: Layout, kept: set[str], before: Mapping[str, Micros], now: Mi
             name = placed.rule.name
             if name not in kept:
                 found[name] = now
-            elif name in before and now - before[name] <= _memory(placed):
+            elif name in before and now - before[name] <= _lookback(placed):
                 found[name] = before[name]
         readers: dict[int, set[Micros | None]] = defaultdict(set)
         for placed in layer.rules:
-            for port in _remembered(placed):
+            for port in _storing_ports(placed):
                 readers[port].add(found.get(placed.rule.name))
         for placed in layer.rules:
-            if placed.rule.name not in kept and all(readers[port] == {now} for port in _remembered(placed)):
+            if placed.rule.name not in kept and all(readers[port] == {now} for port in _storing_ports(placed)):
                 del found[placed.rule.name]
     return found
 
 
-def _memory(placed: PlacedRule) -> Micros:
+def _lookback(placed: PlacedRule) -> Micros:
     """How far a rule looks back."""
     return max(reach.far for reach in lookbacks(placed.rule))
 
 
-def _remembered(placed: PlacedRule) -> Sequence[int]:
+def _storing_ports(placed: PlacedRule) -> Sequence[int]:
     """The ports of a rule at which events stay: those of its clauses, and its anchor's where anchors wait."""
     return placed.ports if placed.rule.anchor.delay else placed.ports[1:]
 
@@ -139,7 +139,7 @@ def _verdict(held: RuleState, was: Mapping[str, RuleState], before: StateSchema,
     if held.name in kept:
         keys = [[each.keys[rule.layer][port] for port in rule.ports] for each, rule in ((before, old), (after, held))]
         return RuleVerdict(held.name, StateFate.KEPT, moved=old.layer != held.layer or keys[0] != keys[1])
-    if old.text != held.text:
+    if old.digest != held.digest:
         return RuleVerdict(held.name, StateFate.EMPTY, "it has changed")
     now = {rule.name: rule for rule in after.rules}
     for name in sorted({*old.reads, *held.reads}):
@@ -147,7 +147,7 @@ def _verdict(held: RuleState, was: Mapping[str, RuleState], before: StateSchema,
             return RuleVerdict(held.name, StateFate.EMPTY, f"it reads what rule {name} made, which is gone")
         if name not in was:
             return RuleVerdict(held.name, StateFate.EMPTY, f"it reads what rule {name} makes, which is new")
-        if was[name].text != now[name].text:
+        if was[name].digest != now[name].digest:
             return RuleVerdict(held.name, StateFate.EMPTY, f"it reads what rule {name} makes, which has changed")
     return RuleVerdict(held.name, StateFate.EMPTY, "what it reads has changed")
 
@@ -184,16 +184,16 @@ class StateMigrator:
             layer = self._layers[held.layer]
             placed = places[held.name]
             if placed.rule.consuming:
-                self._consuming[old.layer].append((old, placed, layer, held.consumed))
+                self._consuming[old.layer].append((old, placed, layer, held.first_consumed))
             for number, role in enumerate(roles(written[held.name])):
-                test = _test(role, roles(placed.rule)[number], clock)
+                test = _role_test(role, roles(placed.rule)[number], clock)
                 here, there = old.ports[number], held.ports[number]
                 if number:
                     self._stores[old.layer][here, held.layer, there] = test
                 elif old.queue is not None and held.queue is not None:
                     self._queues[old.layer][old.queue, held.layer, held.queue, there] = test
 
-    def pieces(self, layer: int, bucket: int, state: StateSnapshot) -> dict[tuple[int, int], StateSnapshot]:
+    def redistribute(self, layer: int, bucket: int, state: StateSnapshot) -> dict[tuple[int, int], StateSnapshot]:
         """What a bucket of a layer held, as parts of the states of the new layers and buckets."""
         found: dict[tuple[int, int], _PartialState] = {}
 
@@ -219,7 +219,7 @@ class StateMigrator:
             labels = [role.label for role in roles(placed.rule)]
             places = sorted({place for label in placed.rule.consuming if (place := labels.index(label))})
             for number, place in enumerate(places):
-                used = set(state.consumed[old.consumed + number])
+                used = set(state.consumed[old.first_consumed + number])
                 if used:
                     for event in state.events[old.ports[place]]:
                         if event[:2] in used:
@@ -227,7 +227,7 @@ class StateMigrator:
         return {place: StateSnapshot(part.events, part.consumed, part.waiting, state.passed) for place, part in found.items()}
 
 
-def _test(role: Role, shared: Role, clock: Clock) -> EventTest | None:
+def _role_test(role: Role, shared: Role, clock: Clock) -> EventTest | None:
     """Which of the events that were kept are facts of the role's stream now. Filters that the role has as constraints are tested there;
     where the query itself has them, all that read the stream have the same."""
     if not isinstance(role.source, FactSource):
@@ -238,7 +238,7 @@ def _test(role: Role, shared: Role, clock: Clock) -> EventTest | None:
     return event_test(moved, role.source.attributes, clock)
 
 
-def joined(layer: Layer, pieces: Iterable[StateSnapshot], passed: Micros | None) -> StateSnapshot:
+def merge_parts(layer: Layer, pieces: Iterable[StateSnapshot], passed: Micros | None) -> StateSnapshot:
     """The state of a partition from all its parts."""
     parts = list(pieces)
 

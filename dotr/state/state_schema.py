@@ -34,11 +34,11 @@ class RuleState:
     queue that its anchors wait in. `text` is the digest of the rule; it reads what `reads` make."""
 
     name: str
-    text: str
+    digest: str
     reads: tuple[str, ...]
     layer: int
     ports: tuple[int, ...]
-    consumed: int
+    first_consumed: int
     queue: int | None
     since: Micros | None
 
@@ -46,11 +46,11 @@ class RuleState:
         """Members that keep their names whatever the fields are called."""
         return {
             "name": self.name,
-            "text": self.text,
+            "text": self.digest,
             "reads": self.reads,
             "layer": self.layer,
             "ports": self.ports,
-            "consumed": self.consumed,
+            "consumed": self.first_consumed,
             "queue": self.queue,
             "since": self.since,
         }
@@ -60,11 +60,11 @@ class RuleState:
         """The inverse of `to_json`; raises TypeError or KeyError."""
         return RuleState(
             name=data["name"],
-            text=data["text"],
+            digest=data["text"],
             reads=tuple(data["reads"]),
             layer=data["layer"],
             ports=tuple(data["ports"]),
-            consumed=data["consumed"],
+            first_consumed=data["consumed"],
             queue=data["queue"],
             since=data["since"],
         )
@@ -82,8 +82,8 @@ class StateSchema:
     @property
     def meanings(self) -> dict[str, tuple[str, ...]]:
         """What each rule means: the digests of it and of all that it reads from."""
-        texts = {rule.name: rule.text for rule in self.rules}
-        return {rule.name: (rule.text, *sorted(texts[other] for other in rule.reads)) for rule in self.rules}
+        texts = {rule.name: rule.digest for rule in self.rules}
+        return {rule.name: (rule.digest, *sorted(texts[other] for other in rule.reads)) for rule in self.rules}
 
     @property
     def since(self) -> dict[str, Micros]:
@@ -108,18 +108,18 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
     its `knowledge` is there."""
     layout = layout or program.layout
     written = {rule.name: rule for rule in program.rules.rules}
-    texts = {name: _digest([_said(rule)]) for name, rule in written.items()}
+    texts = {name: _digest([_plain_data(rule)]) for name, rule in written.items()}
     makers: dict[str, list[str]] = {}
     for rule in written.values():
         makers.setdefault(rule.event, []).append(rule.name)
-    needs = {name: _needed(rule, makers) for name, rule in written.items()}
-    knowledge = knowledge or _knowledge(program)
+    needs = {name: _direct_sources(rule, makers) for name, rule in written.items()}
+    knowledge = knowledge or _knowledge_digest(program)
     held = []
     for layer in layout.layers:
         queues, firsts = layer.queues, layer.first_consumed
         for placed, first in zip(layer.rules, firsts, strict=False):
             name = placed.rule.name
-            behind = _behind(name, needs)
+            behind = _all_sources(name, needs)
             queue = queues[placed.ports[0], placed.rule.anchor.delay] if placed.rule.anchor.delay else None
             since = layer.ports[placed.ports[0]].since
             held.append(RuleState(name, texts[name], tuple(sorted(behind)), layer.number, placed.ports, first, queue, since))
@@ -127,11 +127,11 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
     return StateSchema(knowledge, tuple(held), keys)
 
 
-def _needed(rule: Rule, makers: Mapping[str, Sequence[str]]) -> set[str]:
+def _direct_sources(rule: Rule, makers: Mapping[str, Sequence[str]]) -> set[str]:
     return {name for role in roles(rule) if isinstance(role.source, EventSource) for name in makers.get(role.source.event, ())}
 
 
-def _behind(name: str, needs: Mapping[str, set[str]]) -> set[str]:
+def _all_sources(name: str, needs: Mapping[str, set[str]]) -> set[str]:
     """All rules that one needs, directly or not; itself where it is recursive."""
     found: set[str] = set()
     waiting = list(needs[name])
@@ -143,7 +143,7 @@ def _behind(name: str, needs: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
-def _knowledge(program: CompiledProgram) -> str:
+def _knowledge_digest(program: CompiledProgram) -> str:
     spec = program.spec
     graphs = []
     for path in spec.graphs:
@@ -152,7 +152,7 @@ def _knowledge(program: CompiledProgram) -> str:
             while block := file.read(1 << 20):
                 digest.update(block)
         graphs.append(digest.hexdigest())
-    datalog = sorted(json.dumps(_said(rule)) for document in spec.datalog for rule in parse_datalog(document, spec.prefixes))
+    datalog = sorted(json.dumps(_plain_data(rule)) for document in spec.datalog for rule in parse_datalog(document, spec.prefixes))
     return _digest([sorted(graphs), datalog, spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value])
 
 
@@ -160,7 +160,7 @@ def _digest(parts: Iterable[object]) -> str:
     return blake2b(json.dumps(list(parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _said(noun: object) -> object:
+def _plain_data(noun: object) -> object:
     """A noun as plain data, by its written names: without places and documentation, and without the names of a query's variables that it
     does not project."""
     match noun:
@@ -171,13 +171,13 @@ def _said(noun: object) -> object:
         case Span():
             return None
         case FactSource():
-            return [FACTS.name, _said(canonical(noun.query)), list(noun.attributes), list(noun.reported), noun.period]
+            return [FACTS.name, _plain_data(canonical(noun.query)), list(noun.attributes), list(noun.reported), noun.period]
         case tuple() | list():
-            return [_said(each) for each in noun]
+            return [_plain_data(each) for each in noun]
         case frozenset() | set():
-            return sorted(json.dumps(_said(each)) for each in noun)
+            return sorted(json.dumps(_plain_data(each)) for each in noun)
         case Mapping():
-            return sorted(json.dumps([_said(key), _said(value)]) for key, value in noun.items())
+            return sorted(json.dumps([_plain_data(key), _plain_data(value)]) for key, value in noun.items())
         case _ if form := FORMS.get(type(noun)):
             return [form.name, *_members(noun, form)]
     raise TypeError(f"{type(noun).__name__} has no digest")
@@ -188,6 +188,6 @@ def _members(noun: object, form: WrittenForm) -> Iterator[list[object]]:
     for field, written in form.fields:
         value = getattr(noun, field)
         if isinstance(written, str):
-            yield [written, _said(value)]
+            yield [written, _plain_data(value)]
         elif value != written.value:
-            yield [written.written, _said(value)]
+            yield [written.written, _plain_data(value)]

@@ -31,7 +31,7 @@ class Unwritten:
     """A field that means nothing."""
 
 
-UNSAID: Final = Unwritten()
+OMITTED: Final = Unwritten()
 
 FormMember: TypeAlias = str | Unless | Unwritten
 
@@ -61,7 +61,7 @@ FORMS: Final[Mapping[type, WrittenForm]] = dict(
             rules.Rule,
             "Rule",
             name="name",
-            documentation=UNSAID,
+            documentation=OMITTED,
             event="event",
             template="template",
             anchor="anchor",

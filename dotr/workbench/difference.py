@@ -15,7 +15,7 @@ from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, N
 from pyoxigraph import Triple as TripleTerm
 
 from dotr.expressions.times import written
-from dotr.model.terms import Term, Triple, Variable, is_triple, nameless, triple_parts
+from dotr.model.terms import Term, Triple, Variable, is_triple, triple_parts, without_blank_labels
 from dotr.model.time import Clock, Micros
 from dotr.workbench.rendering import predicate_text, term_text
 
@@ -65,7 +65,7 @@ def comparable_attributes(attributes: Mapping[Variable, Term]) -> frozenset[str]
     >>> comparable_attributes({"a": "_:x", "b": "_:x"}) == comparable_attributes({"a": "_:y", "b": "_:z"})
     False
     """
-    blanks = {name: value for name, value in attributes.items() if nameless(value) != value}
+    blanks = {name: value for name, value in attributes.items() if without_blank_labels(value) != value}
     graph = comparable([("<urn:row>", f"<urn:attribute:{name}>", value) for name, value in blanks.items()]) if blanks else ()
     named = {name.removeprefix("<urn:attribute:")[:-1]: value for _, name, value in (line.split(" ", 2) for line in graph)}
     return frozenset(f"{name}: {named.get(name, value)}" for name, value in attributes.items())

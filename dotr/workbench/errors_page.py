@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import assert_never
 
 from dotr.errors.catalogue import CHAPTERS
-from dotr.errors.catalogue.entries import RULE, CodeExplanation, Example, Golden, InCondition, InFiles, InQuery, InTemplate, ShownMessage
+from dotr.errors.catalogue.entries import RULE, ErrorCode, Example, GoldenFile, InCondition, InFiles, InQuery, InTemplate, ShownMessage
 from dotr.errors.diagnostics import Refused
 from dotr.languages.sparql import parse_expression, parse_select
 from dotr.languages.turtle import parse_template
@@ -46,8 +46,8 @@ def page(goldens: Path) -> str:
     return "\n".join(parts)
 
 
-def entry(explained: CodeExplanation, goldens: Path) -> str:
-    lines = [f"### {explained.code} {explained.title}", "", explained.meaning, "", f"*Way out:* {explained.way_out}", ""]
+def entry(explained: ErrorCode, goldens: Path) -> str:
+    lines = [f"### {explained.code} {explained.title}", "", explained.meaning, "", f"*Way out:* {explained.remedy}", ""]
     for syntax, text in _blocks(explained.example, goldens):
         fence = "~~~" if "```" in text else "```"
         lines += [f"{fence}{syntax}", text.rstrip("\n"), fence]
@@ -57,7 +57,7 @@ def entry(explained: CodeExplanation, goldens: Path) -> str:
 def said(example: Example, goldens: Path) -> str:
     """What the program says to an example, as a user meets it."""
     match example:
-        case Golden(name):
+        case GoldenFile(name):
             return (goldens / name).with_suffix(".txt").read_text(encoding="utf-8")
         case InQuery(text):
             return _refused(lambda span: parse_select(span, _PREFIXES), "rules.dotr", text)
@@ -88,7 +88,7 @@ def _refused(parse: Callable[[Span], object], name: str, text: str) -> str:
 def _blocks(example: Example, goldens: Path) -> Iterator[tuple[str, str]]:
     """What stands in the example, then what is said to it; each with the name of its syntax."""
     match example:
-        case Golden(name):
+        case GoldenFile(name):
             yield _SYNTAX[Path(name).suffix], (goldens / name).read_text(encoding="utf-8")
         case InQuery(text) | InCondition(text):
             yield "sparql", text

@@ -16,7 +16,7 @@ from dotr.model.algebra import Select
 from dotr.model.rules import Absent, Aggregate, Choose, Clause, FactSource, Mode, Role, Rule
 from dotr.model.terms import Label, Prefixes, Term
 from dotr.model.time import Micros
-from dotr.patterns.rule_templates import grouped
+from dotr.patterns.rule_templates import group_rules
 from dotr.queries import QueryPlan, canonical, plan
 from dotr.workbench.reasons import Reasons, answered
 from dotr.workbench.rendering import bound_text, constraint_text, duration_text, expression_text, predicate_text, scope_text, term_text
@@ -142,7 +142,7 @@ class _Explainer:
                 how = f"once, of the background alone: {ticks}"
                 yield QueryExplanation(number, labels, rules, how, (), datalog, "")
             else:
-                wakes = ("any triple",) if planned.kinds is None else tuple(sorted(map(self.kind, planned.kinds)))
+                wakes = ("any triple",) if planned.reads is None else tuple(sorted(map(self.kind, planned.reads)))
                 static = f"{answers} of the background alone, at every instant" if planned.static else ""
                 yield QueryExplanation(number, labels, rules, _how(planned), wakes or ("every instant",), datalog, static)
 
@@ -182,7 +182,7 @@ class _Explainer:
         for layer in self.program.layout.layers:
             for depth in sorted({placed.depth for placed in layer.rules}):
                 here = [placed for placed in layer.rules if placed.depth == depth]
-                for shape in grouped([(n, p.rule, p.ports, self.program.attributes[p.rule.event]) for n, p in enumerate(here)]):
+                for shape in group_rules([(n, p.rule, p.ports, self.program.attributes[p.rule.event]) for n, p in enumerate(here)]):
                     names = [here[number].rule.name for number in shape.numbers]
                     found |= {name: tuple(other for other in names if other != name) for name in names}
         return found
@@ -228,7 +228,7 @@ def _of_clock(source: FactSource) -> bool:
 
 
 def _how(planned: QueryPlan) -> str:
-    if not planned.planned:
+    if not planned.is_incremental:
         return f"in full, at the cost of the background: {planned.reason}"
     return "from what the instant brings" + (f", by operators: {planned.reason}" if planned.reason else "")
 

@@ -22,7 +22,7 @@ def plan(pipeline: Pipeline) -> list[str]:
     if position is None or position.time == BEGINNING:
         return [f"No instant has closed yet in the checkpoint {checkpoint.folder}: all rules start empty."]
     where = "the end of the stream" if position.time == LAST_MICRO else written(position.time, pipeline.clock)
-    learns = [] if found.learns is None else [found.learns]
+    learns = [] if found.knowledge_warning is None else [found.knowledge_warning]
     lines = [f"The checkpoint {checkpoint.folder} has come to {where}.", *learns, *map(str, found.verdicts)]
     if not found.moves:
         return [*lines, "The run goes on as it is."]

@@ -21,7 +21,7 @@ from dotr.model.time import Clock
 from dotr.model.traverse import conjuncts
 from dotr.patterns.event_store import Measure
 from dotr.patterns.matcher.compile import compile_matcher
-from dotr.patterns.rule_templates import grouped, names_others
+from dotr.patterns.rule_templates import group_rules, names_others
 from dotr.workbench.rendering import constraint_text
 
 _ANSWERS: Final[Mapping[Measure, str]] = {
@@ -126,8 +126,8 @@ def _listed(words: Sequence[str] | Mapping[str, None]) -> str:
 
 def answered(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...], prefixes: Prefixes) -> tuple[str, ...]:
     """For each role how it is answered: empty but for aggregates."""
-    (alike,) = grouped([(0, rule, ports, attributes)])
-    looks = compile_matcher(alike, [0], Clock()).looks
+    (alike,) = group_rules([(0, rule, ports, attributes)])
+    looks = compile_matcher(alike, [0], Clock()).index_specs
     found = [""]
     for clause, look in zip(rule.clauses, looks, strict=True):
         if not isinstance(clause, Aggregate):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dotr.errors.diagnostics import Refused
 from dotr.expressions.times import written
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.monitoring.display import counted, dead
+from dotr.monitoring.display import counted, dead_letters_line
 
 if TYPE_CHECKING:
     from dotr.runtimes.spark.checkpoint_status import Reached, Status, StoredSummary
@@ -65,7 +65,7 @@ def _lines(found: Status, state: StatusParts) -> Iterator[str]:
         totals = found.tally.totals
         yield (
             f"Totals of all runs: {counted(totals.elements, 'element')}, {counted(totals.instants, 'instant')}, "
-            f"{counted(totals.facts, 'fact')}, {counted(totals.events, 'event')}, {dead(totals)}"
+            f"{counted(totals.facts, 'fact')}, {counted(totals.events, 'event')}, {dead_letters_line(totals)}"
             + (f", {totals.inconsistent:,} inconsistent" if totals.inconsistent else "")
         )
     yield "Inputs:"
@@ -135,7 +135,7 @@ def _as_json(found: Status, state: StatusParts) -> str:
             "instants": all_runs.instants,
             "facts": all_runs.facts,
             "events": all_runs.events,
-            "dead": {reason.value: count for reason, count in all_runs.dead.items() if count},
+            "dead": {reason.value: count for reason, count in all_runs.dead_letters.items() if count},
             "dropped": all_runs.dropped,
             "inconsistent": all_runs.inconsistent,
         }

@@ -151,7 +151,7 @@ def test_a_run_over_a_store_gives_the_same_output(known: Project, monkeypatch: p
 def test_static_answers_are_found_once(known: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     first = known.dotr("kb", "build", "c.yaml").out
     found: list[int] = []
-    whole = Conjunction.static
+    whole = Conjunction.static_answers
 
     def static(part: Conjunction) -> object:
         found.append(1)

@@ -37,7 +37,7 @@ from dotr.outputs.templates import compile_template
 from dotr.patterns.event_store import compile_insert
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from dotr.patterns.matcher.emitter import event_test
-from dotr.patterns.rule_templates import RuleGroup, grouped
+from dotr.patterns.rule_templates import RuleGroup, group_rules
 from dotr.queries import shared_joins as together
 from dotr.store.triples import TripleIndex
 from tests.support.paths import TESTS
@@ -61,7 +61,7 @@ INDEX = TripleIndex([("<hall>", "<in>", "<house>"), ("<A>", "<sub>", "<B>"), ("<
 
 def join() -> Callable[..., Any]:
     """`?a at ?c` of the new triples, `?c in ?b` of both indexes, and `?a != ?b`."""
-    return compile_join([AT, IN, FilterItem(Call("!=", (Var("a"), Var("b"))))], [], [Side.NEW, Side.BOTH], ["a", "b"])
+    return compile_join([AT, IN, FilterItem(Call("!=", (Var("a"), Var("b"))))], [], [Side.DELTA, Side.BOTH], ["a", "b"])
 
 
 def delta_rule() -> Callable[..., Any]:
@@ -92,22 +92,22 @@ def members() -> list[together.GroupMember]:
     selects = [parse_select(Span(Document("q", text), 0, len(text)), {}) for text in texts]
     names = [tuple(sorted(select.projection)) for select in selects]
     stage = StageOne(Knowledge.load(sorted(ROOMS.triples), ()), [FactSource(each, of, of) for each, of in zip(selects, names, strict=True)])
-    return [together.GroupMember(number, False, (plan.deltas or ())[0]) for number, plan in enumerate(stage.plans)]
+    return [together.GroupMember(number, False, (plan.delta_queries or ())[0]) for number, plan in enumerate(stage.plans)]
 
 
 def shared_joins() -> Callable[..., Any]:
     """As for small instants, which count nothing: they read the background alone where the instant has no such triples."""
-    return together.uncounted(members(), ROOMS)
+    return together.compile_uncounted(members(), ROOMS)
 
 
 def shared_joins_counted() -> Callable[..., Any]:
-    return together.compiled(members(), ROOMS, LIMITS)
+    return together.compile_counted(members(), ROOMS, LIMITS)
 
 
 def deep_join() -> Callable[..., Any]:
     """More loops than Python nests in one function."""
     body = [pattern(f"?v{n}", "p", f"?v{n + 1}") for n in range(20)]
-    return compile_join(body, [], [Side.NEW] * len(body), ["v20"])
+    return compile_join(body, [], [Side.DELTA] * len(body), ["v20"])
 
 
 RULES = """PREFIX : <http://example.org/>
@@ -130,7 +130,7 @@ def compiled_matcher() -> tuple[Matcher, RuleGroup]:
     assert rules
     (layer,) = lay_out(rules).layers
     (placed,) = layer.rules
-    (alike,) = grouped([(0, placed.rule, placed.ports, ("v",))])
+    (alike,) = group_rules([(0, placed.rule, placed.ports, ("v",))])
     return compile_matcher(alike, [0], Clock()), alike
 
 
@@ -141,8 +141,8 @@ def matcher() -> Callable[..., Any]:
 def event_store() -> Callable[..., Any]:
     """The indexes of `last P` and of `sum` of P."""
     made, alike = compiled_matcher()
-    parts = [step.part for step in alike.shape.steps]
-    specs = [look for look, part in zip(made.looks, parts, strict=True) if part.port == parts[1].port]
+    parts = [step.role for step in alike.template.clauses]
+    specs = [look for look, part in zip(made.index_specs, parts, strict=True) if part.port == parts[1].port]
     tests = [event_test(spec.own, parts[1].attributes, Clock()) if spec.own else None for spec in specs]
     return compile_insert(specs, tests, [None] * len(specs))
 

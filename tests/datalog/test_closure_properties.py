@@ -243,7 +243,7 @@ def test_joins_have_one_row_a_match(
     items = data.draw(st.permutations([*(p for p, _ in body), *tests]))
     order = [side for item in items for pattern, side in body if item is pattern]
     join = compile_join(items, list(given_terms), order, wanted, index=old if fixed else None, hidden=True)
-    reads = {Side.BACKGROUND: background, Side.NEW: new, Side.BOTH: background | new}
+    reads = {Side.BACKGROUND: background, Side.DELTA: new, Side.BOTH: background | new}
     expected: list[tuple[Term | None, ...]] = []
     for choice in product(*(reads[side] for _, side in body)):
         binding: Binding | None = dict(given_terms)

@@ -223,7 +223,7 @@ def over(
         assert consistent(closure.new)
         for asked in plans:
             expected = Counter(tuple(s.get(name) for name in asked.select.projection) for s in select(asked.select, model))
-            assert Counter(asked.at(closure)) == expected, (number, asked.select)
+            assert Counter(asked.answers_at(closure)) == expected, (number, asked.select)
         closures.append(closure)
     assert visible(knowledge.background) == static
     return closures

@@ -18,11 +18,11 @@ from dotr.datalog.background import Knowledge
 from dotr.engine import stage_one
 from dotr.engine.stage_two import StageTwo
 from dotr.errors import fallbacks
-from dotr.errors.fallbacks import ExpectedError, FallbackKind, answered, caught
+from dotr.errors.fallbacks import ExpectedError, FallbackKind, record_fallback, reraise_in_tests
 from dotr.model.time import Clock
 from dotr.monitoring.display import json_report
-from dotr.monitoring.exposition import exposition
 from dotr.monitoring.latest_figures import LatestFigures
+from dotr.monitoring.prometheus import exposition
 from dotr.monitoring.totals import Totals
 from dotr.patterns import operator
 from dotr.patterns.events import StoredEvent
@@ -139,8 +139,8 @@ def test_a_fallback_answers_is_counted_and_told_once(
 def test_a_fallback_that_nobody_asked_for_fails_a_test(project: Project, kind: FallbackKind, monkeypatch: pytest.MonkeyPatch) -> None:
     BREAKS[kind](monkeypatch)
     assert main(["run", "c.yaml"]) == 1
-    assert [each.partition(":")[0] for each in fallbacks.unexpected] == [kind.name] + [FallbackKind.INSTANT.name] * (kind in EARLIER)
-    fallbacks.unexpected.clear()
+    assert [each.partition(":")[0] for each in fallbacks.reraised] == [kind.name] + [FallbackKind.INSTANT.name] * (kind in EARLIER)
+    fallbacks.reraised.clear()
 
 
 EARLIER = (FallbackKind.TOGETHER, FallbackKind.QUERY)
@@ -206,14 +206,14 @@ def raised() -> Exception:
 
 
 def test_what_is_raised_on_purpose_is_no_fault() -> None:
-    caught(ExpectedError("a limit"), FallbackKind.QUERY)
-    answered(ExpectedError("a limit"), FallbackKind.QUERY)
-    assert fallbacks.taken() == []
+    reraise_in_tests(ExpectedError("a limit"), FallbackKind.QUERY)
+    record_fallback(ExpectedError("a limit"), FallbackKind.QUERY)
+    assert fallbacks.drain_fallbacks() == []
 
 
 def test_records_go_with_the_rows_of_a_batch_and_count_in_the_metrics(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(3):
-        answered(raised(), FallbackKind.QUERY)
+        record_fallback(raised(), FallbackKind.QUERY)
     (line,) = fallback_lines()
     assert (line.kind, line.time) == (Row.FALLBACKS, 3)
     assert fallback_lines() == []
@@ -224,8 +224,8 @@ def test_records_go_with_the_rows_of_a_batch_and_count_in_the_metrics(caplog: py
     (message,) = caplog.messages
     assert message.startswith("C401 warning: a fault of dotr's own: a query failed, and was asked again (KeyError: 'x', tests/")
     meter = LatestFigures("p", "spark")
-    meter.count(sink.totals)
-    assert 'dotr_fallbacks_total{pipeline="p",engine="spark"} 6' in exposition(meter.read())
+    meter.update_totals(sink.totals)
+    assert 'dotr_fallbacks_total{engine="spark",pipeline="p"} 6.0' in exposition(meter.read())
     assert json.loads(json_report(meter.read()))["fallbacks"] == 6
 
 

@@ -213,7 +213,7 @@ def test_the_instant_is_a_dead_letter_and_the_stream_goes_on(folder: Path) -> No
     events, letters, totals = both(build(read_config("c.yaml"), fresh=True, on_spark=False))
     assert events == {"1 One": 2, "1 Pairs": 4, "3 One": 3, "3 Pairs": 9}
     assert [(json.loads(letter)["reason"], json.loads(letter)["line"]) for letter in letters] == [("limit", 2), ("limit", 3)]
-    assert totals.dead == {Reason.LIMIT: 2}
+    assert totals.dead_letters == {Reason.LIMIT: 2}
     assert (totals.elements, totals.instants) == (2, 2)
 
 
@@ -232,7 +232,7 @@ def test_a_closure_over_the_limit_is_a_dead_letter(folder: Path, caplog: pytest.
     write_stream((1, 2), (2, 40), (3, 1))
     _, letters, totals = both(build(read_config("c.yaml"), fresh=True, on_spark=False))
     assert [json.loads(letter)["line"] for letter in letters] == [2]
-    assert totals.dead == {Reason.LIMIT: 1}
+    assert totals.dead_letters == {Reason.LIMIT: 1}
     assert caplog.messages[0].endswith("its instant goes over a limit: more than 500 triples in the closure")
 
 
@@ -244,7 +244,7 @@ def test_five_thousand_by_five_thousand(folder: Path) -> None:
     assert [letter.why for letter in rejected] == [
         "its instant goes over a limit: more than 1,000,000 rows in the query Both of rule Pairs"
     ]
-    assert totals.dead == {Reason.LIMIT: 1}
+    assert totals.dead_letters == {Reason.LIMIT: 1}
 
 
 def test_limits_are_part_of_a_program() -> None:
@@ -280,4 +280,4 @@ def test_a_rule_over_its_limit_is_a_dead_letter_on_both_runtimes(folder: Path) -
         for time, size in ((5, 5), (10, 3))
         for i in range(size)
     )
-    assert totals.dead == {Reason.LIMIT: 8}
+    assert totals.dead_letters == {Reason.LIMIT: 8}

@@ -78,7 +78,7 @@ def as_spark_would(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Tot
         rejected.extend(letters)
 
     sink = Sink(write, lambda totals: None, lambda letter: letter, Clock())
-    pages = [place_of(job, 0).empty() for _ in job.keys(0)]
+    pages = [place_of(job, 0).empty_pages() for _ in job.keys(0)]
     start = Offset.start(1)
     for number, cut in enumerate(plan(scan_inputs(job), job.delays, start, 1)):
         lines = task_lines(job, Task.of_cut(start, cut, cut.time))
@@ -130,7 +130,7 @@ def test_an_element_that_cannot_be_closed_is_a_dead_letter_and_its_instant_goes_
         "text": '{"time": 2, "graph": "[] :v 13 ."}',
         "error": "RecursionError: too deep",
     }
-    assert (totals.elements, totals.instants, totals.dead) == (3, 3, {Reason.FAILED: 2})
+    assert (totals.elements, totals.instants, totals.dead_letters) == (3, 3, {Reason.FAILED: 2})
 
 
 def test_once_is_no_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,10 +146,10 @@ def test_once_is_no_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Knowledge, "close", closing)
     prepared = pipeline()
     totals = run_local(prepared, lambda totals: None)
-    assert (totals.dead, totals.fallbacks) == ({}, 1)
+    assert (totals.dead_letters, totals.fallbacks) == ({}, 1)
     failed.clear()
     _, letters, totals = as_spark_would(prepared)
-    assert (letters, totals.dead, totals.fallbacks) == ([], {}, 1)
+    assert (letters, totals.dead_letters, totals.fallbacks) == ([], {}, 1)
 
 
 def hostile(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> None:
@@ -188,4 +188,4 @@ def test_a_rule_that_fails_is_named_and_the_others_go_on(folder: Path, monkeypat
         ("rule Higher", 6, 3),
     ]
     assert "rule High fails at it: ZeroDivisionError: hostile" in [json.loads(each)["error"] for each in letters]
-    assert totals.dead == {Reason.FAILED: 4}
+    assert totals.dead_letters == {Reason.FAILED: 4}

@@ -21,7 +21,7 @@ from dotr.model.places import Document
 from dotr.model.stream import Firing
 from dotr.model.terms import XSD, Term, Triple, literal
 from dotr.model.time import Clock
-from dotr.patterns.matcher.emitter import picks_finder
+from dotr.patterns.matcher.emitter import table_finder
 from dotr.patterns.rule_search import ConstantTable
 from dotr.patterns.rule_templates import ROW
 from tests.support.properties import examples
@@ -82,7 +82,7 @@ def test_a_search_finds_the_rows_with_which_all_conditions_hold(data: st.DataObj
         columns.append(column)
     table = tuple(zip(*columns, strict=True))
     conditions = tuple([compared(o, v, Attribute(ROW, str(n)), mirrored) for n, (o, v) in enumerate(zip(operators, names, strict=True))])
-    find = picks_finder(ConstantTable(conditions, table), ("a", "b"))
+    find = table_finder(ConstantTable(conditions, table), ("a", "b"))
     each = [
         [condition(compared(o, v, Const(k), mirrored), [Var("a"), Var("b")]) for o, v, k in zip(operators, names, terms, strict=True)]
         for terms in table

@@ -9,7 +9,7 @@ import pytest
 
 from dotr import Program
 from dotr.engine.instants import merge
-from dotr.languages.turtle.graphs import numbered, read_graph
+from dotr.languages.turtle.graphs import number_blanks, read_graph
 from dotr.model.places import Document
 from dotr.model.stream import Element, Firing
 from dotr.model.terms import RDF_REIFIES, Triple
@@ -112,7 +112,7 @@ def test_what_is_written_reads_back(tmp_path: Path, form: StreamFormat) -> None:
     lines = [line for firing in firings for line in writer(form, Clock())([firing])]
     found = records(tmp_path, Format(form.value), "".join(lines))
     elements = [record.element for record in found]
-    assert elements == [Element(n * 1_000_000, numbered(graph)) for n, graph in enumerate(GRAPHS)]
+    assert elements == [Element(n * 1_000_000, number_blanks(graph)) for n, graph in enumerate(GRAPHS)]
 
 
 RULES = f"""

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dotr.errors.catalogue import CHAPTERS
-from dotr.errors.catalogue.entries import CodeExplanation
+from dotr.errors.catalogue.entries import ErrorCode
 from dotr.workbench.errors_page import page, said
 from tests.support.paths import ROOT
 
@@ -36,7 +36,7 @@ def test_codes_stand_in_the_chapter_of_their_letter_and_in_order() -> None:
 
 
 @pytest.mark.parametrize("explained", EXPLAINED, ids=lambda explained: explained.code)
-def test_an_example_shows_its_code(explained: CodeExplanation) -> None:
+def test_an_example_shows_its_code(explained: ErrorCode) -> None:
     assert re.search(rf"(^|: ){explained.code} ", said(explained.example, GOLDENS), re.MULTILINE)
 
 

@@ -41,7 +41,7 @@ def test_rows_keep_their_multiplicity() -> None:
 
 
 def test_no_wanted_variables_count_matches() -> None:
-    assert compile_join([pattern("?x p ?y")], [], [Side.NEW], [])(index("a p b"), index("c p d", "c p e")) == [(), ()]
+    assert compile_join([pattern("?x p ?y")], [], [Side.DELTA], [])(index("a p b"), index("c p d", "c p e")) == [(), ()]
 
 
 def test_no_patterns_match_once() -> None:
@@ -51,7 +51,7 @@ def test_no_patterns_match_once() -> None:
 def test_a_predicate_read_on_both_sides_and_then_among_the_new_alone() -> None:
     body = [pattern("a p ?x"), pattern("?x p ?y")]
     for fixed in (None, index("a p b")):
-        join = compile_join(body, [], [Side.BOTH, Side.NEW], ["y"], index=fixed)
+        join = compile_join(body, [], [Side.BOTH, Side.DELTA], ["y"], index=fixed)
         assert join(index("a p b"), TripleIndex()) == []
         assert join(index("a p b"), index("b p c")) == [("<c>",)]
 
@@ -71,7 +71,7 @@ def test_texts_of_the_user_are_never_executed() -> None:
 
 def test_conditions_stand_where_their_variables_are_bound() -> None:
     body: list[JoinItem] = [pattern("?x p ?y"), pattern("?y p ?z"), FilterItem(Call("!=", (Var("x"), Var("y"))))]
-    lines = [line.strip() for line in write_join(body, [], [Side.NEW, Side.BACKGROUND], ["z"]).source.split("\n")]
+    lines = [line.strip() for line in write_join(body, [], [Side.DELTA, Side.BACKGROUND], ["z"]).source.split("\n")]
     (test,) = (k for k, line in enumerate(lines) if line.startswith("if not t"))
     (loop,) = (k for k, line in enumerate(lines) if line.startswith("for v_z in"))
     assert test < loop

@@ -11,7 +11,7 @@ from dotr.languages.sparql import (
     parse_expression,
     parse_filters,
     parse_select,
-    references,
+    scan_references,
     split_constraints,
 )
 from dotr.model.algebra import (
@@ -371,7 +371,7 @@ class TestTemporalConstraints:
         "text", ["Smoke.?v < ?x", "?x IN (1, Smoke.?v)", "abs(?x - Smoke.?v) < 1", "bound(Smoke.?v)", "?x = Smoke . ?v", "!(Smoke.$v = ?x)"]
     )
     def test_wherever_a_variable_may_stand_in_an_expression(self, text: str) -> None:
-        assert references(whole(text))[0].variable == "v"
+        assert scan_references(whole(text))[0].variable == "v"
         assert "Attribute(label='Smoke', name='v')" in repr(expression(text))
 
     def test_time(self) -> None:
@@ -380,11 +380,11 @@ class TestTemporalConstraints:
     def test_what_only_looks_like_a_reference(self) -> None:
         text = """SELECT * { ?x :p :Smoke.?y :p true.?z :p "A.?b", 'C.?d', '''E.?f''' . # G.?h
                    ?s <http://e/I.?j> 5 .?k :p L.?m }"""
-        assert [r.label for r in references(whole(text))] == ["L"]
+        assert [r.label for r in scan_references(whole(text))] == ["L"]
 
     def test_references_have_places(self) -> None:
         text = "?x = Smoke.?y && time(Last) > 5"
-        found = references(whole(text))
+        found = scan_references(whole(text))
         assert [(r.label, r.variable, r.span.text) for r in found] == [("Smoke", "y", "Smoke.?y"), ("Last", None, "time(Last)")]
         assert isinstance(found[0], Reference)
 

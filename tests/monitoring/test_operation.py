@@ -20,10 +20,9 @@ from dotr.cli import main
 from dotr.config import read_config
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Reason
-from dotr.monitoring.endpoint import served
-from dotr.monitoring.exposition import METRICS, exposition
 from dotr.monitoring.latest_figures import Figures, LatestFigures
 from dotr.monitoring.progress import BatchFigures, HeldEvents, InputProgress, RunProgress
+from dotr.monitoring.prometheus import exposition, served
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
@@ -146,7 +145,7 @@ class TestLocal:
         run_local(build(read_config("c.yaml"), fresh=False, on_spark=False), lambda totals: None, told.append)
         assert told[-1].closed == 9_000_000
         assert [(each.name, each.ended) for each in told[-1].inputs] == [("fast", True), ("slow", True)]
-        assert sum(each.events for each in told[-1].held) == 2
+        assert sum(each.events for each in told[-1].stored) == 2
 
     def test_an_input_that_holds_up_the_others_shows(self, folder: Path) -> None:
         """The elements of one watched folder wait for the other, which has stopped at 5; and a signal ends it in good order."""
@@ -204,7 +203,7 @@ class TestJson:
 def test_the_meter_reads_what_it_was_told_last() -> None:
     meter = LatestFigures("p", "local")
     heard: list[int] = []
-    meter.heard = lambda: heard.append(meter.read().totals.elements)
-    meter.stand(STANDING)
-    meter.count(Totals(elements=2))
-    assert (heard, meter.read().standing) == ([2], STANDING)
+    meter.on_change = lambda: heard.append(meter.read().totals.elements)
+    meter.update_progress(STANDING)
+    meter.update_totals(Totals(elements=2))
+    assert (heard, meter.read().progress) == ([2], STANDING)

@@ -13,7 +13,7 @@ from dotr.model.terms import RDF_TYPE, XSD, Term, Triple, literal
 from dotr.model.time import Clock
 from dotr.patterns.event_store import Measure
 from dotr.patterns.matcher.compile import compile_matcher
-from dotr.patterns.rule_templates import grouped
+from dotr.patterns.rule_templates import group_rules
 from dotr.patterns.sums import aggregate_terms
 from tests.layout.test_patterns_placement import SECOND, rule
 from tests.patterns.test_patterns_thresholds import program_of
@@ -196,6 +196,6 @@ def test_what_an_aggregate_consumed_it_sees_no_more(function: str) -> None:
 def test_what_answers_an_aggregate_without_looking_at_each_event(clause: str, measure: Measure | None, measured: int | None) -> None:
     text = rule(f"from A and {clause}" + ("" if " with " in clause else " with E.?a = ?n"))
     (layer,) = program_of(text).layout.layers
-    (alike,) = grouped([(0, placed.rule, placed.ports, ("a",)) for placed in layer.rules])
-    look = compile_matcher(alike, [0], Clock()).looks[-1]
+    (alike,) = group_rules([(0, placed.rule, placed.ports, ("a",)) for placed in layer.rules])
+    look = compile_matcher(alike, [0], Clock()).index_specs[-1]
     assert (look.measure, look.measured) == (measure, measured)

@@ -74,14 +74,14 @@ def test_every_stretch_of_every_lane(data: st.DataObject) -> None:
         low, high = sorted(data.draw(st.tuples(st.integers(-1, 10), st.integers(-1, 10))))
         inside = [e[2][0] for e in events[begin : number + 1] if low <= e[0] <= high]
         counting, summing, least, greatest, distinct = lanes
-        assert counting.number(low, high) == len(inside)
+        assert counting.count_between(low, high) == len(inside)
         assert isinstance(summing, SumRun)
         assert summing.sum(low, high) == aggregate_terms("SUM", False, inside)
         assert summing.avg(low, high) == aggregate_terms("AVG", False, inside)
         assert isinstance(least, ExtremumRun)
         assert isinstance(greatest, ExtremumRun)
-        assert least.best(low, high) == aggregate_terms("MIN", False, inside)
-        assert greatest.best(low, high) == aggregate_terms("MAX", False, inside)
+        assert least.extremum(low, high) == aggregate_terms("MIN", False, inside)
+        assert greatest.extremum(low, high) == aggregate_terms("MAX", False, inside)
         now = max(now, event[0])
         recent = [e[2][0] for e in events[begin : number + 1] if now - 3 <= e[0] <= now - 1]
         assert isinstance(distinct, DistinctRun)
@@ -95,14 +95,14 @@ def test_skipping_passes_over_no_event_that_a_threshold_wants(terms: list[Term],
     lane = SkipRun(0, below)
     for event in numbered(terms, [0] * len(terms)):
         lane.append(event)
-        if lane.made:
-            lane.note(event)
+        if lane.is_built:
+            lane.add_rank(event)
         bound = data.draw(st.sampled_from([-7.0, 0.0, 0.1, 1.0, 16777216.0]))
         values = [VALUES[e[2][0]] for e in lane]
         numbers = [to_double(v) if type(v) in NUMERIC else nan for v in values]  # type: ignore[arg-type]
         wanted = [n for n, v in enumerate(numbers) if (v <= bound if below else v >= bound)]
         i = data.draw(st.integers(0, len(lane)))
-        before, after = lane.before(i, bound), lane.after(i, bound)
+        before, after = lane.last_before(i, bound), lane.first_from(i, bound)
         earlier, later = [n for n in wanted if n < i], [n for n in wanted if n >= i]
         assert (max(earlier) if earlier else -1) <= before < max(i, 1)
         assert i <= after <= (min(later) if later else len(lane))
@@ -135,8 +135,8 @@ def skip_lane(numbers: list[int], below: bool) -> SkipRun:
     lane = SkipRun(0, below)
     for time, number in enumerate(numbers):
         lane.append(StoredEvent(time, 0, (literal(str(number), XSD + "integer"),)))
-        if lane.made:
-            lane.note(lane[-1])
+        if lane.is_built:
+            lane.add_rank(lane[-1])
     return lane
 
 
@@ -146,19 +146,19 @@ def test_skipping_comes_to_the_very_next_event_above(numbers: list[int], bound: 
     signed = [-number for number in numbers] if below else numbers
     lane = skip_lane(signed[: len(signed) // 2], below)
     bound = -bound if below else bound
-    made = [lane.made]
-    lane.before(0, bound)
-    assert [*made, lane.made] == [False, True]
+    made = [lane.is_built]
+    lane.last_before(0, bound)
+    assert [*made, lane.is_built] == [False, True]
     for time, number in enumerate(signed[len(signed) // 2 :], len(lane)):
         lane.append(StoredEvent(time, 0, (literal(str(number), XSD + "integer"),)))
-        lane.note(lane[-1])
+        lane.add_rank(lane[-1])
     if len(lane) >= 1 << dropped:
         lane.drop(1 << dropped)
         numbers = numbers[1 << dropped :]
     above = [place for place, number in enumerate(numbers) if number > abs(bound)]
     for i in range(len(numbers) + 1):
-        assert lane.before(i, bound) == max((place for place in above if place < i), default=-1)
-        assert lane.after(i, bound) == min((place for place in above if place >= i), default=len(lane))
+        assert lane.last_before(i, bound) == max((place for place in above if place < i), default=-1)
+        assert lane.first_from(i, bound) == min((place for place in above if place >= i), default=len(lane))
 
 
 def test_skipping_looks_at_few() -> None:
@@ -166,10 +166,10 @@ def test_skipping_looks_at_few() -> None:
         lane = skip_lane([0] * 5 + [9 - 18 * below] + [0] * 1018, below)
         for start in (0, 1, 5, 6, 7, 511, 512, 1000, 1023, 1024):
             Counted.compared = 0
-            assert lane.before(start, Counted(5 - 10 * below)) == (5 if start > 5 else -1)
-            assert lane.after(start, Counted(5 - 10 * below)) == (5 if start <= 5 else 1024)
+            assert lane.last_before(start, Counted(5 - 10 * below)) == (5 if start > 5 else -1)
+            assert lane.first_from(start, Counted(5 - 10 * below)) == (5 if start <= 5 else 1024)
             assert Counted.compared <= 2 * 20
-    assert skip_lane([1] * 4, False).after(2, 0.5) == 2
+    assert skip_lane([1] * 4, False).first_from(2, 0.5) == 2
 
 
 def test_what_no_number_or_no_more_than_the_bound_is_passed_over() -> None:
@@ -177,34 +177,34 @@ def test_what_no_number_or_no_more_than_the_bound_is_passed_over() -> None:
     for event in numbered(['"a"', DOUBLES[0], literal("NaN", XSD + "double")], [0, 1, 2]):
         lane.append(event)
     beyond = nextafter(1.0, inf)
-    assert (lane.after(0, 1.0), lane.before(3, 1.0)) == (1, 1)
-    assert (lane.after(0, beyond), lane.before(3, beyond)) == (3, -1)
+    assert (lane.first_from(0, 1.0), lane.last_before(3, 1.0)) == (1, 1)
+    assert (lane.first_from(0, beyond), lane.last_before(3, beyond)) == (3, -1)
     pairs = SkipRun(0, False)
     for event in numbered([DOUBLES[0]] * 4, [0] * 4):
         pairs.append(event)
-    assert (pairs.after(0, beyond), pairs.before(4, beyond)) == (4, -1)
+    assert (pairs.first_from(0, beyond), pairs.last_before(4, beyond)) == (4, -1)
     mixed = SkipRun(0, False)
     for event in numbered([double("2"), DOUBLES[0], DOUBLES[0], double("2")], [0] * 4):
         mixed.append(event)
-    assert (mixed.after(1, beyond), mixed.after(2, beyond), mixed.before(3, beyond), mixed.before(2, beyond)) == (3, 3, 0, 0)
+    assert (mixed.first_from(1, beyond), mixed.first_from(2, beyond), mixed.last_before(3, beyond), mixed.last_before(2, beyond)) == (3, 3, 0, 0)
 
 
 def test_floats_are_never_passed_over() -> None:
     """0.7 as a float is less than 0.7, and equal to it where the two are compared as floats."""
     lane = SkipRun(0, False)
     lane.append(StoredEvent(0, 0, (literal("0.7", XSD + "float"),)))
-    assert (lane.after(0, 0.7), lane.before(1, 0.7)) == (0, 0)
+    assert (lane.first_from(0, 0.7), lane.last_before(1, 0.7)) == (0, 0)
 
 
 def test_trimming_skips_nothing() -> None:
     for asked in (False, True):
         lane = skip_lane([number % 100 for number in range(300)], False)
         if asked:
-            assert lane.after(0, 98.5) == 99
+            assert lane.first_from(0, 98.5) == 99
         trim(lane)
         assert len(lane) == 300 - 128
         assert lane[0][0] == 128
-        assert (lane.after(0, 98.5), lane.after(72, 98.5), lane.before(71, 98.5), lane.before(170, 98.5)) == (71, 171, -1, 71)
+        assert (lane.first_from(0, 98.5), lane.first_from(72, 98.5), lane.last_before(71, 98.5), lane.last_before(170, 98.5)) == (71, 171, -1, 71)
 
 
 GREAT, LONG = integer("1" + "0" * 400), decimal("1" + "0" * 999_998)

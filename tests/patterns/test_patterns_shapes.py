@@ -26,7 +26,7 @@ from dotr.patterns.rule_templates import (
     PositionalSelection,
     PositionalWindow,
     RuleTemplate,
-    grouped,
+    group_rules,
     normal_form,
 )
 from tests.support.properties import compiled, examples, oracle, said
@@ -181,7 +181,7 @@ def test_together_they_say_what_each_says_alone(rules: list[str], elements: list
 def shapes_of(rules: str) -> list[tuple[int, ...]]:
     """Which rules have one shape."""
     (layer,) = lay_out(compile_rules([Document("rules.dotr", HEADER + rules)], {}).rules).layers
-    return [a.numbers for a in grouped([(n, p.rule, p.ports, ("a",)) for n, p in enumerate(layer.rules)])]
+    return [a.numbers for a in group_rules([(n, p.rule, p.ports, ("a",)) for n, p in enumerate(layer.rules)])]
 
 
 def test_thresholds_names_and_events_do_not_part_rules() -> None:
@@ -253,13 +253,13 @@ def test_equal_columns_are_one_and_constant_ones_none() -> None:
     )
     read = compile_rules([Document("rules.dotr", HEADER + "".join(text.format(n=n, k=k, m=k + 1) for n, k in (("A", 1), ("B", 2))))], {})
     (layer,) = lay_out(read.checked().rules).layers
-    (one,) = grouped([(n + 5, p.rule, p.ports, ("a", "b", "c")) for n, p in enumerate(layer.rules)])
+    (one,) = group_rules([(n + 5, p.rule, p.ports, ("a", "b", "c")) for n, p in enumerate(layer.rules)])
     integers = [literal(str(n), XSD + "integer") for n in range(8)]
     k, m = Attribute(ROW, "0"), Attribute(ROW, "1")
     assert (one.numbers, one.table) == ((5, 6), ((integers[1], integers[2]), (integers[2], integers[3])))
-    assert one.shape.anchor.constraints == (Call(">", (Var("v"), k)), Call("<", (Var("v"), Const(integers[7]))))
-    assert one.shape.condition == Call("!=", (Attribute("0", "v"), m))
-    assert one.shape.values == (k, m, None)
+    assert one.template.anchor.constraints == (Call(">", (Var("v"), k)), Call("<", (Var("v"), Const(integers[7]))))
+    assert one.template.condition == Call("!=", (Attribute("0", "v"), m))
+    assert one.template.values == (k, m, None)
 
 
 def test_a_rule_in_normal_form() -> None:
@@ -292,5 +292,5 @@ def test_a_rule_in_normal_form() -> None:
         (Attribute("3", RESULT),),
         (1, 3),
     )
-    assert [shape.positive(place) for place in range(4)] == [True, True, False, False]
-    assert len(shape.parts) == 4
+    assert [shape.is_positive(place) for place in range(4)] == [True, True, False, False]
+    assert len(shape.roles) == 4

@@ -84,14 +84,14 @@ def answers(lane: list[StoredEvent], measure: Measure | None, low: Micros, high:
         case SumRun():
             return lane.sum(low, high), lane.avg(low, high)
         case ExtremumRun():
-            return lane.best(low, high)
+            return lane.extremum(low, high)
         case DistinctRun():
             return lane.distinct("SUM", high, 0, high - low)
         case SkipRun():
-            start = lane.stretch(low, high)[0]
-            return [lane[place].time for bound in (10.0, 40.0) if (place := lane.after(start, bound)) < len(lane)]
+            start = lane.slice_between(low, high)[0]
+            return [lane[place].time for bound in (10.0, 40.0) if (place := lane.first_from(start, bound)) < len(lane)]
         case EventRun():
-            return lane.number(low, high)
+            return lane.count_between(low, high)
         case _:
             return measure
 

@@ -144,7 +144,7 @@ def test_a_planned_query_costs_what_the_instant_brought(text: str) -> None:
     costs = []
     for sensors in (100, 5_000):
         made = plan(parsed(text), building(sensors))
-        assert made.planned, made.reason
+        assert made.is_incremental, made.reason
         assert made.triggers == frozenset({RDF_TYPE})
         Counted.probes = 0
         assert len(made.answers(SMOKE)) == 1
@@ -154,14 +154,14 @@ def test_a_planned_query_costs_what_the_instant_brought(text: str) -> None:
 
 def test_kinds_name_the_constant_object() -> None:
     made = plan(parsed(f"SELECT ?r {{ {SENSOR} }}"), building(100))
-    assert made.kinds == frozenset({(RDF_TYPE, iri(EX + "Smoke"))})
+    assert made.reads == frozenset({(RDF_TYPE, iri(EX + "Smoke"))})
 
 
 def test_a_variable_predicate_may_need_any_triple() -> None:
     known = TripleIndex([(NODES[0], iri(EX + "p"), NODES[1])])
     made = plan(parsed("SELECT ?x ?o { ?x ?p ?o }"), known)
     assert made.triggers is None
-    assert made.planned
+    assert made.is_incremental
     assert made.static == ((NODES[0], NODES[1]),)
 
 
@@ -175,7 +175,7 @@ def test_a_new_triple_can_retract_an_answer_of_the_background() -> None:
 
 def test_a_query_evaluated_in_full_says_why() -> None:
     made = plan(parsed("SELECT (COUNT(?s) AS ?n) { ?s :in ?room }"), building(2_000))
-    assert not made.planned
+    assert not made.is_incremental
     assert made.reason == "aggregates; a graph pattern is matched against the whole background"
     assert made.static == ((literal("2000", "http://www.w3.org/2001/XMLSchema#integer"),),)
 

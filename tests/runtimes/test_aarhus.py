@@ -69,7 +69,7 @@ def test_every_report_is_an_element_or_a_dead_letter(folder: Path, here: Totals)
     assert Counter((letter["input"], letter["reason"]) for letter in letters) == {("traffic", "late"): 111}
     traffic, weather, parking = 936_310, 4_357, 8 * 6_908
     assert here.elements == traffic + weather + parking - 111
-    assert here.dead == {Reason.LATE: 111}
+    assert here.dead_letters == {Reason.LATE: 111}
 
 
 def test_every_rule_finds_something(folder: Path, here: Totals) -> None:

@@ -23,7 +23,7 @@ def test_in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(where, name, value)
     totals = run_local(build(read_config("local.yaml"), fresh=False, on_spark=False), lambda totals: None)
     hostile.check(tmp_path, "local", expected)
-    assert sum(totals.dead.values()) == len(expected.letters)
+    assert sum(totals.dead_letters.values()) == len(expected.letters)
 
 
 @pytest.mark.spark
@@ -36,4 +36,4 @@ def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = hostile.write(tmp_path)
     totals = run_spark(build(read_config("spark.yaml"), fresh=False, on_spark=True), lambda totals: None)
     hostile.check(tmp_path, "spark", expected)
-    assert sum(totals.dead.values()) == len(expected.letters)
+    assert sum(totals.dead_letters.values()) == len(expected.letters)

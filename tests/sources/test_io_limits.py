@@ -188,7 +188,7 @@ def test_nesting_of_json() -> None:
     check_json_nesting('{"a": "' + "[{" * 99 + '\\"[["}', 1)
     with pytest.raises(TextLimitExceeded) as caught:
         check_json_nesting(b'{"a": [' + b"[" * 9, 8)
-    assert caught.value.place == 13
+    assert caught.value.offset == 13
 
 
 # --- bytes of a record ---

@@ -16,7 +16,7 @@ from dotr.model.stream import Element, Firing
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
 from dotr.patterns.state import StateSnapshot
-from dotr.state.state_migration import StateFate, StateMigrator, change, joined
+from dotr.state.state_migration import StateFate, StateMigrator, merge_parts, state_change
 from dotr.state.state_schema import StateSchema, state_schema
 from tests.support.kept import CUT, SMALL, Story, read, said
 from tests.support.kept_whole import WHOLE
@@ -129,7 +129,7 @@ def streams(draw: st.DrawFn) -> list[Element]:
 
 def changed(run: Batched, before: StateSchema, wanted: CompiledProgram, now: Micros) -> tuple[Batched, StateSchema, dict[str, StateFate]]:
     """The run taken over by another program."""
-    found = change(before, wanted, now)
+    found = state_change(before, wanted, now)
     wanted = compile_program(replace(wanted.spec, since=found.since))
     assert state_schema(wanted) == found.after == StateSchema.of_json(found.after.to_json())
     mover = StateMigrator(before, found.after, wanted, run.clock, run.buckets)
@@ -140,11 +140,11 @@ def changed(run: Batched, before: StateSchema, wanted: CompiledProgram, now: Mic
         for bucket, text in enumerate(states):
             state = StateSnapshot.decode(text)
             passed = state.passed
-            for place, piece in mover.pieces(layer, bucket, state).items():
+            for place, piece in mover.redistribute(layer, bucket, state).items():
                 pieces.setdefault(place, []).append(StateSnapshot.decode(piece.encode()))
     for number, of in enumerate(wanted.layout.layers):
         for bucket in range(run.buckets):
-            taken.states[number][bucket] = joined(of, pieces.get((number, bucket), ()), passed).encode()
+            taken.states[number][bucket] = merge_parts(of, pieces.get((number, bucket), ()), passed).encode()
     return taken, found.after, {verdict.rule: verdict.fate for verdict in found.verdicts}
 
 
@@ -202,7 +202,7 @@ def test_what_is_unchanged_goes_on_and_what_is_not_starts_there(
 
 
 def fates(before: list[str], after: list[str]) -> dict[str, str]:
-    found = change(state_schema(program(before)), program(after), 7)
+    found = state_change(state_schema(program(before)), program(after), 7)
     return {verdict.rule: f"{verdict.fate.value} {verdict.why}".strip() for verdict in found.verdicts}
 
 
@@ -219,7 +219,7 @@ def test_how_a_rule_is_written_is_not_what_it_means() -> None:
 
 def test_a_formatting_change_moves_nothing() -> None:
     first, second = program([jump(2, 9), ticked(3)]), program(["# in words", jump(2, 9), "", ticked(3)])
-    assert not change(state_schema(first), second, 7).moves
+    assert not state_change(state_schema(first), second, 7).moves
 
 
 ZONED = """PREFIX : <http://e/>
@@ -241,11 +241,11 @@ def test_other_knowledge_leaves_the_events_as_they_were(tmp_path: Path) -> None:
     run = Batched(first, Clock(), 2)
     seen = [Element(time * S, (("_:r", "<http://e/room>", "<http://e/r1>"),)) for time in (1, 2, 5)]
     before = run.batch(seen[:2], 4 * S)
-    found = change(state_schema(first), then, 4 * S)
+    found = state_change(state_schema(first), then, 4 * S)
     assert [verdict.fate for verdict in found.verdicts] == [StateFate.KEPT]
     assert not found.moves
     why = "The background knowledge, or a setting of it, has changed"
-    assert found.learns == f"{why}: events that are kept were extracted with the old one, and stay as they are."
+    assert found.knowledge_warning == f"{why}: events that are kept were extracted with the old one, and stay as they are."
     taken = Batched(then, Clock(), 2)
     taken.states = run.states
     after = taken.batch(seen[2:], LAST_MICRO)
@@ -255,27 +255,27 @@ def test_other_knowledge_leaves_the_events_as_they_were(tmp_path: Path) -> None:
         (5, {"zone": "<http://e/B>", "before": "<http://e/A>"}),
         (5, {"zone": "<http://e/B>", "before": "<http://e/A>"}),
     ]
-    assert change(found.after, then, 5 * S).learns is None
+    assert state_change(found.after, then, 5 * S).knowledge_warning is None
 
 
 def test_a_changed_rule_starts_empty_whatever_is_known() -> None:
     background = "<http://e/p>(?x, ?y) :- <http://e/q>(?x, ?y) ."
-    found = change(state_schema(program([jump(2, 9), ticked(3)])), program([jump(2, 5), ticked(3)], background), 7)
+    found = state_change(state_schema(program([jump(2, 9), ticked(3)])), program([jump(2, 5), ticked(3)], background), 7)
     assert [(verdict.rule, verdict.fate) for verdict in found.verdicts] == [("Jump", StateFate.EMPTY), ("Ticked", StateFate.KEPT)]
     assert found.moves
-    none = change(state_schema(program([jump(2, 9)])), program([jump(2, 5)], background), 7)
-    assert none.learns == "The background knowledge, or a setting of it, has changed."
+    none = state_change(state_schema(program([jump(2, 9)])), program([jump(2, 5)], background), 7)
+    assert none.knowledge_warning == "The background knowledge, or a setting of it, has changed."
 
 
 def test_stores_are_one_again_when_the_new_rules_windows_have_passed() -> None:
     first, then = program([jump(2, 9)]), program([jump(2, 9), jump(1, 8, "Leap")])
-    one = change(state_schema(first), then, 10 * S)
+    one = state_change(state_schema(first), then, 10 * S)
     assert one.since == {"Leap": 10 * S}
-    assert change(one.after, then, 18 * S).since == {"Leap": 10 * S}
-    two = change(one.after, then, 18 * S + 1)
+    assert state_change(one.after, then, 18 * S).since == {"Leap": 10 * S}
+    two = state_change(one.after, then, 18 * S + 1)
     assert two.since == {}
     assert two.moves
-    assert not change(two.after, then, 30 * S).moves
+    assert not state_change(two.after, then, 30 * S).moves
 
 
 @pytest.mark.parametrize(
@@ -285,11 +285,11 @@ def test_stores_are_one_again_when_the_new_rules_windows_have_passed() -> None:
 )
 def test_the_checkpoint_of_every_release_opens(story: Story, path: Path) -> None:
     there, program = read(path, story), story.made()
-    found = change(there.holdings, program, 0)
+    found = state_change(there.holdings, program, 0)
     assert {verdict.fate for verdict in found.verdicts} == {StateFate.KEPT}
     assert {verdict.rule for verdict in found.verdicts} == {rule.name for rule in program.rules.rules}
     assert not found.moves
-    assert found.learns is None
+    assert found.knowledge_warning is None
     run = Batched(program, Clock(), len(there.states[0]))
     run.states = there.states
     assert said(run, story) == there.after

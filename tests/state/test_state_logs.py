@@ -29,8 +29,8 @@ from dotr.runtimes.spark.worker import Live, through_batch
 from dotr.state import bucket_state as keeping
 from dotr.state import paged_state as pages
 from dotr.state import segment_store as pieces
-from dotr.state.bucket_state import opened
-from dotr.state.page_codec import read_parts, write_part
+from dotr.state.bucket_state import load_bucket
+from dotr.state.page_codec import decode_parts, encode_part
 from dotr.state.paged_state import PagedState
 from dotr.state.state_log import Consumption, Manifest
 from tests.support.kept import RULES as TIMED
@@ -192,8 +192,8 @@ def test_neither_workers_nor_pages_nor_retries_are_seen(rules: str, seed: int, t
     paged = logged = 0
     for _ in simulated.batches():
         kept = [each for live in simulated.workers for each in live.values()]
-        paged += any(each.pages.count > 1 for each in kept)
-        logged += any(each.head is not None for each in kept)
+        paged += any(each.pages.page_count > 1 for each in kept)
+        logged += any(each.manifest is not None for each in kept)
     assert sorted(simulated.fired) == expected
     assert logged > 5
     assert (paged > 3) == (rules is UNTIMED)
@@ -274,7 +274,7 @@ def test_a_batch_decodes_the_pages_that_it_touches(tmp_path: Path, monkeypatch: 
     elements += [(400 + number, f":k{number} :value 2 .") for number in range(400)]
     simulated = Simulated(prepared(tmp_path, AGAIN, elements, monkeypatch), 100, decoded=2_000)
     warmed: list[int] = []
-    warm = PagedState._warm
+    warm = PagedState._decoded_page
 
     def counted(self: PagedState, page: int) -> object:
         warmed.append(page)
@@ -282,7 +282,7 @@ def test_a_batch_decodes_the_pages_that_it_touches(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(PagedState, "_warm", counted)
     for number in simulated.batches():
-        held = sum(each.pages.decoded for each in simulated.workers[0].values())
+        held = sum(each.pages.decoded_events for each in simulated.workers[0].values())
         assert held <= 2_000 + 400
         if number > 200:
             assert len(warmed) <= 100
@@ -300,9 +300,9 @@ def test_state_goes_with_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     most = 0
     for number in simulated.batches():
         kept = list(simulated.workers[0].values())
-        most = max(most, sum(sum(each.pages.held) for each in kept))
+        most = max(most, sum(sum(each.pages.event_counts) for each in kept))
         if number == 803:
-            assert sum(sum(each.pages.held) for each in kept) <= 40
+            assert sum(sum(each.pages.event_counts) for each in kept) <= 40
             assert sum(len(store.kept[1]) + sum(map(len, store.entries.values())) for store in simulated.all_stores if store.kept) < 6_000
     assert most == 8_000
 
@@ -313,20 +313,20 @@ def test_pieces_are_few_and_of_about_what_counts(tmp_path: Path, monkeypatch: py
     simulated = Simulated(prepared(tmp_path, AGAIN, elements, monkeypatch), 4)
     for number in simulated.batches():
         if number > 500 and (there := heads(simulated)):
-            assert max(len(head.pieces) for head in there) < 30
-            assert max(sum(piece.size for piece in head.pieces) for head in there) < 3 * 180 * 100
+            assert max(len(head.segments) for head in there) < 30
+            assert max(sum(piece.size for piece in head.segments) for head in there) < 3 * 180 * 100
 
 
 def counts(held: PagedState, layer: Layer) -> list[int]:
     """How many events of each port there are in decoded pages, and in texts, where what is too old at the last `closed` is not held."""
     found = [0] * len(layer.ports)
-    for page in range(held.count):
-        if page in held._hot:
-            some = held._hot[page].state.held
+    for page in range(held.page_count):
+        if page in held._decoded:
+            some = held._decoded[page].state.event_counts
         else:
-            texts = held._cold.read(page)
+            texts = held._spilled.read(page)
             closed = max((closed for closed, _ in texts), default=0)
-            events, _ = read_parts([body for _, body in texts])
+            events, _ = decode_parts([body for _, body in texts])
             times = [[event.time for event in events.get(port, ())] for port in range(len(found))]
             some = [sum(time > closed - (kept or 0) for time in each) for each, kept in zip(times, layer.retention, strict=True)]
         found = [a + b for a, b in zip(found, some, strict=True)]
@@ -336,8 +336,8 @@ def counts(held: PagedState, layer: Layer) -> list[int]:
 def contents(held: PagedState, layer: Layer, closed: int) -> list[tuple[list[StoredEvent], list[list[tuple[int, int]]]]]:
     """Of each page what is not too old at a time: the events by port, and those of them that are consumed by each set."""
     found = []
-    for page in range(held.count):
-        each = held._hot.get(page) or held._decode(page, 0)
+    for page in range(held.page_count):
+        each = held._decoded.get(page) or held._decode(page, 0)
         ports = [[event for event in store.log if event.time > closed - store.retention] for store in each.state.stores]
         sets = zip(layer.consumed_ports, each.state.consumed, strict=True)
         used = [sorted(event[:2] for event in ports[port] if event[:2] in pairs) for port, pairs in sets]
@@ -357,17 +357,17 @@ def test_texts_hold_what_the_logs_do(seed: int, tmp_path: Path, monkeypatch: pyt
         for live in simulated.workers:
             for (_, number), kept in live.items():
                 held = kept.pages
-                if held.count == 1 or kept.head is None:
+                if held.page_count == 1 or kept.manifest is None:
                     continue
                 layer, bucket = divmod(number, 2)
                 place, store = place_of(simulated.job, layer), simulated.stores[layer][bucket]
-                assert held.held == counts(held, place.layer)
-                assert held.decoded == sum(len(each.state) for each in held._hot.values())
-                joined += sum(each.texts == 1 and each.events > 2 for each in held._hot.values())
+                assert held.event_counts == counts(held, place.layer)
+                assert held.decoded_events == sum(len(each.state) for each in held._decoded.values())
+                joined += sum(each.text_count == 1 and each.text_events > 2 for each in held._decoded.values())
                 if store.kept and store.kept[0] == kept.digest:
-                    closed = kept.head.closed
+                    closed = kept.manifest.closed
                     found = contents(held, place.layer, closed)
-                    assert found == contents(opened(place, *store.kept, store, None).pages, place.layer, closed)
+                    assert found == contents(load_bucket(place, *store.kept, store, None).pages, place.layer, closed)
                     compared += 1
                     used += any(any(sets) for _, sets in found)
     assert compared > 20
@@ -385,15 +385,15 @@ def test_a_page_is_written_once_for_what_is_new(tmp_path: Path, monkeypatch: pyt
 
     def counted(some: Mapping[int, Sequence[StoredEvent]], pairs: Sequence[Consumption]) -> bytes:
         events.append(sum(map(len, some.values())))
-        return write_part(some, pairs)
+        return encode_part(some, pairs)
 
     monkeypatch.setattr(pages, "write_part", counted)
     for number in simulated.batches():
         if number == 20:
             events.clear()
-        paged = [each.pages for each in simulated.workers[0].values() if each.pages.count > 1]
-        assert max((len(each._cold.read(page)) for each in paged for page in range(each.count)), default=0) <= pages.TEXTS
-    assert 500 * 40 < sum(events) <= 500 * 40 * (1 + 60 / pages.TEXTS)
+        paged = [each.pages for each in simulated.workers[0].values() if each.pages.page_count > 1]
+        assert max((len(each._spilled.read(page)) for each in paged for page in range(each.page_count)), default=0) <= pages.MAX_TEXTS
+    assert 500 * 40 < sum(events) <= 500 * 40 * (1 + 60 / pages.MAX_TEXTS)
 
 
 def test_old_texts_of_pages_that_nothing_is_asked_of_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -409,6 +409,6 @@ def test_old_texts_of_pages_that_nothing_is_asked_of_go(tmp_path: Path, monkeypa
         simulated.workers = [other if number % 8 else chosen]
         if number > 500 and number % 8 == 0:
             for each in chosen.values():
-                assert each.pages.count > 1
-                assert each.pages.decoded < 60
-                assert sum(each.pages.held) <= 2.2 * 200
+                assert each.pages.page_count > 1
+                assert each.pages.decoded_events < 60
+                assert sum(each.pages.event_counts) <= 2.2 * 200

@@ -32,8 +32,8 @@ from dotr.runtimes.spark import stored_names
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import Offset
 from dotr.state import written_forms as written
-from dotr.state.state_schema import _said
-from dotr.state.written_forms import FORMS, MEMBERS, UNSAID, Unless, WrittenForm
+from dotr.state.state_schema import _plain_data
+from dotr.state.written_forms import FORMS, MEMBERS, OMITTED, Unless, WrittenForm
 from tests.support.kept import FOLDER
 from tests.support.kept_whole import HOME, WHOLE, spec
 from tests.support.kept_written import FILES, FULL, OFFSET, PLAIN, ROWS, SMALL, kept, sent
@@ -182,13 +182,13 @@ def test_a_field_without_a_written_name_is_refused(monkeypatch: pytest.MonkeyPat
     with pytest.raises(TypeError, match=r"Window: the fields .*further.* have no written names"):
         written._form(Window, "Window", interval="interval")
     with pytest.raises(TypeError, match="'gone'"):
-        written._form(Window, "Window", interval="interval", further=UNSAID, gone="gone")
+        written._form(Window, "Window", interval="interval", further=OMITTED, gone="gone")
     with pytest.raises(TypeError, match="Window has no digest"):
-        _said(Window(1))
+        _plain_data(Window(1))
     kind, form = written._form(Window, "Old", interval="span", further=Unless("more", 0))
     monkeypatch.setattr("dotr.state.state_schema.FORMS", {kind: form})
     assert form == WrittenForm("Old", (("interval", "span"), ("further", Unless("more", 0))))
-    assert _said([Window(1), Window(1, 2)]) == [["Old", ["span", 1]], ["Old", ["span", 1], ["more", 2]]]
+    assert _plain_data([Window(1), Window(1, 2)]) == [["Old", ["span", 1]], ["Old", ["span", 1], ["more", 2]]]
 
 
 def _met(noun: object) -> Iterator[object]:
@@ -226,7 +226,7 @@ def test_the_names_that_spark_keeps_are_those_of_the_stored_folder() -> None:
 
 
 def test_the_units_are_written_apart() -> None:
-    assert [Unit.of_written(unit.written) for unit in Unit] == list(Unit)
+    assert [Unit.from_written(unit.written) for unit in Unit] == list(Unit)
     with pytest.raises(KeyError):
-        Unit.of_written("parsec")
+        Unit.from_written("parsec")
     assert compile_program(SMALL).spec.unit.written == "SECOND"

@@ -24,7 +24,7 @@ from dotr.runtimes.spark.checkpoint import FORMAT
 from dotr.state import bucket_state as keeping
 from dotr.state.bucket_state import BucketPlace
 from dotr.state.paged_state import PagedState
-from dotr.state.state_log import HEAD_VERSION, Manifest, whole
+from dotr.state.state_log import HEAD_VERSION, Manifest, log_snapshot
 from dotr.state.state_schema import StateSchema, state_schema
 from tests.support.paths import TESTS
 from tests.support.running import Batched
@@ -117,8 +117,8 @@ def as_logs(there: CompiledProgram, texts: list[list[bytes]], closed: int) -> li
         place = BucketPlace(stage, layer, len(states), there.timed)
         found.append([])
         for text in states:
-            pages, entries = place.empty(), Entries()
-            pages.put_in_place(stage.restore(text))
+            pages, entries = place.empty_pages(), Entries()
+            pages.set_single(stage.restore(text))
             digest = write_all(place, pages, closed, entries)
             found[-1].append([digest[1].decode(), [[*key, lines.decode()] for key, lines in sorted(entries.items())]])
     return found
@@ -127,7 +127,7 @@ def as_logs(there: CompiledProgram, texts: list[list[bytes]], closed: int) -> li
 def write_all(place: BucketPlace, pages: PagedState, closed: int, entries: Entries) -> tuple[bytes, bytes]:
     small, keeping.SMALL = keeping.SMALL, -1  # type: ignore[misc]
     try:
-        done = keeping.saved(place, keeping.LoadedBucket(pages, b"", None), closed, entries)
+        done = keeping.write_bucket(place, keeping.LoadedBucket(pages, b"", None), closed, entries)
     finally:
         keeping.SMALL = small  # type: ignore[misc]
     assert done.written is not None
@@ -139,9 +139,9 @@ def of_logs(written: str, pieces: list[tuple[int, int, str]], place: BucketPlace
     head = Manifest.decode(written.encode())
     assert head is not None
     entries = Entries({(log, number): lines.encode() for log, number, lines in pieces})
-    kept = keeping.opened(place, b"?", written.encode(), entries, None)
-    text = whole(head, [(log, lines.encode()) for log, _, lines in pieces]).encode()
-    assert kept.pages.only.encode() == text
+    kept = keeping.load_bucket(place, b"?", written.encode(), entries, None)
+    text = log_snapshot(head, [(log, lines.encode()) for log, _, lines in pieces]).encode()
+    assert kept.pages.single.encode() == text
     return text
 
 

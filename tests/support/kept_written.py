@@ -40,7 +40,7 @@ from dotr.runtimes.spark.rows import BucketSize, RowKind
 from dotr.runtimes.spark.task import InputRange, Task
 from dotr.sources import file_journal as journal
 from dotr.sources.records import CsvMap, Format, InputFile
-from dotr.state.state_log import LogSegment, Manifest, events_line, pairs_line
+from dotr.state.state_log import LogSegment, Manifest, encode_consumption, encode_events
 from dotr.state.state_schema import RuleState, StateSchema, state_schema
 from tests.support.kept import FOLDER
 from tests.support.kept_whole import HOME, KEYS, WHOLE, spec
@@ -136,8 +136,8 @@ def kept() -> dict[str, object]:
         "state": [each.encode().decode() for each in parts],
         "log": [
             Manifest(3, 9, None, (4, None), (LogSegment(0, 1, 3, 120, 8),), 1, (7,), 0, ((3, "a"),)).encode().decode(),
-            events_line([StoredEvent(5, 0, ('"a"', None)), StoredEvent(7, 1, ('"a"', '"b"'))]).decode(),
-            pairs_line([(0, 5, 1, 3), (2, 7, 0, 0)]).decode(),
+            encode_events([StoredEvent(5, 0, ('"a"', None)), StoredEvent(7, 1, ('"a"', '"b"'))]).decode(),
+            encode_consumption([(0, 5, 1, 3), (2, 7, 0, 0)]).decode(),
         ],
         "checkpoint": [
             _checkpoint(CheckpointLayout("p", "f", (("in", 5, "/a"),), 2, 3, 4)),

@@ -7,12 +7,12 @@ from typing import Final
 
 from dotr.errors.catalogue.background import DATALOG, KNOWLEDGE
 from dotr.errors.catalogue.configuration import CONFIGURATION
-from dotr.errors.catalogue.entries import CodeExplanation
+from dotr.errors.catalogue.entries import ErrorCode
 from dotr.errors.catalogue.queries import QUERIES, TEMPLATES
 from dotr.errors.catalogue.rules import RULES
 from dotr.errors.catalogue.running import INPUTS, SPARK
 
-CHAPTERS: Final[Mapping[str, tuple[CodeExplanation, ...]]] = {
+CHAPTERS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
     "C: configuration, rule tests, command line": CONFIGURATION,
     "D: rules": RULES,
     "Q: queries and conditions": QUERIES,

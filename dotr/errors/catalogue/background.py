@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dotr.errors.catalogue.entries import RULE, CodeExplanation, Golden, InFiles, ShownMessage
+from dotr.errors.catalogue.entries import RULE, ErrorCode, GoldenFile, InFiles, ShownMessage
 
 _CONFIG = "name: example\nknowledge: {{ graphs: [{}] }}\nrules: [rules.dotr]\ninput: [{{ name: a, format: ndjson, path: a.ndjson }}]\n"
 _CONFIG += "output: [{{ format: ndjson, path: out.ndjson }}]\n"
@@ -16,43 +16,43 @@ def _rule(text: str) -> InFiles:
     return InFiles((("rules.dlog", f"@prefix : <http://example.org/> .\n{text}\n"),))
 
 
-KNOWLEDGE: tuple[CodeExplanation, ...] = (
-    CodeExplanation(
+KNOWLEDGE: tuple[ErrorCode, ...] = (
+    ErrorCode(
         "K101",
         "There is no such graph",
         "A file of background knowledge went away between the check of the configuration and its loading.",
         "Mend the path under `knowledge: graphs`.",
         ShownMessage("K101 kb/building.ttl: no such file\nkb holds building.dlog, city.ttl."),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K102",
         "Unknown RDF syntax",
         "The syntax of a graph is told by its file's extension, `.gz` apart.",
         "Rename or convert the file.",
         _graph("rooms.txt", "hall"),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K103",
         "A graph cannot be read",
         "The file cannot be opened, or its gzip is damaged.",
         "Give a file that this user may read; compress it again.",
         ShownMessage("K103 kb/building.ttl.gz: damaged gzip file: Not a gzipped file (b'@p')\nCompress it again, or give the plain file."),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K104",
         "A graph is not RDF",
         "The file breaks its syntax. Nothing of it was loaded.",
         "Mend the place shown.",
         _graph("rooms.ttl", "<http://example.org/hall> a .\n"),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K106",
         "An N3 formula or rule",
         "N3 files may hold triples only.",
         "Write rules as Datalog.",
         _graph("rooms.n3", "{ <http://e/x> a <http://e/A> } => { <http://e/x> a <http://e/B> } .\n"),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K107",
         "A JSON-LD context elsewhere",
         "Nothing is fetched from the network, contexts neither.",
@@ -62,11 +62,11 @@ KNOWLEDGE: tuple[CodeExplanation, ...] = (
 )
 
 
-def _datalog(code: str, title: str, meaning: str, way_out: str, stem: str = "") -> CodeExplanation:
-    return CodeExplanation(code, title, meaning, way_out, Golden(f"{stem or code}.dlog"))
+def _datalog(code: str, title: str, meaning: str, way_out: str, stem: str = "") -> ErrorCode:
+    return ErrorCode(code, title, meaning, way_out, GoldenFile(f"{stem or code}.dlog"))
 
 
-DATALOG: tuple[CodeExplanation, ...] = (
+DATALOG: tuple[ErrorCode, ...] = (
     _datalog(
         "K201", "Something else was expected", "The text is no Datalog in the paper's notation or RDFox's.", "Write what can stand there."
     ),
@@ -102,49 +102,49 @@ DATALOG: tuple[CodeExplanation, ...] = (
         "`NOT EXISTS ?x IN …` says that ?x belongs to the negation alone.",
         "Rename one of the two.",
     ),
-    CodeExplanation(
+    ErrorCode(
         "K212",
         "A triple term with variables in a rule",
         "Atoms match terms as they are; a triple term is a constant there.",
         "Take it apart by BIND(SUBJECT(?t) AS ?s), PREDICATE and OBJECT, or make it by BIND(TRIPLE(?s, ?p, ?o) AS ?t).",
         _rule("[?who, :said, ?x] :- [?who, :says, <<( :lamp :is ?x )>>] ."),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K301",
         "The head has a variable that the body does not bind",
         "A rule derives triples about terms that are there.",
         "Bind the variable by an atom, or by BIND.",
         _rule("[?x, :near, ?z] :- [?x, :in, ?y] ."),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K302",
         "A FILTER has a variable that nothing binds",
         "Its condition could never hold.",
         "Bind the variable by an atom.",
         _rule(":Hot(?x) :- [?x, :val, ?v], FILTER(?w > 60) ."),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K303",
         "A BIND has a variable that nothing binds",
         "Its expression could never have a value.",
         "Bind the variable by an atom.",
         _rule("[?x, :twice, ?y] :- [?x, :val, ?v], BIND(?w * 2 AS ?y) ."),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K305",
         "An AGGREGATE asks for a variable that nothing in it binds",
         "Groups and results are made of the solutions of the atoms inside.",
         "Bind the variable by an atom inside the AGGREGATE.",
         _rule(":size[?room, ?n] :- AGGREGATE(:in[?x, ?y] ON ?room BIND COUNT(?x) AS ?n) ."),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K306",
         "A variable of an AGGREGATE occurs outside of it",
         "A variable inside an AGGREGATE that it does not group by is its own; what it computes is known outside alone.",
         "Group by the variable, or rename one of the two.",
         _rule(":size[?room, ?n] :- :Sensor(?x), AGGREGATE(:in[?x, ?room] ON ?room BIND COUNT(?x) AS ?n) ."),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K307",
         "Recursion through NOT or AGGREGATE",
         "What is negated or aggregated must be settled first, and here it depends on what follows from it. Atoms depend on the rules whose "
@@ -152,7 +152,7 @@ DATALOG: tuple[CodeExplanation, ...] = (
         "Derive what is negated by rules that do not depend on what they conclude.",
         _rule(":Free(?x) :- :Room(?x), NOT :Taken(?x) .\n:Taken(?x) :- :Room(?x), :booked[?x, ?by], NOT :Free(?x) ."),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K308",
         "The background never ends",
         "The closed background has more triples than 2 million, and a hundred for each loaded: most likely a rule computes ever new terms.",
@@ -162,14 +162,14 @@ DATALOG: tuple[CodeExplanation, ...] = (
             "A rule that computes new terms (BIND) from its own conclusions may never end: bound it by a FILTER."
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K309",
         "Too many variables in a rule",
         "A body has at most 80 variables: each may be a loop in the loops of those before it.",
         "Divide the rule: let one of its own conclude what some of the atoms say together.",
         _rule(":a[?x0, ?x0] :- " + ", ".join(f":p[?x{i}, ?x{i + 1}]" for i in range(81)) + " ."),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K401",
         "The background contradicts itself",
         "A rule of the entailment that derives a contradiction has a match in the background alone.",
@@ -183,7 +183,7 @@ DATALOG: tuple[CodeExplanation, ...] = (
             )
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K402",
         "An instant contradicts itself or the background",
         "A row of the entailment that says `false` has found its premises at this instant: each is shown with where it comes from, an "
@@ -198,7 +198,7 @@ DATALOG: tuple[CodeExplanation, ...] = (
             "Its facts are those of what was derived; `knowledge.inconsistent: reject` makes such instants dead letters."
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K501",
         "The compiled background cannot be used",
         "Its file is damaged, cut off, of another format, or not one of dotr's. It is never believed: the background is read and closed "
@@ -209,7 +209,7 @@ DATALOG: tuple[CodeExplanation, ...] = (
             "Nothing is lost. If it happens again, is the disk in order?"
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K502",
         "The compiled background cannot be written",
         "The folder may not be written by this user, or the disk is full. The run holds its background in memory instead: each process "
@@ -220,7 +220,7 @@ DATALOG: tuple[CodeExplanation, ...] = (
             "memory\nName a folder that can be written as `knowledge.cache`, or make room."
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "K503",
         "The background is too large",
         "A compiled background numbers its terms, and the triples of each predicate, with 32 bits.",

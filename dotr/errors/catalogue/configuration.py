@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dotr.errors.catalogue.entries import RULE, CodeExplanation, InFiles, ShownMessage
+from dotr.errors.catalogue.entries import RULE, ErrorCode, InFiles, ShownMessage
 
 _OUTPUT = "output: [{ format: ndjson, path: out.ndjson }]\n"
 _INPUTS = "input: [{ name: a, format: ndjson, path: a.ndjson }]\n"
@@ -13,36 +13,36 @@ def _config(text: str) -> InFiles:
     return InFiles((("example.yaml", text), ("rules.dotr", RULE), ("a.ndjson", "")))
 
 
-CONFIGURATION: tuple[CodeExplanation, ...] = (
-    CodeExplanation(
+CONFIGURATION: tuple[ErrorCode, ...] = (
+    ErrorCode(
         "C102",
         "Not a configuration",
         "The file is no YAML, or no mapping of keys to values, or empty.",
         "Mend the place shown.",
         _config("name: example\nrules: [rules.dotr\n"),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C103",
         "A key is given twice",
         "YAML would keep one of the two values and say nothing.",
         "Keep one.",
         _config("name: a\nname: b\nrules: [rules.dotr]\n" + _INPUT),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C104",
         "An unknown environment variable",
         "`${NAME}` stands for a variable of the environment that is not set.",
         "Set it, or write `${NAME:-default}`.",
         _config("name: example\nrules: ['${DOTR_EXAMPLE_RULES}/rules.dotr']\n" + _INPUT),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C105",
         "`--set` does not fit",
         "The option is not `key.path=value`, or the configuration has no such place.",
         "For example `--set output.0.path=elsewhere.ndjson`.",
         ShownMessage("C105 --set output is not key.path=value\nFor example --set output.0.path=x"),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C106",
         "No folder for generated code",
         "`DOTR_CODE` in the environment asks for the generated Python as files, and names what is no folder or cannot be written.",
@@ -52,24 +52,24 @@ CONFIGURATION: tuple[CodeExplanation, ...] = (
             "Name a folder that can be written, or unset the variable."
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C201",
         "An unknown key",
         "Keys that mean nothing are errors, so that none is misspelt.",
         "Mend it.",
         _config("name: example\nrule: [rules.dotr]\n" + _INPUT),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C202", "A key is missing", "The configuration, or the rule test, needs it.", "Add it.", _config("rules: [rules.dotr]\n" + _INPUT)
     ),
-    CodeExplanation(
+    ErrorCode(
         "C203",
         "A value does not fit its key",
         "A number where a list is wanted, an unknown format, and the like.",
         "Write what is expected.",
         _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: xml, path: a.xml }]\n" + _OUTPUT),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C204",
         "Keys that do not go together",
         "`time` and `map` belong to csv inputs, `settle` and `idle` to inputs that grow; `watch` needs a pattern; `one_per_instant` "
@@ -77,21 +77,21 @@ CONFIGURATION: tuple[CodeExplanation, ...] = (
         "Leave one out.",
         _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: ndjson, path: a.ndjson, time: at }]\n" + _OUTPUT),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C205",
         "No time, or no length of time",
         "A time is an integer or an ISO 8601 date-time; a delay is written like `30 s`.",
         "Write it so.",
         _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: ndjson, path: a.ndjson, lateness: soon }]\n" + _OUTPUT),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C206",
         "Paths in each other's way",
         "A run would write over another of its outputs, or over what it reads.",
         "Choose a path that nothing else has.",
         _config("name: example\nrules: [rules.dotr]\n" + _INPUTS + "output: [{ format: ndjson, path: a.ndjson }]\n"),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C207",
         "`--fresh` does not remove this",
         "`--fresh` removes what earlier runs wrote, and nothing that was not made by one.",
@@ -101,7 +101,7 @@ CONFIGURATION: tuple[CodeExplanation, ...] = (
             "Is the path right? If it is, remove it by hand."
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C208",
         "A rule test's graph or term cannot be read",
         "Graphs of a rule test are Turtle with its `prefixes`; attributes are RDF terms as in Turtle, "
@@ -118,14 +118,14 @@ CONFIGURATION: tuple[CodeExplanation, ...] = (
             )
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C209",
         "A rule file without a rule",
         "The configuration names a file that holds neither a rule nor a shared query.",
         "Is it the file meant? It is a warning.",
         InFiles((("example.yaml", "name: example\nrules: [rules.dotr]\n" + _INPUT), ("rules.dotr", "# to be written\n"), ("a.ndjson", ""))),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C210",
         "A rule test expects what the program does not have",
         "No rule defines the event, or no query has the label, or it has no such attribute: the case can only fail, unless it is the "
@@ -142,7 +142,7 @@ CONFIGURATION: tuple[CodeExplanation, ...] = (
             )
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C215",
         "Metrics cannot be served there",
         "The address of `metrics.prometheus` is taken by another program, perhaps another run, or this machine does not have it.",
@@ -152,7 +152,7 @@ CONFIGURATION: tuple[CodeExplanation, ...] = (
             "Is another run there already? Choose another metrics.prometheus."
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C216",
         "Another run is writing there",
         "A run holds its outputs, its dead letters and its checkpoint as long as it goes on, on both engines: no other run, of "
@@ -163,42 +163,42 @@ CONFIGURATION: tuple[CodeExplanation, ...] = (
             "Wait for its end, or stop it; or choose other paths. Nothing was removed."
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C301",
         "There is no such file",
         "Nothing is at this path, or no file matches the pattern.",
         "Mend the path: it is relative to the configuration.",
         _config("name: example\nrules: [rulez.dotr]\n" + _INPUT),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C302",
         "A file cannot be read or removed",
         "It is not UTF-8, or this user may not.",
         "Save it as UTF-8; mend its rights.",
         ShownMessage("C302 cannot read rules/fire.dotr: permission denied"),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C303",
         "Nothing that `dotr check` knows",
         "It checks rule files, Datalog files, configurations and rule tests.",
         "Name one of them, or a folder that holds some.",
         InFiles((("notes.txt", "To do.\n"),)),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C304",
         "A file cannot be written",
         "`dotr new` or `dotr bundle` may not write there.",
         "Choose a folder that can be written.",
         ShownMessage("C304 cannot write /dotr.zip: Permission denied\nChoose a folder that can be written."),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C305",
         "The folder is in use",
         "`dotr new` writes a project into a folder that is empty, or not there yet.",
         "Name another.",
         ShownMessage("C305 plant is there and not empty\nName a folder that is empty, or not there yet."),
     ),
-    CodeExplanation(
+    ErrorCode(
         "C401",
         "Something else gave the answer",
         "An error was caught that nobody foresaw, and a fallback that takes longer has answered: queries that are asked together are asked "

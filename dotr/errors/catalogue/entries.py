@@ -10,7 +10,7 @@ RULE: Final = "PREFIX : <http://example.org/>\ndefine E = [ [] a :E ] from A = [
 
 
 @dataclass(frozen=True, slots=True)
-class Golden:
+class GoldenFile:
     """A file of `tests/errors`, with its messages beside it."""
 
     name: str
@@ -52,15 +52,15 @@ class ShownMessage:
     text: str
 
 
-Example: TypeAlias = Golden | InQuery | InCondition | InTemplate | InFiles | ShownMessage
+Example: TypeAlias = GoldenFile | InQuery | InCondition | InTemplate | InFiles | ShownMessage
 
 
 @dataclass(frozen=True, slots=True)
-class CodeExplanation:
+class ErrorCode:
     """A code: what it is called, when it is given, what to do, and an example."""
 
     code: str
     title: str
     meaning: str
-    way_out: str
+    remedy: str
     example: Example

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dotr.errors.catalogue.entries import CodeExplanation, Golden, InFiles
+from dotr.errors.catalogue.entries import ErrorCode, GoldenFile, InFiles
 
 
-def _rule(code: str, title: str, meaning: str, way_out: str) -> CodeExplanation:
-    return CodeExplanation(code, title, meaning, way_out, Golden(f"{code}.dotr"))
+def _rule(code: str, title: str, meaning: str, way_out: str) -> ErrorCode:
+    return ErrorCode(code, title, meaning, way_out, GoldenFile(f"{code}.dotr"))
 
 
 _STATIC = """\
@@ -58,7 +58,7 @@ input: [{ name: a, format: ndjson, path: a.ndjson }]
 output: [{ format: ndjson, path: out.ndjson }]
 """
 
-RULES: tuple[CodeExplanation, ...] = (
+RULES: tuple[ErrorCode, ...] = (
     _rule(
         "D101",
         "Something else was expected",
@@ -243,7 +243,7 @@ RULES: tuple[CodeExplanation, ...] = (
         "with every solution of the other. At an instant with a thousand of each these are a million facts, which may go over a limit.",
         "Connect the parts, or ask for them in two clauses of the rule.",
     ),
-    CodeExplanation(
+    ErrorCode(
         "D320",
         "The data make a condition an error",
         "A text in quotes is no number: `'25' > 20` is an error in SPARQL, and so false, as is arithmetic with `'25'`. Everything that "
@@ -273,7 +273,7 @@ RULES: tuple[CodeExplanation, ...] = (
         "that no such rule ever fires.",
         "Let one rule define the event without reading it: where there is none yet, by `and not`.",
     ),
-    CodeExplanation(
+    ErrorCode(
         "D501",
         "The query holds of the background alone",
         "The query has answers that need nothing of the stream: each is a fact at every instant.",
@@ -287,7 +287,7 @@ RULES: tuple[CodeExplanation, ...] = (
             )
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "D502",
         "The rule runs on one core",
         "A rule is spread over cores by a value that all its events share. Here nothing ties every event to the anchor by equality.",
@@ -296,7 +296,7 @@ RULES: tuple[CodeExplanation, ...] = (
             (("example.yaml", _CONFIG.replace("knowledge: { graphs: [rooms.ttl] }\n", "")), ("rules.dotr", _ONE_CORE), ("a.ndjson", ""))
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "D503",
         "A timer never ticks",
         "`every … for [ … ]` gives a tick for each answer of the background, and the background has none. What is only reported in the "
@@ -311,7 +311,7 @@ RULES: tuple[CodeExplanation, ...] = (
             )
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "D504",
         "The query makes too much of the background",
         "What a query has over the background alone is found before the stream begins, and each instant has it too: so it may have no more "

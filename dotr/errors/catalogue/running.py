@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dotr.errors.catalogue.entries import RULE, CodeExplanation, InFiles, ShownMessage
+from dotr.errors.catalogue.entries import RULE, ErrorCode, InFiles, ShownMessage
 
 _CONFIG = 'name: example\nprefixes: {{ "": "{}" }}\nrules: [rules.dotr]\ninput: [{{ name: a, {} }}]\n'
 _CONFIG += "output: [{{ format: ndjson, path: out.ndjson }}]\n"
@@ -13,20 +13,20 @@ def _csv(header: str) -> InFiles:
     return InFiles((("example.yaml", _CSV), ("rules.dotr", RULE), ("a.csv", header)))
 
 
-INPUTS: tuple[CodeExplanation, ...] = (
-    CodeExplanation(
+INPUTS: tuple[ErrorCode, ...] = (
+    ErrorCode(
         "I101",
         "An input cannot be read",
         "The file cannot be opened, or its compression is damaged.",
         "Is the path right, and may this user read it?",
         ShownMessage("I101 cannot read data/a.ndjson: Permission denied\nIs the input's path right, and may you read it?"),
     ),
-    CodeExplanation("I102", "A CSV file without a header", "The first line of a CSV file names its columns.", "Add it.", _csv("")),
-    CodeExplanation(
+    ErrorCode("I102", "A CSV file without a header", "The first line of a CSV file names its columns.", "Add it.", _csv("")),
+    ErrorCode(
         "I103", "A column is missing", "`time` or `map` names a column that the file does not have.", "Mend the name.", _csv("at,sped\n")
     ),
-    CodeExplanation("I104", "Two columns of one name", "Nobody could say which is meant.", "Rename one.", _csv("at,speed,speed\n")),
-    CodeExplanation(
+    ErrorCode("I104", "Two columns of one name", "Nobody could say which is meant.", "Rename one.", _csv("at,speed,speed\n")),
+    ErrorCode(
         "I105",
         "A prefix cannot be used",
         "Its IRI is none.",
@@ -39,7 +39,7 @@ INPUTS: tuple[CodeExplanation, ...] = (
             )
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "I106",
         "Integer times beyond the year 3000",
         "Integers count seconds unless `time` says otherwise, and the first time of the input lies beyond the year 3000 as seconds. "
@@ -50,7 +50,7 @@ INPUTS: tuple[CodeExplanation, ...] = (
             "If they are milliseconds, write time: { unit: ms }"
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "I201",
         "The output is there already",
         "A run never mixes its output with an older run's.",
@@ -60,7 +60,7 @@ INPUTS: tuple[CodeExplanation, ...] = (
             "A run does not mix its output with an older one's: use --fresh to remove it first, or another path."
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "I202",
         "The output cannot be written",
         "The folder may not be written by this user, or a file stands where a folder should. A disk that is full is no such case: the "
@@ -70,8 +70,8 @@ INPUTS: tuple[CodeExplanation, ...] = (
     ),
 )
 
-SPARK: tuple[CodeExplanation, ...] = (
-    CodeExplanation(
+SPARK: tuple[ErrorCode, ...] = (
+    ErrorCode(
         "S101",
         "Spark cannot run here",
         "Spark needs Java 17 or later, or the packages of `dotr[spark]`. It is an error where the command line asked for Spark; else "
@@ -79,7 +79,7 @@ SPARK: tuple[CodeExplanation, ...] = (
         "Install what is missing, or run with `--engine local`.",
         ShownMessage("S101 Spark cannot run here: there is no Java\nInstall Java 17 or later, or run with --engine local."),
     ),
-    CodeExplanation(
+    ErrorCode(
         "S102",
         "The checkpoint cannot be used",
         "It belongs to another pipeline, other inputs or a later release. A checkpoint goes on with the inputs it was made for; files may "
@@ -92,28 +92,28 @@ SPARK: tuple[CodeExplanation, ...] = (
             "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "S103",
         "The checkpoint cannot be written",
         "The folder may not be written by this user, or a file stands where a folder should.",
         "Name another folder as `spark.checkpoint`.",
         ShownMessage("S103 the checkpoint /checkpoint cannot be written: Permission denied\nName another folder as spark.checkpoint."),
     ),
-    CodeExplanation(
+    ErrorCode(
         "S104",
         "The checkpoint is elsewhere",
         "Checkpoints are folders of this machine, local or mounted.",
         "Name such a folder.",
         ShownMessage("S104 the checkpoint s3://bucket/checkpoint is not a folder of this machine\nName a local or mounted folder."),
     ),
-    CodeExplanation(
+    ErrorCode(
         "S105",
         "The state in the checkpoint cannot be used",
         "It was written by another release, or is damaged.",
         "Start over with `--fresh`.",
         ShownMessage("S105 the state in the checkpoint cannot be used: it is of version 1, this release reads 2"),
     ),
-    CodeExplanation(
+    ErrorCode(
         "S106",
         "The stream has ended",
         "A run without `watch`, or the end of standard input, closed all instants of the checkpoint's stream: nothing can be added to it.",
@@ -124,7 +124,7 @@ SPARK: tuple[CodeExplanation, ...] = (
             "another spark.checkpoint."
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "S107",
         "TriG by standard input on Spark",
         "On Spark what comes by standard input is copied record by record, to be read again after a crash; a record of TriG needs the "
@@ -135,7 +135,7 @@ SPARK: tuple[CodeExplanation, ...] = (
             "Send N-Quads (format: nquads), name files, or run with --engine local."
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "S111",
         "There is no checkpoint",
         "`dotr status` reads the folder in which a run on Spark keeps where it is. It is there once such a run has begun; its "
@@ -146,7 +146,7 @@ SPARK: tuple[CodeExplanation, ...] = (
             "Name the folder that the configuration names as spark.checkpoint; it is there once a run on Spark has begun."
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "S112",
         "The state of a checkpoint cannot be read",
         "`dotr status` reads it with Spark. It was written by another release, or the run that goes on has removed what was being read.",
@@ -156,7 +156,7 @@ SPARK: tuple[CodeExplanation, ...] = (
             "Its totals, as the run counted them, are shown with --quick."
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "S113",
         "The workers' Python is not there",
         "Spark starts Python workers on the driver's machine as well as on the executors', by the same path: the source is planned there. "
@@ -168,7 +168,7 @@ SPARK: tuple[CodeExplanation, ...] = (
             "It is a path on the driver's machine too: unpack the environment here under the same name, and submit from this folder."
         ),
     ),
-    CodeExplanation(
+    ErrorCode(
         "S114",
         "The checkpoint is damaged",
         "A file of it is empty, cut, changed or missing: after a power cut, on a disk that was full or fails, or since it was copied while "

@@ -22,11 +22,11 @@ from dotr.model.terms import (
     XSD,
     Prefixes,
     Term,
+    invalid_escape,
     iri,
     literal,
     triple_term,
     unescaped,
-    wrong_escape,
 )
 
 TYPE: Final = Const(RDF_TYPE)
@@ -159,7 +159,7 @@ class StatementReader:
     def _unescaped(self, token: DatalogToken, width: int) -> str:
         """What stands between the quotes or brackets of a token, with its escapes read."""
         kind, text, start = token
-        wrong = wrong_escape(text)
+        wrong = invalid_escape(text)
         if wrong is not None:
             self._fail("K201", f"{wrong[0]} is no escape", (kind, wrong[0], start + wrong.start()), ESCAPE_HINT)
         return unescaped(text[width:-width])
@@ -212,7 +212,7 @@ class StatementReader:
 
     def _unclosed_string(self, token: DatalogToken) -> NoReturn:
         closed = _LOOSE.match(self._document.text, token[2])
-        wrong = wrong_escape(closed[0]) if closed is not None else None
+        wrong = invalid_escape(closed[0]) if closed is not None else None
         if wrong is not None:
             self._fail("K201", f"{wrong[0]} is no escape", (token[0], wrong[0], token[2] + wrong.start()), ESCAPE_HINT)
         hint = f"Close it with {token[1]} on the same line; several lines need {token[1] * 3}."

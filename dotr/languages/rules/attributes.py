@@ -16,7 +16,7 @@ from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.labels import unbound
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, SplitQuery, attributes, warning
 from dotr.languages.rules.syntax import AggregateSyntax, ByLabel
-from dotr.languages.sparql import Reference, references, references_of
+from dotr.languages.sparql import Reference, references_of, scan_references
 from dotr.model.algebra import Attribute, Expression, Filter, Pattern, is_hidden
 from dotr.model.places import Span
 from dotr.model.terms import Label, Variable
@@ -129,7 +129,7 @@ def _expressions(rule: RuleDraft, events: _Events) -> Iterator[Diagnostic]:
     for place, expression in zip(places, [rule.condition, *rule.expressions], strict=False):
         if place is None or expression is None:
             continue
-        for reference in references(place):
+        for reference in scan_references(place):
             yield from _reference(reference, rule.roles, len(rule.roles), events)
         for name in sorted({*free_variables(expression)} - rule.aggregates):
             yield _plain(name, scan.plain_variable(place, name), rule, events)

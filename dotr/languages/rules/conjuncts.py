@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from dotr.languages.rules import scan
 from dotr.languages.rules.kinds import TermKind, kind_of
-from dotr.languages.sparql import references
+from dotr.languages.sparql import scan_references
 from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.terms import Term, is_iri, literal_parts
@@ -60,11 +60,11 @@ def place(conjunct: Conjunct, atom: ComparedTerm | None = None) -> Span:
         case Var(name):
             return scan.compared_variable(conjunct.text, name)
         case Attribute(label, name):
-            found = [r.span for r in references(conjunct.text) if (r.label, r.variable) == (label, name)]
+            found = [r.span for r in scan_references(conjunct.text) if (r.label, r.variable) == (label, name)]
             if not found:  # the variable of an aggregate
                 return scan.compared_variable(conjunct.text, name)
         case TimeOf(label):
-            found = [r.span for r in references(conjunct.text) if (r.label, r.variable) == (label, None)]
+            found = [r.span for r in scan_references(conjunct.text) if (r.label, r.variable) == (label, None)]
         case None:
             found = [Span(conjunct.text.document, *t.span()) for t in scan.tokens(conjunct.text) if t[0].lower() == "filter"]
     return found[-1] if found else conjunct.text

@@ -13,7 +13,7 @@ from typing import TypeVar
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.languages.rules.program import ProgramDraft, QueryDraft, RoleDraft, RoleOrigin, RuleDraft, SplitQuery
 from dotr.languages.rules.syntax import ByLabel, Inline, TicksSyntax
-from dotr.languages.sparql import parse_expression, parse_filters, parse_select, references, split_constraints
+from dotr.languages.sparql import parse_expression, parse_filters, parse_select, scan_references, split_constraints
 from dotr.languages.turtle import parse_template
 from dotr.model.algebra import Bgp, Select
 from dotr.model.places import Span
@@ -39,7 +39,7 @@ class _FragmentReader:
         select = self.read(parse_select, span, prefixes)
         if select is None:
             return None
-        return SplitQuery(span, *split_constraints(select), references(span))
+        return SplitQuery(span, *split_constraints(select), scan_references(span))
 
 
 def read_fragments(program: ProgramDraft) -> ProgramDraft:
@@ -73,4 +73,4 @@ def _read_role(reader: _FragmentReader, role: RoleDraft, prefixes: Prefixes, sha
             if block is None:
                 return role
             conditions = reader.read(parse_filters, block, prefixes) or ()
-            return replace(role, filters=conditions, filter_references=references(block))
+            return replace(role, filters=conditions, filter_references=scan_references(block))

@@ -24,7 +24,7 @@ from dotr.languages.rules.syntax import (
     ScopeSyntax,
     Word,
 )
-from dotr.languages.sparql import Reference, references
+from dotr.languages.sparql import Reference, scan_references
 from dotr.model.algebra import Expression, Select
 from dotr.model.places import Document, Span
 from dotr.model.rules import Rule, SharedQuery
@@ -128,7 +128,7 @@ class RuleDraft:
     def references(self) -> tuple[Reference, ...]:
         """Every `M.?v` and `time(M)` of the rule."""
         texts = [*filter(None, [self.syntax.condition]), *(a.expression for a in self.syntax.assignments)]
-        return tuple(r for role in self.roles for r in role.references) + tuple(r for text in texts for r in references(text))
+        return tuple(r for role in self.roles for r in role.references) + tuple(r for text in texts for r in scan_references(text))
 
     @property
     def aggregates(self) -> frozenset[Variable]:

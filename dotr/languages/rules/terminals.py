@@ -17,7 +17,7 @@ from dotr.languages.rules import scan
 from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.syntax import Word
 from dotr.model.places import Document, Span
-from dotr.model.terms import ESCAPE_HINT, wrong_escape
+from dotr.model.terms import ESCAPE_HINT, invalid_escape
 
 _STATEMENT: Final = re.compile(
     rf"(?:^|;)[^\S\n]*({scan.STATEMENT}|(?i:prefix)\s+[\w.-]*:|(?i:rule)\s+\w|(?i:query|define)\s+\w+\s*=)", re.MULTILINE
@@ -174,7 +174,7 @@ class Escaped(Terminal):
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
         end, words = super().parseImpl(instring, loc, do_actions)
         for word in words:
-            if (wrong := wrong_escape(word.text)) is not None:
+            if (wrong := invalid_escape(word.text)) is not None:
                 start = word.span.start + wrong.start()
                 place = Span(self.furthest.document, start, start + len(wrong[0]))
                 self.fail(instring, start, known=Diagnostic(RuleCode.UNEXPECTED, f"{wrong[0]} is no escape", place, ESCAPE_HINT))

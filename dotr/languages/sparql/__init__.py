@@ -12,12 +12,12 @@ from pyparsing import ParserElement
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.languages.sparql import grammar
-from dotr.languages.sparql.meant import meant
-from dotr.languages.sparql.queries import Queries
-from dotr.languages.sparql.quoted import quote, within
-from dotr.languages.sparql.scope import references as references_of
-from dotr.languages.sparql.tokens import TokenScan, scan, stand_ins
-from dotr.languages.sparql.words import REFUSED
+from dotr.languages.sparql.meant import syntax_hint
+from dotr.languages.sparql.queries import QueryReader
+from dotr.languages.sparql.quoted import merge_quoted_tokens, with_quoted_parts
+from dotr.languages.sparql.scope import event_references as references_of
+from dotr.languages.sparql.tokens import TokenScan, placeholder_text, scan
+from dotr.languages.sparql.words import REFUSED_KEYWORDS
 from dotr.model.algebra import Attribute, Expression, Extend, Filter, Group, Join, Pattern, Select, TimeOf, Values
 from dotr.model.places import Span
 from dotr.model.terms import Label, Prefixes, Variable
@@ -28,7 +28,7 @@ __all__ = [
     "parse_expression",
     "parse_filters",
     "parse_select",
-    "references",
+    "scan_references",
     "references_of",
     "split_constraints",
 ]
@@ -45,10 +45,10 @@ class Reference:
 
 def parse_select(span: Span, prefixes: Prefixes) -> Select:
     """The SELECT query of a text; its temporal constraints stay conditions of the WHERE group (see `split_constraints`)."""
-    tokens = _scanned(span, prefixes)
+    tokens = _tokenize(span, prefixes)
     if not tokens.tokens:
         raise Refused(tokens.problems) if tokens.problems else refuse("Q106", "there is no query here", span, "Write SELECT … WHERE { … }.")
-    return _read(tokens, grammar.QUERY, lambda reading, node: reading.select(node, top=True), forbidden="")
+    return _parse(tokens, grammar.QUERY, lambda reading, node: reading.select(node, top=True), no_references="")
 
 
 def parse_expression(span: Span, prefixes: Prefixes) -> Expression:
@@ -59,16 +59,16 @@ def parse_expression(span: Span, prefixes: Prefixes) -> Expression:
     >>> parse_expression(Span(Document("", text), 0, len(text)), {}).function
     '<'
     """
-    tokens = _scanned(span, prefixes)
+    tokens = _tokenize(span, prefixes)
     if not tokens.tokens:
         raise Refused(tokens.problems) if tokens.problems else refuse("Q101", "an expression is missing", span)
 
-    def read(reading: Queries, node: grammar.ParseNode) -> Expression:
+    def read(reading: QueryReader, node: grammar.ParseNode) -> Expression:
         reading.no_exists = "in an expression outside a query"
         reading.no_aggregates = "An aggregate of events is a clause of its own: and ?x = avg(E.?v) of E … within …"
         return reading.expression(node)
 
-    return _read(tokens, grammar.EXPRESSION, read, forbidden="")
+    return _parse(tokens, grammar.EXPRESSION, read, no_references="")
 
 
 _FILTERS: Final = "Conditions behind a label are written [ FILTER(…) ]; a query of the rule's own is Label = [ SELECT … ]."
@@ -76,11 +76,11 @@ _FILTERS: Final = "Conditions behind a label are written [ FILTER(…) ]; a quer
 
 def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
     """The conditions of `FILTER(…) FILTER(…)`, as behind an event's label; none where the text is empty."""
-    tokens = _scanned(span, prefixes)
+    tokens = _tokenize(span, prefixes)
     if not tokens.tokens and not tokens.problems:
         return ()
 
-    def read(reading: Queries, node: grammar.ParseNode) -> tuple[Expression, ...]:
+    def read(reading: QueryReader, node: grammar.ParseNode) -> tuple[Expression, ...]:
         reading.no_exists = "in a condition on an event"
         parts = node.part or [] if node.name == "GroupGraphPatternSub" else [node]
         for part in parts:
@@ -88,20 +88,20 @@ def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
                 reading.problem("Q101", "only FILTERs may stand here", reading.span(part), _FILTERS)
         return tuple(reading.expression(c) for part in parts if part.name == "Filter" for c in reading.conjuncts(part.expr))
 
-    return _read(tokens, grammar.GROUP, read, forbidden="", around=("{ ", " }"))
+    return _parse(tokens, grammar.GROUP, read, no_references="", wrapper=("{ ", " }"))
 
 
 @lru_cache(maxsize=64)
-def references(span: Span) -> tuple[Reference, ...]:
+def scan_references(span: Span) -> tuple[Reference, ...]:
     """Every `M.?v` and `time(M)` of a text, in the order of the text; never raises."""
-    found: list[Reference] = []
-    for token in within(_scanned(span, {}).tokens):
-        match token.noun:
+    references: list[Reference] = []
+    for token in with_quoted_parts(_tokenize(span, {}).tokens):
+        match token.value:
             case Attribute(label, name):
-                found.append(Reference(label, name, token.span))
+                references.append(Reference(label, name, token.span))
             case TimeOf(label):
-                found.append(Reference(label, None, token.span))
-    return tuple(found)
+                references.append(Reference(label, None, token.span))
+    return tuple(references)
 
 
 def split_constraints(query: Select, outer: Collection[Variable] = ()) -> tuple[Select, tuple[Expression, ...]]:
@@ -109,11 +109,11 @@ def split_constraints(query: Select, outer: Collection[Variable] = ()) -> tuple[
 
     `outer`: variables that the query does not bind and that are known outside; a conjunct that reads one is a temporal constraint.
     """
-    pattern, constraints = _without(query.pattern, frozenset(outer))
+    pattern, constraints = _split_pattern(query.pattern, frozenset(outer))
     return Select(query.projection, pattern, query.distinct, query.order, query.offset, query.limit), constraints
 
 
-def _without(pattern: Pattern, outer: frozenset[Variable]) -> tuple[Pattern, tuple[Expression, ...]]:
+def _split_pattern(pattern: Pattern, outer: frozenset[Variable]) -> tuple[Pattern, tuple[Expression, ...]]:
     """Go down through what the solution modifiers put around the WHERE group."""
 
     def temporal(condition: Expression) -> bool:
@@ -124,72 +124,72 @@ def _without(pattern: Pattern, outer: frozenset[Variable]) -> tuple[Pattern, tup
             kept = tuple(c for c in conditions if not temporal(c))
             return Filter(inner, kept) if kept else inner, tuple(c for c in conditions if temporal(c))
         case Filter(inner, conditions):
-            inner, constraints = _without(inner, outer)
+            inner, constraints = _split_pattern(inner, outer)
             return Filter(inner, conditions), constraints
         case Extend(inner, variable, expression):
-            inner, constraints = _without(inner, outer)
+            inner, constraints = _split_pattern(inner, outer)
             return Extend(inner, variable, expression), constraints
         case Group(inner, keys, aggregates):
-            inner, constraints = _without(inner, outer)
+            inner, constraints = _split_pattern(inner, outer)
             return Group(inner, keys, aggregates), constraints
         case Join(inner, Values() as values):
-            inner, constraints = _without(inner, outer)
+            inner, constraints = _split_pattern(inner, outer)
             return Join(inner, values), constraints
         case _:
             return pattern, ()
 
 
-def _scanned(span: Span, prefixes: Prefixes) -> TokenScan:
+def _tokenize(span: Span, prefixes: Prefixes) -> TokenScan:
     tokens = scan(span, prefixes)
     if not tokens.problems:
-        quote(tokens)
+        merge_quoted_tokens(tokens)
     return tokens
 
 
 _Result = TypeVar("_Result", Select, Expression, tuple[Expression, ...])
 
 
-def _read(
+def _parse(
     tokens: TokenScan,
     element: ParserElement,
-    read: Callable[[Queries, grammar.ParseNode], _Result],
+    read: Callable[[QueryReader, grammar.ParseNode], _Result],
     *,
-    forbidden: str,
-    around: tuple[str, str] = ("", ""),
+    no_references: str,
+    wrapper: tuple[str, str] = ("", ""),
 ) -> _Result:
     if tokens.problems:
         raise Refused(tokens.problems)
-    text, starts = stand_ins(tokens.tokens)
-    before, after = around
+    text, starts = placeholder_text(tokens.tokens)
+    before, after = wrapper
     try:
         tree = grammar.parse(element, f"{before}{text}{after}")
     except grammar.Unparsed as stopped:
-        raise Refused([_unexpected(tokens, starts, stopped, len(before), _FILTERS if element is grammar.GROUP else "")]) from None
-    reading = Queries(tokens, forbidden)
-    with grammar.deep():
+        raise Refused([_unexpected_token(tokens, starts, stopped, len(before), _FILTERS if element is grammar.GROUP else "")]) from None
+    reading = QueryReader(tokens, no_references)
+    with grammar.raised_recursion_limit():
         result = read(reading, tree)
     if reading.problems:
         raise Refused(reading.problems)
-    if len(tokens.tokens) > _DEEPEST and depth(*(result if isinstance(result, tuple) else (result,))) > _DEEPEST:
-        raise refuse("Q117", f"this is nested more than {_DEEPEST} deep", tokens.span, _SPLIT)
+    if len(tokens.tokens) > _MAX_DEPTH and depth(*(result if isinstance(result, tuple) else (result,))) > _MAX_DEPTH:
+        raise refuse("Q117", f"this is nested more than {_MAX_DEPTH} deep", tokens.span, _SPLIT)
     return result
 
 
-_DEEPEST: Final = 128
+_MAX_DEPTH: Final = 128
 """Levels of what is read: of operators and functions in each other, or of the parts of a group, each of which is on top of those before
 it. Python's own limit, 1,000 frames, lets passes and compilers go down as far by recursion, with several frames a level."""
 
 _SPLIT: Final = "Split it into several conditions or sub-queries."
 
 
-def _unexpected(tokens: TokenScan, starts: list[int], stopped: grammar.Unparsed, shift: int, filters: str) -> Diagnostic:
+def _unexpected_token(tokens: TokenScan, starts: list[int], stopped: grammar.Unparsed, shift: int, filters: str) -> Diagnostic:
     if stopped.offset is None:
         return Diagnostic("Q117", "this is nested too deeply", tokens.span, _SPLIT)
     offset = stopped.offset - shift
     index = next((i for i, start in enumerate(starts) if start >= offset), None)
-    expected = [word for word in stopped.expected if word not in REFUSED and word not in ("?", "$", "#", ":")]
+    expected = [word for word in stopped.expected if word not in REFUSED_KEYWORDS and word not in ("?", "$", "#", ":")]
     hint = f"Expected here: {' '.join(expected)}" if 0 < len(expected) <= 8 else ""
-    hint = meant(tokens.tokens, index) or filters or hint
+    hint = syntax_hint(tokens.tokens, index) or filters or hint
     if index is None:
         end = tokens.tokens[-1].span.end
         return Diagnostic("Q101", "the text ends too early", Span(tokens.span.document, max(end - 1, tokens.span.start), end), hint)

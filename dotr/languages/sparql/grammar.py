@@ -35,7 +35,7 @@ rdflib_parser.PrimaryExpression.exprs = [  # type: ignore[attr-defined]
     rdflib_parser.BooleanLiteral,
 ]
 
-_DEPTH: Final = 60_000
+_RECURSION_LIMIT: Final = 60_000
 
 
 class Unparsed(DotrError):
@@ -50,28 +50,28 @@ class Unparsed(DotrError):
 @lru_cache(maxsize=4096)
 def parse(element: ParserElement, text: str) -> ParseNode:
     """The tree of a text (raises `Unparsed`)."""
-    with deep():
+    with raised_recursion_limit():
         try:
             return element.parse_string(text, parse_all=True)[0]
         except ParseBaseException:
             pass
         except RecursionError:
             raise Unparsed(None) from None
-        raise Unparsed(*_furthest(element, text))
+        raise Unparsed(*_furthest_failure(element, text))
 
 
 @contextmanager
-def deep() -> Iterator[None]:
+def raised_recursion_limit() -> Iterator[None]:
     """The grammar costs about 60 Python frames for a pair of parentheses."""
     limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _DEPTH))
+    sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
     try:
         yield
     finally:
         sys.setrecursionlimit(limit)
 
 
-def _furthest(element: ParserElement, text: str) -> tuple[int, tuple[str, ...]]:
+def _furthest_failure(element: ParserElement, text: str) -> tuple[int, tuple[str, ...]]:
     """Parse again and note the furthest place at which a terminal was looked for in vain."""
     place, expected = 0, set[str]()
 
@@ -86,7 +86,7 @@ def _furthest(element: ParserElement, text: str) -> tuple[int, tuple[str, ...]]:
             expected.add(terminal.match)
 
     terminals = _terminals(element)
-    _watch(terminals, note)
+    _set_fail_action(terminals, note)
     try:
         element.parse_string(text, parse_all=True)
     except ParseBaseException as stopped:
@@ -95,11 +95,11 @@ def _furthest(element: ParserElement, text: str) -> tuple[int, tuple[str, ...]]:
             place = stopped.loc
             expected.clear()
     finally:
-        _watch(terminals, None)
+        _set_fail_action(terminals, None)
     return place, tuple(sorted(expected))
 
 
-def _watch(terminals: tuple[ParserElement, ...], action: Callable[[str, int, ParserElement, Exception], None] | None) -> None:
+def _set_fail_action(terminals: tuple[ParserElement, ...], action: Callable[[str, int, ParserElement, Exception], None] | None) -> None:
     for terminal in terminals:
         terminal.failAction = action
 

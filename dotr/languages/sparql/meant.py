@@ -10,7 +10,7 @@ from dotr.languages.sparql.tokens import SparqlTokenKind, Token
 _NUMBERS = ("no argument", "one argument", "two arguments", "three arguments", "four arguments")
 
 
-def meant(tokens: Sequence[Token], index: int | None) -> str:
+def syntax_hint(tokens: Sequence[Token], index: int | None) -> str:
     """A hint for the token that was not expected (None: the end); empty where there is none."""
     if index is None:
         last = tokens[-1].text
@@ -30,7 +30,7 @@ def meant(tokens: Sequence[Token], index: int | None) -> str:
         ):
             return f"Is a dot missing before {token.text}? Triples are separated by dots, objects of one subject and predicate by commas."
     if token.text in (",", ")"):
-        return _arity(tokens, index)
+        return _arity_hint(tokens, index)
     return ""
 
 
@@ -51,7 +51,7 @@ def _is_term(token: Token) -> bool:
     return token.kind in _TERMS or token.text in ("]", ")")
 
 
-def _arity(tokens: Sequence[Token], index: int) -> str:
+def _arity_hint(tokens: Sequence[Token], index: int) -> str:
     """How many arguments the function takes whose brackets are open here."""
     depth = 0
     for number in range(index - 1, 0, -1):

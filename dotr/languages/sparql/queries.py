@@ -8,8 +8,8 @@ from typing import Final
 from rdflib.plugins.sparql.parserutils import CompValue
 
 from dotr.languages.sparql.grammar import ParseNode
-from dotr.languages.sparql.patterns import Patterns, join
-from dotr.languages.sparql.scope import references, sampled
+from dotr.languages.sparql.patterns import PatternReader, join
+from dotr.languages.sparql.scope import event_references, sample_ungrouped
 from dotr.model.algebra import Direction, Expression, Extend, Filter, Group, Join, OrderKey, Pattern, Select, Values, Var, is_hidden
 from dotr.model.places import Span
 from dotr.model.traverse import free_variables, in_scope
@@ -23,33 +23,33 @@ class _Columns:
     computed: list[tuple[str, Expression, ParseNode]]
 
 
-class Queries(Patterns):
+class QueryReader(PatternReader):
     """A text whose SELECT queries can be read."""
 
     def select(self, node: ParseNode, *, top: bool) -> Select:
         outer, self.aggregates = self.aggregates, None
         pattern = self.where(node.where)
         constraints = pattern.conditions if top and isinstance(pattern, Filter) else ()
-        result = self._modified(node, pattern)
+        result = self._apply_modifiers(node, pattern)
         self.aggregates = outer
         self._check_constraints(node, constraints, result)
         return result
 
-    def _modified(self, node: ParseNode, pattern: Pattern) -> Select:
+    def _apply_modifiers(self, node: ParseNode, pattern: Pattern) -> Select:
         """Grouping, computed columns, order, projection, slice."""
         visible = list(in_scope(pattern))
         self.aggregates = {}
-        before, self.forbidden = self.forbidden, self.forbidden or "in GROUP BY"
-        keys = self._keys(node, visible)
-        self.forbidden = before or "in the SELECT line"
+        before, self.no_references = self.no_references, self.no_references or "in GROUP BY"
+        keys = self._group_keys(node, visible)
+        self.no_references = before or "in the SELECT line"
         columns = self._columns(node, visible)
-        self.forbidden = before or "in HAVING"
-        having = [(c, self.expression(c)) for condition in self._list(node.having, "condition") for c in self.conjuncts(condition)]
-        self.forbidden = before or "in ORDER BY"
-        order = [self._order(c) for c in self._list(node.orderby, "condition")]
-        self.forbidden = before
+        self.no_references = before or "in HAVING"
+        having = [(c, self.expression(c)) for condition in self._items(node.having, "condition") for c in self.conjuncts(condition)]
+        self.no_references = before or "in ORDER BY"
+        order = [self._order_key(c) for c in self._items(node.orderby, "condition")]
+        self.no_references = before
         if node.groupby is not None or self.aggregates or node.having is not None:
-            pattern, having_, order = self._grouped(node, pattern, keys, columns, having, order)
+            pattern, having_, order = self._apply_grouping(node, pattern, keys, columns, having, order)
             if having_:
                 pattern = Filter(pattern, having_)
         self.aggregates = None
@@ -63,14 +63,14 @@ class Queries(Patterns):
             pattern,
             node.modifier is not None and str(node.modifier).upper() == "DISTINCT",
             tuple(order),
-            self._count(slice_ and slice_.offset) or 0,
-            self._count(slice_ and slice_.limit),
+            self._slice_number(slice_ and slice_.offset) or 0,
+            self._slice_number(slice_ and slice_.limit),
         )
 
-    def _keys(self, node: ParseNode, visible: list[str]) -> list[tuple[str, Expression]]:
+    def _group_keys(self, node: ParseNode, visible: list[str]) -> list[tuple[str, Expression]]:
         keys: list[tuple[str, Expression]] = []
         held, self.aggregates = self.aggregates, None
-        for condition in self._list(node.groupby, "condition"):
+        for condition in self._items(node.groupby, "condition"):
             named = isinstance(condition, CompValue) and condition.name == "GroupAs"
             expression = self.expression(condition.expr if named else condition)
             if named and condition.var is not None:
@@ -101,11 +101,11 @@ class Queries(Patterns):
                 columns.names.append(name)
         return columns
 
-    def _order(self, node: ParseNode) -> OrderKey:
+    def _order_key(self, node: ParseNode) -> OrderKey:
         descending = node.order is not None and str(node.order).upper() == "DESC"
         return OrderKey(self.expression(node.expr), Direction.DESCENDING if descending else Direction.ASCENDING)
 
-    def _grouped(
+    def _apply_grouping(
         self,
         node: ParseNode,
         pattern: Pattern,
@@ -130,25 +130,25 @@ class Queries(Patterns):
             for alias in sorted({*free_variables(expression)} & {*computed}):
                 self.problem("Q112", f"HAVING cannot see ?{alias}, which SELECT computes", self.span(place), "Repeat its expression.")
         bare = known - set(computed)
-        having_ = tuple(sampled(e, bare, self.aggregates, self.fresh) for _, e in having)
-        order = [OrderKey(sampled(k.expression, known, self.aggregates, self.fresh), k.direction) for k in order]
+        having_ = tuple(sample_ungrouped(e, bare, self.aggregates, self.fresh) for _, e in having)
+        order = [OrderKey(sample_ungrouped(k.expression, known, self.aggregates, self.fresh), k.direction) for k in order]
         return Group(pattern, tuple(keys), tuple((name, call) for call, name in self.aggregates.items())), having_, order
 
     def _check_constraints(self, node: ParseNode, conditions: tuple[Expression, ...], query: Select) -> None:
         """With DISTINCT, GROUP BY or LIMIT a temporal constraint applies to the solutions, so they must show what it needs."""
-        if not (query.distinct or _grouped(query.pattern) or query.limit is not None or query.offset):
+        if not (query.distinct or _is_grouped(query.pattern) or query.limit is not None or query.offset):
             return
         for condition in conditions:
-            if references(condition):
+            if event_references(condition):
                 for name in sorted({*free_variables(condition)} - {*query.projection}):
                     message = f"?{name} must be in the SELECT line: a condition on another event needs it"
                     hint = "With DISTINCT, GROUP BY, LIMIT or OFFSET such a condition applies to the query's solutions."
-                    self.problem("Q119", message, self._place_of(name, node), hint)
+                    self.problem("Q119", message, self._span_of_variable(name, node), hint)
 
-    def _place_of(self, name: str, node: ParseNode) -> Span:
-        return next((t.span for t in self.tokens_of(node.where) if t.noun == Var(name)), self.scan.span)
+    def _span_of_variable(self, name: str, node: ParseNode) -> Span:
+        return next((t.span for t in self.tokens_of(node.where) if t.value == Var(name)), self.scan.span)
 
-    def _count(self, node: ParseNode) -> int | None:
+    def _slice_number(self, node: ParseNode) -> int | None:
         if node is None:
             return None
         token = self.token(node)
@@ -156,26 +156,26 @@ class Queries(Patterns):
         if not token.text.isdigit():
             self.problem("Q101", f"{token.text} is no whole number", token.span)
             return 0
-        if len(token.text) > _LONGEST:
+        if len(token.text) > _MAX_DIGITS:
             self.problem("Q101", f"a number of {len(token.text):,} digits", token.span, "No query has so many solutions.")
             return 0
         return int(token.text)
 
     @staticmethod
-    def _list(node: ParseNode, key: str) -> list[ParseNode]:
+    def _items(node: ParseNode, key: str) -> list[ParseNode]:
         return [] if node is None else list(node[key])
 
 
-_LONGEST: Final = 18
+_MAX_DIGITS: Final = 18
 """Digits of LIMIT and OFFSET."""
 
 
-def _grouped(pattern: Pattern) -> bool:
+def _is_grouped(pattern: Pattern) -> bool:
     """Whether solution modifiers group a query; its pattern lies under computed columns, HAVING and VALUES."""
     match pattern:
         case Group():
             return True
         case Extend(inner, _, _) | Filter(inner, _) | Join(inner, Values()):
-            return _grouped(inner)
+            return _is_grouped(inner)
         case _:
             return False

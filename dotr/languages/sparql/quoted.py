@@ -17,7 +17,7 @@ from dotr.languages.sparql.tokens import Annotation, Quoted, SparqlTokenKind, To
 from dotr.model.algebra import Const, Var
 from dotr.model.terms import RDF_TYPE
 
-CODE: Final = "Q121"
+QUOTED_TRIPLE: Final = "Q121"
 _MARKS: Final = frozenset(("<<(", "<<", "~", "{|"))
 _NODES: Final = frozenset((SparqlTokenKind.IRI, SparqlTokenKind.VARIABLE, SparqlTokenKind.BLANK, SparqlTokenKind.REFERENCE))
 _LITERALS: Final = frozenset((SparqlTokenKind.LITERAL, SparqlTokenKind.NUMBER))
@@ -25,20 +25,20 @@ _REIFIED_HINT: Final = "<< … >> stands for what reifies the triple; the triple
 _PATH_MARKS: Final = frozenset("/|^*+?!(")
 
 
-def quote(scan: TokenScan) -> None:
+def merge_quoted_tokens(scan: TokenScan) -> None:
     """Puts quoted tokens in the place of what they are made of."""
     if any(token.kind is SparqlTokenKind.MARK and token.text in _MARKS for token in scan.tokens):
         with suppress(_Stop):
-            scan.tokens = _Quoting(scan).all()
+            scan.tokens = _TokenMerger(scan).run()
 
 
-def within(tokens: Iterable[Token]) -> Iterator[Token]:
+def with_quoted_parts(tokens: Iterable[Token]) -> Iterator[Token]:
     """The tokens, and those that they quote."""
     for token in tokens:
         yield token
-        match token.noun:
+        match token.value:
             case Quoted(parts, reifier):
-                yield from within((*parts, *(() if reifier is None else (reifier,))))
+                yield from with_quoted_parts((*parts, *(() if reifier is None else (reifier,))))
             case Annotation(reifier) if reifier is not None:
                 yield reifier
             case _:
@@ -49,24 +49,24 @@ class _Stop(Exception):
     """A problem is noted."""
 
 
-class _Quoting:
+class _TokenMerger:
     def __init__(self, scan: TokenScan) -> None:
         self._scan = scan
         self._tokens = scan.tokens
         self._at = 0
-        self._made: list[Token] = []
+        self._merged: list[Token] = []
 
-    def all(self) -> list[Token]:
+    def run(self) -> list[Token]:
         while self._at < len(self._tokens):
             token = self._next()
             match token.text if token.kind is SparqlTokenKind.MARK else "":
                 case "<<(" | "<<":
-                    self._made.append(self._statement(self._quoted(token)))
+                    self._merged.append(self._mark_statement(self._read_quoted(token)))
                 case "~" | "{|":
-                    self._made.append(self._annotation(token))
+                    self._merged.append(self._read_annotation(token))
                 case _:
-                    self._made.append(token)
-        return self._made
+                    self._merged.append(token)
+        return self._merged
 
     def _next(self) -> Token:
         self._at += 1
@@ -77,46 +77,46 @@ class _Quoting:
         return bool(following) and following[0].kind is SparqlTokenKind.MARK and following[0].text == text
 
     def _fail(self, message: str, token: Token, hint: str = "") -> NoReturn:
-        self._scan.report(CODE, message, token.span.start, token.span.end, hint)
+        self._scan.report(QUOTED_TRIPLE, message, token.span.start, token.span.end, hint)
         raise _Stop
 
     # --- terms and reified triples ---
 
-    def _quoted(self, opening: Token) -> Token:
+    def _read_quoted(self, opening: Token) -> Token:
         """The token of a triple term or a reified triple, whose opening was read."""
         is_term = opening.text == "<<("
-        subject = self._part(is_term)
+        subject = self._read_part(is_term)
         if subject.kind in _LITERALS:
             self._fail("a literal cannot be the subject of a triple", subject, "A subject is an IRI, a blank node or a variable.")
-        if isinstance(subject.noun, Quoted) and subject.noun.is_term:
+        if isinstance(subject.value, Quoted) and subject.value.is_term:
             hint = "A triple term is an object; as a subject stands what reifies it: << << … >> … >>."
             self._fail("a triple term cannot be the subject of a triple", subject, hint)
-        predicate, value = self._predicate(), self._part(is_term)
+        predicate, value = self._read_predicate(), self._read_part(is_term)
         reifier = None
         if not is_term and self._is_next("~"):
             self._next()
-            reifier = self._reifier() or self._anonymous(opening)
+            reifier = self._read_reifier() or self._anonymous_blank(opening)
             if not self._is_next(">>"):
                 self._fail("a reifier is an IRI, a variable or a blank node", self._next())
         closing = self._next()
         if closing.text != (")>>" if is_term else ">>"):
             self._fail(f"expected {')>>' if is_term else '>>'}, found {closing.text}", closing, "A triple has three parts.")
-        span = self._scan.at(opening.span.start, closing.span.end)
+        span = self._scan.span_at(opening.span.start, closing.span.end)
         text = span.document.text[span.start : span.end]
         return Token(SparqlTokenKind.QUOTED, text, span, Quoted((subject, predicate, value), reifier, is_term))
 
-    def _part(self, in_term: bool) -> Token:
+    def _read_part(self, in_term: bool) -> Token:
         """A subject or an object."""
         token = self._next()
         if token.kind in _NODES or token.kind in _LITERALS:
             return token
         if token.text == "<<(":
-            return self._quoted(token)
+            return self._read_quoted(token)
         if token.text == "<<" and not in_term:
-            return self._quoted(token)
+            return self._read_quoted(token)
         if token.text == "[" and self._is_next("]"):
             self._next()
-            return self._anonymous(token)
+            return self._anonymous_blank(token)
         if token.text == "<<":
             self._fail("a reified triple cannot stand inside of a triple term", token, _REIFIED_HINT)
         if token.text in ("[", "("):
@@ -128,7 +128,7 @@ class _Quoting:
             self._fail("a triple has three parts: subject, predicate and object", token)
         return self._fail(f"{token.text} cannot stand inside of a quoted triple", token, "Terms and variables stand there.")
 
-    def _predicate(self) -> Token:
+    def _read_predicate(self) -> Token:
         token = self._next()
         if token.kind is SparqlTokenKind.WORD and token.text == "a":
             token = Token(SparqlTokenKind.IRI, token.text, token.span, Const(RDF_TYPE))
@@ -142,10 +142,10 @@ class _Quoting:
             self._fail("a path cannot stand inside of a quoted triple", following[0], "Follow it in a triple of its own.")
         return token
 
-    def _anonymous(self, place: Token) -> Token:
+    def _anonymous_blank(self, place: Token) -> Token:
         return Token(SparqlTokenKind.BLANK, "[]", place.span, Var(f"_:[{place.span.start}]"))
 
-    def _reifier(self) -> Token | None:
+    def _read_reifier(self) -> Token | None:
         """What is written behind `~`; None: nothing is."""
         following = self._tokens[self._at : self._at + 1]
         if following and following[0].kind in (SparqlTokenKind.IRI, SparqlTokenKind.VARIABLE, SparqlTokenKind.BLANK):
@@ -155,47 +155,47 @@ class _Quoting:
             if not self._is_next("]"):
                 self._fail("a reifier is an IRI, a variable or a blank node", opening, "What is said of it stands in {| … |} behind it.")
             self._next()
-            return self._anonymous(opening)
+            return self._anonymous_blank(opening)
         return None
 
     # --- where they stand ---
 
-    def _statement(self, token: Token) -> Token:
+    def _mark_statement(self, token: Token) -> Token:
         """A reified triple may be a whole statement."""
-        assert isinstance(token.noun, Quoted)
+        assert isinstance(token.value, Quoted)
         following = self._tokens[self._at] if self._at < len(self._tokens) else None
         ends = following is None or following.text in (".", "{", "}") or (following.kind is SparqlTokenKind.WORD and following.text != "a")
-        if token.noun.is_term or not ends or not self._begins_statement():
+        if token.value.is_term or not ends or not self._is_statement_start():
             return token
-        return Token(token.kind, token.text, token.span, Quoted(token.noun.parts, token.noun.reifier, False, is_alone=True))
+        return Token(token.kind, token.text, token.span, Quoted(token.value.parts, token.value.reifier, False, is_statement=True))
 
-    def _begins_statement(self) -> bool:
-        if not self._made or self._made[-1].text in (".", "}"):
+    def _is_statement_start(self) -> bool:
+        if not self._merged or self._merged[-1].text in (".", "}"):
             return True
-        if self._made[-1].text == "{":
-            return self._made[-2].kind is not SparqlTokenKind.VARIABLE if len(self._made) > 1 else True  # VALUES ?v {
-        if self._made[-1].text != ")":
+        if self._merged[-1].text == "{":
+            return self._merged[-2].kind is not SparqlTokenKind.VARIABLE if len(self._merged) > 1 else True  # VALUES ?v {
+        if self._merged[-1].text != ")":
             return False
         depth = 0
-        for number in range(len(self._made) - 1, 0, -1):  # a FILTER or BIND ends here, or a path
-            depth += (self._made[number].text == ")") - (self._made[number].text == "(")
+        for number in range(len(self._merged) - 1, 0, -1):  # a FILTER or BIND ends here, or a path
+            depth += (self._merged[number].text == ")") - (self._merged[number].text == "(")
             if not depth:
-                before = self._made[number - 1]
-                of_filter = before.kind is SparqlTokenKind.IRI and number > 1 and self._made[number - 2].text.upper() == "FILTER"
+                before = self._merged[number - 1]
+                of_filter = before.kind is SparqlTokenKind.IRI and number > 1 and self._merged[number - 2].text.upper() == "FILTER"
                 return of_filter or (before.kind is SparqlTokenKind.WORD and before.text != "a")
         return False
 
-    def _annotation(self, token: Token) -> Token:
+    def _read_annotation(self, token: Token) -> Token:
         """The mark of an annotation: `~`, its reifier and the `{|` behind it, or one of these."""
         reifier = None
         end = token
         if token.text == "~":
-            reifier = self._reifier()
+            reifier = self._read_reifier()
             end = reifier or token
         is_block = token.text == "{|" or self._is_next("{|")
         if is_block:
             end = token if token.text == "{|" else self._next()
             if self._is_next("|}"):
                 self._fail("an annotation that says nothing", end, "Write ~ ?r for a reifier of which nothing is said.")
-        span = self._scan.at(token.span.start, end.span.end)
+        span = self._scan.span_at(token.span.start, end.span.end)
         return Token(SparqlTokenKind.ANNOTATION, token.text, span, Annotation(reifier, is_block))

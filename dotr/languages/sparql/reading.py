@@ -15,31 +15,31 @@ from dotr.expressions.casts import CASTS
 from dotr.expressions.functions import FUNCTIONS
 from dotr.expressions.regexes import problem
 from dotr.languages.sparql.grammar import ParseNode
-from dotr.languages.sparql.quoted import CODE, within
+from dotr.languages.sparql.quoted import QUOTED_TRIPLE, with_quoted_parts
 from dotr.languages.sparql.tokens import Annotation, Quoted, SparqlTokenKind, Token, TokenScan
 from dotr.languages.sparql.words import AGGREGATES
-from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var, chained
+from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var, chain
 from dotr.model.places import Span
 from dotr.model.terms import RDF, XSD, Term, iri, literal_parts, triple_term
 
 _LEAVES: Final = {URIRef(RDF + name): iri(RDF + name) for name in ("type", "first", "rest", "nil")}
-_STAND_IN: Final = re.compile(r"t([0-9]+)")
-_RENAMED: Final = {"URI": "IRI", "ISURI": "ISIRI"}
-_PASSED_THROUGH: Final = {"ConditionalOrExpression", "ConditionalAndExpression", "AdditiveExpression", "MultiplicativeExpression"}
+_PLACEHOLDER: Final = re.compile(r"t([0-9]+)")
+_SYNONYMS: Final = {"URI": "IRI", "ISURI": "ISIRI"}
+_CHAIN_NODES: Final = {"ConditionalOrExpression", "ConditionalAndExpression", "AdditiveExpression", "MultiplicativeExpression"}
 
 
 class ExpressionReader:
     """One text being read. `forbidden` says where we are when `M.?v` may not stand here (`""`: it may)."""
 
-    def __init__(self, scan: TokenScan, forbidden: str) -> None:
+    def __init__(self, scan: TokenScan, no_references: str) -> None:
         self.scan = scan
         self.problems: list[Diagnostic] = []
-        self.forbidden = forbidden
+        self.no_references = no_references
         self.no_exists = ""
         self.aggregates: dict[AggregateCall, str] | None = None
         self.no_aggregates = "An aggregate may stand in the SELECT line, HAVING and ORDER BY of a query."
-        self._anonymous: dict[BNode, Slot] = {}
-        self._fresh = 0
+        self._anonymous_slots: dict[BNode, Slot] = {}
+        self._fresh_count = 0
 
     # --- leaves ---
 
@@ -50,37 +50,37 @@ class ExpressionReader:
         if isinstance(node, Literal):
             return self.scan.tokens[abs(int(str(node)))]
         if isinstance(node, URIRef | Variable | BNode):
-            found = _STAND_IN.fullmatch(str(node))
+            found = _PLACEHOLDER.fullmatch(str(node))
             return self.scan.tokens[int(found[1])] if found else None
         return None
 
-    def leaf(self, node: ParseNode) -> Var | Const | Attribute | TimeOf:
+    def leaf_value(self, node: ParseNode) -> Var | Const | Attribute | TimeOf:
         token = self.token(node)
         if token is not None:
-            return self.noun(token)
+            return self.token_value(token)
         if isinstance(node, BNode):
-            if node not in self._anonymous:
-                self._anonymous[node] = self.fresh_blank()
-            return self._anonymous[node]
+            if node not in self._anonymous_slots:
+                self._anonymous_slots[node] = self.fresh_blank()
+            return self._anonymous_slots[node]
         return Const(_LEAVES[node])
 
-    def noun(self, token: Token) -> Var | Const | Attribute | TimeOf:
+    def token_value(self, token: Token) -> Var | Const | Attribute | TimeOf:
         """What a token stands for, of those that stand for one term."""
-        if isinstance(token.noun, Quoted):
-            self.problem(CODE, f"a {'triple term' if token.noun.is_term else 'reified triple'} cannot stand here", token.span)
+        if isinstance(token.value, Quoted):
+            self.problem(QUOTED_TRIPLE, f"a {'triple term' if token.value.is_term else 'reified triple'} cannot stand here", token.span)
             return Var(self.fresh())
-        if token.noun is None or isinstance(token.noun, Annotation):
+        if token.value is None or isinstance(token.value, Annotation):
             self.problem("Q101", f"{token.text} is a function", token.span, f"Write {token.text}(…).")
             return Var(self.fresh())
-        if token.kind is SparqlTokenKind.REFERENCE and self.forbidden:
+        if token.kind is SparqlTokenKind.REFERENCE and self.no_references:
             hint = "Write it in a FILTER of its own, straight in the WHERE group; each condition joined by && counts as one."
-            self.problem("Q109", f"{token.text} may not stand {self.forbidden}", token.span, hint)
-        return token.noun
+            self.problem("Q109", f"{token.text} may not stand {self.no_references}", token.span, hint)
+        return token.value
 
     def fresh(self) -> str:
         """The name of a variable that no query can write."""
-        self._fresh += 1
-        return f".{self._fresh - 1}"
+        self._fresh_count += 1
+        return f".{self._fresh_count - 1}"
 
     def fresh_blank(self) -> Var:
         return Var(f"_:{self.fresh()}")
@@ -89,7 +89,7 @@ class ExpressionReader:
         """A number of a triple or of VALUES: its sign belongs to it."""
         token = self.token(node)
         assert token is not None
-        return signed(token)
+        return signed_number(token)
 
     def span(self, node: ParseNode) -> Span:
         """The stretch of text that a part of the tree comes from."""
@@ -100,7 +100,7 @@ class ExpressionReader:
 
     def tokens_of(self, node: ParseNode) -> Iterator[Token]:
         if (token := self.token(node)) is not None:
-            yield from within((token,))
+            yield from with_quoted_parts((token,))
         elif isinstance(node, CompValue):
             for key in node:
                 yield from self.tokens_of(node[key])
@@ -119,13 +119,13 @@ class ExpressionReader:
         """A group graph pattern (for EXISTS); the reader of patterns knows how."""
         raise NotImplementedError
 
-    def stands_for(self, node: BNode, slot: Slot) -> None:
+    def bind_anonymous(self, node: BNode, slot: Slot) -> None:
         """A node that the grammar made up is this one."""
-        self._anonymous[node] = slot
+        self._anonymous_slots[node] = slot
 
     def variable(self, node: ParseNode) -> str:
         """A variable that gets or has a value: no `M.?v`."""
-        noun = self.leaf(node)
+        noun = self.leaf_value(node)
         if isinstance(noun, Var):
             return noun.name
         token = self.token(node)
@@ -136,20 +136,20 @@ class ExpressionReader:
     def expression(self, node: ParseNode) -> Expression:
         if not isinstance(node, CompValue):
             token = self.token(node)
-            return self._quoted(token) if token is not None and token.kind is SparqlTokenKind.QUOTED else self.leaf(node)
+            return self._quoted_expression(token) if token is not None and token.kind is SparqlTokenKind.QUOTED else self.leaf_value(node)
         name: str = node.name
         match name:
             case "literal":
-                return self.leaf(node)
+                return self.leaf_value(node)
             case "RelationalExpression":
                 left = self.expression(node.expr)
                 if node.op is None:
                     return left
                 operator = " ".join(str(node.op).upper().split())
                 if operator in ("IN", "NOT IN"):
-                    return Call(operator, (left, *map(self.expression, self.listed(node.other))))
+                    return Call(operator, (left, *map(self.expression, self.argument_list(node.other))))
                 return Call(operator, (left, self.expression(node.other)))
-            case _ if name in _PASSED_THROUGH:
+            case _ if name in _CHAIN_NODES:
                 return self._chain(node)
             case "UnaryNot":
                 return Call("!", (self.expression(node.expr),))
@@ -157,8 +157,8 @@ class ExpressionReader:
                 token = self.token(node.expr)
                 if token is not None and token.kind is SparqlTokenKind.NUMBER and token.sign:
                     if not self._is_signed_twice(node, token):
-                        return signed(token)
-                    return Call("UNARY-" if name == "UnaryMinus" else "UNARY+", (signed(token),))
+                        return signed_number(token)
+                    return Call("UNARY-" if name == "UnaryMinus" else "UNARY+", (signed_number(token),))
                 return Call("UNARY-" if name == "UnaryMinus" else "UNARY+", (self.expression(node.expr),))
             case "Function":
                 return self._function(node)
@@ -168,8 +168,8 @@ class ExpressionReader:
                 return self._aggregate(node)
             case _:
                 word = name.removeprefix("Builtin_").upper()
-                word = _RENAMED.get(word, word)
-                arguments = [self.expression(a) for key in node for a in self.listed(node[key])]
+                word = _SYNONYMS.get(word, word)
+                arguments = [self.expression(a) for key in node for a in self.argument_list(node[key])]
                 if word == "IRI" and self.scan.base:
                     arguments.append(Const(iri(self.scan.base)))
                 if word in ("REGEX", "REPLACE"):
@@ -185,18 +185,21 @@ class ExpressionReader:
         """
         return str(node.expr).startswith("-") or token.sign != ("-" if node.name == "UnaryMinus" else "+")
 
-    def _quoted(self, token: Token) -> Expression:
+    def _quoted_expression(self, token: Token) -> Expression:
         """A triple term in an expression, or a part of one: a constant, or what makes it."""
-        if not isinstance(token.noun, Quoted):
+        if not isinstance(token.value, Quoted):
             if token.kind is SparqlTokenKind.BLANK:
                 self.problem(
-                    CODE, "a blank node cannot stand in an expression", token.span, "Name it by a variable, in a triple of the query."
+                    QUOTED_TRIPLE,
+                    "a blank node cannot stand in an expression",
+                    token.span,
+                    "Name it by a variable, in a triple of the query.",
                 )
-            return signed(token) if token.kind is SparqlTokenKind.NUMBER else self.noun(token)
-        if not token.noun.is_term:
+            return signed_number(token) if token.kind is SparqlTokenKind.NUMBER else self.token_value(token)
+        if not token.value.is_term:
             hint = "It stands for what reifies the triple: ask for that in the query's triples. The triple term itself is <<( … )>>."
-            self.problem(CODE, "a reified triple cannot stand in an expression", token.span, hint)
-        subject, predicate, value = (self._quoted(part) for part in token.noun.parts)
+            self.problem(QUOTED_TRIPLE, "a reified triple cannot stand in an expression", token.span, hint)
+        subject, predicate, value = (self._quoted_expression(part) for part in token.value.parts)
         match subject, predicate, value:
             case Const(s), Const(p), Const(o):
                 term = triple_term(s, p, o)
@@ -221,7 +224,7 @@ class ExpressionReader:
                 for part in (node.expr, *node.other):
                     yield from self.conjuncts(part)
                 return
-            if node.name in _PASSED_THROUGH or node.name == "RelationalExpression":
+            if node.name in _CHAIN_NODES or node.name == "RelationalExpression":
                 inner = node.expr
                 if not node.other and isinstance(inner, CompValue):
                     yield from self.conjuncts(inner)
@@ -229,7 +232,7 @@ class ExpressionReader:
         yield node
 
     @staticmethod
-    def listed(node: ParseNode) -> list[ParseNode]:
+    def argument_list(node: ParseNode) -> list[ParseNode]:
         """The elements of an argument list: `()`, one expression, or several."""
         if node == RDFLIB_RDF.nil:
             return []
@@ -242,7 +245,7 @@ class ExpressionReader:
         others: list[ParseNode] = node.other or []
         default = "||" if node.name == "ConditionalOrExpression" else "&&"
         operators = [str(operator) for operator in node.op or [default] * len(others)]
-        return chained(operators, [self.expression(each) for each in (node.expr, *others)])
+        return chain(operators, [self.expression(each) for each in (node.expr, *others)])
 
     def _function(self, node: ParseNode) -> Expression:
         token = self.token(node.iri)
@@ -254,10 +257,10 @@ class ExpressionReader:
                 count = "three arguments" if word == "TRIPLE" else "one argument"
                 self.problem("Q115", f"{token.text} takes {count}, and no DISTINCT", token.span)
             return Call(word, arguments)
-        function = self.leaf(node.iri)
+        function = self.leaf_value(node.iri)
         name = function.term if isinstance(function, Const) else ""
         if name not in CASTS:
-            hint = _cast_meant(name, token.text) or "Functions with an IRI are the casts, such as xsd:integer(?x)."
+            hint = _cast_hint(name, token.text) or "Functions with an IRI are the casts, such as xsd:integer(?x)."
             self.problem("Q115", f"there is no function {token.text}", token.span, hint)
         elif len(arguments) != 1 or node.distinct:
             self.problem("Q115", f"{token.text} takes one argument, and no DISTINCT", token.span)
@@ -266,10 +269,10 @@ class ExpressionReader:
     def _exists(self, node: ParseNode) -> Expression:
         if self.no_exists:
             self.problem("Q118", f"EXISTS may not stand {self.no_exists}", self.span(node), "It is asked of a query's graph.")
-        before, self.forbidden = self.forbidden, self.forbidden or "inside EXISTS"
+        before, self.no_references = self.no_references, self.no_references or "inside EXISTS"
         aggregates, self.aggregates = self.aggregates, None
         pattern = self.group(node.graph)
-        self.forbidden, self.aggregates = before, aggregates
+        self.no_references, self.aggregates = before, aggregates
         return Exists(pattern, node.name == "Builtin_NOTEXISTS")
 
     def _aggregate(self, node: ParseNode) -> Expression:
@@ -284,8 +287,8 @@ class ExpressionReader:
         if node.separator is not None:
             token = self.token(node.separator)
             assert token is not None
-            assert isinstance(token.noun, Const)
-            separator, datatype, _ = literal_parts(token.noun.term)
+            assert isinstance(token.value, Const)
+            separator, datatype, _ = literal_parts(token.value.term)
             if datatype != XSD + "string":
                 self.problem("Q101", "a separator is a plain string", token.span)
         call = AggregateCall(function, bool(node.distinct), argument, separator)
@@ -297,13 +300,13 @@ class ExpressionReader:
         return Var(aggregates[call])
 
 
-def signed(token: Token) -> Const:
-    assert isinstance(token.noun, Const)
-    term: Term = token.noun.term
+def signed_number(token: Token) -> Const:
+    assert isinstance(token.value, Const)
+    term: Term = token.value.term
     return Const(f'"{token.sign}{term[1:]}')
 
 
-def _cast_meant(name: Term, written: str) -> str:
+def _cast_hint(name: Term, written: str) -> str:
     """The cast that a name may have been meant for, with its prefix if that has one."""
     near = did_you_mean(name, list(CASTS))
     return near if written.startswith("<") else near.replace(f"<{XSD}", f"{written.partition(':')[0]}:").replace(">", "")

@@ -9,12 +9,12 @@ from dotr.model.terms import Variable
 from dotr.model.traverse import subexpressions, transform
 
 
-def references(expression: Expression) -> frozenset[Attribute | TimeOf]:
+def event_references(expression: Expression) -> frozenset[Attribute | TimeOf]:
     """The attributes and times of events that an expression reads; none: it is no temporal constraint."""
     return frozenset([each for each in subexpressions(expression) if isinstance(each, Attribute | TimeOf)])
 
 
-def sampled(
+def sample_ungrouped(
     expression: Expression, known: Set[Variable], aggregates: dict[AggregateCall, Variable], fresh: Callable[[], Variable]
 ) -> Expression:
     """The expression with one value (SAMPLE) for every variable that is not known after grouping."""

@@ -17,10 +17,10 @@ from typing import Final
 from urllib.parse import urljoin
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
-from dotr.languages.sparql.words import KEYWORDS, OF_TRIPLES, REFUSED
+from dotr.languages.sparql.words import KEYWORDS, REFUSED_KEYWORDS, TRIPLE_FUNCTIONS
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span
-from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, iri, literal, unescaped, wrong_escape
+from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, invalid_escape, iri, literal, unescaped
 
 
 class SparqlTokenKind(Enum):
@@ -44,7 +44,7 @@ class Token:
     kind: SparqlTokenKind
     text: str
     span: Span
-    noun: Const | Var | Attribute | TimeOf | Quoted | Annotation | None = None
+    value: Const | Var | Attribute | TimeOf | Quoted | Annotation | None = None
     sign: str = ""
 
 
@@ -55,7 +55,7 @@ class Quoted:
     parts: tuple[Token, Token, Token]
     reifier: Token | None
     is_term: bool
-    is_alone: bool = False
+    is_statement: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +92,18 @@ _LEXER: Final = re.compile(
     |(?P<mark>\^\^|&&|\|\||!=|<=|>=|[{{}}()\[\];,.=<>!|/^*+?\-])""",
     re.VERBOSE,
 )
-_LOOSE: Final = re.compile(
+_ANY_STRING: Final = re.compile(
     r"\"{3}(?:\"{0,2}(?:[^\"\\]|\\.))*\"{3}|'{3}(?:'{0,2}(?:[^'\\]|\\.))*'{3}|\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'", re.DOTALL
 )
 """A string with any escapes."""
 _LOCAL_ESCAPE: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-_DEEPEST: Final = 150
-_OPENS: Final = {"(": ")", "[": "]", "{": "}", "<<(": ")>>", "<<": ">>", "{|": "|}"}
+_MAX_OPEN_BRACKETS: Final = 150
+_CLOSING: Final = {"(": ")", "[": "]", "{": "}", "<<(": ")>>", "<<": ">>", "{|": "|}"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Raw:
+class _Lexeme:
     group: str
     text: str
     start: int
@@ -120,30 +120,30 @@ class TokenScan:
     tokens: list[Token]
     problems: list[Diagnostic]
 
-    def at(self, start: int, end: int) -> Span:
+    def span_at(self, start: int, end: int) -> Span:
         return Span(self.span.document, start, end)
 
     def report(self, code: str, message: str, start: int, end: int, hint: str = "") -> None:
-        self.problems.append(Diagnostic(code, message, self.at(start, end), hint))
+        self.problems.append(Diagnostic(code, message, self.span_at(start, end), hint))
 
 
 def scan(span: Span, prefixes: Mapping[str, str]) -> TokenScan:
     """Read the tokens of a text; its own PREFIX and BASE declarations come first and win over `prefixes`."""
     result = TokenScan(span, dict(prefixes), "", [], [])
     raw = list(_lex(result))
-    position = _prologue(result, raw)
+    position = _read_prologue(result, raw)
     while position < len(raw):
-        position = _token(result, raw, position)
-    _brackets(result)
+        position = _read_token(result, raw, position)
+    _check_brackets(result)
     return result
 
 
-def _lex(result: TokenScan) -> Iterator[_Raw]:
+def _lex(result: TokenScan) -> Iterator[_Lexeme]:
     text, position, end = result.span.document.text, result.span.start, result.span.end
     while position < end:
-        found = _LEXER.match(text, position, end)
-        if found is None:
-            if (closed := _LOOSE.match(text, position, end)) and (wrong := wrong_escape(closed[0])):
+        match = _LEXER.match(text, position, end)
+        if match is None:
+            if (closed := _ANY_STRING.match(text, position, end)) and (wrong := invalid_escape(closed[0])):
                 start = position + wrong.start()
                 result.report("Q101", f"{wrong[0]} is no escape", start, start + len(wrong[0]), ESCAPE_HINT)
                 position = closed.end()
@@ -154,12 +154,12 @@ def _lex(result: TokenScan) -> Iterator[_Raw]:
             result.report("Q101", f"unexpected character {text[position]}", position, position + 1)
             position += 1
             continue
-        if found.lastgroup in ("string", "iri") and (wrong := wrong_escape(found[0])):
+        if match.lastgroup in ("string", "iri") and (wrong := invalid_escape(match[0])):
             start = position + wrong.start()
             result.report("Q101", f"{wrong[0]} is no escape", start, start + len(wrong[0]), ESCAPE_HINT)
-        elif found.lastgroup != "skip":
-            yield _Raw(found.lastgroup or "", found[0], found.start(), found.end())
-        position = found.end()
+        elif match.lastgroup != "skip":
+            yield _Lexeme(match.lastgroup or "", match[0], match.start(), match.end())
+        position = match.end()
 
 
 _STRING_HINT: Final = (
@@ -172,7 +172,7 @@ def _line_end(text: str, position: int) -> int:
     return len(text) if newline < 0 else newline
 
 
-def _prologue(result: TokenScan, raw: list[_Raw]) -> int:
+def _read_prologue(result: TokenScan, raw: list[_Lexeme]) -> int:
     position = 0
     while position < len(raw) and raw[position].group == "word":
         word, rest = raw[position].text.upper(), raw[position + 1 : position + 3]
@@ -187,16 +187,16 @@ def _prologue(result: TokenScan, raw: list[_Raw]) -> int:
     return position
 
 
-def _token(result: TokenScan, raw: list[_Raw], position: int) -> int:
+def _read_token(result: TokenScan, raw: list[_Lexeme], position: int) -> int:
     """Read the token that begins at a raw token; the position after it."""
     this = raw[position]
-    following = raw[position + 1] if position + 1 < len(raw) else _Raw("", "", this.end, this.end)
-    third = raw[position + 2] if position + 2 < len(raw) else _Raw("", "", this.end, this.end)
+    following = raw[position + 1] if position + 1 < len(raw) else _Lexeme("", "", this.end, this.end)
+    third = raw[position + 2] if position + 2 < len(raw) else _Lexeme("", "", this.end, this.end)
     append = result.tokens.append
-    span = result.at(this.start, this.end)
+    span = result.span_at(this.start, this.end)
     match this.group:
         case "word":
-            return position + _word(result, raw, position)
+            return position + _read_word(result, raw, position)
         case "string":
             width = 3 if this.text[:3] in ('"""', "'''") and len(this.text) >= 6 else 1
             lexical, datatype, language, taken = unescaped(this.text[width:-width]), XSD + "string", "", 1
@@ -204,20 +204,20 @@ def _token(result: TokenScan, raw: list[_Raw], position: int) -> int:
                 language, taken = following.text[1:], 2
             elif following.text == "^^" and third.group in ("iri", "pname"):
                 datatype, taken = _resolve(result, third), 3
-            whole = result.at(this.start, raw[position + taken - 1].end)
+            whole = result.span_at(this.start, raw[position + taken - 1].end)
             append(Token(SparqlTokenKind.LITERAL, whole.text, whole, Const(literal(lexical, datatype, language))))
             return position + taken
         case "number":
             append(Token(SparqlTokenKind.NUMBER, this.text, span, Const(_number(this.text))))
         case "mark" if this.text in "+-" and following.group == "number" and following.start == this.end:
-            whole = result.at(this.start, following.end)
+            whole = result.span_at(this.start, following.end)
             append(Token(SparqlTokenKind.NUMBER, following.text, whole, Const(_number(following.text)), sign=this.text))
             return position + 2
         case "mark" if this.text == "^" and _in_negated_set(result.tokens):
             if following.group in ("iri", "pname") or following.text == "a":
                 name = XSD if following.text == "a" else _resolve(result, following)
                 name = _RDF_TYPE if following.text == "a" else name
-                append(Token(SparqlTokenKind.INVERSE, following.text, result.at(this.start, following.end), Const(iri(name))))
+                append(Token(SparqlTokenKind.INVERSE, following.text, result.span_at(this.start, following.end), Const(iri(name))))
                 return position + 2
             append(Token(SparqlTokenKind.MARK, this.text, span))
         case "iri" | "pname":
@@ -236,27 +236,27 @@ def _token(result: TokenScan, raw: list[_Raw], position: int) -> int:
 _RDF_TYPE: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 
-def _word(result: TokenScan, raw: list[_Raw], position: int) -> int:
+def _read_word(result: TokenScan, raw: list[_Lexeme], position: int) -> int:
     """A keyword, `true`, `M.?v` or `time(L)`; how many raw tokens it took."""
     this = raw[position]
     texts = [r.text for r in raw[position + 1 : position + 4]]
     groups = [r.group for r in raw[position + 1 : position + 4]]
     lower = this.text.lower()
     if lower in ("true", "false"):
-        token = Token(SparqlTokenKind.LITERAL, this.text, result.at(this.start, this.end), Const(literal(lower, XSD + "boolean")))
+        token = Token(SparqlTokenKind.LITERAL, this.text, result.span_at(this.start, this.end), Const(literal(lower, XSD + "boolean")))
         result.tokens.append(token)
         return 1
     if texts[:1] == ["."] and groups[1:2] == ["variable"]:
-        whole = result.at(this.start, raw[position + 2].end)
+        whole = result.span_at(this.start, raw[position + 2].end)
         result.tokens.append(Token(SparqlTokenKind.REFERENCE, whole.text, whole, Attribute(this.text, texts[1][1:])))
         return 3
     if lower == "time" and texts[::2] == ["(", ")"] and groups[1] == "word":
-        whole = result.at(this.start, raw[position + 3].end)
+        whole = result.span_at(this.start, raw[position + 3].end)
         result.tokens.append(Token(SparqlTokenKind.REFERENCE, whole.text, whole, TimeOf(texts[1])))
         return 4
     upper = this.text.upper()
-    if upper in REFUSED:
-        code, reason, hint = REFUSED[upper]
+    if upper in REFUSED_KEYWORDS:
+        code, reason, hint = REFUSED_KEYWORDS[upper]
         if not (upper == "NAMED" and result.tokens and result.tokens[-1].text.upper() == "FROM"):
             result.report(code, reason, this.start, this.end, hint)
     elif upper not in KEYWORDS and this.text != "a":
@@ -265,15 +265,15 @@ def _word(result: TokenScan, raw: list[_Raw], position: int) -> int:
             hint = f"An attribute of another event has a question mark: {this.text}.?{third.text}"
             result.report("Q103", f"unknown word {this.text}.{third.text}", this.start, third.end, hint)
             return 3
-        result.report("Q103", f"unknown word {this.text}", this.start, this.end, _word_meant(upper))
-    result.tokens.append(Token(SparqlTokenKind.WORD, this.text, result.at(this.start, this.end)))
+        result.report("Q103", f"unknown word {this.text}", this.start, this.end, _word_hint(upper))
+    result.tokens.append(Token(SparqlTokenKind.WORD, this.text, result.span_at(this.start, this.end)))
     return 1
 
 
-def _word_meant(upper: str) -> str:
+def _word_hint(upper: str) -> str:
     if upper in _SYMBOLS:
         return f"Write {_SYMBOLS[upper]}."
-    around = did_you_mean(upper.lower(), _AROUND)
+    around = did_you_mean(upper.lower(), _RULE_KEYWORDS)
     return (
         around
         or did_you_mean(upper, sorted(KEYWORDS))
@@ -282,7 +282,7 @@ def _word_meant(upper: str) -> str:
 
 
 _SYMBOLS: Final = {"AND": "&&", "OR": "||"}
-_AROUND: Final = ("consuming", "with", "within")
+_RULE_KEYWORDS: Final = ("consuming", "with", "within")
 """Words of the rule around an expression, which may have been meant to end it."""
 
 
@@ -303,7 +303,7 @@ def _in_negated_set(tokens: list[Token]) -> bool:
     return False
 
 
-def _resolve(result: TokenScan, raw: _Raw) -> str:
+def _resolve(result: TokenScan, raw: _Lexeme) -> str:
     """The absolute IRI of an IRI reference or a prefixed name."""
     if raw.group == "iri":
         name = unescaped(raw.text[1:-1])
@@ -330,29 +330,31 @@ def _resolve(result: TokenScan, raw: _Raw) -> str:
     return result.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)
 
 
-def _brackets(result: TokenScan) -> None:
+def _check_brackets(result: TokenScan) -> None:
     """Report the first bracket without its partner."""
     open_: list[Token] = []
     for token in result.tokens:
         if token.kind is not SparqlTokenKind.MARK:
             continue
-        if token.text in _OPENS:
+        if token.text in _CLOSING:
             open_.append(token)
-            if len(open_) > _DEEPEST:
+            if len(open_) > _MAX_OPEN_BRACKETS:
                 hint = "Split it into several conditions or sub-queries."
-                result.problems.append(Diagnostic("Q117", f"more than {_DEEPEST} brackets are open here", token.span, hint))
+                result.problems.append(Diagnostic("Q117", f"more than {_MAX_OPEN_BRACKETS} brackets are open here", token.span, hint))
                 return
-        elif token.text in _OPENS.values():
-            if not open_ or _OPENS[open_[-1].text] != token.text:
+        elif token.text in _CLOSING.values():
+            if not open_ or _CLOSING[open_[-1].text] != token.text:
                 opened = f"; the {open_[-1].text} of line {open_[-1].span.line_column[0]} is open" if open_ else ""
                 result.problems.append(Diagnostic("Q102", f"{token.text} closes nothing{opened}", token.span))
                 return
             open_.pop()
     if open_:
-        result.problems.append(Diagnostic("Q102", f"{open_[-1].text} is never closed", open_[-1].span, f"Add a {_OPENS[open_[-1].text]}."))
+        result.problems.append(
+            Diagnostic("Q102", f"{open_[-1].text} is never closed", open_[-1].span, f"Add a {_CLOSING[open_[-1].text]}.")
+        )
 
 
-def stand_ins(tokens: list[Token]) -> tuple[str, list[int]]:
+def placeholder_text(tokens: list[Token]) -> tuple[str, list[int]]:
     """The text for rdflib's grammar, and the offset in it at which each token starts.
 
     >>> from dotr.model.places import Document
@@ -365,15 +367,15 @@ def stand_ins(tokens: list[Token]) -> tuple[str, list[int]]:
     length = 0
     for number, token in enumerate(tokens):
         match token.kind:
-            case SparqlTokenKind.WORD if token.text.upper() in OF_TRIPLES:
+            case SparqlTokenKind.WORD if token.text.upper() in TRIPLE_FUNCTIONS:
                 text = f" <t{number}>"
             case SparqlTokenKind.WORD:
                 text = f" {token.text}"
             case SparqlTokenKind.QUOTED:
-                alone = isinstance(token.noun, Quoted) and token.noun.is_alone
+                alone = isinstance(token.value, Quoted) and token.value.is_statement
                 text = f" <t{number}> a <t{number}>" if alone else f" <t{number}>"
             case SparqlTokenKind.ANNOTATION:
-                block = isinstance(token.noun, Annotation) and token.noun.is_block
+                block = isinstance(token.value, Annotation) and token.value.is_block
                 text = f" , [ <t{number}> <t{number}>{' ;' if block else ' ]'}"
             case SparqlTokenKind.MARK if token.text == "|}":
                 text = " ]"

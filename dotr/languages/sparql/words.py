@@ -15,15 +15,15 @@ _CLAUSES = (
     "SELECT DISTINCT REDUCED AS WHERE OPTIONAL MINUS UNION FILTER BIND VALUES UNDEF NOT IN GROUP BY HAVING ORDER ASC DESC "
     "LIMIT OFFSET SEPARATOR"
 )
-OF_TRIPLES: Final = frozenset(("TRIPLE", "ISTRIPLE", "SUBJECT", "PREDICATE", "OBJECT"))
+TRIPLE_FUNCTIONS: Final = frozenset(("TRIPLE", "ISTRIPLE", "SUBJECT", "PREDICATE", "OBJECT"))
 """Functions that SPARQL 1.2 adds, which rdflib's grammar has never heard of."""
 
-KEYWORDS: Final = frozenset((*AGGREGATES, *_FUNCTIONS.split(), *_CLAUSES.split(), *OF_TRIPLES))
+KEYWORDS: Final = frozenset((*AGGREGATES, *_FUNCTIONS.split(), *_CLAUSES.split(), *TRIPLE_FUNCTIONS))
 
 _ONE_GRAPH = "A query is asked of the knowledge at one instant, which is one graph."
 _SAME_ANSWER = "A run must give the same output whenever it is repeated; use the event's time, time(L), or names dotr_id… in the template."
 
-REFUSED: Final[dict[str, tuple[str, str, str]]] = {
+REFUSED_KEYWORDS: Final[dict[str, tuple[str, str, str]]] = {
     "SERVICE": ("Q107", "SERVICE is refused: a query reads no other endpoint", "Load what it needs as background knowledge."),
     "FROM": ("Q107", "FROM is refused", _ONE_GRAPH),
     "NAMED": ("Q107", "NAMED is refused", _ONE_GRAPH),

@@ -15,31 +15,31 @@ from pyoxigraph import RdfFormat, parse
 
 from dotr.errors.diagnostics import DotrError
 from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
-from dotr.model.terms import Triple, with_blanks
+from dotr.model.terms import Triple, rename_blanks
 
 Triples: TypeAlias = tuple[Triple, ...]
 
 
-class Header:
+class PrefixHeader:
     """Prefix declarations, to be put before a text.
 
     Beyond some hundred prefixes, the names in the text that a colon follows are looked up, so that a text costs its own length.
     """
 
-    __slots__ = ("_base", "_declarations", "_whole")
+    __slots__ = ("_base", "_declarations", "_fixed")
 
     def __init__(self, prefixes: Mapping[str, str], base: str = "") -> None:
         self._base = f"@base <{base}> . " if base else ""
         self._declarations = {f"{prefix}:": f"@prefix {prefix}: <{iri}> . " for prefix, iri in prefixes.items()}
-        self._whole = self._base + "".join(self._declarations.values()) if len(self._declarations) < 2 else None
+        self._fixed = self._base + "".join(self._declarations.values()) if len(self._declarations) < 2 else None
 
     def declare(self, prefixes: Mapping[str, str], base: str) -> None:
         """Add declarations, or put them in the place of others; an empty base leaves the base as it is."""
         self._base = f"@base <{base}> . " if base else self._base
         self._declarations.update((f"{prefix}:", f"@prefix {prefix}: <{iri}> . ") for prefix, iri in prefixes.items())
-        self._whole = self._base + "".join(self._declarations.values()) if len(self._declarations) < 2 else None
+        self._fixed = self._base + "".join(self._declarations.values()) if len(self._declarations) < 2 else None
 
-    def before(self, text: str) -> str:
+    def prepend_to(self, text: str) -> str:
         """The text with every declaration before it that it may need, on its first line.
 
         >>> Header({"": "http://e/", "rdf": "http://r/"}).before(":a :b :c")
@@ -47,20 +47,20 @@ class Header:
         >>> Header({f"p{n}": "http://e/" for n in range(1000)}).before("p1:a p2:b 5.p3:c")
         '@prefix p1: <http://e/> . @prefix p2: <http://e/> . @prefix p3: <http://e/> . p1:a p2:b 5.p3:c'
         """
-        if self._whole is not None:
-            return self._whole + text
+        if self._fixed is not None:
+            return self._fixed + text
         declarations = self._declarations
-        if len(declarations) > _MANY:
-            names = dict.fromkeys(name for run in _NAME.findall(text) for name in _names(run))
+        if len(declarations) > _MANY_PREFIXES:
+            names = dict.fromkeys(name for run in _NAME.findall(text) for name in _candidate_prefixes(run))
             return self._base + "".join([declarations[name] for name in names if name in declarations]) + text
         return self._base + "".join([declaration for prefix, declaration in declarations.items() if prefix in text]) + text
 
 
-_MANY: Final = 256
+_MANY_PREFIXES: Final = 256
 _NAME: Final = re.compile(r"""[^\s<>"'{}()\[\];,#\\|^@:]*+:""")
 
 
-def _names(run: str) -> tuple[str, ...]:
+def _candidate_prefixes(run: str) -> tuple[str, ...]:
     """The prefixes that may end a run of characters of names: a number and a dot, or a language and a dot, may stand before one."""
     return run, run.lstrip("0123456789.+-"), run.partition(".")[2] or run, run.rpartition(".")[2]
 
@@ -84,7 +84,7 @@ def read_graph(text: str, prefixes: Mapping[str, str], nesting: int) -> Triples:
     dotr.languages.turtle.graphs.Misread: the prefix x: has not been declared (line 2, column 3)
     """
     check_nesting(text, nesting)
-    return read_turtle(Header(prefixes).before(text), text)
+    return read_turtle(PrefixHeader(prefixes).prepend_to(text), text)
 
 
 def read_turtle(document: str, text: str) -> Triples:
@@ -94,7 +94,7 @@ def read_turtle(document: str, text: str) -> Triples:
         triples = [tuple(str(quad).split(" ", 2)) for quad in parse(document, RdfFormat.TURTLE)]
     except (SyntaxError, AttributeError, MemoryError) as error:
         raise _unreadable(error, len(document) - len(text)) from None
-    return finished(cast(list[Triple], triples))
+    return canonical_triples(cast(list[Triple], triples))
 
 
 def check_turtle(document: str, text: str) -> None:
@@ -109,19 +109,19 @@ def check_turtle(document: str, text: str) -> None:
 def _unreadable(error: Exception, skipped: int) -> ValueError:
     match error:
         case SyntaxError():
-            return Misread(reason(error), place_of(error, skipped))
+            return Misread(parser_message(error), error_location(error, skipped))
         case MemoryError():
-            return too_long()
+            return too_long_error()
         case _:  # what is no UTF-8 is no text for the parser
             return ValueError("it holds half a character (an unpaired surrogate)")
 
 
-def too_long() -> TextLimitExceeded:
+def too_long_error() -> TextLimitExceeded:
     """The error where pyoxigraph raises MemoryError, which it does for a statement or a token beyond its buffer."""
     return TextLimitExceeded("it is longer than the parser can read at once (16 MiB)")
 
 
-def place_of(error: SyntaxError, skipped: int = 0, line: int = 1) -> str:
+def error_location(error: SyntaxError, skipped: int = 0, line: int = 1) -> str:
     """The place of a parser's error in a text that begins `skipped` characters behind the beginning of the document, on its first line;
     `line` is the number of that line.
 
@@ -134,17 +134,17 @@ def place_of(error: SyntaxError, skipped: int = 0, line: int = 1) -> str:
     return f" (line {error.lineno + line - 1}, column {column})"
 
 
-def finished(triples: Sequence[Triple]) -> Triples:
+def canonical_triples(triples: Sequence[Triple]) -> Triples:
     """The triples once each and with their blank nodes numbered."""
     if len(triples) > 1:
         triples = list(dict.fromkeys(triples))
     for subject, _, value in triples:
         if subject[0] == "_" or value[1] in ":<":  # a blank node, a triple term, or at worst a literal that begins like one
-            return numbered(triples)
+            return number_blanks(triples)
     return tuple(triples)
 
 
-def numbered(triples: Iterable[Triple]) -> Triples:
+def number_blanks(triples: Iterable[Triple]) -> Triples:
     """The triples with their blank nodes numbered by appearance.
 
     >>> numbered([("_:x", "<http://e/p>", "_:a"), ("_:a", "<http://e/p>", "_:x")])
@@ -153,7 +153,7 @@ def numbered(triples: Iterable[Triple]) -> Triples:
     (('<http://e/a>', '<http://e/p>', '<<( _:0 <http://e/p> _:1 )>>'),)
     """
     names: dict[str, str] = {}
-    made: list[Triple] = []
+    renamed: list[Triple] = []
 
     def number(name: str) -> str:
         return names.setdefault(name, f"_:{len(names)}")
@@ -164,12 +164,12 @@ def numbered(triples: Iterable[Triple]) -> Triples:
         if value[0] == "_":
             value = names.get(value) or names.setdefault(value, f"_:{len(names)}")
         elif value[1] == "<":
-            value = with_blanks(value, number)
-        made.append((subject, predicate, value))
-    return tuple(made)
+            value = rename_blanks(value, number)
+        renamed.append((subject, predicate, value))
+    return tuple(renamed)
 
 
-def reason(error: Exception) -> str:
+def parser_message(error: Exception) -> str:
     """What a parser says, without its places in a text that no user sees.
 
     >>> reason(SyntaxError("Parser error at line 1 between columns 1 and 4: No scheme found in an absolute IRI"))

@@ -36,9 +36,9 @@ OPENING: Final = b"([{<"
 class TextLimitExceeded(DotrError, ValueError):
     """Text that a limit keeps from the parser, or that is longer than it can read. `place` is the offset of the first bracket too deep."""
 
-    def __init__(self, message: str, place: int = 0) -> None:
+    def __init__(self, message: str, offset: int = 0) -> None:
         super().__init__(message)
-        self.place = place
+        self.offset = offset
 
 
 def check_nesting(text: str | bytes, limit: int) -> None:
@@ -55,9 +55,9 @@ def check_nesting(text: str | bytes, limit: int) -> None:
         return
     if isinstance(text, bytes):
         if len(text) - len(text.translate(None, OPENING)) > limit and sum(map(text.count, (b"[", b"(", b"{", b"<<"))) > limit:
-            _check(_TOKENS[1], text, limit)
+            _check_depth(_TOKENS[1], text, limit)
     elif ("[" in text or "(" in text or "<<" in text or "{" in text) and sum(map(text.count, ("[", "(", "{", "<<"))) > limit:
-        _check(_TOKENS[0], text, limit)
+        _check_depth(_TOKENS[0], text, limit)
 
 
 def check_json_nesting(text: str | bytes, limit: int) -> None:
@@ -70,15 +70,15 @@ def check_json_nesting(text: str | bytes, limit: int) -> None:
     """
     if isinstance(text, bytes):
         if text.count(b"{") + text.count(b"[") > limit:
-            _check(_JSON_TOKENS[1], text, limit)
+            _check_depth(_JSON_TOKENS[1], text, limit)
     elif text.count("{") + text.count("[") > limit:
-        _check(_JSON_TOKENS[0], text, limit)
+        _check_depth(_JSON_TOKENS[0], text, limit)
 
 
 _CLOSES: Final = {")": ("(",), "]": ("[",), "}": ("{",), "|}": ("{|",), ">>": ("<<", "<<("), ")>>": ("<<(",)}
 
 
-def _check(tokens: re.Pattern[AnyStr], text: AnyStr, limit: int) -> None:
+def _check_depth(tokens: re.Pattern[AnyStr], text: AnyStr, limit: int) -> None:
     """A bracket closes the innermost open one of its kind alone: `)>>` is one bracket behind `<<(`, and two behind `(` inside of `<<`."""
     opened: list[str] = []
     for token in tokens.finditer(text):

@@ -38,7 +38,7 @@ def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False) -> Te
 class _TemplateParser(QuotedTriples):
     def __init__(self, span: Span, prefixes: Prefixes, cells: bool) -> None:
         super().__init__(span, prefixes, cells)
-        self._anonymous = 0
+        self._anonymous_count = 0
         self._triples: dict[TemplateTriple, None] = {}
 
     def template(self) -> Template:
@@ -55,23 +55,23 @@ class _TemplateParser(QuotedTriples):
     # --- statements ---
 
     def _document(self) -> None:
-        while self._space():
+        while self._skip_space():
             if self._directive():
                 continue
             self._statement()
-            if self._space() == ".":
+            if self._skip_space() == ".":
                 self._at += 1
             elif self._at < self._end:
                 self._expected("`.`, `;` or `,` after a triple")
 
     def _directive(self) -> bool:
         if self._text[self._at] == "@":
-            found = self._take(tokens.LANGUAGE)
+            found = self._match(tokens.LANGUAGE)
             if found is None or found[1] not in ("prefix", "base"):
                 self._at = found.start() if found else self._at
                 self._expected("a triple, @prefix or @base")
             self._declaration(found[1])
-            if self._space() != ".":
+            if self._skip_space() != ".":
                 self._expected(f"`.` after @{found[1]}")
             self._at += 1
             return True
@@ -83,14 +83,14 @@ class _TemplateParser(QuotedTriples):
         return False
 
     def _declaration(self, kind: str) -> None:
-        self._space()
+        self._skip_space()
         name = ""
         if kind == "prefix":
-            found = self._take(tokens.PREFIX)
+            found = self._match(tokens.PREFIX)
             if found is None:
                 self._expected("a prefix with its colon")
             name = found[1]
-            self._space()
+            self._skip_space()
         start = self._at
         target = self._iri_reference()
         if not isinstance(target, Const):
@@ -105,14 +105,14 @@ class _TemplateParser(QuotedTriples):
         character = self._text[start]
         if character == "[":
             subject: TemplateSlot = self._fresh_blank()
-            said = self._bracket(subject)
-            if said and self._space() in (".", ""):
+            said = self._property_list(subject)
+            if said and self._skip_space() in (".", ""):
                 return
         elif character == "(":
             subject = self._collection(lambda head: None)
-        elif self._is_reified():
-            subject = self._reified(lambda reifier: None)
-            if self._space() in (".", ""):
+        elif self._is_reified_triple():
+            subject = self._reified_triple(lambda reifier: None)
+            if self._skip_space() in (".", ""):
                 return
         else:
             subject = self._node("a subject")
@@ -121,17 +121,17 @@ class _TemplateParser(QuotedTriples):
 
     def _predicates(self, subject: TemplateSlot) -> None:
         while True:
-            self._space()
+            self._skip_space()
             predicate = self._predicate()
             while True:
-                value = self._object(lambda value, predicate=predicate: self._state(subject, predicate, value))  # type: ignore[misc]
+                value = self._object(lambda value, predicate=predicate: self._add_triple(subject, predicate, value))  # type: ignore[misc]
                 self._annotations(subject, predicate, value)
-                if self._space() != ",":
+                if self._skip_space() != ",":
                     break
                 self._at += 1
-            if self._space() != ";":
+            if self._skip_space() != ";":
                 return
-            while self._space() == ";":
+            while self._skip_space() == ";":
                 self._at += 1
             if self._at >= self._end or self._text[self._at] in ".]|":
                 return
@@ -150,58 +150,58 @@ class _TemplateParser(QuotedTriples):
             self._problem("T106", "a blank node cannot be a predicate", start, self._at)
         return predicate
 
-    def _state(self, subject: TemplateSlot, predicate: TemplateSlot, value: TemplateSlot) -> None:
+    def _add_triple(self, subject: TemplateSlot, predicate: TemplateSlot, value: TemplateSlot) -> None:
         self._triples[subject, predicate, value] = None
 
     # --- nodes ---
 
-    def _object(self, state: Callable[[TemplateSlot], None]) -> TemplateSlot:
-        character = self._space()
+    def _object(self, emit: Callable[[TemplateSlot], None]) -> TemplateSlot:
+        character = self._skip_space()
         if character == "[":
             node: TemplateSlot = self._fresh_blank()
-            state(node)
-            self._bracket(node)
+            emit(node)
+            self._property_list(node)
             return node
         if character == "(":
-            return self._collection(state)
-        if self._is_reified():
-            return self._reified(state)
+            return self._collection(emit)
+        if self._is_reified_triple():
+            return self._reified_triple(emit)
         node = self._node("an object")
-        state(node)
+        emit(node)
         return node
 
     def _fresh_blank(self) -> Blank:
-        self._anonymous += 1
-        return Blank(f"[{self._anonymous}]")
+        self._anonymous_count += 1
+        return Blank(f"[{self._anonymous_count}]")
 
-    def _bracket(self, node: TemplateSlot) -> bool:
+    def _property_list(self, node: TemplateSlot) -> bool:
         """What brackets say of a node; whether they say anything."""
         opening = self._at
         self._at += 1
-        if self._space() == "]":
+        if self._skip_space() == "]":
             self._at += 1
             return False
         self._predicates(node)
-        if self._space() != "]":
+        if self._skip_space() != "]":
             if self._at >= self._end:
                 self._fail("T102", "this bracket is never closed", opening, opening + 1, "Write ] where what it says ends.")
             self._expected("`]`, `;` or `,`")
         self._at += 1
         return True
 
-    def _collection(self, state: Callable[[TemplateSlot], None]) -> TemplateSlot:
+    def _collection(self, emit: Callable[[TemplateSlot], None]) -> TemplateSlot:
         opening = self._at
         self._at += 1
         head: TemplateSlot | None = None
-        link = state
-        while self._space() != ")":
+        link = emit
+        while self._skip_space() != ")":
             if self._at >= self._end:
                 self._fail("T102", "this list is never closed", opening, opening + 1, "Write ) where the list ends.")
             node = self._fresh_blank()
             link(node)
             head = head or node
-            self._object(lambda value, node=node: self._state(node, Const(RDF_FIRST), value))  # type: ignore[misc]
-            link = lambda value, node=node: self._state(node, Const(RDF_REST), value)  # type: ignore[misc]  # noqa: E731
+            self._object(lambda value, node=node: self._add_triple(node, Const(RDF_FIRST), value))  # type: ignore[misc]
+            link = lambda value, node=node: self._add_triple(node, Const(RDF_REST), value)  # type: ignore[misc]  # noqa: E731
         self._at += 1
         link(Const(RDF_NIL))
         return head or Const(RDF_NIL)

@@ -25,7 +25,7 @@ class QuotedTriples(TermReader, ABC):
     def _predicates(self, subject: TemplateSlot) -> None: ...
 
     @abstractmethod
-    def _state(self, subject: TemplateSlot, predicate: TemplateSlot, value: TemplateSlot) -> None: ...
+    def _add_triple(self, subject: TemplateSlot, predicate: TemplateSlot, value: TemplateSlot) -> None: ...
 
     @abstractmethod
     def _fresh_blank(self) -> Blank: ...
@@ -41,71 +41,71 @@ class QuotedTriples(TermReader, ABC):
         elif is_literal_slot(subject):
             self._problem("T106", "a literal cannot be a subject", start, self._at, literal_hint(subject))
 
-    def _is_reified(self) -> bool:
+    def _is_reified_triple(self) -> bool:
         return self._text.startswith("<<", self._at, self._end) and not self._text.startswith("<<(", self._at, self._end)
 
-    def _reified(self, state: Callable[[TemplateSlot], None]) -> TemplateSlot:
+    def _reified_triple(self, emit: Callable[[TemplateSlot], None]) -> TemplateSlot:
         """`<< s p o ~ r >>`: the reifier, which is used as `state` says and then said to be one."""
         opening = self._at
         self._at += 2
-        whole = self._parts_of_triple(opening, reified=True)
+        whole = self._quoted_triple(opening, reified=True)
         reifier: TemplateSlot = self._fresh_blank()
-        if self._space() == "~":
+        if self._skip_space() == "~":
             self._at += 1
             reifier = self._reifier() or reifier
-        self._closed(">>", opening)
-        state(reifier)
-        self._state(reifier, Const(RDF_REIFIES), whole)
+        self._expect_closing(">>", opening)
+        emit(reifier)
+        self._add_triple(reifier, Const(RDF_REIFIES), whole)
         return reifier
 
     def _triple_term(self) -> TemplateSlot:
         opening = self._at
         self._at += 3
-        whole = self._parts_of_triple(opening, reified=False)
-        self._closed(")>>", opening)
+        whole = self._quoted_triple(opening, reified=False)
+        self._expect_closing(")>>", opening)
         return whole
 
-    def _closed(self, mark: str, opening: int) -> None:
-        self._space()
+    def _expect_closing(self, mark: str, opening: int) -> None:
+        self._skip_space()
         if self._at >= self._end:
             self._fail("T102", "this triple is never closed", opening, opening + len(mark), f"Write {mark} where it ends.")
         if not self._text.startswith(mark, self._at, self._end):
             self._expected(mark, "A triple has three parts.")
         self._at += len(mark)
 
-    def _parts_of_triple(self, opening: int, *, reified: bool) -> TemplateSlot:
+    def _quoted_triple(self, opening: int, *, reified: bool) -> TemplateSlot:
         """Subject, predicate and object, as the triple term of them."""
-        self._space()
+        self._skip_space()
         start = self._at
-        subject = self._part(opening, reified=reified)
+        subject = self._quoted_part(opening, reified=reified)
         self._check_subject(subject, start)
-        self._space()
+        self._skip_space()
         predicate = self._predicate()
-        value = self._part(opening, reified=reified)
-        return _whole(subject, predicate, value)
+        value = self._quoted_part(opening, reified=reified)
+        return _triple_term_of(subject, predicate, value)
 
-    def _part(self, opening: int, *, reified: bool) -> TemplateSlot:
-        character = self._space()
+    def _quoted_part(self, opening: int, *, reified: bool) -> TemplateSlot:
+        character = self._skip_space()
         if self._at >= self._end:
             self._fail("T102", "this triple is never closed", opening, opening + 2, "Write its three parts, and >> where it ends.")
         if character == "[":
             self._at += 1
-            if self._space() != "]":
+            if self._skip_space() != "]":
                 self._expected("`]`", "Nothing is said of a node inside of a quoted triple: say it outside, of _:b.")
             self._at += 1
             return self._fresh_blank()
-        if self._is_reified():
+        if self._is_reified_triple():
             if not reified:
                 self._expected("a term", "<< … >> stands for what reifies a triple; the triple term itself is <<( … )>>.")
-            return self._reified(lambda reifier: None)
+            return self._reified_triple(lambda reifier: None)
         return self._node("a term")
 
     def _reifier(self) -> TemplateSlot | None:
         """What stands behind `~`, if anything does."""
-        character, start = self._space(), self._at
+        character, start = self._skip_space(), self._at
         if character == "[":
             self._at += 1
-            if self._space() != "]":
+            if self._skip_space() != "]":
                 self._expected("`]`", "What is said of a reifier stands in {| … |} behind it.")
             self._at += 1
             return self._fresh_blank()
@@ -117,22 +117,22 @@ class QuotedTriples(TermReader, ABC):
 
     def _annotations(self, subject: TemplateSlot, predicate: TemplateSlot, value: TemplateSlot) -> None:
         """`~ r` and `{| … |}` behind a triple: what reifies it, and what is said of that."""
-        while self._space() == "~" or self._text.startswith("{|", self._at, self._end):
+        while self._skip_space() == "~" or self._text.startswith("{|", self._at, self._end):
             reifier: TemplateSlot | None = None
             if self._text[self._at] == "~":
                 self._at += 1
                 reifier = self._reifier()
-                self._space()
+                self._skip_space()
             reifier = reifier or self._fresh_blank()
-            self._state(reifier, Const(RDF_REIFIES), _whole(subject, predicate, value))
+            self._add_triple(reifier, Const(RDF_REIFIES), _triple_term_of(subject, predicate, value))
             if self._text.startswith("{|", self._at, self._end):
                 opening = self._at
                 self._at += 2
                 self._predicates(reifier)
-                self._closed("|}", opening)
+                self._expect_closing("|}", opening)
 
 
-def _whole(subject: TemplateSlot, predicate: TemplateSlot, value: TemplateSlot) -> TemplateSlot:
+def _triple_term_of(subject: TemplateSlot, predicate: TemplateSlot, value: TemplateSlot) -> TemplateSlot:
     """The triple term of three places."""
     match subject, predicate, value:
         case Const(s), Const(p), Const(o):

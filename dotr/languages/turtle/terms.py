@@ -20,7 +20,7 @@ from dotr.model.terms import RDF, WELL_KNOWN, XSD, Prefixes, iri, literal, unesc
 
 _FRESH: Final = "dotr_id"
 _BRACE: Final = "Write \\u007B for a brace that is text."
-_FOUND: Final = re.compile(r"[^\s.;,\[\](){}\"']+|\S")
+_UNEXPECTED: Final = re.compile(r"[^\s.;,\[\](){}\"']+|\S")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
@@ -54,20 +54,20 @@ class TermReader:
     def _expected(self, what: str, hint: str = "") -> NoReturn:
         if self._at >= self._end:
             self._fail("T101", f"expected {what}, but the template ends here", self._end, self._end, hint)
-        found = _FOUND.match(self._text, self._at, self._end)
+        found = _UNEXPECTED.match(self._text, self._at, self._end)
         end = found.end() if found else self._at + 1
         self._fail("T101", f"expected {what}, found {self._text[self._at : end]}", self._at, end, hint)
 
     # --- text ---
 
-    def _space(self) -> str:
+    def _skip_space(self) -> str:
         """Skips white space and comments; the next character, or an empty string at the end."""
         found = tokens.SPACE.match(self._text, self._at, self._end)
         assert found is not None
         self._at = found.end()
         return self._text[self._at] if self._at < self._end else ""
 
-    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+    def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         found = pattern.match(self._text, self._at, self._end)
         if found is not None:
             self._at = found.end()
@@ -90,7 +90,7 @@ class TermReader:
             return self._cell()
         if character in ('"', "'"):
             return self._quoted()
-        if found := self._take(tokens.BLANK):
+        if found := self._match(tokens.BLANK):
             return self._labels.setdefault(found[1], Blank(found[1]))
         if (found := tokens.NUMBER.match(self._text, start, self._end)) is not None:
             self._at = found.end()
@@ -111,7 +111,7 @@ class TermReader:
 
     def _variable(self) -> TemplateSlot:
         start = self._at
-        found = self._take(tokens.VARIABLE)
+        found = self._match(tokens.VARIABLE)
         if found is None:
             self._expected("a variable's name after its question mark")
         if self._cells:
@@ -120,13 +120,13 @@ class TermReader:
 
     def _cell(self) -> TemplateSlot:
         start = self._at
-        found = self._take(tokens.CELL)
+        found = self._match(tokens.CELL)
         if found is None:
             self._expected("a column's name in braces")
-        self._no_cell(start, self._at)
+        self._check_cell(start, self._at)
         return Cell(found[1])
 
-    def _no_cell(self, start: int, end: int) -> None:
+    def _check_cell(self, start: int, end: int) -> None:
         if not self._cells:
             name = self._text[start:end].strip("{}")
             self._problem("T105", "cells belong to the map of a CSV input", start, end, f"In define, a variable is written ?{name}.")
@@ -135,18 +135,18 @@ class TermReader:
 
     def _iri_reference(self) -> TemplateSlot:
         start = self._at
-        found = self._take(tokens.IRI)
+        found = self._match(tokens.IRI)
         if found is None:
             self._expected("an IRI in angle brackets", "An IRI has no spaces, quotes or braces in it (write %20 for a space).")
-        return self._iri(self._parts(found[1], start + 1, self._code_points), start, relative=True)
+        return self._iri_slot(self._text_and_cells(found[1], start + 1, self._code_points), start, relative=True)
 
     def _prefixed(self) -> TemplateSlot | None:
         start = self._at
-        found = self._take(tokens.PREFIX)
+        found = self._match(tokens.PREFIX)
         if found is None:
             return None
         middle = self._at
-        local = self._take(tokens.LOCAL)
+        local = self._match(tokens.LOCAL)
         assert local is not None
         namespace = self._prefixes.get(found[1])
         if namespace is None:
@@ -155,23 +155,23 @@ class TermReader:
             hint = f"{hint} Or declare" if hint else "Declare"
             self._problem("T103", f"unknown prefix {found[1]}:", start, middle, f"{hint} it: PREFIX {found[1]}: <{known}>")
             return Const(iri("urn:unknown"))
-        parts = self._parts(local[0], middle, lambda text, at: tokens.NAME_ESCAPE.sub(r"\1", text))
-        return self._iri((namespace, *parts), start, relative=False)
+        parts = self._text_and_cells(local[0], middle, lambda text, at: tokens.NAME_ESCAPE.sub(r"\1", text))
+        return self._iri_slot((namespace, *parts), start, relative=False)
 
-    def _parts(self, text: str, at: int, read: Callable[[str, int], str]) -> tuple[str | Cell, ...]:
+    def _text_and_cells(self, text: str, at: int, read: Callable[[str, int], str]) -> tuple[str | Cell, ...]:
         """Text and cells in turn, the text read by `read` from its place."""
         if "{" not in text:
             return (read(text, at),)
         parts: list[str | Cell] = []
         done = 0
         for found in tokens.CELL.finditer(text):
-            self._no_cell(at + found.start(), at + found.end())
+            self._check_cell(at + found.start(), at + found.end())
             parts += [read(text[done : found.start()], at + done), Cell(found[1])]
             done = found.end()
         parts.append(read(text[done:], at + done))
         return tuple(part for part in parts if part)
 
-    def _iri(self, parts: tuple[str | Cell, ...], start: int, *, relative: bool) -> TemplateSlot:
+    def _iri_slot(self, parts: tuple[str | Cell, ...], start: int, *, relative: bool) -> TemplateSlot:
         sample = "".join(part if isinstance(part, str) else "0" for part in parts)
         try:
             if isinstance(parts[0] if parts else "", Cell):
@@ -179,14 +179,14 @@ class TermReader:
             NamedNode(sample)
         except ValueError as error:
             if relative and self._base and all(isinstance(part, str) for part in parts):
-                return self._resolved(sample, start)
+                return self._resolve(sample, start)
             hint = "Write the whole IRI: there is no base to resolve it against." if relative and not _SCHEME.match(sample) else ""
             self._problem("T104", f"not an absolute IRI: {_lower(error)}", start, self._at, hint)
         if any(isinstance(part, Cell) for part in parts):
             return CellIri(_joined(parts))
         return Const(iri(sample))
 
-    def _resolved(self, reference: str, start: int) -> TemplateSlot:
+    def _resolve(self, reference: str, start: int) -> TemplateSlot:
         try:
             (quad,) = parse(f"<{reference}> <a:a> <a:a> .", RdfFormat.TURTLE, base_iri=self._base)
             return Const(str(quad.subject))
@@ -198,20 +198,20 @@ class TermReader:
 
     def _quoted(self) -> TemplateSlot:
         start = self._at
-        found = self._take(tokens.STRING)
+        found = self._match(tokens.STRING)
         if found is None:
             self._fail("T102", "this text is never closed", start, start + 1, 'Text over several lines stands in """three quotes""".')
         group = str(found.lastgroup)
         body, at = found[group], found.start(group)
         parts: tuple[str | Cell, ...] = (self._code_points(body, at),)
         if self._cells and "{" in body:
-            parts = _joined(self._parts(body, at, self._quoted_text))
+            parts = _joined(self._text_and_cells(body, at, self._quoted_text))
         datatype, language = XSD + "string", ""
         if self._text.startswith("^^", self._at, self._end):
             self._at += 2
-            self._space()
+            self._skip_space()
             datatype = self._datatype()
-        elif tag := self._take(tokens.LANGUAGE):
+        elif tag := self._match(tokens.LANGUAGE):
             datatype, language = RDF + "langString", tag[1].lower()
         if any(isinstance(part, Cell) for part in parts):
             return CellLiteral(parts, datatype, language)

@@ -21,7 +21,7 @@ from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock
 from dotr.model.traverse import parameters_of, transform
 from dotr.patterns.event_store import IndexSpec, Measure
-from dotr.patterns.matcher.emitter import MatcherEmitter, RowComparison, by_row, cell_of, searchable
+from dotr.patterns.matcher.emitter import MatcherEmitter, RowComparison, table_comparison, cell_of, searchable
 from dotr.patterns.rule_search import ConstantTable, TableRow
 from dotr.patterns.rule_templates import (
     ROW,
@@ -33,7 +33,7 @@ from dotr.patterns.rule_templates import (
     PositionalWindow,
     RuleGroup,
     RuleTemplate,
-    branches,
+    may_branch,
 )
 
 
@@ -53,7 +53,7 @@ class ClassifiedConstraints(NamedTuple):
     own: tuple[Expression, ...]
     tests: tuple[Expression, ...]
     per_rule: tuple[Expression, ...]
-    lane: int | None
+    table_cell: int | None
 
 
 class CandidateEmitter(MatcherEmitter):
@@ -66,76 +66,76 @@ class CandidateEmitter(MatcherEmitter):
     everything has to be exact.
     """
 
-    def __init__(self, alike: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool) -> None:
-        shape = alike.shape
+    def __init__(self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool) -> None:
+        shape = group.template
         self.exact = exact
         self.limits = limits
-        first = next((place for place, step in enumerate(shape.steps, 1) if branches(step)), len(shape.steps))
-        self._several = frozenset(range(first + 1, len(shape.steps) + 1))
-        self.adds = any(_goes_through(shape.steps[place - 1], rows) for place in self._several)
-        number = sum(branches(step) for step in shape.steps)
+        first = next((place for place, step in enumerate(shape.clauses, 1) if may_branch(step)), len(shape.clauses))
+        self._repeated_places = frozenset(range(first + 1, len(shape.clauses) + 1))
+        self.counts_work = any(_scans_candidates(shape.clauses[place - 1], rows) for place in self._repeated_places)
+        number = sum(may_branch(step) for step in shape.clauses)
         self._matches = min(limits.matches, limits.probes // max(1, 2 * number))
         left = limits.probes - self._matches * number
         self.most = left // 2
-        self._once = left // 2 // max(1, first)
-        self.hopeless = bool(shape.steps) and self._once < 1
+        self._run_limit = left // 2 // max(1, first)
+        self.is_always_exact = bool(shape.clauses) and self._run_limit < 1
         self._factor, self._product = 1, ""
-        self.live: str | None = "rows" if len(rows) > 1 else None
-        self.looks: list[IndexSpec] = []
-        self._picks: dict[int, ConstantTable] = {}
-        self._cells: dict[int, int] = {}
-        found: dict[int, Sequence[Expression]] = {}
-        for place, part in enumerate(alike.shape.parts if len(rows) > 1 else ()):
+        self.active_rows: str | None = "rows" if len(rows) > 1 else None
+        self.index_specs: list[IndexSpec] = []
+        self._constants: dict[int, ConstantTable] = {}
+        self._table_cells: dict[int, int] = {}
+        searched: dict[int, Sequence[Expression]] = {}
+        for place, part in enumerate(group.template.roles if len(rows) > 1 else ()):
             by = searchable(part, rows[0])
-            if not by or (len(by) == 1 and _is_exact(by[0], rows[0]) and (not place or _is_free(alike.shape, place))):
+            if not by or (len(by) == 1 and _is_exact(by[0], rows[0]) and (not place or _is_shared(group.template, place))):
                 continue
-            found[place] = by
+            searched[place] = by
             if place:
-                picks, numbers = _picked(by, rows)
-                self._picks[place] = picks
-                self._cells[place] = len(rows[0])
+                picks, numbers = _numbered_constants(by, rows)
+                self._constants[place] = picks
+                self._table_cells[place] = len(rows[0])
                 rows = tuple([(*row, number) for row, number in zip(rows, numbers, strict=True)])
-        self.found = found
-        super().__init__(alike, rows, clock, found)
+        self.found = searched
+        super().__init__(group, rows, clock, searched)
 
-    def constraints(self, place: int, part: PositionalRole) -> ClassifiedConstraints:
-        equal: dict[Variable, Attribute] = {}
+    def classify(self, place: int, part: PositionalRole) -> ClassifiedConstraints:
+        equality_tests: dict[Variable, Attribute] = {}
         own: list[Expression] = []
         tests: list[Expression] = []
-        rowed: list[Expression] = []
+        per_rule: list[Expression] = []
         for each in part.constraints:
             pair = equality(each)
             if each in self.found.get(place, ()):
                 continue
             if names_row(each):
-                (tests if self.live is None else rowed).append(each)
-            elif pair is not None and pair[0] not in equal:
-                equal[pair[0]] = pair[1]
+                (tests if self.active_rows is None else per_rule).append(each)
+            elif pair is not None and pair[0] not in equality_tests:
+                equality_tests[pair[0]] = pair[1]
             elif all(isinstance(p, Var) or (isinstance(p, TimeOf) and p.label == str(place)) for p in parameters_of([each])):
-                own.append(_of_itself(each))
+                own.append(_place_independent(each))
             else:
                 tests.append(each)
-        keys = tuple(sorted(equal.items(), key=lambda item: item[0]))
-        return ClassifiedConstraints(keys, tuple(own), tuple(tests), tuple(rowed), self._cells.get(place))
+        keys = tuple(sorted(equality_tests.items(), key=lambda item: item[0]))
+        return ClassifiedConstraints(keys, tuple(own), tuple(tests), tuple(per_rule), self._table_cells.get(place))
 
-    def by_lanes(self, place: int, constraints: ClassifiedConstraints) -> None:
+    def loop_over_runs(self, place: int, constraints: ClassifiedConstraints) -> None:
         """Go through the rows alive by the lane that each looks into: r<place> is one of a lane's rows."""
-        cell = constraints.lane
-        if cell is None or self.live is None:
+        cell = constraints.table_cell
+        if cell is None or self.active_rows is None:
             return
-        if len(self._picks[place].table) == len(self.rows):
-            self.line(f"for r{place} in {self.live}:")
+        if len(self._constants[place].table) == len(self.rows):
+            self.line(f"for r{place} in {self.active_rows}:")
             self.indent += 1
             self.line(f"rows{place} = (r{place},)")
         else:
             self.line(f"lanes{place} = {{}}")
-            self.line(f"for row in {self.live}: lanes{place}.setdefault(row[{cell}], []).append(row)")
+            self.line(f"for row in {self.active_rows}: lanes{place}.setdefault(row[{cell}], []).append(row)")
             self.line(f"for rows{place} in lanes{place}.values():")
             self.indent += 1
             self.line(f"r{place} = rows{place}[0]")
-        self.live = f"rows{place}"
+        self.active_rows = f"rows{place}"
 
-    def branches(self, place: int, size: str, most: int | None) -> None:
+    def limit_branches(self, place: int, size: str, most: int | None) -> None:
         """The clause opens so many branches, `most` at most: leave this one if they are too many, or stop if they may be."""
         limit = self.limits.matches if self.exact else self._matches
         if self.exact:
@@ -153,31 +153,31 @@ class CandidateEmitter(MatcherEmitter):
                 self.line(f"if {self._product} * {self._factor} > {limit}: raise Exceeded")
         else:
             product = f"{self._product} * {size}" if self._product else size
-            if any(branches(step) for step in self.shape.steps[place:]):
+            if any(may_branch(step) for step in self.template.clauses[place:]):
                 self.line(f"n{place} = {product}")
                 product = self._product = f"n{place}"
             self.line(f"if {product} > {limit // self._factor}: raise Exceeded")
 
-    def went(self, place: int, mode: Mode, threshold: RowComparison | None = None) -> None:
+    def count_candidates(self, place: int, mode: Mode, threshold: RowComparison | None = None) -> None:
         """Count the candidates that a loop has gone through; stop if they are too many, or may be."""
         if self.exact:
             self.line(f"if tried > {self.limits.probes}: raise Exceeded({place})")
-        elif place in self._several:
+        elif place in self._repeated_places:
             number = "tried" if threshold is not None else f"s{place} - i + 1" if mode is Mode.LAST else f"i - s{place} + 1"
             self.line(f"work += {number}")
             self.line(f"if work > {self.most}: raise Exceeded")
         else:
-            self.line(f"if len(c{place}) > {self._once}: raise Exceeded")
+            self.line(f"if len(c{place}) > {self._run_limit}: raise Exceeded")
 
-    def look(
+    def request_index(
         self, place: int, constraints: ClassifiedConstraints, measure: Measure | None = None, measured: Variable | None = None
     ) -> None:
-        names = self.shape.parts[place].attributes
+        names = self.template.roles[place].attributes
         positions = tuple([names.index(name) for name, _ in constraints.equal])
         position = None if measured is None else names.index(measured)
-        self.looks.append(IndexSpec(positions, constraints.own, measure, position, self._picks.get(place)))
+        self.index_specs.append(IndexSpec(positions, constraints.own, measure, position, self._constants.get(place)))
 
-    def lane(self, place: int, constraints: ClassifiedConstraints, required: bool) -> None:
+    def look_up_run(self, place: int, constraints: ClassifiedConstraints, required: bool) -> None:
         """c<place>: the events of the clause's key, or None; where one is `required`, none leaves this branch."""
         keys, sides = [], []
         for number, (_, other) in enumerate(constraints.equal):
@@ -185,8 +185,8 @@ class CandidateEmitter(MatcherEmitter):
             self.line(f"{side} = {self.argument(other, None)}")
             sides.append(side)
             keys.append(f"({side} if {side} >= '<=' else key({side}))")
-        if constraints.lane is not None:
-            keys.append(f"{'row' if self.live is None else f'r{place}'}[{constraints.lane}]")
+        if constraints.table_cell is not None:
+            keys.append(f"{'row' if self.active_rows is None else f'r{place}'}[{constraints.table_cell}]")
         key = "None" if not keys else keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
         unbound = " or ".join(f"{side} is None" for side in sides)
         if required and unbound:
@@ -201,10 +201,10 @@ class CandidateEmitter(MatcherEmitter):
     def bounds(self, place: int, scope: PositionalWindow | PositionalBetween) -> None:
         match scope:
             case PositionalWindow(near, far, reference):
-                self.line(f"low{place} = {self.stands(reference)} - {far}")
-                self.line(f"high{place} = {self.stands(reference)} - {near}")
+                self.line(f"low{place} = {self.match_time(reference)} - {far}")
+                self.line(f"high{place} = {self.match_time(reference)} - {near}")
             case PositionalBetween(first, second):
-                a, b = self.stands(first), self.stands(second)
+                a, b = self.match_time(first), self.match_time(second)
                 self.line(f"low{place} = ({a} if {a} < {b} else {b}) + 1")
                 self.line(f"high{place} = ({a} if {a} > {b} else {b}) - 1")
 
@@ -216,18 +216,18 @@ class CandidateEmitter(MatcherEmitter):
             tests.append(f"(not q{place} or ({mine} == {side} and {mine} not in NAN) or equal({mine}, {side}))")
         return tests
 
-    def passed_over(self, place: int, step: PositionalClause | None, constraints: ClassifiedConstraints, *, tried: bool = True) -> None:
+    def skip_rejected(self, place: int, step: PositionalClause | None, constraints: ClassifiedConstraints, *, tried: bool = True) -> None:
         """Skip a candidate that is consumed, has a positive role already (of a `step` that gives it one), or fails the constraints. Where
         those `tried` are counted, one that fails a constraint that names no other event is none: a rule alone has an index without it."""
         further = constraints.tests
         if self.exact:
-            own = [test for test in further if names_row(test) and _names_itself(test, place)]
+            own = [test for test in further if names_row(test) and _names_no_other(test, place)]
             further = tuple([test for test in further if test not in own])
             if own:
                 self.line(f"if not {self.holds(own, place)}: continue")
             if tried:
                 self.line("tried += 1")
-        if place in self.shape.consuming:
+        if place in self.template.consuming:
             self.line(f"if (t{place}, o{place}) in used{place}: continue")
         if step is not None:
             for other in self.possible_duplicates(place, step):
@@ -243,23 +243,23 @@ class CandidateEmitter(MatcherEmitter):
         return [
             other
             for other in range(place)
-            if self.shape.positive(other)
-            and self.shape.parts[other].same == step.part.same
+            if self.template.is_positive(other)
+            and self.template.roles[other].first_of_source == step.role.first_of_source
             and not (
                 isinstance(step.scope, PositionalWindow)
                 and step.scope.reference == other
-                and step.scope.near > self.shape.parts[other].delay
+                and step.scope.near > self.template.roles[other].delay
             )
         ]
 
     def latest(self, place: int, scope: PositionalWindow | PositionalBetween) -> str:
         """The source of the place of the latest candidate in its lane, -1 if there is none."""
-        if self.until_now(scope):
+        if self.ends_now(scope):
             return f"len(c{place}) - 1"
         return f"len(c{place}) - 1 if c{place}[-1][0] <= high{place} else bisect(c{place}, (high{place} + 1,)) - 1"
 
     @staticmethod
-    def until_now(scope: PositionalWindow | PositionalBetween) -> bool:
+    def ends_now(scope: PositionalWindow | PositionalBetween) -> bool:
         """Whether the window ends now, so that nothing in a store lies behind it."""
         return isinstance(scope, PositionalWindow) and scope.reference == 0 and scope.near == 0
 
@@ -267,14 +267,14 @@ class CandidateEmitter(MatcherEmitter):
         """The first comparison of a candidate's attribute with the rows' own constants."""
         return next((c for c in map(self.compared, constraints.per_rule) if c is not None and isinstance(c.left, Var)), None)
 
-    def skips(self, part: PositionalRole, constraints: ClassifiedConstraints) -> tuple[Measure | None, Variable | None]:
+    def skip_measure(self, part: PositionalRole, constraints: ClassifiedConstraints) -> tuple[Measure | None, Variable | None]:
         """What the index must answer so that candidates that no row wants need not be looked at."""
         threshold = self.threshold(constraints)
         if threshold is None or not isinstance(threshold.left, Var):
             return None, None
         return Measure.ABOVE if threshold.operator in (">", ">=") else Measure.BELOW, threshold.left.name
 
-    def bound(self, threshold: RowComparison, live: str) -> str:
+    def weakest_bound(self, threshold: RowComparison, live: str) -> str:
         """The source of the constant that is passed most easily among the rows alive."""
         above, cell = threshold.operator in (">", ">="), threshold.cell + 2
         if self.ordered == threshold.cell:
@@ -284,7 +284,7 @@ class CandidateEmitter(MatcherEmitter):
     def search(self, place: int, step: PositionalClause, mode: Mode, threshold: RowComparison | None = None, live: str = "") -> None:
         """Open a loop over the candidates `e`, from the latest or the first on; with a threshold, after some misses to the next that any of
         the rows in `live` may want."""
-        counted = place in self._several and not self.exact
+        counted = place in self._repeated_places and not self.exact
         if mode is Mode.LAST:
             outside = f"t{place} < low{place}"
             start = self.latest(place, step.scope)
@@ -305,19 +305,19 @@ class CandidateEmitter(MatcherEmitter):
             self.line("misses = 0")
             self.line("for tried in every:" if counted else "while True:")
             self.indent += 1
-            self.line(steps[1].format(p=place, b=self.bound(threshold, live)))
+            self.line(steps[1].format(p=place, b=self.weakest_bound(threshold, live)))
             self.line(steps[2].format(p=place))
         self.line(f"t{place}, o{place}, v{place} = e = c{place}[i]")
         self.line(f"if {outside}: break")
 
-    def hits(self, place: int, constraints: ClassifiedConstraints) -> None:
+    def keep_hit_rows(self, place: int, constraints: ClassifiedConstraints) -> None:
         """Those rows of `left` that want the candidate; none: the next candidate."""
-        self.narrow("hit", "left", constraints.per_rule, place)
+        self.filter_rows("hit", "left", constraints.per_rule, place)
         self.line("if not hit:")
         self.line("    misses += 1")
         self.line("    continue")
 
-    def leave(self, constraints: ClassifiedConstraints) -> None:
+    def remove_hit_rows(self, constraints: ClassifiedConstraints) -> None:
         """Take the rows that were hit out of `left`."""
         threshold = self.threshold(constraints)
         if len(constraints.per_rule) == 1 and threshold is not None and threshold.cell == self.ordered:
@@ -329,19 +329,19 @@ class CandidateEmitter(MatcherEmitter):
 
 def _is_exact(condition: Expression, row: TableRow) -> bool:
     """Whether it compares with integers and decimals, by `<` or its like."""
-    compared = by_row(condition)
+    compared = table_comparison(condition)
     return compared is not None and compared.operator != "=" and row[cell_of(compared) + 2] is not None
 
 
-def _is_free(shape: RuleTemplate, place: int) -> bool:
+def _is_shared(shape: RuleTemplate, place: int) -> bool:
     """Whether all rows go through the candidates of a clause together."""
-    what = shape.steps[place - 1].what
+    what = shape.clauses[place - 1].operation
     return not shape.consuming and (isinstance(what, PositionalNegation) or (isinstance(what, PositionalSelection) and what.count == 1))
 
 
-def _picked(conditions: Sequence[Expression], rows: Sequence[TableRow]) -> tuple[ConstantTable, list[int]]:
+def _numbered_constants(conditions: Sequence[Expression], rows: Sequence[TableRow]) -> tuple[ConstantTable, list[int]]:
     """The constants of some conditions, and for each row the number of its own."""
-    compared = [each for each in map(by_row, conditions) if each is not None]
+    compared = [each for each in map(table_comparison, conditions) if each is not None]
     numbers: dict[tuple[Term, ...], int] = {}
     of_rows = [numbers.setdefault(tuple([row[cell_of(each)] for each in compared]), len(numbers)) for row in rows]  # type: ignore[misc]
     renamed = [Call(each.operator, (Var(each.attribute), Attribute(ROW, str(n)))) for n, each in enumerate(compared)]
@@ -352,12 +352,12 @@ def names_row(expression: Expression) -> bool:
     return any(isinstance(p, Attribute) and p.label == ROW for p in parameters_of([expression]))
 
 
-def _goes_through(step: PositionalClause, rows: Sequence[TableRow]) -> bool:
+def _scans_candidates(step: PositionalClause, rows: Sequence[TableRow]) -> bool:
     """Whether a clause may go through candidates that are no branches."""
-    return not (isinstance(step.what, PositionalSelection) and step.what.mode is Mode.EACH and len(rows) == 1)
+    return not (isinstance(step.operation, PositionalSelection) and step.operation.mode is Mode.EACH and len(rows) == 1)
 
 
-def _names_itself(test: Expression, place: int) -> bool:
+def _names_no_other(test: Expression, place: int) -> bool:
     """Whether a test names no other event, and a rule's own constants perhaps."""
     return all(
         isinstance(p, Var) or (isinstance(p, TimeOf) and p.label == str(place)) or (isinstance(p, Attribute) and p.label == ROW)
@@ -365,6 +365,6 @@ def _names_itself(test: Expression, place: int) -> bool:
     )
 
 
-def _of_itself(expression: Expression) -> Expression:
+def _place_independent(expression: Expression) -> Expression:
     """A constraint that names no other event, the same at whatever place it stands."""
     return transform(expression, lambda part: TimeOf("") if isinstance(part, TimeOf) else part)

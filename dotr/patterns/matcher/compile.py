@@ -59,14 +59,14 @@ ConsumedEvents: TypeAlias = set[tuple[Micros, int]]
 FindMatches: TypeAlias = Callable[[Iterable[StoredEvent], Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int], None]
 """`find(anchors, lanes, consumed, found, base)` adds the matches to `found`; their ordinals are `base` and their place in it."""
 
-Exact: TypeAlias = Callable[[StoredEvent, TableRow, Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, set[int]], None]
+FindExactMatches: TypeAlias = Callable[[StoredEvent, TableRow, Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, set[int]], None]
 """`exact(anchor, row, lanes, consumed, found, base, over)` adds the matches of one rule at one anchor; to `over` it adds the places of
 clauses at which branches have ended. Raises `AnchorLimitExceeded` where the anchor tries too many candidates: then nothing of it counts."""
 
 _NAN: Final = frozenset(('"NaN"^^<http://www.w3.org/2001/XMLSchema#double>', '"NaN"^^<http://www.w3.org/2001/XMLSchema#float>'))
 _EQUAL: Final = condition(Call("=", (Var("a"), Var("b"))), (Var("a"), Var("b")))
 
-_TOGETHER: Final = 200_000
+_GROUP_MATCHES: Final = 200_000
 """So many matches do rules find of one anchor together; where there are more, each finds its own."""
 
 
@@ -77,30 +77,30 @@ class Matcher:
     anchor only where the shape is `branching`."""
 
     find: FindMatches
-    looks: tuple[IndexSpec, ...]
+    index_specs: tuple[IndexSpec, ...]
     source: str
-    exact: Callable[[], Exact]
+    compile_exact: Callable[[], FindExactMatches]
     rows: tuple[TableRow, ...]
-    branching: bool
+    may_branch: bool
 
-    def few(self, many: int) -> int:
+    def unbuffered_anchors(self, many: int) -> int:
         """Of so many anchors at most there are no more than so many matches, or there is one anchor."""
-        return 1 if self.branching else max(1, many // len(self.rows))
+        return 1 if self.may_branch else max(1, many // len(self.rows))
 
 
-def compile_matcher(alike: RuleGroup, consumed: Sequence[int], clock: Clock, limits: Limits = LIMITS) -> Matcher:
+def compile_matcher(group: RuleGroup, consumed: Sequence[int], clock: Clock, limits: Limits = LIMITS) -> Matcher:
     """Generate the matcher of a shape; `consumed` says for each rule which set of consumed events is its first."""
-    rows = rows_of(alike, consumed)
-    return _RuleMatcherEmitter(alike, rows, clock, limits).matcher(
-        cache(lambda: _RuleMatcherEmitter(alike, rows, clock, limits, exact=True).exactly())
+    rows = rows_of(group, consumed)
+    return _RuleMatcherEmitter(group, rows, clock, limits).matcher(
+        cache(lambda: _RuleMatcherEmitter(group, rows, clock, limits, exact=True).exact_function())
     )
 
 
 class _RuleMatcherEmitter(CandidateEmitter):
     """Writes one matcher."""
 
-    def __init__(self, alike: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool = False) -> None:
-        super().__init__(alike, rows, clock, limits, exact=exact)
+    def __init__(self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool = False) -> None:
+        super().__init__(group, rows, clock, limits, exact=exact)
         self.globals |= {
             "bisect": bisect_left,
             "key": equality_key,
@@ -117,86 +117,86 @@ class _RuleMatcherEmitter(CandidateEmitter):
             "write": write,
         }
 
-    def matcher(self, exact: Callable[[], Exact]) -> Matcher:
-        shape = self.shape
-        if self.hopeless:
+    def matcher(self, exact: Callable[[], FindExactMatches]) -> Matcher:
+        shape = self.template
+        if self.is_always_exact:
             source = "def find(anchors, lanes, consumed, found, base):\n    for e0 in anchors: raise Exceeded\n"
             self.body()  # for the indexes that it asks for
         else:
-            self.lanes()
-            if self.live is None:
+            self.bind_indexes()
+            if self.active_rows is None:
                 self.line("row = rows[0]")
-                self.used()
+                self.bind_consumed()
             with self.block("for e0 in anchors:"):
                 if shape.consuming:
                     self.line("eaten = []")
                 level = self.indent
-                if shape.branching and self.live is not None:
-                    self.line(f"most = len(found) + {_TOGETHER}")
-                if self.adds:
+                if shape.may_branch and self.active_rows is not None:
+                    self.line(f"most = len(found) + {_GROUP_MATCHES}")
+                if self.counts_work:
                     self.line("work = 0")
                 self.body()
                 self.indent = level
                 if shape.consuming:
                     self.line("for used, events in eaten: used.update(events)")
             source = "def find(anchors, lanes, consumed, found, base):\n" + "\n".join(self.lines) + "\n"
-        find: FindMatches = self.compiled(source, "find")
-        return Matcher(find, tuple(self.looks), source, exact, self.rows, shape.branching)
+        find: FindMatches = self.define(source, "find")
+        return Matcher(find, tuple(self.index_specs), source, exact, self.rows, shape.may_branch)
 
-    def exactly(self) -> Exact:
+    def exact_function(self) -> FindExactMatches:
         """What finds the matches of one anchor for one row, and counts."""
-        self.live = None
-        self.lanes()
-        self.used()
+        self.active_rows = None
+        self.bind_indexes()
+        self.bind_consumed()
         self.line("tried = 0")
-        if self.shape.consuming:
+        if self.template.consuming:
             self.line("eaten = []")
         with self.block("for once in (None,):"):
             self.body()
         self.indent = 1
-        if self.shape.consuming:
+        if self.template.consuming:
             with self.block("if not over:"):
                 self.line("for used, events in eaten: used.update(events)")
-        exact: Exact = self.compiled("def exact(e0, row, lanes, consumed, found, base, over):\n" + "\n".join(self.lines) + "\n", "exact")
+        exact: FindExactMatches = self.define("def exact(e0, row, lanes, consumed, found, base, over):\n" + "\n".join(self.lines) + "\n", "exact")
         return exact
 
-    def compiled(self, source: str, name: str) -> Any:
+    def define(self, source: str, name: str) -> Any:
         return define(source, "matcher", name, self.globals)
 
-    def lanes(self) -> None:
-        for place in range(1, len(self.shape.steps) + 1):
+    def bind_indexes(self) -> None:
+        for place in range(1, len(self.template.clauses) + 1):
             self.line(f"l{place} = lanes[{place - 1}]")
 
     def body(self) -> None:
         """What is done with an anchor."""
-        shape = self.shape
+        shape = self.template
         self.line("t0, o0, v0 = e0")
         if shape.anchor.delay:
             self.line(f"now = t0 + {shape.anchor.delay}")
         self.anchor(shape.anchor)
-        if shape.consuming and self.live is not None:
-            self.one_by_one()
-            self.used()
-        for place, step in enumerate(shape.steps, 1):
-            self.step(place, step)
-        self.finish()
+        if shape.consuming and self.active_rows is not None:
+            self.loop_over_rows()
+            self.bind_consumed()
+        for place, step in enumerate(shape.clauses, 1):
+            self.clause(place, step)
+        self.emit_match()
 
-    def used(self) -> None:
-        for number, place in enumerate(self.shape.consuming):
+    def bind_consumed(self) -> None:
+        for number, place in enumerate(self.template.consuming):
             self.line(f"used{place} = consumed[row[1] + {number}]")
 
-    def one_by_one(self) -> None:
+    def loop_over_rows(self) -> None:
         """From here on each row for itself."""
-        self.line(f"for row in {self.live}:")
+        self.line(f"for row in {self.active_rows}:")
         self.indent += 1
-        self.live = None
+        self.active_rows = None
 
-    def narrowed(self, conditions: Sequence[Expression], own: int | None, number: int) -> None:
+    def keep_rows(self, conditions: Sequence[Expression], own: int | None, number: int) -> None:
         """Keep the rows that satisfy the conditions; none: leave this branch."""
-        assert self.live is not None
-        self.narrow(f"rows{number}", self.live, conditions, own)
-        self.live = f"rows{number}"
-        self.line(f"if not {self.live}: continue")
+        assert self.active_rows is not None
+        self.filter_rows(f"rows{number}", self.active_rows, conditions, own)
+        self.active_rows = f"rows{number}"
+        self.line(f"if not {self.active_rows}: continue")
 
     def anchor(self, part: PositionalRole) -> None:
         """Its constraints; the rules' own constants are searched for those that the event satisfies."""
@@ -211,171 +211,171 @@ class _RuleMatcherEmitter(CandidateEmitter):
         by = self.found.get(0, ())
         if by:
             order = None if self.ordered is None else self.ordered + 1
-            self.line(f"rows0 = {self.named(row_finder(by, self.rows, part.attributes, order))}(v0)")
+            self.line(f"rows0 = {self.bind_global(row_finder(by, self.rows, part.attributes, order))}(v0)")
             self.line("if not rows0: continue")
-            self.live = "rows0"
+            self.active_rows = "rows0"
             rowed = [c for c in rowed if c not in by]
         if rowed:
-            self.narrowed(rowed, 0, 0)
+            self.keep_rows(rowed, 0, 0)
 
     # --- clauses ---
 
-    def step(self, place: int, step: PositionalClause) -> None:
-        constraints = self.constraints(place, step.part)
-        self.by_lanes(place, constraints)
-        match step.what:
+    def clause(self, place: int, step: PositionalClause) -> None:
+        constraints = self.classify(place, step.role)
+        self.loop_over_runs(place, constraints)
+        match step.operation:
             case PositionalSelection(mode, number):
                 if constraints.per_rule and mode is not Mode.EACH and number > 1:
-                    self.one_by_one()
-                    constraints = self.constraints(place, step.part)
-                self.look(place, constraints, *self.skips(step.part, constraints))
-                self.lane(place, constraints, required=True)
+                    self.loop_over_rows()
+                    constraints = self.classify(place, step.role)
+                self.request_index(place, constraints, *self.skip_measure(step.role, constraints))
+                self.look_up_run(place, constraints, required=True)
                 self.bounds(place, step.scope)
                 if mode is Mode.EACH:
-                    self.each(place, step, constraints)
+                    self.select_each(place, step, constraints)
                 elif constraints.per_rule:
-                    self.split(place, step, mode, constraints)
+                    self.select_per_row(place, step, mode, constraints)
                 elif number > 1:
-                    self.several(place, step, mode, number, constraints)
+                    self.select_several(place, step, mode, number, constraints)
                 else:
-                    self.single(place, step, mode, constraints)
+                    self.select_one(place, step, mode, constraints)
             case PositionalNegation():
-                self.look(place, constraints, *self.skips(step.part, constraints))
-                self.lane(place, constraints, required=False)
+                self.request_index(place, constraints, *self.skip_measure(step.role, constraints))
+                self.look_up_run(place, constraints, required=False)
                 self.bounds(place, step.scope)
-                self.lack(place, step, constraints)
+                self.negation(place, step, constraints)
             case PositionalAggregate() as whole:
                 if constraints.per_rule:
-                    self.one_by_one()
-                    constraints = self.constraints(place, step.part)
-                self.whole(place, step, whole, constraints)
+                    self.loop_over_rows()
+                    constraints = self.classify(place, step.role)
+                self.aggregate(place, step, whole, constraints)
 
-    def single(self, place: int, step: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
+    def select_one(self, place: int, step: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
         """`last E`, `first E`."""
         self.line(f"e{place} = None")
         level = self.indent
         self.search(place, step, mode)
-        self.passed_over(place, step, constraints)
+        self.skip_rejected(place, step, constraints)
         self.line(f"e{place} = e")
         self.line("break")
         self.indent = level
-        self.went(place, mode)
+        self.count_candidates(place, mode)
         self.line(f"if e{place} is None: continue")
 
-    def several(self, place: int, step: PositionalClause, mode: Mode, count: int, constraints: ClassifiedConstraints) -> None:
+    def select_several(self, place: int, step: PositionalClause, mode: Mode, count: int, constraints: ClassifiedConstraints) -> None:
         """`last n E`, `first n E`: a branch for each."""
         self.line(f"picked{place} = []")
         level = self.indent
         self.search(place, step, mode)
-        self.passed_over(place, step, constraints)
+        self.skip_rejected(place, step, constraints)
         self.line(f"picked{place}.append(e)")
         self.line(f"if len(picked{place}) == {count}: break")
         self.indent = level
-        self.went(place, mode)
-        self.branches(place, f"len(picked{place})", count)
+        self.count_candidates(place, mode)
+        self.limit_branches(place, f"len(picked{place})", count)
         self.line(f"for e{place} in picked{place}:")
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
 
-    def split(self, place: int, step: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
+    def select_per_row(self, place: int, step: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
         """`last E`, `first E` for many rows: each candidate goes to the rows for which it is the one."""
-        self.line(f"left = {self.live}")
+        self.line(f"left = {self.active_rows}")
         self.line("misses = 0")
         self.line(f"picked{place} = []")
         level = self.indent
         self.search(place, step, mode, self.threshold(constraints), "left")
-        self.passed_over(place, step, constraints)
-        self.hits(place, constraints)
+        self.skip_rejected(place, step, constraints)
+        self.keep_hit_rows(place, constraints)
         self.line(f"picked{place}.append((e, hit))")
         self.line("if len(hit) == len(left): break")
-        self.leave(constraints)
+        self.remove_hit_rows(constraints)
         self.indent = level
-        self.went(place, mode, self.threshold(constraints))
+        self.count_candidates(place, mode, self.threshold(constraints))
         self.line(f"for e{place}, rows{place} in picked{place}:")
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
-        self.live = f"rows{place}"
+        self.active_rows = f"rows{place}"
 
-    def each(self, place: int, step: PositionalClause, constraints: ClassifiedConstraints) -> None:
+    def select_each(self, place: int, step: PositionalClause, constraints: ClassifiedConstraints) -> None:
         """`each E`: a branch for every candidate, and in it the rows that want it."""
         if not constraints.per_rule:
-            last = "" if self.until_now(step.scope) else f"bisect(c{place}, (high{place} + 1,))"
+            last = "" if self.ends_now(step.scope) else f"bisect(c{place}, (high{place} + 1,))"
             self.line(f"s{place} = c{place}[bisect(c{place}, (low{place},)):{last}]")
             if self.exact:
                 self.line(f"picked{place} = []")
                 with self.block(f"for e{place} in s{place}:"):
                     self.line(f"t{place}, o{place}, v{place} = e{place}")
-                    self.passed_over(place, step, constraints)
+                    self.skip_rejected(place, step, constraints)
                     self.line(f"picked{place}.append(e{place})")
-                self.went(place, Mode.FIRST)
+                self.count_candidates(place, Mode.FIRST)
             some = f"picked{place}" if self.exact else f"s{place}"
-            self.branches(place, f"len({some})", None)
+            self.limit_branches(place, f"len({some})", None)
             self.line(f"for e{place} in {some}:")
             self.indent += 1
             self.line(f"t{place}, o{place}, v{place} = e{place}")
             if not self.exact:
-                self.passed_over(place, step, constraints)
+                self.skip_rejected(place, step, constraints)
             return
-        self.line(f"left = {self.live}")
+        self.line(f"left = {self.active_rows}")
         self.line("misses = 0")
         self.line(f"picked{place} = []")
         level = self.indent
         self.search(place, step, Mode.FIRST, self.threshold(constraints), "left")
-        self.passed_over(place, step, constraints)
-        self.hits(place, constraints)
+        self.skip_rejected(place, step, constraints)
+        self.keep_hit_rows(place, constraints)
         self.line(f"picked{place}.append((e, hit))")
         self.indent = level
-        self.went(place, Mode.FIRST, self.threshold(constraints))
-        self.branches(place, f"len(picked{place})", None)
+        self.count_candidates(place, Mode.FIRST, self.threshold(constraints))
+        self.limit_branches(place, f"len(picked{place})", None)
         self.line(f"for e{place}, rows{place} in picked{place}:")
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
-        self.live = f"rows{place}"
+        self.active_rows = f"rows{place}"
 
-    def lack(self, place: int, step: PositionalClause, constraints: ClassifiedConstraints) -> None:
+    def negation(self, place: int, step: PositionalClause, constraints: ClassifiedConstraints) -> None:
         """`not E`: leave this branch, or take those rows out of it for which there is one."""
         rowed = bool(constraints.per_rule)
         if rowed:
-            self.line(f"left = {self.live}")
+            self.line(f"left = {self.active_rows}")
             self.line("misses = 0")
         with self.block(f"if c{place} is not None:"):
             self.line(f"there{place} = False")
             level = self.indent
             self.search(place, step, Mode.FIRST, self.threshold(constraints), "left")
-            self.passed_over(place, None, constraints)
+            self.skip_rejected(place, None, constraints)
             if rowed:
-                self.hits(place, constraints)
-                self.leave(constraints)
+                self.keep_hit_rows(place, constraints)
+                self.remove_hit_rows(constraints)
                 self.line("if not left: break")
             else:
                 self.line(f"there{place} = True")
                 self.line("break")
             self.indent = level
-            self.went(place, Mode.FIRST, self.threshold(constraints))
+            self.count_candidates(place, Mode.FIRST, self.threshold(constraints))
             if not rowed:
                 self.line(f"if there{place}: continue")
         if rowed:
             self.line(f"rows{place} = left")
             self.line(f"if not rows{place}: continue")
-            self.live = f"rows{place}"
+            self.active_rows = f"rows{place}"
 
-    def whole(self, place: int, step: PositionalClause, whole: PositionalAggregate, constraints: ClassifiedConstraints) -> None:
+    def aggregate(self, place: int, step: PositionalClause, whole: PositionalAggregate, constraints: ClassifiedConstraints) -> None:
         """`?x = F(E.?v) of E`: g<place>."""
         quick = self.answer(place, step.scope, whole)
-        if constraints.tests or place in self.shape.consuming:
+        if constraints.tests or place in self.template.consuming:
             quick = None
-        measure, answer = quick or (None, "")
-        self.look(place, constraints, measure, whole.attribute)
-        self.lane(place, constraints, required=False)
+        measure, run_measure = quick or (None, "")
+        self.request_index(place, constraints, measure, whole.attribute)
+        self.look_up_run(place, constraints, required=False)
         self.bounds(place, step.scope)
-        nothing = self.named(aggregate_terms(whole.function, whole.distinct, []), "k")
+        nothing = self.bind_global(aggregate_terms(whole.function, whole.distinct, []), "k")
         if quick is not None:
             self.line(f"if c{place} is None: g{place} = {nothing}")
             if not constraints.equal:
-                self.line(f"else: g{place} = {answer}")
+                self.line(f"else: g{place} = {run_measure}")
                 return
             sides = ", ".join(f"s{place}_{number}" for number in range(len(constraints.equal)))
-            self.line(f"elif not q{place} or {self.named(_pure(len(constraints.equal)))}(c{place}.keys, {sides}): g{place} = {answer}")
+            self.line(f"elif not q{place} or {self.bind_global(_keys_equal(len(constraints.equal)))}(c{place}.keys, {sides}): g{place} = {run_measure}")
             self.line("else:")
             self.indent += 1
         self.line(f"all{place} = []")
@@ -386,14 +386,14 @@ class _RuleMatcherEmitter(CandidateEmitter):
             self.line(f"for i in range(s{place}, bisect(c{place}, (high{place} + 1,))):")
             self.indent += 1
             self.line(f"t{place}, o{place}, v{place} = e{place} = c{place}[i]")
-            self.passed_over(place, None, constraints, tried=quick is None)
+            self.skip_rejected(place, None, constraints, tried=quick is None)
             self.line(f"all{place}.append(e{place})")
             self.indent = inside
             if quick is None:
-                self.went(place, Mode.FIRST)
+                self.count_candidates(place, Mode.FIRST)
         self.indent = level
-        position = None if whole.attribute is None else step.part.attributes.index(whole.attribute)
-        self.line(f"g{place} = {self.named(_total(whole, position))}(all{place})")
+        position = None if whole.attribute is None else step.role.attributes.index(whole.attribute)
+        self.line(f"g{place} = {self.bind_global(_aggregate_events(whole, position))}(all{place})")
         if quick is not None:
             self.indent -= 1
 
@@ -412,50 +412,50 @@ class _RuleMatcherEmitter(CandidateEmitter):
             case ("AVG", False):
                 return Measure.SUM, f"c{place}.avg({window})"
             case _ if isinstance(scope, PositionalWindow) and scope.reference == 0:
-                return Measure.DISTINCT, f"c{place}.distinct({whole.function!r}, {self.stands(0)}, {scope.near}, {scope.far})"
+                return Measure.DISTINCT, f"c{place}.distinct({whole.function!r}, {self.match_time(0)}, {scope.near}, {scope.far})"
             case _:
                 return None
 
     # --- the end of a branch ---
 
-    def finish(self) -> None:
+    def emit_match(self) -> None:
         """`if`, then `with`, then the match."""
-        shape = self.shape
+        shape = self.template
         if shape.condition is not None:
-            rowed = [c for c in conjuncts(shape.condition) if self.live is not None and names_row(c)]
+            rowed = [c for c in conjuncts(shape.condition) if self.active_rows is not None and names_row(c)]
             plain = [c for c in conjuncts(shape.condition) if c not in rowed]
             if plain:
                 self.line(f"if not {self.holds(plain, None)}: continue")
             if rowed:
-                self.narrowed(rowed, None, len(shape.steps) + 1)
-        events = [f"e{place}" for place in range(len(shape.parts)) if shape.positive(place)]
+                self.keep_rows(rowed, None, len(shape.clauses) + 1)
+        events = [f"e{place}" for place in range(len(shape.roles)) if shape.is_positive(place)]
         bound, own = f"({', '.join(events)},)", any(names_row(value) for value in shape.values if value is not None)
         values = f"({', '.join(map(self.value, shape.values))}{',' if shape.values else ''})"
-        if self.live is None:
+        if self.active_rows is None:
             self.line(f"found.append(new(Matched, (row[0], base + len(found), {bound}, {values})))")
-            self.together()
+            self.limit_group()
             for place in shape.consuming:
-                events_of = f"[e{place}[:2]]" if shape.positive(place) else f"[e[:2] for e in all{place}]"
+                events_of = f"[e{place}[:2]]" if shape.is_positive(place) else f"[e[:2] for e in all{place}]"
                 self.line(f"eaten.append((used{place}, {events_of}))")
             return
         self.line(f"bound = {bound}")
         if own:
-            with self.block(f"for row in {self.live}:"):
+            with self.block(f"for row in {self.active_rows}:"):
                 self.line(f"found.append(new(Matched, (row[0], base + len(found), bound, {values})))")
-            self.together()
+            self.limit_group()
         else:
             self.line(f"values = {values}")
-            each = f"zip(map(number, {self.live}), count(base + len(found)), repeat(bound), repeat(values))"
+            each = f"zip(map(number, {self.active_rows}), count(base + len(found)), repeat(bound), repeat(values))"
             self.line(f"found += map(new, repeat(Matched), {each})")
-            self.together()
+            self.limit_group()
 
-    def together(self) -> None:
+    def limit_group(self) -> None:
         """Rules that find very much of one anchor together stop."""
-        if self.shape.branching and len(self.rows) > 1 and not self.exact:
+        if self.template.may_branch and len(self.rows) > 1 and not self.exact:
             self.line("if len(found) > most: raise Exceeded")
 
 
-def _pure(positions: int) -> Callable[..., bool]:
+def _keys_equal(positions: int) -> Callable[..., bool]:
     """Whether every term of a lane's keys is equal to what was looked up."""
     equal = _EQUAL
     if positions == 1:
@@ -471,7 +471,7 @@ def _pure(positions: int) -> Callable[..., bool]:
     return all_pure
 
 
-def _total(whole: PositionalAggregate, position: int | None) -> Callable[[Sequence[StoredEvent]], Term | None]:
+def _aggregate_events(whole: PositionalAggregate, position: int | None) -> Callable[[Sequence[StoredEvent]], Term | None]:
     """An aggregate of the events that were looked at."""
     if position is None:
         return lambda events: write(len(events))

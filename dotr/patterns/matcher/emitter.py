@@ -29,17 +29,17 @@ from dotr.patterns.rule_search import MIRRORED, Comparison, ConstantTable, RowBo
 from dotr.patterns.rule_templates import RESULT, ROW, PositionalRole, RuleGroup
 
 
-def rows_of(alike: RuleGroup, consumed: Sequence[int]) -> tuple[TableRow, ...]:
+def rows_of(group: RuleGroup, consumed: Sequence[int]) -> tuple[TableRow, ...]:
     """The shape's table; `consumed` says for each rule which set of consumed events is its first."""
     columns: list[tuple[TableCell, ...]] = []
-    for column in zip(*alike.table, strict=True):
+    for column in zip(*group.table, strict=True):
         numbers = [VALUES[term] for term in column]
         exact = tuple(n for n in numbers if type(n) in EXACT_TYPES)
         plain = len(exact) == len(numbers)
         columns.append(column)
         columns.append(exact if plain else (None,) * len(column))  # type: ignore[arg-type]
         columns.append(tuple(to_double(n) for n in exact) if plain else (None,) * len(column))  # type: ignore[arg-type]
-    return tuple(zip(alike.numbers, consumed, *columns, strict=True))
+    return tuple(zip(group.numbers, consumed, *columns, strict=True))
 
 
 _ORDERED: Final = frozenset(("<", ">", "<=", ">="))
@@ -57,11 +57,11 @@ class MatcherEmitter:
     """Lines of a function under way. `rows` are in the order of the first column that a number is compared with, whose first cell is
     `ordered`; `found` are the constraints, by place, whose rows are found by other means."""
 
-    def __init__(self, alike: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, found: Mapping[int, Sequence[Expression]]) -> None:
-        self.shape = alike.shape
+    def __init__(self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, searched: Mapping[int, Sequence[Expression]]) -> None:
+        self.template = group.template
         self.rows = rows
         self.ordered: int | None = None
-        first = next(filter(None, map(self.compared, self._conditions(found))), None)
+        first = next(filter(None, map(self.compared, self._conditions(searched))), None)
         if first is not None:
             self.ordered = first.cell
             self.rows = tuple(sorted(rows, key=itemgetter(first.cell + 1)))
@@ -80,12 +80,12 @@ class MatcherEmitter:
 
         self.globals["time_of"] = time_of
 
-    def _conditions(self, found: Mapping[int, Sequence[Expression]]) -> Iterator[Expression]:
+    def _conditions(self, searched: Mapping[int, Sequence[Expression]]) -> Iterator[Expression]:
         """All other conditions in the order in which they are met."""
-        for place, part in enumerate(self.shape.parts):
-            yield from (each for each in part.constraints if each not in found.get(place, ()))
-        if self.shape.condition is not None:
-            yield from conjuncts(self.shape.condition)
+        for place, part in enumerate(self.template.roles):
+            yield from (each for each in part.constraints if each not in searched.get(place, ()))
+        if self.template.condition is not None:
+            yield from conjuncts(self.template.condition)
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)
@@ -97,27 +97,27 @@ class MatcherEmitter:
         yield
         self.indent -= 1
 
-    def named(self, value: object, kind: str = "f") -> str:
+    def bind_global(self, value: object, kind: str = "f") -> str:
         name = f"{kind}_{len(self.globals)}"
         self.globals[name] = value
         return name
 
-    def stands(self, place: int) -> str:
+    def match_time(self, place: int) -> str:
         """The source of the time at which a bound event stands: its own, or the present for a delayed anchor."""
-        return "now" if not place and self.shape.anchor.delay else f"t{place}"
+        return "now" if not place and self.template.anchor.delay else f"t{place}"
 
     def argument(self, parameter: Parameter, own: int | None) -> str:
         """What an expression reads: `own` is the place of the candidate, whose attributes are plain variables."""
         match parameter:
             case Var(name):
                 assert own is not None, "a plain variable belongs to a candidate"
-                return f"v{own}[{self.shape.parts[own].attributes.index(name)}]"
+                return f"v{own}[{self.template.roles[own].attributes.index(name)}]"
             case Attribute(label, name) if label == ROW:
                 return f"row[{2 + 3 * int(name)}]"
-            case Attribute(label, name) if name == RESULT and not self.shape.positive(int(label)):
+            case Attribute(label, name) if name == RESULT and not self.template.is_positive(int(label)):
                 return f"g{label}"
             case Attribute(label, name):
-                return f"v{label}[{self.shape.parts[int(label)].attributes.index(name)}]"
+                return f"v{label}[{self.template.roles[int(label)].attributes.index(name)}]"
             case TimeOf(label):
                 return f"time_of(t{label})"
             case Exists():
@@ -127,7 +127,7 @@ class MatcherEmitter:
         """The source of whether all conditions hold."""
         used = parameters_of(conditions)
         arguments = ", ".join(self.argument(parameter, own) for parameter in used)
-        return f"{self.named(conjunction(conditions, used))}({arguments})"
+        return f"{self.bind_global(conjunction(conditions, used))}({arguments})"
 
     def value(self, expression: Expression | None) -> str:
         """The source of an assignment's term."""
@@ -135,61 +135,61 @@ class MatcherEmitter:
             case None:
                 return "None"
             case Const(term):
-                return self.named(term, "k")
+                return self.bind_global(term, "k")
             case Attribute() | TimeOf():
                 return self.argument(expression, None)
             case _:
                 used = parameters_of([expression])
                 arguments = ", ".join(self.argument(parameter, None) for parameter in used)
-                return f"{self.named(evaluator(expression, used))}({arguments})"
+                return f"{self.bind_global(evaluator(expression, used))}({arguments})"
 
-    def narrow(self, target: str, source: str, conditions: Sequence[Expression], own: int | None) -> None:
+    def filter_rows(self, target: str, source: str, conditions: Sequence[Expression], own: int | None) -> None:
         """Assign `target` those rows of `source` for which all conditions hold."""
         for condition in conditions:
-            compared = self.compared(condition)
-            if compared is None:
+            row_comparison = self.compared(condition)
+            if row_comparison is None:
                 held = self.holds([condition], own)
-                cells = self._repeated(condition) if source == "rows" else ()
+                cells = self._repeated_cells(condition) if source == "rows" else ()
                 if cells:
-                    some = self.named({tuple([row[cell] for cell in cells]): row for row in self.rows}, "some")
+                    some = self.bind_global({tuple([row[cell] for cell in cells]): row for row in self.rows}, "some")
                     of_row = f"({''.join(f'row[{cell}], ' for cell in cells)})"
                     self.line(f"k = {{c for c, row in {some}.items() if {held}}}")
                     self.line(f"{target} = [row for row in rows if {of_row} in k] if k else []")
                 else:
                     self.line(f"{target} = [row for row in {source} if {held}]")
             else:
-                cell = compared.cell
-                self.line(f"x = V[{self.argument(compared.left, own)}]")
+                cell = row_comparison.cell
+                self.line(f"x = V[{self.argument(row_comparison.left, own)}]")
                 self.line("k = type(x)")
-                self.line(f"if k is int or k is Decimal: {target} = {self._passed(source, compared.operator, cell + 1)}")
-                self.line(f"elif k is float: {target} = {self._passed(source, compared.operator, cell + 2)} if x == x else []")
-                self.line(f"elif k is Single: {target} = {self._passed_as_single(source, condition, compared, own)} if x == x else []")
+                self.line(f"if k is int or k is Decimal: {target} = {self._passing_rows(source, row_comparison.operator, cell + 1)}")
+                self.line(f"elif k is float: {target} = {self._passing_rows(source, row_comparison.operator, cell + 2)} if x == x else []")
+                self.line(f"elif k is Single: {target} = {self._passing_rows_single(source, condition, row_comparison, own)} if x == x else []")
                 self.line(f"else: {target} = []")
             source = target
 
-    def _repeated(self, condition: Expression) -> tuple[int, ...]:
+    def _repeated_cells(self, condition: Expression) -> tuple[int, ...]:
         """The cells of the constants that a condition compares with, where so many rows have the same that it is evaluated once for each
         that differs."""
         columns = [int(p.name) for p in parameters_of([condition]) if isinstance(p, Attribute) and p.label == ROW]
         cells = tuple([2 + 3 * column for column in columns])
         return cells if 2 * len({tuple([row[cell] for cell in cells]) for row in self.rows}) <= len(self.rows) else ()
 
-    def _passed(self, source: str, operator: str, cell: int) -> str:
+    def _passing_rows(self, source: str, operator: str, cell: int) -> str:
         """The rows of `source` with a constant that the number `x` passes: a prefix or a suffix where the rows are in its order."""
         if self.ordered is None or cell not in (self.ordered + 1, self.ordered + 2):
             return f"[row for row in {source} if x {operator} row[{cell}]]"
         self.globals[f"cell{cell}"] = itemgetter(cell)
-        return self._cut(source, operator, f"cell{cell}")
+        return self._bisected_rows(source, operator, f"cell{cell}")
 
-    def _passed_as_single(self, source: str, condition: Expression, compared: RowComparison, own: int | None) -> str:
+    def _passing_rows_single(self, source: str, condition: Expression, compared: RowComparison, own: int | None) -> str:
         if self.ordered != compared.cell:
             return f"[row for row in {source} if {self.holds([condition], own)}]"
         cell = compared.cell + 1
         self.globals[f"single{cell}"] = lambda row: to_single(row[cell])
-        return self._cut(source, compared.operator, f"single{cell}")
+        return self._bisected_rows(source, compared.operator, f"single{cell}")
 
     @staticmethod
-    def _cut(source: str, operator: str, key: str) -> str:
+    def _bisected_rows(source: str, operator: str, key: str) -> str:
         side = "bisect_left" if operator in (">", "<=") else "bisect_right"
         place = f"{side}({source}, x, key={key})"
         return f"{source}[:{place}]" if operator in (">", ">=") else f"{source}[{place}:]"
@@ -197,9 +197,9 @@ class MatcherEmitter:
     def compared(self, condition: Expression) -> RowComparison | None:
         """A condition as an ordering of an attribute and a column of exact numbers."""
         match condition:
-            case Call(operator, (left, Attribute(label, name))) if operator in _ORDERED and label == ROW and _readable(left):
+            case Call(operator, (left, Attribute(label, name))) if operator in _ORDERED and label == ROW and _is_event_value(left):
                 pass
-            case Call(operator, (Attribute(label, name), left)) if operator in _ORDERED and label == ROW and _readable(left):
+            case Call(operator, (Attribute(label, name), left)) if operator in _ORDERED and label == ROW and _is_event_value(left):
                 operator = MIRRORED[operator]
             case _:
                 return None
@@ -215,7 +215,7 @@ def event_test(own: Sequence[Expression], attributes: Sequence[Variable], clock:
     return define(f"def test(time, values):\n    return holds({arguments})\n", "event test", "test", space)
 
 
-def by_row(condition: Expression) -> Comparison | None:
+def table_comparison(condition: Expression) -> Comparison | None:
     """A condition as a comparison of the event's own attribute with a column."""
     compared = comparison(condition)
     return compared if compared is not None and isinstance(compared.constant, Attribute) and compared.constant.label == ROW else None
@@ -231,7 +231,7 @@ def searchable(part: PositionalRole, row: TableRow) -> list[Expression]:
     """The constraints of a part by which an event's rows are found; the row is any."""
     found = []
     for each in part.constraints:
-        compared = by_row(each)
+        compared = table_comparison(each)
         if compared is not None and (compared.operator == "=" or domain_of(row[cell_of(compared)]) is not None):  # type: ignore[arg-type]
             found.append(each)
     return found
@@ -241,7 +241,7 @@ def row_finder(
     conditions: Sequence[Expression], rows: Sequence[TableRow], attributes: Sequence[Variable], order: int | None = None
 ) -> RowFinder:
     """What finds the rows with which all conditions on an event hold."""
-    bounds = [RowBound(attributes.index(c.attribute), c.operator, cell_of(c)) for c in filter(None, map(by_row, conditions))]
+    bounds = [RowBound(attributes.index(c.attribute), c.operator, cell_of(c)) for c in filter(None, map(table_comparison, conditions))]
     used = parameters_of(conditions)
     arguments = ", ".join(f"values[{attributes.index(p.name)}]" if isinstance(p, Var) else f"row[{2 + 3 * int(_column(p))}]" for p in used)
     test = define(f"def test(values, row):\n    return holds({arguments})\n", "row test", "test", {"holds": conjunction(conditions, used)})
@@ -253,11 +253,11 @@ def _column(parameter: Parameter) -> str:
     return parameter.name
 
 
-def picks_finder(picks: ConstantTable, attributes: Sequence[Variable]) -> RowFinder:
+def table_finder(constants: ConstantTable, attributes: Sequence[Variable]) -> RowFinder:
     """What finds the numbers of the rows that an event satisfies, in cell 0."""
-    rows = [(number, 0, *(cell for term in terms for cell in (term, None, None))) for number, terms in enumerate(picks.table)]
-    return row_finder(picks.conditions, rows, attributes)
+    rows = [(number, 0, *(cell for term in terms for cell in (term, None, None))) for number, terms in enumerate(constants.table)]
+    return row_finder(constants.conditions, rows, attributes)
 
 
-def _readable(expression: Expression) -> TypeGuard[Var | Attribute]:
+def _is_event_value(expression: Expression) -> TypeGuard[Var | Attribute]:
     return isinstance(expression, Var) or (isinstance(expression, Attribute) and expression.label != ROW)

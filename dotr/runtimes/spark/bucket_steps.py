@@ -21,7 +21,7 @@ from dotr.runtimes.spark.rows import RowKind, SparkRow, counts_payload
 from dotr.runtimes.spark.spilled_rows import FIRINGS, SpillBuffer, SpilledLetters
 from dotr.runtimes.spark.worker_cache import layers_of, program_of, uncollected
 from dotr.state.bucket_state import BucketPlace
-from dotr.state.paged_state import DECODED, PagedState
+from dotr.state.paged_state import MAX_DECODED, PagedState
 
 TimedArrivals: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
 """What arrives at a bucket: by time, then by port."""
@@ -110,7 +110,7 @@ def closed_by(lines: Iterable[SparkRow]) -> Micros:
 
 
 def step_bucket(
-    job: Job, layer: int, bucket: int, pages: PagedState, lines: Sequence[SparkRow], after: Micros | None = None, most: int = DECODED
+    job: Job, layer: int, bucket: int, pages: PagedState, lines: Sequence[SparkRow], after: Micros | None = None, most: int = MAX_DECODED
 ) -> list[SparkRow]:
     """Steps a bucket's pages through a batch; returns its firings, and chunks for the layers above. What is later than `after` is gathered
     by pages of which there are many, and so many of their events stay decoded."""
@@ -118,19 +118,19 @@ def step_bucket(
         run = _BucketRun(job, layer, bucket)
         instants = in_order(instants_of(line.payload) for line in lines if line.kind == RowKind.CHUNK)
         closed = closed_by(lines)
-        if pages.count > 1:
+        if pages.page_count > 1:
             assert after is not None, "pages are made of logs"
-            for page, state, work in pages.through(_by_page(pages, instants), after, closed, most):
+            for page, state, work in pages.visit(_by_page(pages, instants), after, closed, most):
                 run.step(state, work, bucket + page * job.buckets)
         elif program_of(job).timed:
-            state = pages.only
+            state = pages.single
             spans = [(line.time, int(line.payload)) for line in lines if line.kind == RowKind.SPAN]
             run.step(state, moments(layers_of(job)[layer], state, _ticks(job, layer, bucket), instants, spans, closed), bucket)
             if state.passed is not None:
                 state.expire(state.passed + 1)
         else:
-            run.step(pages.only, ((time, arrivals, False) for time, arrivals in instants), bucket)
-            pages.only.expire(closed + 1)
+            run.step(pages.single, ((time, arrivals, False) for time, arrivals in instants), bucket)
+            pages.single.expire(closed + 1)
         return run.lines()
 
 
@@ -191,5 +191,5 @@ class _BucketRun:
         out += self._firings.lines(-1 - self._bucket)
         if self._failed.counted:
             out += self._failed.lines(-1 - self._bucket)
-            out.append(SparkRow(-1 - self._bucket, RowKind.COUNTS, 0, counts_payload(Totals(dead=self._failed.counted))))
+            out.append(SparkRow(-1 - self._bucket, RowKind.COUNTS, 0, counts_payload(Totals(dead_letters=self._failed.counted))))
         return out

@@ -22,7 +22,7 @@ from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint_damage import check_logs
 from dotr.runtimes.spark.planner import BEGINNING, Offset
 from dotr.sinks.files import may_pass
-from dotr.state.state_migration import StateChange, change
+from dotr.state.state_migration import StateChange, state_change
 from dotr.state.state_schema import StateSchema, state_schema
 
 FORMAT: Final = 2
@@ -169,7 +169,7 @@ class Checkpoint:
                 )
             before = state_schema(program)
         position = self.position()
-        return change(before, program, BEGINNING if position is None else position.time)
+        return state_change(before, program, BEGINNING if position is None else position.time)
 
     def examine(self, wanted: CheckpointLayout, program: CompiledProgram) -> StateChange:
         """What a restart would do; raises `Refused` where it would be refused."""

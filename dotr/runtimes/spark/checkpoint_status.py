@@ -25,7 +25,7 @@ from dotr.runtimes.spark.spool import copied
 from dotr.runtimes.spark.state_moves import moved_values
 from dotr.runtimes.spark.totals_file import StoredTotals, read_tally
 from dotr.state.state_log import Manifest
-from dotr.state.state_log import counting as events_that_count
+from dotr.state.state_log import live_events as events_that_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def status_of(folder: str) -> Status:
     under_way = planned + layout.first if planned is not None and planned != batch else None
     batch = layout.first + (-1 if batch is None else batch)
     ended = position is not None and position.ended
-    clock = Clock(Unit.of_written(unit), dated)
+    clock = Clock(Unit.from_written(unit), dated)
     tally = read_tally(checkpoint.folder)
     last = batch if batch >= 0 else None
     kept = copied(checkpoint.folder)
@@ -206,7 +206,7 @@ class _Counting:
         """A piece of a log."""
         self._values += 1
         self._written += len(lines)
-        if log < len(head.held):
+        if log < len(head.event_counts):
             self._count(layer, log, (event for _, event in events_that_count(head, [(log, lines)])))
 
     def _count(self, layer: int, index: int, events: Iterable[StoredEvent]) -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
-from dotr.monitoring.totals import Does
+from dotr.monitoring.totals import ReportActivity
 from dotr.runtimes.spark.checkpoint import Checkpoint
 from dotr.runtimes.spark.jvm_errors import LOST
 
@@ -14,7 +14,7 @@ from dotr.runtimes.spark.jvm_errors import LOST
 class FirstBatchProgress:
     """Looks at the offset log and at Spark's tasks, and says what is going on, up to the first batch of this run."""
 
-    def __init__(self, session: SparkSession, checkpoint: Checkpoint, does: Does) -> None:
+    def __init__(self, session: SparkSession, checkpoint: Checkpoint, does: ReportActivity) -> None:
         self._tracker = session.sparkContext.statusTracker()
         self._checkpoint = checkpoint
         self._does = does

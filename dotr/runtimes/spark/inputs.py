@@ -1,8 +1,8 @@
 """The inputs of a job, read a stretch at a time, and judged.
 
 A worker reads a file in stretches that mostly follow each other, so its open files are kept: a compressed one is then decompressed
-once in a process, not from its start for every batch. Lateness is judged as in `planning`: by the greatest time before, in the input's
-own order.
+once in a process, not from its start for every batch. `Lateness`
+judges the records again from the greatest time before the stretch, so a batch is judged alike however often it is read.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from dataclasses import replace
 from typing import BinaryIO, Final, Protocol, TypeAlias
 
 from dotr.errors.diagnostics import Refused
-from dotr.model.stream import DeadLetter, Element, Reason
+from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import Micros
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.planner import END, Floor, ScanTimes
+from dotr.runtimes.spark.planner import BEGINNING, END, Floor, ScanTimes
 from dotr.runtimes.spark.task import InputRange
 from dotr.runtimes.spark.worker_cache import input_of
 from dotr.sources.feeds import InputPoint, unopened
 from dotr.sources.lateness import Lateness
 from dotr.sources.lines import open_lines
-from dotr.sources.live_merge import IDLE_WHY
 from dotr.sources.reading import _READERS as READERS
 from dotr.sources.reading import Reader
 from dotr.sources.records import START, InputFile, Position, Record, traced
@@ -112,27 +111,21 @@ def judge(files: FileRecords, stretch: InputRange, after: Micros, until: Micros,
     for number, file, records in files:
         if lateness is None:
             lateness = Lateness(file.delay, stretch.greatest, single=file.single)
-        verdict = lateness.verdict
+        rejection = lateness.rejection
         floors = [floor for floor in stretch.floors if floor.file <= number]
         own = END if stretch.own == END or number < stretch.own_file else stretch.own if number == stretch.own_file else 0
         for record in records:
-            time = record.time
-            if time is None:
+            letter = rejection(file, record, _closed(floors, number, record.offset) if floors else BEGINNING)
+            if letter is not None:
                 if own == END or record.offset < own:
-                    dead.append(record.letter(file))
+                    dead.append(letter)
                 continue
-            reason = verdict(time)
-            if reason is not None:
-                if own == END or record.offset < own:
-                    dead.append(record.letter(file, reason, lateness.why(time)))
-            elif floors and _under(floors, number, record.offset, time):
-                if own == END or record.offset < own:
-                    dead.append(record.letter(file, Reason.IDLE, IDLE_WHY))
-            elif after < time <= until:
-                assert record.element is not None
-                elements.append(record.element)
+            element = record.element
+            assert element is not None
+            if after < element[0] <= until:
+                elements.append(element)
 
 
-def _under(floors: Sequence[Floor], number: int, offset: int, time: Micros) -> bool:
-    """Whether a record's instant closed before it was there."""
-    return any(time <= floor.until and (floor.file, floor.offset) <= (number, offset) for floor in floors)
+def _closed(floors: Sequence[Floor], number: int, offset: int) -> Micros:
+    """The last instant that closed before the record at an offset of a file was there."""
+    return max([floor.until for floor in floors if (floor.file, floor.offset) <= (number, offset)], default=BEGINNING)

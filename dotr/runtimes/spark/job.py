@@ -109,4 +109,4 @@ class Job:
 
     @property
     def clock(self) -> Clock:
-        return Clock(Unit.of_written(self.unit), self.dated)
+        return Clock(Unit.from_written(self.unit), self.dated)

@@ -57,7 +57,7 @@ class Scanned:
         lateness, add = self.channel.lateness, self.pending.append
         for record in taken.records:
             before = lateness.greatest
-            if record.time is None or lateness.verdict(record.time) is not None or record.time <= closed:
+            if record.time is None or lateness.verdict(record.time, closed) is not None:
                 self.rejected = True
             else:
                 add((record.time, InputPoint(taken.number, record.offset, record.line), before))

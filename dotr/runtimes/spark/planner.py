@@ -138,12 +138,11 @@ class _ScanAhead:
     """The scan of one input: what is pending (neither late nor behind the last cut), in the input's own order; and of long elements among
     that the times once more, for each time that they count again."""
 
-    __slots__ = ("_last", "_scan", "delay", "ended", "greatest", "long", "pending")
+    __slots__ = ("_last", "_scan", "ended", "lateness", "long", "pending")
 
     def __init__(self, scan: Iterator[tuple[int, int, Micros | None]], delay: Micros, greatest: Micros, ended: bool) -> None:
         self._scan = scan
-        self.delay = delay
-        self.greatest = greatest
+        self.lateness = Lateness(delay, greatest)
         self.ended = ended
         self.pending: list[tuple[Micros, int, int, Micros]] = []
         self.long: list[Micros] = []
@@ -152,27 +151,24 @@ class _ScanAhead:
     @property
     def passed(self) -> Micros:
         """All times up to it are passed."""
-        return LAST_MICRO if self.ended else self.greatest - self.delay - 1
+        return LAST_MICRO if self.ended else self.lateness.passed
 
     def advance(self, goal: Micros, after: Micros, most: int) -> None:
         """Scans until `goal` is passed, or `most` records were seen."""
-        greatest, delay, add = self.greatest, self.delay, self.pending.append
+        lateness, add = self.lateness, self.pending.append
         begin, element = self._last
         for count, (offset, line, time) in enumerate(self._scan, 1):
             if offset - begin > ORDINARY and element is not None:
                 self.long += [element] * ((offset - begin) // ORDINARY)
             begin, element = offset, None
-            if time is not None and time + delay >= greatest:
-                if time > after:
-                    add((time, offset, line, greatest))
-                    element = time
-                if time > greatest:
-                    greatest = time
-            if count >= most or greatest - delay > goal:
+            greatest = lateness.greatest
+            if time is not None and lateness.verdict(time) is None and time > after:
+                add((time, offset, line, greatest))
+                element = time
+            if count >= most or lateness.passed >= goal:
                 break
         else:
             self.ended = True
-        self.greatest = greatest
         self._last = begin, element
 
     def cut(self, time: Micros) -> tuple[InputPlace, int]:
@@ -182,9 +178,9 @@ class _ScanAhead:
             self.long = [each for each in self.long if each > time]
         if not pending:
             assert self.ended
-            return InputPlace(END, 0, self.greatest), END
+            return InputPlace(END, 0, self.lateness.greatest), END
         _, offset, line, before = pending[0]
-        beyond = time + self.delay
+        beyond = time + self.lateness.delay
         return InputPlace(offset, line, before), next((entry[1] for entry in pending if entry[0] > beyond), END)
 
 

@@ -24,7 +24,16 @@ from pyspark.sql.streaming.listener import (
 
 from dotr.layout.layers import Layer
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.monitoring.progress import BatchFigures, InputProgress, ReportProgress, RunProgress, by_name, held, ignore_progress, port_labels
+from dotr.monitoring.progress import (
+    BatchFigures,
+    InputProgress,
+    ReportProgress,
+    RunProgress,
+    by_name,
+    ignore_progress,
+    port_labels,
+    stored_events,
+)
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.planner import END, Offset
@@ -81,7 +90,7 @@ class SparkProgress:
             return
         closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, position)
         labels = [[port.label for port in layer] for layer in tally.ports]
-        self._stand(RunProgress(closed, inputs, held(labels, tally.held), tally.written, self._batch))
+        self._stand(RunProgress(closed, inputs, stored_events(labels, tally.held), tally.written, self._batch))
 
 
 def _tuples(ports: Sequence[Sequence[PortTotals]]) -> tuple[tuple[PortTotals, ...], ...]:

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from dotr.errors.diagnostics import Refused
-from dotr.errors.fallbacks import FallbackKind, answered, caught
+from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
 from dotr.monitoring.dead_letter_log import LOG
 from dotr.monitoring.totals import RunFailed
 from dotr.runtimes.spark.checkpoint import last_number
@@ -64,8 +64,8 @@ def run_query(
             tries, before = (1 if written != before else tries + 1), written
             if tries > restarts or isinstance(found, Refused) or FULL in said:
                 raise found from None
-            caught(found, FallbackKind.RESTART)
-            answered(found, FallbackKind.RESTART)
+            reraise_in_tests(found, FallbackKind.RESTART)
+            record_fallback(found, FallbackKind.RESTART)
             LOG.warning("%s. It goes on from its checkpoint (try %d of %d).", found, tries, restarts)
             sink.failure = None
             if interrupted.waited(_REST_SECONDS * tries):

@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from dotr.errors.fallbacks import Fallback, taken
+from dotr.errors.fallbacks import Fallback, drain_fallbacks
 from dotr.errors.fallbacks import FallbackKind as FallbackKind
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Micros
@@ -112,7 +112,7 @@ def inconsistent_of(payload: bytes) -> list[tuple[Micros, str]]:
 
 def fallback_lines() -> list[SparkRow]:
     """The row of the fallbacks that this process has recorded since it was last asked; none where there are none."""
-    found = taken()
+    found = drain_fallbacks()
     return [SparkRow(-1, RowKind.FALLBACKS, sum(each.times for each in found), fallbacks_payload(found))] if found else []
 
 
@@ -147,7 +147,7 @@ def size_of(payload: bytes) -> BucketSize:
 
 def counts_payload(totals: Totals) -> bytes:
     """The inverse of `counts_of`."""
-    dead = {reason.value: count for reason, count in totals.dead.items()}
+    dead = {reason.value: count for reason, count in totals.dead_letters.items()}
     counts = [totals.elements, totals.instants, totals.facts, totals.events, dead, totals.dropped, totals.inconsistent]
     return _dump([*counts, totals.fallbacks] if totals.fallbacks else counts)  # as releases before there were fallbacks wrote them
 

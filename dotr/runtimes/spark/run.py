@@ -21,7 +21,7 @@ from dotr.engine.spec import ProgramSpec
 from dotr.layout.layers import lay_out
 from dotr.model.stream import DeadLetter, Firing
 from dotr.monitoring.progress import ReportProgress, ignore_progress
-from dotr.monitoring.totals import Does, ReportTotals, RunFailed, Totals, unsaid
+from dotr.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
 from dotr.outputs import writer
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, wanted_layout
@@ -50,7 +50,7 @@ _LETTERS: Final = 1_000
 """Dead letters that are written at a time."""
 
 
-def run_spark(pipeline: Pipeline, progress: ReportTotals, stand: ReportProgress = ignore_progress, does: Does = unsaid) -> Totals:
+def run_spark(pipeline: Pipeline, progress: ReportTotals, stand: ReportProgress = ignore_progress, does: ReportActivity = ignore_activity) -> Totals:
     """Runs a pipeline to the end of its input, from its checkpoint on; the totals are this run's. `does` is told what goes on before the
     first batch is written.
 
@@ -68,8 +68,8 @@ def run_spark(pipeline: Pipeline, progress: ReportTotals, stand: ReportProgress 
         checkpoint.check()
         found = checkpoint.change(pipeline.program)
         wanted = checkpoint.claim(wanted, found)
-        if found.learns is not None:
-            _LOG.warning("%s", found.learns)
+        if found.knowledge_warning is not None:
+            _LOG.warning("%s", found.knowledge_warning)
     checkpoint.make()
     settings, before = pipeline.spark, SparkContext._active_spark_context
     does("starting Spark")

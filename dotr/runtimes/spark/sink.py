@@ -8,10 +8,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from dotr.errors.diagnostics import DotrError
-from dotr.errors.fallbacks import taken
+from dotr.errors.fallbacks import drain_fallbacks
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
-from dotr.monitoring.dead_letter_log import TOLD, WarningLimiter
+from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND, WarningLimiter
 from dotr.monitoring.totals import ReportTotals, Totals
 from dotr.runtimes.spark.rows import BucketSize, RowKind, counts_of, dead_of, fallbacks_of, firings_of, inconsistent_of, size_of
 from dotr.runtimes.spark.spilled_rows import FIRINGS, LETTERS, blocks, clear, merged, run_of
@@ -46,7 +46,7 @@ class Sink:
         clock: Clock,
         first: int = 0,
         took: Took = ignore_totals,
-        told: int = TOLD,
+        told: int = WARNINGS_PER_KIND,
     ) -> None:
         self._first = first
         self._write = write
@@ -77,7 +77,7 @@ class Sink:
         further: list[Path] = []
         sizes: list[BucketSize] = []
         counted = Totals()
-        fallbacks = taken()
+        fallbacks = drain_fallbacks()
         for kind, payload in rows:
             if kind == RowKind.FIRINGS:
                 firings += firings_of(payload)
@@ -121,7 +121,7 @@ class Sink:
     def _told(self, letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
         """Dead letters with the names of their files that the user knows; of the first ones he is told."""
         for letter in map(self._names, letters):
-            self._complaints.tell(letter)
+            self._complaints.dead_letter(letter)
             yield letter
 
 

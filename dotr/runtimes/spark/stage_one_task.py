@@ -18,7 +18,7 @@ from dotr.engine.stage_one import InstantFacts
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.monitoring.dead_letter_log import clashing, why_rejected
+from dotr.monitoring.dead_letter_log import inconsistency_line, rejection_reason
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.spark.bucket_steps import TimedArrivals, chunk_payload
 from dotr.runtimes.spark.fault_isolation import blame, rescued, traced
@@ -78,11 +78,11 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         if asked.inconsistencies:
             inconsistent += 1
         if asked.rejected:
-            reason, why = why_rejected(asked, program)
+            reason, why = rejection_reason(asked, program)
             dead.extend([element.letter(reason, why) for element in traced(job, task, time, together)])
             continue
         if asked.inconsistencies and len(contradictory) < TOLD:
-            contradictory.append((time, clashing(asked.inconsistencies)))
+            contradictory.append((time, inconsistency_line(asked.inconsistencies)))
         times.append(time)
         counted_elements += len(together)
         if asked.facts:
@@ -99,7 +99,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         lines.append(SparkRow(-3, RowKind.INCONSISTENT, 0, inconsistent_payload(contradictory)))
     if task.closed == LAST_MICRO:
         lines.append(SparkRow(-4, RowKind.ENDED, 0, b""))
-    totals = Totals(counted_elements, len(times), facts, dead=dead.counted, inconsistent=inconsistent)
+    totals = Totals(counted_elements, len(times), facts, dead_letters=dead.counted, inconsistent=inconsistent)
     lines.append(SparkRow(-2, RowKind.COUNTS, 0, counts_payload(totals)))
     lines += fallback_lines()
     return lines

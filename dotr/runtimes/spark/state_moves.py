@@ -28,8 +28,8 @@ from dotr.runtimes.spark.rows import BucketSize
 from dotr.runtimes.spark.spark_errors import Carried, explained, marked
 from dotr.runtimes.spark.stored_state import StoredState
 from dotr.runtimes.spark.worker_cache import program_of
-from dotr.state.state_log import Manifest, whole
-from dotr.state.state_migration import StateChange, StateMigrator, joined
+from dotr.state.state_log import Manifest, log_snapshot
+from dotr.state.state_migration import StateChange, StateMigrator, merge_parts
 from dotr.state.state_schema import StateSchema
 
 _SCHEMA: Final = "key long, passed long"
@@ -85,10 +85,10 @@ def _take_apart(
             state = StateSnapshot.decode(written)
         else:
             ordered = sorted(pieces, key=lambda piece: (piece["log"], piece["place"]))
-            state = whole(head, ((piece["log"], piece["lines"]) for piece in ordered))
+            state = log_snapshot(head, ((piece["log"], piece["lines"]) for piece in ordered))
     except StateError as error:
         raise unreadable(error) from None
-    for (layer, bucket), part in mover.pieces(*place, state).items():
+    for (layer, bucket), part in mover.redistribute(*place, state).items():
         _write(_file(str(_file(folder, layer, bucket).with_suffix("")), *place), part.encode())
     return state.passed
 
@@ -132,7 +132,7 @@ def move(session: SparkSession, found: StateChange, old: OldQuery, job: Job, log
             whole = _file(job.moved, layer.number, bucket)
             parts = whole.with_suffix("")
             pieces = [StateSnapshot.decode(part.read_bytes()) for part in sorted(parts.glob("*.json"))]
-            state = joined(layer, pieces, until)
+            state = merge_parts(layer, pieces, until)
             text = state.encode()
             _write(whole, text)
             sizes.append(BucketSize(layer.number, bucket, tuple(map(len, state.events)), len(text)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from dotr.errors.fallbacks import FallbackKind, answered, caught
+from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.spark.rows import BucketSize, counts_of, counts_payload
 
@@ -79,8 +79,8 @@ def read_tally(folder: Path) -> StoredTotals | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        caught(error, FallbackKind.TOTALS)
-        answered(error, FallbackKind.TOTALS)
+        reraise_in_tests(error, FallbackKind.TOTALS)
+        record_fallback(error, FallbackKind.TOTALS)
         return None
 
 

@@ -11,8 +11,8 @@ from dotr.runtimes.spark.bucket_steps import closed_by, place_of, step_bucket
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, fallback_lines, size_payload
 from dotr.runtimes.spark.state_moves import begun, unreadable
-from dotr.state.bucket_state import LoadedBucket, opened, saved
-from dotr.state.paged_state import DECODED
+from dotr.state.bucket_state import LoadedBucket, load_bucket, write_bucket
+from dotr.state.paged_state import MAX_DECODED
 from dotr.state.segment_store import SegmentMap
 
 Live: TypeAlias = MutableMapping[tuple[Job, int], LoadedBucket]
@@ -30,7 +30,7 @@ class Store(SegmentMap, Protocol):
 
 
 def through_batch(
-    job: Job, layer: int, bucket: int, lines: Sequence[SparkRow], store: Store, live: Live, decoded: int = DECODED
+    job: Job, layer: int, bucket: int, lines: Sequence[SparkRow], store: Store, live: Live, decoded: int = MAX_DECODED
 ) -> list[SparkRow]:
     """The rows that a batch's rows for a bucket lead to. Up to so many events stay decoded in `live`."""
     place = place_of(job, layer)
@@ -38,22 +38,22 @@ def through_batch(
     digest, written = store.value() or (b"", begun(job, layer, bucket))
     known, closed = live.pop(name, None), closed_by(lines)
     if known is not None and known.closed is not None and known.closed >= closed and _goes_on(lines, closed):
-        known.pages.forget()  # the batch is done again, and what was too old after it is not before it
+        known.pages.discard()  # the batch is done again, and what was too old after it is not before it
         known = None
     try:
-        kept = opened(place, digest, written, store, known)
+        kept = load_bucket(place, digest, written, store, known)
     except StateError as error:
         raise unreadable(error) from None
-    after = None if kept.head is None else kept.head.closed
-    most = decoded // (1 + sum(other.pages.count > 1 for other in live.values()))
+    after = None if kept.manifest is None else kept.manifest.closed
+    most = decoded // (1 + sum(other.pages.page_count > 1 for other in live.values()))
     out = step_bucket(job, layer, bucket, kept.pages, lines, after, most)
-    done = saved(place, kept, closed, store)
+    done = write_bucket(place, kept, closed, store)
     if done.written is not None:
         store.set_value(done.digest, done.written)
-        out.append(SparkRow(-1 - bucket, RowKind.STATE, done.size, size_payload(BucketSize(layer, bucket, done.held, done.size))))
-    if done.kept is not None:
-        done.kept.closed = closed
-        live[name] = done.kept
+        out.append(SparkRow(-1 - bucket, RowKind.STATE, done.size, size_payload(BucketSize(layer, bucket, done.event_counts, done.size))))
+    if done.bucket is not None:
+        done.bucket.closed = closed
+        live[name] = done.bucket
     return [*out, *(line._replace(key=-1 - bucket) for line in fallback_lines())]
 
 

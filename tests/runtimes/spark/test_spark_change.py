@@ -107,7 +107,7 @@ def test_a_restart_with_changed_rules_keeps_what_is_unchanged(
     with caplog.at_level(logging.WARNING, "dotr"):
         caplog.clear()
         run_spark(pipeline(tmp_path, "spark", 120, rules="then.dotr, jumps.dotr"), lambda totals: None, told.append)
-    assert sum(each.events for each in told[0].held) > 0
+    assert sum(each.events for each in told[0].stored) > 0
     assert {standing.batch.number for standing in told if standing.batch} <= set(range(3, 20))
     assert "rule Flow starts empty: it is new" in caplog.text
     assert "rule Further" not in caplog.text
@@ -182,9 +182,9 @@ def test_the_time_unit_is_held_fast(tmp_path: Path) -> None:
     knowing.write_text(knowing.read_text() + " :r99 a :Room .")
     found = checkpoint.examine(layout, pipeline(tmp_path, "unit").program)
     assert not found.moves
-    assert found.learns is not None
+    assert found.knowledge_warning is not None
     checkpoint.claim(layout, found)
-    assert Checkpoint(str(tmp_path / "kept")).examine(layout, made.program).learns is None
+    assert Checkpoint(str(tmp_path / "kept")).examine(layout, made.program).knowledge_warning is None
 
 
 def test_a_plan_waits_for_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ def test_the_checkpoint_folder_of_every_release_goes_on(packed: Path, tmp_path: 
     assert {verdict.fate for verdict in found.verdicts} == {StateFate.KEPT}
     assert {verdict.rule for verdict in found.verdicts} == {rule.name for rule in prepared.program.rules.rules}
     assert not found.moves
-    assert found.learns is None
+    assert found.knowledge_warning is None
     told: list[RunProgress] = []
     totals = run_spark(prepared, lambda totals: None, told.append)
     after = position.time // SECOND

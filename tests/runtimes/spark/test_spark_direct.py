@@ -86,7 +86,7 @@ def test_no_state_and_the_same_output_through_a_crash(batch: int, tmp_path: Path
         "Both",
         "Together",
     }
-    assert (told[-1].held, told[-1].written) == ((), 0)
+    assert (told[-1].stored, told[-1].state_bytes) == ((), 0)
     capsys.readouterr()
     assert main(["status", str(checkpoint), "--format", "json"]) == 0
     status = json.loads(capsys.readouterr().out)

@@ -204,7 +204,7 @@ class TestInOneJvm:
         spark = sorted(line for path in (tmp_path / "out/dead.ndjson").glob("*.ndjson") for line in path.read_text().splitlines())
         local = run_local(build(read_config(config), fresh=True, on_spark=False), lambda totals: None)
         assert totals == local
-        assert (totals.elements, totals.instants, totals.inconsistent, dict(totals.dead)) == (4, 2, 2, {Reason.INCONSISTENT: 8})
+        assert (totals.elements, totals.instants, totals.inconsistent, dict(totals.dead_letters)) == (4, 2, 2, {Reason.INCONSISTENT: 8})
         assert spark == sorted((tmp_path / "out/dead.ndjson").read_text().splitlines())
         assert len(spark) == 8
 
@@ -228,7 +228,7 @@ class TestInOneJvm:
         spark = sorted(line for path in (tmp_path / "out/dead.ndjson").glob("*.ndjson") for line in path.read_text().splitlines())
         local = run_local(build(read_config(config), fresh=True, on_spark=False), lambda totals: None)
         assert totals == local
-        assert (totals.elements, totals.instants, totals.events, dict(totals.dead)) == (2, 2, 13, {Reason.LIMIT: 2})
+        assert (totals.elements, totals.instants, totals.events, dict(totals.dead_letters)) == (2, 2, 13, {Reason.LIMIT: 2})
         assert spark == sorted((tmp_path / "out/dead.ndjson").read_text().splitlines())
         why = "its instant goes over a limit: more than 1,000 rows in the query Both of rule Pairs"
         assert [json.loads(line)["error"] for line in spark] == [why] * 2
