@@ -1,10 +1,11 @@
-"""Where batches end while inputs grow: cuts by time, as in `planning`, whenever something has closed.
+"""Batch boundaries while inputs grow: cuts by time, as in `planner`, whenever something has closed.
 
-An instant closes when every input has passed it, has ended, or is idle (`dotr.sources.live_merge`, whose rule this is). Idleness is a matter of the
-clock, so what closed by it is written into the offset: a floor says from which record of the idle input on what is not later than the
-cut came too late. With the floors a batch is judged again from its offsets alone.
-
-Invariant: as in `planning`; a record is late, second, idle, or an element of exactly one cut, and that depends on the offsets alone.
+Idea: an instant closes when every input has passed it, has ended, or is idle (`dotr.sources.live_merge`
+has the rule). Idleness depends on the clock, so what closed by it is written into the offset: a floor
+names the record of the idle input from which on elements up to the cut came too late. With the floors
+a batch is judged again from its offsets alone.
+Invariant: as in `planner`; a record is late, second, idle, or an element of exactly one cut, and which
+of these depends on the offsets alone.
 Cost: one scan of each record. Memory: what is pending.
 """
 

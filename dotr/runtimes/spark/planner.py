@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.sources.lateness import Lateness
 
 ScanTimes: TypeAlias = Callable[[int, int, int], Iterator[tuple[int, int, Micros | None]]]
 """`scan(input, offset, line)`: for each record from there on its offset, its line and its time (None: unreadable)."""
