@@ -165,7 +165,11 @@ def _write_as_text(kept: LoadedBucket, entries: SegmentMap) -> WriteResult:
     written = state.encode()
     digest = blake2b(written, digest_size=16).digest()
     after = LoadedBucket(kept.pages, digest, None)
-    return WriteResult(after, digest) if digest == kept.digest else WriteResult(after, digest, written, tuple(state.event_counts), len(written))
+    return (
+        WriteResult(after, digest)
+        if digest == kept.digest
+        else WriteResult(after, digest, written, tuple(state.event_counts), len(written))
+    )
 
 
 def _oldest_needed(layer: Layer, pages: PagedState, closed: Micros) -> list[Micros | None]:

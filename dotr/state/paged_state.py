@@ -134,7 +134,7 @@ class PagedState:
         first, while they are."""
         self._closed = after
         for page in [*(page for page in work if page in self._decoded), *sorted(page for page in work if page not in self._decoded)]:
-            each = self._decoded_page(page)
+            each = self._load_page(page)
             state, before = each.state, each.state.event_counts
             yield page, state, work[page]
             self._expire(each, before, closed)
@@ -245,7 +245,7 @@ class PagedState:
         each.consumed += consumed
         self._pairs += consumed
 
-    def _decoded_page(self, page: int) -> _DecodedPage:
+    def _load_page(self, page: int) -> _DecodedPage:
         each = self._decoded.pop(page, None)
         if each is None:
             each = self._decode(page, self._closed)
@@ -267,7 +267,9 @@ class PagedState:
             if first:
                 self._event_counts[port] -= first - bisect_left(some, (counted + 1 - kept,))
                 del some[:first]
-        _add_part(state, {port: some for port, some in events.items() if some}, [pair for pair in pairs if pair[1] > closed - state.retention])
+        _add_part(
+            state, {port: some for port, some in events.items() if some}, [pair for pair in pairs if pair[1] > closed - state.retention]
+        )
         return each
 
     def _spill(self, most: int) -> None:

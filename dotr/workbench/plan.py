@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dotr.expressions.times import written
+from dotr.expressions.times import format_time
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, wanted_layout
@@ -21,7 +21,7 @@ def plan(pipeline: Pipeline) -> list[str]:
     position = checkpoint.position()
     if position is None or position.time == BEGINNING:
         return [f"No instant has closed yet in the checkpoint {checkpoint.folder}: all rules start empty."]
-    where = "the end of the stream" if position.time == LAST_MICRO else written(position.time, pipeline.clock)
+    where = "the end of the stream" if position.time == LAST_MICRO else format_time(position.time, pipeline.clock)
     learns = [] if found.knowledge_warning is None else [found.knowledge_warning]
     lines = [f"The checkpoint {checkpoint.folder} has come to {where}.", *learns, *map(str, found.verdicts)]
     if not found.moves:

@@ -1,4 +1,4 @@
-"""State on Spark as it grows: what is written follows what is touched; workers, pages and retries change nothing; it goes with time."""
+"""State of growing buckets without Spark: cost per batch, independence of workers, pages and retries, expiry."""
 
 from __future__ import annotations
 
@@ -22,13 +22,11 @@ from dotr.runtimes.spark.checkpoint import CheckpointLayout
 from dotr.runtimes.spark.inputs import scan_inputs
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import Offset, plan
-from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, firings_of, size_of
+from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, decode_firings, size_of
 from dotr.runtimes.spark.stage_one_task import task_lines
 from dotr.runtimes.spark.task import Task
 from dotr.runtimes.spark.worker import Live, through_batch
-from dotr.state import bucket_state as keeping
-from dotr.state import paged_state as pages
-from dotr.state import segment_store as pieces
+from dotr.state import bucket_state, paged_state, segment_store
 from dotr.state.bucket_state import load_bucket
 from dotr.state.page_codec import decode_parts, encode_part
 from dotr.state.paged_state import PagedState
@@ -58,8 +56,8 @@ with Again.?key = Reading.?key, Again.?rose = Reading.?v - Old.?v
 """
 
 
-class Stored:
-    """A bucket in the store, which counts what it is asked."""
+class StoreInMemory:
+    """A bucket's entries in memory, with counts of reads and writes."""
 
     def __init__(self) -> None:
         self.kept: tuple[bytes, bytes] | None = None
@@ -88,9 +86,9 @@ class Stored:
         self.writes += 1
 
 
-class Simulated:
-    """A pipeline as Spark runs it, without Spark: batch by batch, each bucket in some worker; sometimes a batch is done again, or always
-    (`twice`)."""
+class SimulatedRun:
+    """A pipeline batch by batch, as Spark runs it: each bucket in a random worker, batches replayed at
+    random, or always (`twice`)."""
 
     def __init__(
         self, prepared: Pipeline, batch: int, *, workers: int = 1, seed: int = 0, decoded: int = 1 << 60, twice: bool = False
@@ -99,7 +97,7 @@ class Simulated:
         layers = max(1, len(prepared.program.layout.layers))
         layout = CheckpointLayout("c", "", tuple((f.input, f.delay, f.path) for f in prepared.inputs), layers, buckets, buckets)
         self.job: Job = dataclasses.replace(run._job(prepared, layout, 1, (f"{next(_RUNS)}/query", "")), batch=batch)
-        self.stores = [[Stored() for _ in range(buckets)] for _ in range(layers)]
+        self.stores = [[StoreInMemory() for _ in range(buckets)] for _ in range(layers)]
         self.workers: list[Live] = [{} for _ in range(workers)]
         self.fired: list[str] = []
         self.sizes: dict[tuple[int, int], BucketSize] = {}
@@ -108,7 +106,7 @@ class Simulated:
         self._twice = twice
 
     def batches(self) -> Iterator[int]:
-        """Goes through the input; after each batch how many there were."""
+        """Runs the whole input; yields the number of each finished batch."""
         start = Offset.start(len(self.job.inputs))
         for number, cut in enumerate(plan(scan_inputs(self.job), self.job.delays, start, self.job.batch), 1):
             lines = task_lines(self.job, Task.of_cut(start, cut, cut.time))
@@ -117,18 +115,18 @@ class Simulated:
                     lines += self._bucket(layer, bucket, store, lines)
             for line in lines:
                 if line.kind == RowKind.FIRINGS:
-                    self.fired += [f"{f.time} {f.rule} {sorted(dict(f.attributes).items())}" for f in firings_of(line.payload)]
+                    self.fired += [f"{f.time} {f.rule} {sorted(dict(f.attributes).items())}" for f in decode_firings(line.payload)]
                 elif line.kind == RowKind.STATE:
                     size = size_of(line.payload)
                     self.sizes[size.layer, size.bucket] = size
             start = Offset(cut.time, cut.places)
             yield number
 
-    def _bucket(self, layer: int, bucket: int, store: Stored, lines: list[SparkRow]) -> list[SparkRow]:
+    def _bucket(self, layer: int, bucket: int, store: StoreInMemory, lines: list[SparkRow]) -> list[SparkRow]:
         key = self.job.keys(layer)[bucket]
         own = [line for line in lines if line.key == key]
         self._random.shuffle(own)
-        if self._twice or (len(self.workers) > 1 and self._random.random() < 0.1):  # a task that fails at its end
+        if self._twice or (len(self.workers) > 1 and self._random.random() < 0.1):  # the task fails at its end
             kept, entries = store.kept, dict(store.entries)
             through_batch(self.job, layer, bucket, own, store, self._random.choice(self.workers), self._decoded)
             store.kept, store.entries = kept, entries
@@ -137,7 +135,7 @@ class Simulated:
         return through_batch(self.job, layer, bucket, own, store, self._random.choice(self.workers), self._decoded)
 
     @property
-    def all_stores(self) -> list[Stored]:
+    def all_stores(self) -> list[StoreInMemory]:
         return [store for stores in self.stores for store in stores]
 
 
@@ -147,13 +145,13 @@ _RUNS = itertools.count()
 @pytest.fixture
 def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
-        (keeping, "SMALL", 8),
-        (pages, "ALONE", 12),
-        (pages, "USUAL", 1),
-        (pages, "_GATHERED", 7),
-        (pieces, "YOUNG", 2),
-        (pieces, "LONGEST", 600),
-        (pieces, "A_LINE", 3),
+        (bucket_state, "SMALL", 8),
+        (paged_state, "MAX_UNPAGED", 12),
+        (paged_state, "PAGE_EVENTS", 1),
+        (paged_state, "_LOAD_EVENTS", 7),
+        (segment_store, "RECENT_BATCHES", 2),
+        (segment_store, "MAX_SEGMENT_BYTES", 600),
+        (segment_store, "SEGMENT_EVENTS", 3),
     ):
         monkeypatch.setattr(module, name, value)
 
@@ -169,7 +167,7 @@ def prepared(folder: Path, rules: str, elements: list[tuple[int, str]], monkeypa
     return build(read_config("c.yaml"), fresh=True, on_spark=False)
 
 
-def locally(made: Pipeline) -> list[str]:
+def run_locally(made: Pipeline) -> list[str]:
     run_local(made, lambda totals: None)
     events = map(json.loads, Path("out.ndjson").read_text().splitlines())
     return sorted(f"{event['time']}000000 {event['rule']} {sorted(event['attributes'].items())}" for event in events)
@@ -184,11 +182,11 @@ def readings(seed: int, many: int) -> list[tuple[int, str]]:
 @pytest.mark.usefixtures("_tiny")
 @pytest.mark.parametrize("rules", [UNTIMED, TIMED], ids=["untimed", "timed"])
 @pytest.mark.parametrize("seed", range(6))
-def test_neither_workers_nor_pages_nor_retries_are_seen(rules: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_is_independent_of_workers_pages_and_retries(rules: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = prepared(tmp_path, rules, readings(seed, 400), monkeypatch)
-    expected = locally(made)
+    expected = run_locally(made)
     assert len(expected) > 100
-    simulated = Simulated(made, (5, 11, 40)[seed % 3], workers=3, seed=seed, decoded=(0, 12, 1 << 60)[seed // 2])
+    simulated = SimulatedRun(made, (5, 11, 40)[seed % 3], workers=3, seed=seed, decoded=(0, 12, 1 << 60)[seed // 2])
     paged = logged = 0
     for _ in simulated.batches():
         kept = [each for live in simulated.workers for each in live.values()]
@@ -209,17 +207,15 @@ with Answer.?room = Asked.?room, Answer.?was = Old.?v, Answer.?times = ?times
 
 @pytest.mark.usefixtures("_tiny")
 @pytest.mark.parametrize("alone", [12, 1 << 20], ids=["pages", "one page"])
-def test_a_batch_that_adds_nothing_may_be_done_again_by_the_same_worker(
-    alone: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Readings, and then questions alone: what is too old after a batch of these is needed again when it is done again."""
-    monkeypatch.setattr(pages, "ALONE", alone)
+def test_batch_without_additions_is_replayed_by_the_same_worker(alone: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readings, then questions alone: events expired by a batch of questions are needed when it is replayed."""
+    monkeypatch.setattr(paged_state, "MAX_UNPAGED", alone)
     chosen = random.Random(1)
     asked = [(200 + number // 4, f"[] :ask :r{chosen.randrange(40)} .") for number in range(160)]
     made = prepared(tmp_path, ASKED, readings(1, 200) + asked, monkeypatch)
-    expected = locally(made)
+    expected = run_locally(made)
     assert len(expected) > 30
-    simulated = Simulated(made, 20, twice=True)
+    simulated = SimulatedRun(made, 20, twice=True)
     for _ in simulated.batches():
         pass
     assert sorted(simulated.fired) == expected
@@ -227,28 +223,28 @@ def test_a_batch_that_adds_nothing_may_be_done_again_by_the_same_worker(
 
 @pytest.mark.usefixtures("_tiny")
 @pytest.mark.parametrize("rules", [UNTIMED, TIMED], ids=["untimed", "timed"])
-def test_every_batch_may_be_done_again_by_the_same_worker(rules: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_batch_is_replayed_by_the_same_worker(rules: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = prepared(tmp_path, rules, readings(7, 400), monkeypatch)
-    expected = locally(made)
-    simulated = Simulated(made, 11, twice=True)
+    expected = run_locally(made)
+    simulated = SimulatedRun(made, 11, twice=True)
     for _ in simulated.batches():
         pass
     assert sorted(simulated.fired) == expected
 
 
-def heads(simulated: Simulated) -> list[Manifest]:
+def manifests(simulated: SimulatedRun) -> list[Manifest]:
     return [head for store in simulated.all_stores if store.kept and (head := Manifest.decode(store.kept[1]))]
 
 
 def written_by_a_batch(folder: Path, live: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int, int]:
-    """Of 60 batches that touch 200 keys when so many live: entries and bytes written, and entries read, a batch. A few of the batches
-    write much more than others, in which pieces are merged."""
+    """Mean entries written, bytes written and entries read per batch, over 60 batches that touch 200 of
+    `live` keys. Batches that merge segments write much more than others."""
     folder.mkdir()
     chosen = random.Random(live)
     touched = [f":k{key} :value 1 ." for key in chosen.sample(range(live), 200)]
     elements = [(number // 50, f":k{number} :value 1 .") for number in range(live)]
     elements += [(live // 50 + number // 50, graph) for number, graph in enumerate(touched * 62)]
-    simulated = Simulated(prepared(folder, AGAIN, elements, monkeypatch), 200)
+    simulated = SimulatedRun(prepared(folder, AGAIN, elements, monkeypatch), 200)
     found: list[tuple[int, int, int]] = []
     for _ in simulated.batches():
         stores = simulated.all_stores
@@ -259,28 +255,28 @@ def written_by_a_batch(folder: Path, live: int, monkeypatch: pytest.MonkeyPatch)
     return writes, size, reads
 
 
-def test_what_a_batch_writes_follows_what_it_touches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "SMALL", 100)
-    monkeypatch.setattr(pages, "ALONE", 1_000)
+def test_writes_of_a_batch_depend_on_touched_keys_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_state, "SMALL", 100)
+    monkeypatch.setattr(paged_state, "MAX_UNPAGED", 1_000)
     few = written_by_a_batch(tmp_path / "few", 1_000, monkeypatch)
     many = written_by_a_batch(tmp_path / "many", 30_000, monkeypatch)
     for before, after in zip(few, many, strict=True):
         assert after <= 3 * before
 
 
-def test_a_batch_decodes_the_pages_that_it_touches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "ALONE", 1_000)
+def test_batch_decodes_only_touched_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paged_state, "MAX_UNPAGED", 1_000)
     elements = [(number // 50, f":k{number} :value 1 .") for number in range(20_000)]
     elements += [(400 + number, f":k{number} :value 2 .") for number in range(400)]
-    simulated = Simulated(prepared(tmp_path, AGAIN, elements, monkeypatch), 100, decoded=2_000)
+    simulated = SimulatedRun(prepared(tmp_path, AGAIN, elements, monkeypatch), 100, decoded=2_000)
     warmed: list[int] = []
-    warm = PagedState._decoded_page
+    warm = PagedState._load_page
 
     def counted(self: PagedState, page: int) -> object:
         warmed.append(page)
         return warm(self, page)
 
-    monkeypatch.setattr(PagedState, "_warm", counted)
+    monkeypatch.setattr(PagedState, "_load_page", counted)
     for number in simulated.batches():
         held = sum(each.pages.decoded_events for each in simulated.workers[0].values())
         assert held <= 2_000 + 400
@@ -290,13 +286,13 @@ def test_a_batch_decodes_the_pages_that_it_touches(tmp_path: Path, monkeypatch: 
     assert len(simulated.fired) == 400
 
 
-def test_state_goes_with_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Idle keys leave nothing behind once the window has passed, though nothing comes to them any more."""
-    monkeypatch.setattr(keeping, "SMALL", 100)
-    monkeypatch.setattr(pages, "ALONE", 1_000)
+def test_state_of_idle_keys_expires(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events of idle keys are removed once the window has passed."""
+    monkeypatch.setattr(bucket_state, "SMALL", 100)
+    monkeypatch.setattr(paged_state, "MAX_UNPAGED", 1_000)
     elements = [(number // 10, f":k{number} :value 1 .") for number in range(8_000)]
     elements += [(5_000 + number, ":late :value 1 .") for number in range(40)]
-    simulated = Simulated(prepared(tmp_path, AGAIN, elements, monkeypatch), 10)
+    simulated = SimulatedRun(prepared(tmp_path, AGAIN, elements, monkeypatch), 10)
     most = 0
     for number in simulated.batches():
         kept = list(simulated.workers[0].values())
@@ -307,18 +303,18 @@ def test_state_goes_with_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert most == 8_000
 
 
-def test_pieces_are_few_and_of_about_what_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "SMALL", 10)
+def test_segments_stay_few_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_state, "SMALL", 10)
     elements = [(number * 10, f":k{number % 50} :value 1 .") for number in range(6_000)]  # 360 of them in an hour
-    simulated = Simulated(prepared(tmp_path, AGAIN, elements, monkeypatch), 4)
+    simulated = SimulatedRun(prepared(tmp_path, AGAIN, elements, monkeypatch), 4)
     for number in simulated.batches():
-        if number > 500 and (there := heads(simulated)):
+        if number > 500 and (there := manifests(simulated)):
             assert max(len(head.segments) for head in there) < 30
             assert max(sum(piece.size for piece in head.segments) for head in there) < 3 * 180 * 100
 
 
-def counts(held: PagedState, layer: Layer) -> list[int]:
-    """How many events of each port there are in decoded pages, and in texts, where what is too old at the last `closed` is not held."""
+def held_events(held: PagedState, layer: Layer) -> list[int]:
+    """Unexpired events of each port, in decoded pages and in spilled texts."""
     found = [0] * len(layer.ports)
     for page in range(held.page_count):
         if page in held._decoded:
@@ -334,7 +330,7 @@ def counts(held: PagedState, layer: Layer) -> list[int]:
 
 
 def contents(held: PagedState, layer: Layer, closed: int) -> list[tuple[list[StoredEvent], list[list[tuple[int, int]]]]]:
-    """Of each page what is not too old at a time: the events by port, and those of them that are consumed by each set."""
+    """Unexpired events of each page by port, and the consumed ones of each set."""
     found = []
     for page in range(held.page_count):
         each = held._decoded.get(page) or held._decode(page, 0)
@@ -347,11 +343,11 @@ def contents(held: PagedState, layer: Layer, closed: int) -> list[tuple[list[Sto
 
 @pytest.mark.usefixtures("_tiny")
 @pytest.mark.parametrize("seed", range(4))
-def test_texts_hold_what_the_logs_do(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a worker has of a bucket, in texts that grow and become one, is what Spark's store has; and what it counts is there."""
-    monkeypatch.setattr(pages, "TEXTS", (2, 8)[seed % 2])
+def test_spilled_texts_equal_the_logs(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker's texts, which grow and are merged, hold the events of the store; event counts agree."""
+    monkeypatch.setattr(paged_state, "MAX_TEXTS", (2, 8)[seed % 2])
     made = prepared(tmp_path, UNTIMED, readings(seed, 600), monkeypatch)
-    simulated = Simulated(made, 11, workers=2, seed=seed, decoded=(24, 60)[seed // 2])
+    simulated = SimulatedRun(made, 11, workers=2, seed=seed, decoded=(24, 60)[seed // 2])
     compared = used = joined = 0
     for _ in simulated.batches():
         for live in simulated.workers:
@@ -361,7 +357,7 @@ def test_texts_hold_what_the_logs_do(seed: int, tmp_path: Path, monkeypatch: pyt
                     continue
                 layer, bucket = divmod(number, 2)
                 place, store = place_of(simulated.job, layer), simulated.stores[layer][bucket]
-                assert held.event_counts == counts(held, place.layer)
+                assert held.event_counts == held_events(held, place.layer)
                 assert held.decoded_events == sum(len(each.state) for each in held._decoded.values())
                 joined += sum(each.text_count == 1 and each.text_events > 2 for each in held._decoded.values())
                 if store.kept and store.kept[0] == kept.digest:
@@ -373,36 +369,36 @@ def test_texts_hold_what_the_logs_do(seed: int, tmp_path: Path, monkeypatch: pyt
     assert compared > 20
     assert used > 10
     assert joined > 5
-    assert sorted(simulated.fired) == locally(made)
+    assert sorted(simulated.fired) == run_locally(made)
 
 
-def test_a_page_is_written_once_for_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is written of pages follows what comes to them, and the texts of a page stay few."""
-    monkeypatch.setattr(pages, "ALONE", 1_000)
+def test_page_writes_only_additions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are written in proportion to their additions, and the texts of a page stay few."""
+    monkeypatch.setattr(paged_state, "MAX_UNPAGED", 1_000)
     elements = [(number // 10, f":k{number % 500} :value {number} .") for number in range(30_000)]
-    simulated = Simulated(prepared(tmp_path, AGAIN, elements, monkeypatch), 500, decoded=4_000)
+    simulated = SimulatedRun(prepared(tmp_path, AGAIN, elements, monkeypatch), 500, decoded=4_000)
     events: list[int] = []
 
     def counted(some: Mapping[int, Sequence[StoredEvent]], pairs: Sequence[Consumption]) -> bytes:
         events.append(sum(map(len, some.values())))
         return encode_part(some, pairs)
 
-    monkeypatch.setattr(pages, "write_part", counted)
+    monkeypatch.setattr(paged_state, "encode_part", counted)
     for number in simulated.batches():
         if number == 20:
             events.clear()
         paged = [each.pages for each in simulated.workers[0].values() if each.pages.page_count > 1]
-        assert max((len(each._spilled.read(page)) for each in paged for page in range(each.page_count)), default=0) <= pages.MAX_TEXTS
-    assert 500 * 40 < sum(events) <= 500 * 40 * (1 + 60 / pages.MAX_TEXTS)
+        assert max((len(each._spilled.read(page)) for each in paged for page in range(each.page_count)), default=0) <= paged_state.MAX_TEXTS
+    assert 500 * 40 < sum(events) <= 500 * 40 * (1 + 60 / paged_state.MAX_TEXTS)
 
 
-def test_old_texts_of_pages_that_nothing_is_asked_of_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that only hears of what others add to pages forgets what is too old in them, though something new always comes."""
-    monkeypatch.setattr(keeping, "SMALL", 10)
-    monkeypatch.setattr(pages, "ALONE", 100)
-    monkeypatch.setattr(pages, "USUAL", 4)
+def test_expired_texts_of_untouched_pages_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that only applies other workers' additions expires old events in its pages."""
+    monkeypatch.setattr(bucket_state, "SMALL", 10)
+    monkeypatch.setattr(paged_state, "MAX_UNPAGED", 100)
+    monkeypatch.setattr(paged_state, "PAGE_EVENTS", 4)
     elements = [(number * 10, f":k{number % 320} :value 1 .") for number in range(6_000)]  # 360 of them in an hour
-    simulated = Simulated(prepared(tmp_path, AGAIN, elements, monkeypatch), 4, decoded=60)
+    simulated = SimulatedRun(prepared(tmp_path, AGAIN, elements, monkeypatch), 4, decoded=60)
     (chosen,) = simulated.workers
     other: Live = {}
     for number in simulated.batches():

@@ -1,4 +1,4 @@
-"""What is written is called what it was called, whatever the code calls it."""
+"""Written names of checkpoints and digests are independent of the names in the code."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from tests.support.kept_written import FILES, FULL, OFFSET, PLAIN, ROWS, SMALL, 
 
 
 @pytest.mark.parametrize("number", range(2), ids=["kept", "sent"])
-def test_what_is_written_is_what_was_written(number: int) -> None:
-    """Members in their order, too: texts of it are hashed."""
+def test_written_texts_equal_the_stored_ones(number: int) -> None:
+    """The order of members counts: the texts are hashed."""
     makes: tuple[Callable[[], dict[str, object]], ...] = kept, sent
     known, made = json.loads(FILES[number].read_text()), json.loads(json.dumps(makes[number]()))
     assert list(made) == list(known)
@@ -49,7 +49,7 @@ def test_what_is_written_is_what_was_written(number: int) -> None:
         assert json.dumps(made[name], indent=1) == json.dumps(known[name], indent=1), name
 
 
-def test_what_was_sent_is_read() -> None:
+def test_stored_specifications_and_jobs_are_read() -> None:
     known = json.loads(FILES[1].read_text())
     assert type(SMALL).from_json(known["specification"][0]) == SMALL
     assert type(FULL).from_json(known["specification"][1]).limits == FULL.limits
@@ -78,8 +78,10 @@ FIELDS: Final = {
     "negated",
     "reported",
     "oldest",
-    "pieces",
-    "sets",
+    "batch",
+    "event_counts",
+    "segments",
+    "set_count",
     "recent",
     "generation",
     "buckets",
@@ -92,11 +94,11 @@ FIELDS: Final = {
 }
 NAMES: Final = re.compile(rf"\b(?:{'|'.join(sorted((CLASSES | ENUMS | FIELDS) - OTHERS - MODULES))})\b")
 INSIDE: Final = re.compile(r"\{\{|\{[^{}]*\}")
-"""What an f-string computes, but not a brace."""
+"""Replacement fields of an f-string, or an escaped brace."""
 
 
 def _renamed(text: str) -> str:
-    """A module with other names; what stands in quotation marks stays."""
+    """The module with other names; string literals stay."""
     lines = text.splitlines(keepends=True)
     for each in reversed(list(tokenize.generate_tokens(io.StringIO(text).readline))):
         (row, start), (last, end) = each.start, each.end
@@ -110,8 +112,8 @@ def _renamed(text: str) -> str:
     return "".join(lines)
 
 
-def test_under_other_names_the_code_writes_the_same(tmp_path: Path) -> None:
-    """The renaming that a script would do: of classes, of members of enumerations, and of fields."""
+def test_renamed_code_writes_the_same(tmp_path: Path) -> None:
+    """Classes, members of enumerations and fields are renamed as by a script."""
     root = Path(dotr.__file__).parent.parent
     shutil.copytree(root / "dotr", tmp_path / "dotr", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(root / "tests" / "oracle", tmp_path / "tests" / "oracle", ignore=shutil.ignore_patterns("__pycache__"))
@@ -137,24 +139,24 @@ def test_under_other_names_the_code_writes_the_same(tmp_path: Path) -> None:
 NAMING: Final = {"asdict", "astuple", "_asdict", "_fields", "__members__", "__dataclass_fields__"}
 
 
-def test_no_names_of_fields_are_written() -> None:
-    """What would write them is nowhere in the code."""
+def test_no_code_lists_field_names() -> None:
+    """No function that lists field names is called anywhere."""
     for path in Path(dotr.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
             assert name not in NAMING, f"{path}:{getattr(node, 'lineno', 0)}"
 
 
-def _in_hint(hint: Any) -> Iterator[type]:
+def _types_in(hint: Any) -> Iterator[type]:
     for each in get_args(hint) or (hint,):
         if isinstance(each, type):
             yield each
         elif get_args(each):
-            yield from _in_hint(each)
+            yield from _types_in(each)
 
 
-def _model() -> set[type]:
-    """The classes of which a rule, or a Datalog rule, can be made."""
+def _rule_classes() -> set[type]:
+    """Classes and enumerations reachable from a rule or a Datalog rule."""
     found: set[type] = set()
     waiting: list[type] = [Rule, DatalogRule]
     while waiting:
@@ -163,12 +165,12 @@ def _model() -> set[type]:
             found.add(kind)
             if is_dataclass(kind):
                 hints = get_type_hints(kind)
-                waiting += [each for field in fields(kind) for each in _in_hint(hints[field.name])]
+                waiting += [each for field in fields(kind) for each in _types_in(hints[field.name])]
     return found
 
 
-def test_all_that_rules_are_made_of_has_a_written_name() -> None:
-    found = _model()
+def test_every_part_of_a_rule_has_a_written_name() -> None:
+    found = _rule_classes()
     assert {kind for kind in found if not issubclass(kind, Enum)} - {FactSource} == set(FORMS)
     assert {member for kind in found if issubclass(kind, Enum) for member in kind} == set(MEMBERS)
 
@@ -191,26 +193,26 @@ def test_a_field_without_a_written_name_is_refused(monkeypatch: pytest.MonkeyPat
     assert _plain_data([Window(1), Window(1, 2)]) == [["Old", ["span", 1]], ["Old", ["span", 1], ["more", 2]]]
 
 
-def _met(noun: object) -> Iterator[object]:
+def _nouns(noun: object) -> Iterator[object]:
     if isinstance(noun, tuple):
         for each in noun:
-            yield from _met(each)
+            yield from _nouns(each)
     elif is_dataclass(noun) and not isinstance(noun, Span):
         yield type(noun)
         for field in fields(noun):
-            yield from _met(getattr(noun, field.name))
+            yield from _nouns(getattr(noun, field.name))
     elif isinstance(noun, Enum):
         yield noun
 
 
-def test_the_stored_checkpoint_has_all_of_them() -> None:
+def test_stored_checkpoint_covers_every_written_name() -> None:
     rules = tuple(WHOLE.made().rules.rules)
     clauses = tuple(rule for document in spec().datalog for rule in parse_datalog(document, {}))
-    found = set(_met((rules, clauses)))
+    found = set(_nouns((rules, clauses)))
     assert {*FORMS, *MEMBERS, FactSource} - found == {Cell, CellIri, CellLiteral}
 
 
-def test_the_names_that_spark_keeps_are_those_of_the_stored_folder() -> None:
+def test_spark_names_equal_those_of_the_stored_folder() -> None:
     for packed in HOME.glob("spark-*.tar.xz"):
         with tarfile.open(packed) as tar:
             texts = {member.name: file.read().decode(errors="replace") for member in tar if (file := tar.extractfile(member)) is not None}
@@ -225,7 +227,7 @@ def test_the_names_that_spark_keeps_are_those_of_the_stored_folder() -> None:
         assert list(json.loads(texts["checkpoint/dotr.json"])["holdings"]) == ["knowledge", "rules", "keys"]
 
 
-def test_the_units_are_written_apart() -> None:
+def test_units_have_written_names() -> None:
     assert [Unit.from_written(unit.written) for unit in Unit] == list(Unit)
     with pytest.raises(KeyError):
         Unit.from_written("parsec")

@@ -18,7 +18,7 @@ from dotr.engine.program import compile_program
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.expressions import equality_key
 from dotr.joins.limits import Limits
-from dotr.layout.keys import bucket, bucket_of_all
+from dotr.layout.keys import bucket, bucket_of_values
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Firing, Reason
@@ -131,7 +131,7 @@ def kept() -> dict[str, object]:
             ],
         },
         "keys": {term: [equality_key(term), bucket(term, 1 << 16)] for key in KEYS for term in key},
-        "spread": bucket_of_all(('"a"', None, "<http://e/a>"), 1 << 16),
+        "spread": bucket_of_values(('"a"', None, "<http://e/a>"), 1 << 16),
         "offset": json.dumps(OFFSET.to_json()),
         "state": [each.encode().decode() for each in parts],
         "log": [
@@ -151,7 +151,7 @@ def kept() -> dict[str, object]:
         "figures": _figures(),
         "fresh names": [
             match_digest("R", 12, [("Smoke", 12, ('"A"', None))], 3).hex(),
-            str(compile_template(TEMPLATE, ["v"]).instance(['"x"'], b"seed")),
+            str(compile_template(TEMPLATE, ["v"]).instantiate(['"x"'], b"seed")),
         ],
         "source": source.InstantSource.name(),
         "columns": [rows.SCHEMA, list(rows.ARROW.names)],
@@ -176,7 +176,7 @@ def sent() -> dict[str, object]:
         ],
         "task": Task(1, 5, None, stretches).to_json(),
         "kinds": sorted(kind.value for kind in RowKind),
-        "firings": rows.firings_payload([FIRING]).decode(),
+        "firings": rows.encode_firings([FIRING]).decode(),
         "dead": rows.dead_payload([DeadLetter(reason, "in", "a.csv", 7, 12, "x,y", "why") for reason in REASONS]).decode(),
         "counts": rows.counts_payload(TOTALS).decode(),
         "size": rows.size_payload(BucketSize(0, 1, (3, 0), 120)).decode(),

@@ -303,4 +303,4 @@ def wanted_layout(pipeline: Pipeline) -> CheckpointLayout:
     growing = tuple((each.like.input, each.like.delay, each.pattern and os.path.abspath(each.pattern)) for each in pipeline.growing)
     clock = pipeline.program.spec.unit.written, pipeline.clock.dated
     layout = pipeline.program.layout
-    return CheckpointLayout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layout.operators, 0, 0, growing, clock)
+    return CheckpointLayout(pipeline.name, pipeline.program.spec.fingerprint, inputs, layout.stateful_operators, 0, 0, growing, clock)

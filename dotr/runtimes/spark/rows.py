@@ -32,8 +32,8 @@ from dotr.errors.fallbacks import FallbackKind as FallbackKind
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Micros
 from dotr.monitoring.totals import Totals
-from dotr.outputs.external_sort import firings_of as firings_of
-from dotr.outputs.external_sort import firings_payload as firings_payload
+from dotr.outputs.external_sort import decode_firings as decode_firings
+from dotr.outputs.external_sort import encode_firings as encode_firings
 from dotr.runtimes.spark.stored_names import KEY
 
 SCHEMA: Final = f"{KEY} long, kind int, time long, payload binary"

@@ -22,7 +22,7 @@ from dotr.layout.layers import lay_out
 from dotr.model.stream import DeadLetter, Firing
 from dotr.monitoring.progress import ReportProgress, ignore_progress
 from dotr.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
-from dotr.outputs import writer
+from dotr.outputs import compile_writer
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, wanted_layout
 from dotr.runtimes.spark.display_paths import DisplayPaths
@@ -211,7 +211,7 @@ def _write(pipeline: Pipeline) -> Write:
 
     def write(number: int, firings: Iterator[Sequence[Firing]], letters: Iterator[DeadLetter]) -> None:
         with ExitStack() as stack:
-            files = [(stack.enter_context(BatchFile(path, number, suffix)), writer(form, clock)) for path, suffix, form in outputs]
+            files = [(stack.enter_context(BatchFile(path, number, suffix)), compile_writer(form, clock)) for path, suffix, form in outputs]
             for some in firings:
                 for file, texts in files:
                     file.write(texts(some))

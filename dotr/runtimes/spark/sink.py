@@ -13,8 +13,8 @@ from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
 from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND, WarningLimiter
 from dotr.monitoring.totals import ReportTotals, Totals
-from dotr.runtimes.spark.rows import BucketSize, RowKind, counts_of, dead_of, fallbacks_of, firings_of, inconsistent_of, size_of
-from dotr.runtimes.spark.spilled_rows import FIRINGS, LETTERS, blocks, clear, merged, run_of
+from dotr.runtimes.spark.rows import BucketSize, RowKind, counts_of, dead_of, fallbacks_of, decode_firings, inconsistent_of, size_of
+from dotr.runtimes.spark.spilled_rows import FIRINGS, LETTERS, blocks, clear, merge_runs, run_of
 
 Write = Callable[[int, Iterator[Sequence[Firing]], Iterator[DeadLetter]], None]
 """Writes a batch under its number, firings some whole instants at a time; the same batch twice leaves what once leaves."""
@@ -80,7 +80,7 @@ class Sink:
         fallbacks = drain_fallbacks()
         for kind, payload in rows:
             if kind == RowKind.FIRINGS:
-                firings += firings_of(payload)
+                firings += decode_firings(payload)
             elif kind == RowKind.RUN:
                 runs.append(run_of(payload))
             elif kind == RowKind.DEAD:
@@ -98,8 +98,8 @@ class Sink:
                 sizes.append(size_of(payload))
             elif kind == RowKind.COUNTS:
                 counted += counts_of(payload)
-        written = _Counted(self._until_left(blocks(merged(FIRINGS, firings, runs))))
-        self._write(self._first + number, iter(written), self._told(merged(LETTERS, letters, further)))
+        written = _Counted(self._until_left(blocks(merge_runs(FIRINGS, firings, runs))))
+        self._write(self._first + number, iter(written), self._told(merge_runs(LETTERS, letters, further)))
         for folder in {path.parent for path in (*runs, *further)}:
             clear(folder)
         for each in fallbacks:

@@ -19,15 +19,15 @@ from typing import Final, Generic, TypeVar
 
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.outputs import output_order
-from dotr.outputs.external_sort import RUN as RUN
-from dotr.outputs.external_sort import SortedRuns, SpillForm
+from dotr.outputs.external_sort import RUN_SIZE as RUN_SIZE
+from dotr.outputs.external_sort import SortedRuns, SpillFormat
 from dotr.outputs.external_sort import blocks as blocks
-from dotr.outputs.external_sort import merged as merged
+from dotr.outputs.external_sort import merge_runs as merge_runs
 from dotr.outputs.external_sort import read_run as read_run
 from dotr.outputs.external_sort import write_run as write_run
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import ORDINARY
-from dotr.runtimes.spark.rows import RowKind, SparkRow, dead_of, dead_payload, firings_of, firings_payload
+from dotr.runtimes.spark.rows import RowKind, SparkRow, dead_of, dead_payload, decode_firings, encode_firings
 
 T = TypeVar("T")
 
@@ -39,21 +39,21 @@ ROW: Final = 5_000
 
 
 @dataclass(frozen=True)
-class Waits(SpillForm[T]):
+class Waits(SpillFormat[T]):
     """How things of a kind wait: as a form of runs, and as the kinds of their rows."""
 
     row: RowKind
     run: RowKind
 
 
-FIRINGS: Final[Waits[Firing]] = Waits(output_order, firings_payload, firings_of, 200, RowKind.FIRINGS, RowKind.RUN)
+FIRINGS: Final[Waits[Firing]] = Waits(output_order, encode_firings, decode_firings, 200, RowKind.FIRINGS, RowKind.RUN)
 LETTERS: Final[Waits[DeadLetter]] = Waits(attrgetter("input", "file", "line"), dead_payload, dead_of, 10, RowKind.DEAD, RowKind.DEAD_RUN)
 
 
 class SpillBuffer(Generic[T]):
     """What a task has found of a kind in a batch so far."""
 
-    def __init__(self, form: Waits[T], job: Job, run: int = RUN) -> None:
+    def __init__(self, form: Waits[T], job: Job, run: int = RUN_SIZE) -> None:
         self._form = form
         self._runs = SortedRuns(form, lambda: folder_of(job), run)
 
@@ -64,11 +64,11 @@ class SpillBuffer(Generic[T]):
     def lines(self, key: int) -> list[SparkRow]:
         """The rows for all of it, under a key below 0."""
         runs = self._runs
-        if runs.held and (runs.written or runs.weight > ROW):
-            runs.write()
-        out = [SparkRow(key, self._form.run, length, str(path).encode("utf-8", "surrogateescape")) for path, length in runs.written]
-        if runs.held:
-            out.append(SparkRow(key, self._form.row, len(runs.held), self._form.write(runs.held)))
+        if runs.buffered and (runs.runs or runs.buffered_weight > ROW):
+            runs.spill()
+        out = [SparkRow(key, self._form.run, length, str(path).encode("utf-8", "surrogateescape")) for path, length in runs.runs]
+        if runs.buffered:
+            out.append(SparkRow(key, self._form.row, len(runs.buffered), self._form.write(runs.buffered)))
         return out
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dotr.config import UNITS, read_config
-from dotr.expressions.times import written
+from dotr.expressions.times import format_time
 from dotr.model.time import Clock, Micros
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
@@ -57,7 +57,7 @@ def write(file: CaseFile, folder: Path) -> None:
     for number, case in enumerate(file.cases):
         for time, triples in sorted(case.elements):
             graph = "".join(f"{s} {p} {o} .\n" for s, p, o in triples)
-            lines.append(json.dumps({"time": written(time + number * apart(file), clock), "graph": graph}))
+            lines.append(json.dumps({"time": format_time(time + number * apart(file), clock), "graph": graph}))
     (folder / "stream.ndjson").write_text("\n".join(lines) + "\n")
     unit = next(name for name, unit in UNITS.items() if unit is file.unit)
     config = {
@@ -103,5 +103,5 @@ def test_spark_gives_what_this_process_gives(name: str, tmp_path: Path) -> None:
         assert text(tmp_path / "spark" / output) == text(tmp_path / "local" / output)
     assert there == here
     layout = pipeline(tmp_path, "spark").program.layout
-    assert (tmp_path / "spark" / "checkpoint" / "query" / "state").exists() == (layout.operators > 0)
+    assert (tmp_path / "spark" / "checkpoint" / "query" / "state").exists() == (layout.stateful_operators > 0)
     assert here.events or not any(case.expect for case in FILES[name].cases)

@@ -100,7 +100,7 @@ def test_no_state_and_the_same_output_through_a_crash(batch: int, tmp_path: Path
 def test_more_output_than_a_worker_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few hundred elements of one instant that pair with each other."""
     from dotr.runtimes.spark.run import run_spark
-    from dotr.runtimes.spark.spilled_rows import RUN
+    from dotr.runtimes.spark.spilled_rows import RUN_SIZE
 
     monkeypatch.chdir(tmp_path)
     pairs = "rule Pairs define Pair = [ [] :sum ?sum ] from Reading as Now and each Reading as Other within [0, 0] from Now\n"
@@ -109,7 +109,7 @@ def test_more_output_than_a_worker_holds(tmp_path: Path, monkeypatch: pytest.Mon
         for number in range(350):
             file.write(json.dumps({"time": 1, "graph": f"[] :room :r{number % 3} ; :value {number} ."}) + "\n")
     told = run_local(made("in.ndjson", "local.ndjson", on_spark=False), lambda totals: None)
-    assert told.events > 2 * RUN
+    assert told.events > 2 * RUN_SIZE
     assert run_spark(made("in.ndjson", "out", on_spark=True), lambda totals: None) == told
     (written,) = Path("out").iterdir()
     assert written.read_bytes() == Path("local.ndjson").read_bytes()

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from dotr.config import UNITS
-from dotr.expressions.times import written
+from dotr.expressions.times import format_time
 from dotr.model.stream import Element
 from dotr.runtimes.local import run_local
 from tests.runtimes.spark.test_spark_cases import pipeline, text
@@ -91,7 +91,7 @@ def write(folder: Path, texts: Sequence[ProgramText], elements: Sequence[Element
     ordered = sorted(elements, key=lambda each: each.time + choose.choice([0, 0, 0, 3_000_000]))
     lines: list[list[str]] = [[], []]
     for element in ordered:
-        lines[choose.randrange(2)].append(json.dumps({"time": written(element.time, clock), "graph": turtle(element.triples)}))
+        lines[choose.randrange(2)].append(json.dumps({"time": format_time(element.time, clock), "graph": turtle(element.triples)}))
     for each in lines:
         each.insert(choose.randint(0, len(each)), choose.choice(BROKEN))
     for name, each in zip(("a", "b"), lines, strict=True):

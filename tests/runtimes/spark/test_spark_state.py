@@ -90,7 +90,7 @@ def test_logs_are_read_again_told_and_moved(tmp_path: Path, monkeypatch: pytest.
 def test_more_output_than_a_worker_holds_is_written_as_in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few hundred elements that pair with each other, of two keys: more than a run of each."""
     from dotr.runtimes.spark.run import run_spark
-    from dotr.runtimes.spark.spilled_rows import RUN
+    from dotr.runtimes.spark.spilled_rows import RUN_SIZE
 
     monkeypatch.chdir(tmp_path)
     count = 350
@@ -98,7 +98,7 @@ def test_more_output_than_a_worker_holds_is_written_as_in_process(tmp_path: Path
         for number in range(2 * count):
             file.write(json.dumps({"time": number // 3, "graph": f":k{number % 2} :value {number % 90} ."}) + "\n")
     told = run_local(pipeline(PAIRS, "local.ndjson", on_spark=False), lambda totals: None)
-    assert told.events > 2 * RUN
+    assert told.events > 2 * RUN_SIZE
     assert run_spark(pipeline(PAIRS, "out", on_spark=True), lambda totals: None) == told
     written = sorted(Path("out").iterdir())
     assert len(written) == 1

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
 from dotr.runtimes.spark.query import _finish_batch, _Interrupts
-from dotr.runtimes.spark.rows import RowKind, firings_payload
+from dotr.runtimes.spark.rows import RowKind, encode_firings
 from dotr.runtimes.spark.sink import BatchAbandoned, Sink
 
 
@@ -53,7 +53,7 @@ def test_a_batch_that_is_left_is_not_written_to_its_end() -> None:
         wrote.extend(len(block) for block in firings)
 
     sink = Sink(write, lambda totals: None, lambda letter: letter, Clock())
-    rows = [(int(RowKind.FIRINGS), firings_payload([Firing(time, "R", "E", (), (), 0) for time in range(3)]))]
+    rows = [(int(RowKind.FIRINGS), encode_firings([Firing(time, "R", "E", (), (), 0) for time in range(3)]))]
     sink.take(0, rows)
     assert wrote == [3]
     sink.left = True

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.outputs import output_order
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import RowKind, firings_of
+from dotr.runtimes.spark.rows import RowKind, decode_firings
 from dotr.runtimes.spark.spilled_rows import (
     FIRINGS,
     LETTERS,
@@ -20,7 +20,7 @@ from dotr.runtimes.spark.spilled_rows import (
     blocks,
     clear,
     folder_of,
-    merged,
+    merge_runs,
     read_run,
     run_of,
     write_run,
@@ -60,10 +60,10 @@ def test_runs_are_merged_into_the_order_of_the_output(folder: Path, found: list[
                 runs.append(run_of(line.payload))
                 assert len(list(read_run(FIRINGS, runs[-1]))) == line.time >= 1
             else:
-                held += firings_of(line.payload)
+                held += decode_firings(line.payload)
                 assert not run_of(line.payload).exists()
     everything = sorted([firing for bucket in found for step in bucket for firing in step], key=output_order)
-    assert [output_order(firing) for firing in merged(FIRINGS, held, runs, most)] == [output_order(firing) for firing in everything]
+    assert [output_order(firing) for firing in merge_runs(FIRINGS, held, runs, most)] == [output_order(firing) for firing in everything]
     clear(folder_of(job(folder)))
 
 
@@ -96,6 +96,6 @@ def test_dead_letters_wait_in_the_order_of_their_lines(tmp_path: Path) -> None:
     lines = letters.lines(-1)
     assert {line.kind for line in lines} == {RowKind.DEAD_RUN}
     assert [line.time for line in lines] == [496, 496, 9]
-    again = list(merged(LETTERS, [], [run_of(line.payload) for line in lines], 2))
+    again = list(merge_runs(LETTERS, [], [run_of(line.payload) for line in lines], 2))
     assert again == sorted(found, key=lambda letter: (letter.input, letter.line))
     assert letters.counted == {Reason.UNREADABLE: 1_001}
