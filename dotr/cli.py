@@ -284,7 +284,9 @@ def summary(totals: Totals, pipeline: Pipeline) -> str:
         f"{counted(totals.events, 'event')} -> {', '.join(pipeline.output_paths)}"
     ]
     if any(totals.dead_letters.values()):
-        lines.append(f"Dead letters: {dead_letters_line(totals)} -> {pipeline.dead_letter_path or 'not kept (no dead_letter in the configuration)'}")
+        lines.append(
+            f"Dead letters: {dead_letters_line(totals)} -> {pipeline.dead_letter_path or 'not kept (no dead_letter in the configuration)'}"
+        )
     if totals.inconsistent:
         lines.append(f"{counted(totals.inconsistent, 'instant')} contradicted the background or themselves.")
     if totals.dropped:

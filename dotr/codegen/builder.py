@@ -41,7 +41,7 @@ class WorkCount:
     least: int
     passed: WorkPassed
     start: str = "0"
-    again: bool = False
+    is_repeated: bool = False
 
 
 class LoopBuilder:
@@ -88,8 +88,8 @@ class LoopBuilder:
         self._forks = 0  # those around the next statement
         self._has_fork = False
         self._constants: dict[Term, str] = {}
-        self._known: dict[Variable, Term] = {}
-        self._fetched: dict[str, str] = {}
+        self._known_terms: dict[Variable, Term] = {}
+        self._tables: dict[str, str] = {}
         self._required: set[str] = set()
         self._temporaries = 0
 
@@ -100,9 +100,9 @@ class LoopBuilder:
         name = self.names[variable] = f"v_{variable}" if variable.isascii() and variable.isidentifier() else f"v{len(self.names)}"
         return name
 
-    def know(self, variable: Variable, term: Term) -> None:
+    def bind_constant(self, variable: Variable, term: Term) -> None:
         """Binds a variable to a term that is the same at every call."""
-        self._known[variable] = term
+        self._known_terms[variable] = term
         self.names[variable] = self.constant(term)
 
     def read(self, variable: Variable) -> str:
@@ -133,7 +133,7 @@ class LoopBuilder:
         self._signature = ", ".join(arguments)
         if self._count is not None:
             passed, least = self.parameter("p", self._count.passed), self.parameter("c", self._count.least)
-            self._counter = WorkCounter(self._count.start, least, passed, self._count.again)
+            self._counter = WorkCounter(self._count.start, least, passed, self._count.is_repeated)
 
     def add(self, statement: CodeNode) -> None:
         """Appends a statement to the innermost block."""
@@ -158,14 +158,14 @@ class LoopBuilder:
     def loop(self, targets: str, items: str, *, sized: bool = True, looked_up: bool = False) -> None:
         """A loop around all that follows, up to the end of the branch or function."""
         body: list[CodeNode] = []
-        self._inside.append(ForEach(targets, items, body, sized, looked_up))
+        self._loop_block.append(ForEach(targets, items, body, sized, looked_up))
         self._block = body
         self._depth += 1
         if self._depth > self._deepest:
             self._deepest = self._depth
 
     @property
-    def _inside(self) -> list[CodeNode]:
+    def _loop_block(self) -> list[CodeNode]:
         """The block that takes a loop or fork."""
         if self._block is self._before:
             self._block = self._loops
@@ -175,7 +175,7 @@ class LoopBuilder:
     def forked(self) -> Iterator[list[Block]]:
         """A fork at the end of the innermost loop so far. What is built inside goes into branches (`branch`) of it."""
         branches: list[Block] = []
-        self._inside.append(Fork(branches))
+        self._loop_block.append(Fork(branches))
         self._forks += 1
         self._has_fork = True
         yield branches
@@ -192,9 +192,9 @@ class LoopBuilder:
 
     def table(self, kind: str, value: str, *, required: bool = False) -> str:
         """A name for a table that is looked up once a call, before the first loop."""
-        name = self._fetched.get(value)
+        name = self._tables.get(value)
         if name is None:
-            name = self._fetched[value] = f"{kind}{len(self._fetched)}"
+            name = self._tables[value] = f"{kind}{len(self._tables)}"
             self._before.append(TableLookUp(name, value, required))
         elif required and name not in self._required:
             self._before.append(SkipIf(f"{name} is None"))
@@ -207,11 +207,11 @@ class LoopBuilder:
         """True inside a branch of a fork."""
         return self._forks > 0
 
-    def given(self, key: str, value: object) -> str:
+    def background_parameter(self, key: str, value: object) -> str:
         """The parameter that holds a part of a fixed background, one for each key."""
-        name = self._fetched.get(key)
+        name = self._tables.get(key)
         if name is None:
-            name = self._fetched[key] = self.parameter("b", value)
+            name = self._tables[key] = self.parameter("b", value)
         return name
 
     def end(self, last: Block = ()) -> None:

@@ -27,11 +27,11 @@ from dotr.errors.diagnostics import Diagnostic, Refused
 FOLDER: Final = "DOTR_CODE"
 """The environment variable that names the folder of generated code."""
 
-_REMEMBERED: Final = 4096
+_CACHED_TEXTS: Final = 4096
 """How many texts stay compiled, and how many stay known to `linecache`."""
 
 _numbers: Counter[str] = Counter()
-_listed: deque[str] = deque()
+_registered: deque[str] = deque()
 
 
 def define(text: str, kind: str, name: str, names: Mapping[str, object]) -> Callable[..., Any]:
@@ -46,7 +46,7 @@ def define(text: str, kind: str, name: str, names: Mapping[str, object]) -> Call
     return function
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHED_TEXTS)
 def compiled(text: str, kind: str) -> CodeType:
     """A text as code; `kind` says what sort of function it is, in lower-case words.
 
@@ -54,7 +54,7 @@ def compiled(text: str, kind: str) -> CodeType:
     '<dotr kind of example '
     """
     _numbers[kind] += 1
-    return compile(text, _written(text, kind) or _known(text, kind), "exec")
+    return compile(text, _write_file(text, kind) or _register_source(text, kind), "exec")
 
 
 def check_folder() -> None:
@@ -72,17 +72,17 @@ def check_folder() -> None:
             raise Refused([Diagnostic("C106", f"{FOLDER}={folder} is no folder for generated code: {reason}", None, hint)])
 
 
-def _known(text: str, kind: str) -> str:
+def _register_source(text: str, kind: str) -> str:
     """A file name under which `linecache` has the text; of the texts that it has had longest, some are given up."""
     name = f"<dotr {kind} {_numbers[kind]}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    _listed.append(name)
-    if len(_listed) > _REMEMBERED:
-        linecache.cache.pop(_listed.popleft(), None)
+    _registered.append(name)
+    if len(_registered) > _CACHED_TEXTS:
+        linecache.cache.pop(_registered.popleft(), None)
     return name
 
 
-def _written(text: str, kind: str) -> str | None:
+def _write_file(text: str, kind: str) -> str | None:
     """The path of the file that the text is written to; None where nobody asked for it, or the folder cannot be written."""
     folder = os.environ.get(FOLDER)
     if not folder:

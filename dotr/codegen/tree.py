@@ -121,7 +121,7 @@ class WorkCounter:
     start: str
     least: str
     passed: str
-    again: bool = False
+    is_repeated: bool = False
 
 
 @node
@@ -136,4 +136,4 @@ class GeneratedFunction:
     last: Block = ()
     counter: WorkCounter | None = None
     depth: int = 0
-    forks: bool = False
+    has_fork: bool = False

@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from dotr.datalog.bulk import UNSEEN, BulkCloser
+from dotr.datalog.bulk import HIDDEN_TRIPLES, BulkCloser
 from dotr.datalog.bulk_strata import ClosedStrata, StratumSizes, close_strata, stratum_indexes
-from dotr.datalog.closure import BackgroundDispatch, Closer, Closure, Contradiction, RuleDispatch, computes, contradictions
+from dotr.datalog.closure import BackgroundDispatch, Closer, Closure, Contradiction, RuleDispatch, computes_terms, contradictions
 from dotr.datalog.delete_and_rederive import Stratified, StratumIndexes
 from dotr.datalog.safety import check_safety
 from dotr.datalog.same_as.closure import SameAsCloser, SameAsRules, close_by_names
 from dotr.datalog.same_as.expand import TriplesByPredicate
-from dotr.datalog.strata import negates, strata
+from dotr.datalog.strata import is_nonmonotonic, strata
 from dotr.datalog.stratum_rules import StratifiedProgram
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.joins.compile import Row, compile_join
@@ -98,7 +98,7 @@ class Knowledge:
             closer = SameAsCloser(equality, rules, background, by_names=by_names)
         else:
             closer = Closer(RuleDispatch(filter(_is_recurring, rules)), background)
-        return cls(background, contradictions, loaded, len(background) - loaded, any(map(computes, rules)), closer)
+        return cls(background, contradictions, loaded, len(background) - loaded, any(map(computes_terms, rules)), closer)
 
     def limit_to(self, most: int) -> None:
         """So many triples an instant may have beyond the background; to be said before the first."""
@@ -159,7 +159,7 @@ def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule], li
     given = triples if isinstance(triples, list) else list(triples)
     most = MOST + MANY_TIMES * len(given) if limit is None else limit
     try:
-        return _close_by_strata(given, rules, most) if any(map(negates, rules)) else _close_equal(given, rules, most)
+        return _close_by_strata(given, rules, most) if any(map(is_nonmonotonic, rules)) else _close_equal(given, rules, most)
     except LimitExceeded as error:
         hint = "A rule that computes new terms (BIND) from its own conclusions may never end: bound it by a FILTER."
         raise refuse("K308", f"the background: {error}", hint=hint) from None
@@ -189,8 +189,8 @@ def _close_equal(given: list[Triple], rules: Sequence[DatalogRule], limit: int) 
         return named.closed
     loaded, own = len(set(given)), Counter(named.closed.by_rule)
     seen = named.copies.seen()
-    own[UNSEEN] = 0
-    by_rule = {**own, "eq-rep": seen - loaded - sum(own.values()), UNSEEN: len(named.copies) - seen}
+    own[HIDDEN_TRIPLES] = 0
+    by_rule = {**own, "eq-rep": seen - loaded - sum(own.values()), HIDDEN_TRIPLES: len(named.copies) - seen}
     found = tuple(sorted(named.contradictions))
     return ClosedTriples(TriplesByPredicate(named.copies), named.copies.triples, found, loaded, by_rule, copies=named.copies)
 
@@ -206,7 +206,7 @@ def _close(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> Clo
             if rows and not rule.head:
                 found.add(Contradiction(rule.name, ()))
     prepared = RuleDispatch(filter(_is_recurring, rules))
-    asleep = BackgroundDispatch(prepared.wide, TripleIndex()).sleeping
+    asleep = BackgroundDispatch(prepared.free, TripleIndex()).dormant
     closed = BulkCloser(prepared, TripleIndex(), limit)
     if asleep:
         closed.add(triple for triple in given if (triple[1], None) in asleep or (triple[1], triple[2]) in asleep)

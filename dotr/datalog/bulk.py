@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 from dotr.datalog.closure import BackgroundDispatch, Dispatch, RuleDispatch
 from dotr.datalog.delta_positions import DeltaPosition
 from dotr.datalog.delta_rules import (
-    NOTHING,
+    NO_CONCLUSIONS,
     SubjectConclusions,
     bind_schema,
     general_delta_rule,
@@ -40,13 +40,13 @@ from dotr.store.triples import Ends, TripleIndex, fill, is_hidden
 
 BulkDeltaFunction: TypeAlias = "Callable[[Sequence[Triple], TripleIndex, Push, list[object], list[ConstraintViolation]], None]"
 
-_CHUNK: Final = 5_000
+_CHUNK_SIZE: Final = 5_000
 """How many triples a handler is given at a time: what it concludes again and again is forgotten in between."""
-_YOUNG: Final = 5_000
+_COLLECT_AFTER: Final = 5_000
 """After how many new triples the garbage collector is shown what is new."""
 
 
-UNSEEN: Final = "(unseen)"
+HIDDEN_TRIPLES: Final = "(unseen)"
 """Among the counts by rule: triples of hidden predicates, whatever the rule."""
 
 
@@ -55,24 +55,24 @@ class BulkDeltaRule(NamedTuple):
     always the same; `of_subject`: of the triple's own subject."""
 
     rule: str
-    handler: BulkDeltaFunction
-    says: SubjectConclusions = NOTHING
-    of_subject: bool = False
+    apply: BulkDeltaFunction
+    conclusions: SubjectConclusions = NO_CONCLUSIONS
+    concludes_of_subject: bool = False
 
 
 class DeltaRun(NamedTuple):
     """New triples of one predicate. `subject_conclusions` has been concluded of the subject of each, so that it is in the index."""
 
     triples: list[Triple]
-    said: SubjectConclusions
+    conclusions: SubjectConclusions
 
 
 class BulkIndex(TripleIndex):
     """The triples of a bulk closure, by predicate in order of first appearance."""
 
-    __slots__ = ("models", "of")
+    __slots__ = ("models", "by_predicate")
 
-    of: dict[Term, list[Triple]]
+    by_predicate: dict[Term, list[Triple]]
     """Predicate -> its triples."""
     models: Sequence[LowerModel]
     """What the rules of each stratum ask of the strata below."""
@@ -81,65 +81,65 @@ class BulkIndex(TripleIndex):
         """`closed`: triples by predicate, and all of them, which become its own."""
         super().__init__()
         self.models = models
-        self.of, self.triples = ({}, set()) if closed is None else closed
-        self.by_subject = _Tables(self.of, 0)
-        self.by_object = _Tables(self.of, 2)
+        self.by_predicate, self.triples = ({}, set()) if closed is None else closed
+        self.by_subject = _LazyTables(self.by_predicate, 0)
+        self.by_object = _LazyTables(self.by_predicate, 2)
 
-    def with_more(self, more: BulkIndex) -> BulkIndex:
+    def with_upper(self, upper: BulkIndex) -> BulkIndex:
         """An index of these triples and what was closed over them; of each predicate, these come first. They share what is alike."""
-        of = {**self.of, **{predicate: [*self.of.get(predicate, ()), *triples] for predicate, triples in more.of.items()}}
-        found = BulkIndex(closed=(of, more.triples))
-        for mine, its in ((self.by_subject, found.by_subject), (self.by_object, found.by_object)):
-            its.update((predicate, ends) for predicate, ends in cast(_Tables, mine).made() if predicate not in more.of)
-        return found
+        by_predicate = {**self.by_predicate, **{predicate: [*self.by_predicate.get(predicate, ()), *triples] for predicate, triples in upper.by_predicate.items()}}
+        result = BulkIndex(closed=(by_predicate, upper.triples))
+        for mine, its in ((self.by_subject, result.by_subject), (self.by_object, result.by_object)):
+            its.update((predicate, ends) for predicate, ends in cast(_LazyTables, mine).built() if predicate not in upper.by_predicate)
+        return result
 
     def extend(self, predicate: Term, triples: Sequence[Triple]) -> None:
         """Puts triples of one predicate, which are in `triples` already, where joins find them."""
-        known = self.of.get(predicate)
+        known = self.by_predicate.get(predicate)
         if known is None:
-            self.of[predicate] = list(triples)
+            self.by_predicate[predicate] = list(triples)
         else:
             known += triples
         for tables in (self.by_subject, self.by_object):
-            cast(_Tables, tables).extend(predicate, triples)
+            cast(_LazyTables, tables).extend(predicate, triples)
         if self.has_edges:
             for triple in triples:
                 self.extend_edges(triple)
 
     def _of(self, predicate: Term) -> Iterator[Triple]:
-        return iter(self.of.get(predicate, ()))
+        return iter(self.by_predicate.get(predicate, ()))
 
 
-class _Tables(dict[Term, Ends]):
+class _LazyTables(dict[Term, Ends]):
     """Predicate -> end -> other ends; each predicate's table is built when it is first asked for."""
 
-    def __init__(self, of: dict[Term, list[Triple]], end: int) -> None:
+    def __init__(self, by_predicate: dict[Term, list[Triple]], end: int) -> None:
         super().__init__()
-        self._of = of
+        self._by_predicate = by_predicate
         self._end = end
 
     def __missing__(self, predicate: Term) -> Ends:
-        triples = self._of[predicate]
+        triples = self._by_predicate[predicate]
         ends = self[predicate] = {}
         fill(ends, self._end, triples)
         return ends
 
     def get(self, predicate: Term, default: Ends | None = None) -> Ends | None:  # type: ignore[override]
-        return self[predicate] if predicate in self._of else default
+        return self[predicate] if predicate in self._by_predicate else default
 
     def __contains__(self, predicate: object) -> bool:
-        return predicate in self._of
+        return predicate in self._by_predicate
 
     def __iter__(self) -> Iterator[Term]:
-        return iter(self._of)
+        return iter(self._by_predicate)
 
     def __len__(self) -> int:
-        return len(self._of)
+        return len(self._by_predicate)
 
     def items(self) -> Any:
         return ItemsView(self)
 
-    def made(self) -> Iterable[tuple[Term, Ends]]:
+    def built(self) -> Iterable[tuple[Term, Ends]]:
         """The tables that have been built."""
         return super().items()
 
@@ -159,130 +159,130 @@ class BulkCloser:
         self.index.triples.update(background.triples)
         self.alarms: list[ConstraintViolation] = []
         self.derived: Counter[str] = Counter()
-        self._fresh: dict[Term, list[DeltaRun]] = {}
-        self._young = 0
-        self._narrow = rules.narrow
-        self._hiding = rules.hiding
-        self._plan = BackgroundDispatch(rules.wide, background)
-        self._written: dict[Dispatch, BulkDeltaRule] = {}
+        self._delta: dict[Term, list[DeltaRun]] = {}
+        self._uncollected = 0
+        self._fixed = rules.fixed
+        self._concludes_hidden = rules.concludes_hidden
+        self._background_dispatch = BackgroundDispatch(rules.free, background)
+        self._compiled: dict[Dispatch, BulkDeltaRule] = {}
         self._general: dict[DeltaPosition, BulkDeltaRule] = {}
 
     def add(self, triples: Iterable[Triple], rule: str = "") -> int:
         """Takes triples that are to be closed, concluded by `rule` or given; returns how many different ones were given, whether the
         background has them or not."""
-        given = triples if isinstance(triples, list) else list(triples)
+        loaded = triples if isinstance(triples, list) else list(triples)
         background = self.background
-        restated = {triple for triple in given if triple[1] in background.by_subject and triple in background.triples}
-        new = self._unknown(given)
-        self._add(new, NOTHING)
+        restated = {triple for triple in loaded if triple[1] in background.by_subject and triple in background.triples}
+        new_triples = self._register(loaded)
+        self._enqueue(new_triples, NO_CONCLUSIONS)
         if rule:
-            self._count(rule, new)
-        return len(new) + len(restated)
+            self._count(rule, new_triples)
+        return len(new_triples) + len(restated)
 
-    def _count(self, rule: str, new: Sequence[Triple]) -> None:
+    def _count(self, rule: str, triples: Sequence[Triple]) -> None:
         """Only where a rule may conclude hidden triples are those looked for."""
-        unseen = sum(is_hidden(triple[1]) for triple in new) if rule in self._hiding else 0
-        self.derived[rule] += len(new) - unseen
-        if unseen:
-            self.derived[UNSEEN] += unseen
+        hidden = sum(is_hidden(triple[1]) for triple in triples) if rule in self._concludes_hidden else 0
+        self.derived[rule] += len(triples) - hidden
+        if hidden:
+            self.derived[HIDDEN_TRIPLES] += hidden
 
     def close(self) -> None:
         """Closes the background and what was put: `index` then holds what is beyond the background."""
-        while self._fresh:
-            fresh, self._fresh = self._fresh, {}
-            self._round(fresh)
+        while self._delta:
+            delta, self._delta = self._delta, {}
+            self._round(delta)
 
-    def _round(self, fresh: dict[Term, list[DeltaRun]]) -> None:
+    def _round(self, delta: dict[Term, list[DeltaRun]]) -> None:
         """Puts a round's triples into the index; what follows from them is fresh again."""
-        asked: list[tuple[BulkDeltaRule, list[Triple]]] = []
-        for predicate, runs in fresh.items():
+        applications: list[tuple[BulkDeltaRule, list[Triple]]] = []
+        for predicate, runs in delta.items():
             for run in runs:
                 self.index.extend(predicate, run.triples)
-                asked += self._asked(predicate, run)
-        for each, triples in asked:
-            self._ask(each, triples)
+                applications += self._applications(predicate, run)
+        for each, triples in applications:
+            self._apply(each, triples)
         for each in self._general.values():
-            for runs in fresh.values():
+            for runs in delta.values():
                 for run in runs:
-                    self._ask(each, run.triples)
+                    self._apply(each, run.triples)
 
-    def _asked(self, predicate: Term, run: DeltaRun) -> list[tuple[BulkDeltaRule, list[Triple]]]:
+    def _applications(self, predicate: Term, run: DeltaRun) -> list[tuple[BulkDeltaRule, list[Triple]]]:
         """Which handlers are given which of a run's triples. Wakes what sleeps until such triples come."""
-        triples, said = run
-        asked = [(self._handler(work), triples) for work in self._plan.everywhere]
+        triples, conclusions = run
+        applications = [(self._delta_rule(work), triples) for work in self._background_dispatch.unrouted]
         by_object: dict[Term | None, list[Triple]] = {}
-        for places in (self._narrow, self._plan.places):
-            works = places.get(predicate)
-            if works is None:
+        for places in (self._fixed, self._background_dispatch.routed):
+            dispatches = places.get(predicate)
+            if dispatches is None:
                 continue
-            if not by_object and any(object is not None for object in works):
+            if not by_object and any(object is not None for object in dispatches):
                 by_object = cast("dict[Term | None, list[Triple]]", _grouped(triples, 2))
-            few, many = (works, by_object) if len(works) <= len(by_object) else (by_object, works)
+            few, many = (dispatches, by_object) if len(dispatches) <= len(by_object) else (by_object, dispatches)
             objects = [object for object in few if object in many]
-            for object in [None, *objects] if None in works else objects:
-                for work in works[object]:
+            for object in [None, *objects] if None in dispatches else objects:
+                for work in dispatches[object]:
                     if work.position is None:
-                        self._wake(work.schema_triggers)
+                        self._activate(work.schema_triggers)
                         continue
-                    each = self._handler(work)
-                    if not (each.of_subject and each.says <= said):
-                        asked.append((each, triples if object is None else by_object[object]))
-        return asked
+                    each = self._delta_rule(work)
+                    if not (each.concludes_of_subject and each.conclusions <= conclusions):
+                        applications.append((each, triples if object is None else by_object[object]))
+        return applications
 
-    def _ask(self, asked: BulkDeltaRule, triples: Sequence[Triple]) -> None:
-        for start in range(0, len(triples), _CHUNK):
+    def _apply(self, delta_rule: BulkDeltaRule, triples: Sequence[Triple]) -> None:
+        for start in range(0, len(triples), _CHUNK_SIZE):
             concluded: list[Triple] = []
-            some = triples[start : start + _CHUNK] if len(triples) > _CHUNK else triples
-            asked.handler(some, self.index, concluded.append, [], self.alarms)
-            new = self._unknown(concluded)
+            some = triples[start : start + _CHUNK_SIZE] if len(triples) > _CHUNK_SIZE else triples
+            delta_rule.apply(some, self.index, concluded.append, [], self.alarms)
+            new_triples = self._register(concluded)
             del concluded
-            if new:
-                self._count(asked.rule, new)
-                self._add(new, asked.says)
+            if new_triples:
+                self._count(delta_rule.rule, new_triples)
+                self._enqueue(new_triples, delta_rule.conclusions)
                 if len(self.index.triples) > self._limit:
                     raise LimitExceeded(self._limit)
 
-    def _unknown(self, triples: Iterable[Triple]) -> list[Triple]:
+    def _register(self, triples: Iterable[Triple]) -> list[Triple]:
         """Those that were not known, each once; from now on they are."""
         known = self.index.triples
         before = len(known)
-        new = list(filterfalse(known.__contains__, triples))
-        known.update(new)
-        return new if len(known) - before == len(new) else list(dict.fromkeys(new))
+        new_triples = list(filterfalse(known.__contains__, triples))
+        known.update(new_triples)
+        return new_triples if len(known) - before == len(new_triples) else list(dict.fromkeys(new_triples))
 
-    def _add(self, new: list[Triple], said: SubjectConclusions) -> None:
+    def _enqueue(self, triples: list[Triple], conclusions: SubjectConclusions) -> None:
         """Takes new triples for the next round."""
-        for predicate, triples in _grouped(new, 1).items():
-            runs = self._fresh.setdefault(predicate, [])
-            if runs and runs[-1].said is said:
+        for predicate, triples in _grouped(triples, 1).items():
+            runs = self._delta.setdefault(predicate, [])
+            if runs and runs[-1].conclusions is conclusions:
                 runs[-1].triples.extend(triples)
             else:
-                runs.append(DeltaRun(triples, said))
-        self._young += len(new)
-        if self._young > _YOUNG:
+                runs.append(DeltaRun(triples, conclusions))
+        self._uncollected += len(triples)
+        if self._uncollected > _COLLECT_AFTER:
             gc.collect(0)
-            self._young = 0
+            self._uncollected = 0
 
-    def _handler(self, work: Dispatch) -> BulkDeltaRule:
-        asked = self._written.get(work)
-        if asked is None:
-            position = work.position
+    def _delta_rule(self, dispatch: Dispatch) -> BulkDeltaRule:
+        delta_rule = self._compiled.get(dispatch)
+        if delta_rule is None:
+            position = dispatch.position
             assert position is not None
-            if work.key is not None:
-                settled = bind_schema(position, work.key, self.background)
-                handler = keyed_delta_rule(position, settled, self.background, many=True)
-                asked = BulkDeltaRule(position.rule.name, cast(BulkDeltaFunction, handler), *subject_conclusions(position, settled))
+            if dispatch.key is not None:
+                bindings = bind_schema(position, dispatch.key, self.background)
+                function = keyed_delta_rule(position, bindings, self.background, bulk=True)
+                delta_rule = BulkDeltaRule(position.rule.name, cast(BulkDeltaFunction, function), *subject_conclusions(position, bindings))
             else:
-                handler = routed_delta_rule(position, self.background, many=True)
-                asked = BulkDeltaRule(position.rule.name, cast(BulkDeltaFunction, handler))
-            self._written[work] = asked
-        return asked
+                function = routed_delta_rule(position, self.background, bulk=True)
+                delta_rule = BulkDeltaRule(position.rule.name, cast(BulkDeltaFunction, function))
+            self._compiled[dispatch] = delta_rule
+        return delta_rule
 
-    def _wake(self, positions: Iterable[DeltaPosition]) -> None:
+    def _activate(self, positions: Iterable[DeltaPosition]) -> None:
         for position in positions:
             if position not in self._general:
-                handler = general_delta_rule(position, self.background, many=True)
-                self._general[position] = BulkDeltaRule(position.rule.name, cast(BulkDeltaFunction, handler))
+                function = general_delta_rule(position, self.background, bulk=True)
+                self._general[position] = BulkDeltaRule(position.rule.name, cast(BulkDeltaFunction, function))
 
 
 def _grouped(triples: Iterable[Triple], place: int) -> dict[Term, list[Triple]]:

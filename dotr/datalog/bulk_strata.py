@@ -19,7 +19,7 @@ from dotr.datalog.bulk import BulkCloser, BulkIndex
 from dotr.datalog.closure import Contradiction, contradictions
 from dotr.datalog.delete_and_rederive import StratumIndexes
 from dotr.datalog.derivations import ConstraintViolation, StratumDelta, derivation
-from dotr.datalog.stratum_rules import StratifiedProgram, models, rules_of
+from dotr.datalog.stratum_rules import StratifiedProgram, lower_models, dispatch_of
 from dotr.model.terms import Term, Triple
 from dotr.store.triples import TripleIndex, fill
 
@@ -50,11 +50,11 @@ def close_strata(closed: ClosedStrata, rules: StratifiedProgram, limit: int) -> 
     counts = [_counts(index)]
     apart = False
     for stratum in range(1, rules.depth):
-        asked = models([index] * stratum if rules.shared else indexes)
-        closer = BulkCloser(rules_of(rules.active(stratum)), index, limit, asked)
+        asked = lower_models([index] * stratum if rules.shares_index else indexes)
+        closer = BulkCloser(dispatch_of(rules.active(stratum)), index, limit, asked)
         alarms: list[ConstraintViolation] = []
         new = StratumDelta(asked)
-        for rule, _ in rules.own(stratum):
+        for rule, _ in rules.rules_at(stratum):
             heads: list[Triple] = []
             derivation(rule, stratum, ())(index, new, heads.append, alarms)
             closer.add(heads, rule.name)
@@ -62,18 +62,18 @@ def close_strata(closed: ClosedStrata, rules: StratifiedProgram, limit: int) -> 
         closed.found.update(contradictions(alarms), contradictions(closer.alarms))
         closed.by_rule += closer.derived
         more = closer.index
-        if rules.shared:
+        if rules.shares_index:
             for predicate, triples in more.of.items():
                 index.extend(predicate, triples)
             index.triples = more.triples
         else:
-            apart = apart or any(True for _, each in rules.watches[:stratum] for _ in each.touched_by(more))
-            index = index.with_more(more)
+            apart = apart or any(True for _, each in rules.triggers[:stratum] for _ in each.triggered_by(more))
+            index = index.with_upper(more)
             indexes.append(index)
             counts.append(_counts(index))
     closed.of, closed.triples = index.of, index.triples
     whole = _counts(index)
-    lower = counts[:1] if rules.shared else counts[:-1]
+    lower = counts[:1] if rules.shares_index else counts[:-1]
     return StratumSizes(tuple({p: each.get(p, 0) for p, count in whole.items() if each.get(p, 0) < count} for each in lower), apart)
 
 
@@ -86,7 +86,7 @@ def stratum_indexes(
 ) -> StratumIndexes:
     """The background by strata; `whole` is the index of all its triples. Predicates that do not grow share their tables."""
     late = frozenset(triple for predicate, count in floors.heights[0].items() for triple in of[predicate][count:])
-    if rules.shared:
+    if rules.shares_index:
         return StratumIndexes([whole] * rules.depth, late, floors.apart)
     return StratumIndexes([*(_lower(whole, of, heights) for heights in floors.heights), whole], late, floors.apart)
 

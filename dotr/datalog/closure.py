@@ -21,7 +21,7 @@ from functools import partial
 from itertools import chain, islice, repeat
 from typing import Final, NamedTuple, TypeAlias
 
-from dotr.datalog.delta_positions import DeltaPosition, SchemaSplit, delta_positions, split
+from dotr.datalog.delta_positions import DeltaPosition, SchemaSplit, delta_positions, split_schema
 from dotr.datalog.delta_rules import DeltaRule, bind_schema, general_delta_rule, keyed_delta_rule, routed_delta_rule, schema_rows
 from dotr.datalog.derivations import ConstraintViolation, Push
 from dotr.datalog.transitive import Transitive, is_first, transitive_predicate
@@ -47,7 +47,7 @@ class Closure(NamedTuple):
     """
 
     background: TripleIndex
-    new: TripleIndex
+    delta: TripleIndex
     contradictions: tuple[Contradiction, ...]
     removed: TripleIndex | None = None
 
@@ -55,7 +55,7 @@ class Closure(NamedTuple):
 DERIVATIONS: Final = 10
 """How many derivations there may be for each triple that there may be: most triples are derived once or a few times."""
 
-_STRETCH: Final = 1024
+_CHECK_INTERVAL: Final = 1024
 
 DeltaRules: TypeAlias = tuple[DeltaRule, ...]
 Route: TypeAlias = tuple[dict[Term, DeltaRules], DeltaRules]
@@ -75,7 +75,7 @@ DispatchTable: TypeAlias = dict[Term, dict[Term | None, list[Dispatch]]]
 """Predicate -> constant object, or None -> what a triple there is given to."""
 
 
-def computes(rule: DatalogRule) -> bool:
+def computes_terms(rule: DatalogRule) -> bool:
     """Whether a rule can conclude about terms that were not there, so that a closure may never end. A rule set's end."""
     return not rule.of_rule_set and any(isinstance(item, Bind) for item in rule.body)
 
@@ -85,21 +85,21 @@ class RuleDispatch:
     names of those that may conclude hidden triples."""
 
     def __init__(self, rules: Iterable[DatalogRule], strata: Iterable[int] = repeat(0)) -> None:
-        self.narrow: DispatchTable = {}
-        self.wide: list[DeltaPosition] = []
-        self.hiding: set[str] = set()
+        self.fixed: DispatchTable = {}
+        self.free: list[DeltaPosition] = []
+        self.concludes_hidden: set[str] = set()
         for rule, stratum in zip(rules, strata, strict=False):
-            if rule.of_rule_set and any(_may_hide(head, rule) for head in rule.head):
-                self.hiding.add(rule.name)
+            if rule.of_rule_set and any(_may_conclude_hidden(head, rule) for head in rule.head):
+                self.concludes_hidden.add(rule.name)
             for position in delta_positions(rule, stratum):
                 predicate = position.pattern.predicate
                 if position.key is None and isinstance(predicate, Const):
-                    _place(self.narrow, predicate.term, _constant(position.pattern.object), Dispatch(position))
+                    _register(self.fixed, predicate.term, _constant(position.pattern.object), Dispatch(position))
                 else:
-                    self.wide.append(position)
+                    self.free.append(position)
 
 
-def _may_hide(head: TriplePattern, rule: DatalogRule) -> bool:
+def _may_conclude_hidden(head: TriplePattern, rule: DatalogRule) -> bool:
     """Whether a conclusion may be of a hidden predicate: it names one, or has that of a premise (eq-rep-s), named by no other premise."""
     if isinstance(head.predicate, Const):
         return is_hidden(head.predicate.term)
@@ -108,37 +108,37 @@ def _may_hide(head: TriplePattern, rule: DatalogRule) -> bool:
     return not named and any(head.predicate == item.predicate for item in patterns)
 
 
-def _place(places: DispatchTable, predicate: Term, object: Term | None, work: Dispatch) -> None:
-    places.setdefault(predicate, {}).setdefault(object, []).append(work)
+def _register(table: DispatchTable, predicate: Term, object: Term | None, dispatch: Dispatch) -> None:
+    table.setdefault(predicate, {}).setdefault(object, []).append(dispatch)
 
 
 class BackgroundDispatch:
     """Where the wide positions are found, over one background."""
 
-    def __init__(self, wide: Iterable[DeltaPosition], background: TripleIndex) -> None:
-        self.everywhere: list[Dispatch] = []
-        self.places: DispatchTable = {}
-        self.sleeping: dict[tuple[Term, Term | None], list[DeltaPosition]] = {}
-        for position in wide:
+    def __init__(self, free: Iterable[DeltaPosition], background: TripleIndex) -> None:
+        self.unrouted: list[Dispatch] = []
+        self.routed: DispatchTable = {}
+        self.dormant: dict[tuple[Term, Term | None], list[DeltaPosition]] = {}
+        for position in free:
             self._add(position, background)
-        for (predicate, object), asleep in self.sleeping.items():
-            _place(self.places, predicate, object, Dispatch(None, None, tuple(asleep)))
+        for (predicate, object), asleep in self.dormant.items():
+            _register(self.routed, predicate, object, Dispatch(None, None, tuple(asleep)))
 
     def _add(self, position: DeltaPosition, background: TripleIndex) -> None:
         predicate = position.pattern.predicate
-        parts = split(position, background)
-        missing = next((atom for atom in (*parts.schema, *parts.residue) if _is_missing(atom, background)), None)
+        parts = split_schema(position, background)
+        missing = next((atom for atom in (*parts.schema, *parts.rest) if _is_missing(atom, background)), None)
         if isinstance(missing, TriplePattern):
-            self._sleep(missing, position)
+            self._add_dormant(missing, position)
         elif any(isinstance(item, TriplePattern) for item in parts.schema):
             for item in parts.schema:
                 if isinstance(item, TriplePattern):
-                    self._sleep(item, position)
+                    self._add_dormant(item, position)
             self._add_keys(position, parts, background)
         elif isinstance(predicate, Const):
-            _place(self.places, predicate.term, None, Dispatch(position))
+            _register(self.routed, predicate.term, None, Dispatch(position))
         else:
-            self.everywhere.append(Dispatch(position))
+            self.unrouted.append(Dispatch(position))
 
     def _add_keys(self, position: DeltaPosition, parts: SchemaSplit, background: TripleIndex) -> None:
         pattern, name = position.pattern, position.key
@@ -147,13 +147,13 @@ class BackgroundDispatch:
             key = row[0]
             assert key is not None
             predicate = key if isinstance(pattern.predicate, Var) else pattern.predicate.term
-            _place(self.places, predicate, key if pattern.object == Var(name) else _constant(pattern.object), Dispatch(position, key))
+            _register(self.routed, predicate, key if pattern.object == Var(name) else _constant(pattern.object), Dispatch(position, key))
 
-    def _sleep(self, pattern: TriplePattern, position: DeltaPosition) -> None:
+    def _add_dormant(self, pattern: TriplePattern, position: DeltaPosition) -> None:
         assert isinstance(pattern.predicate, Const)
-        asleep = self.sleeping.setdefault((pattern.predicate.term, _constant(pattern.object)), [])
-        if position not in asleep:
-            asleep.append(position)
+        dormant = self.dormant.setdefault((pattern.predicate.term, _constant(pattern.object)), [])
+        if position not in dormant:
+            dormant.append(position)
 
 
 def _constant(slot: Slot) -> Term | None:
@@ -179,50 +179,50 @@ class Closer:
     def __init__(self, rules: RuleDispatch, background: TripleIndex, limit: int = LIMITS.triples) -> None:
         self.background = background
         self.limit = limit
-        self._narrow = rules.narrow
-        self._plan = plan = BackgroundDispatch(rules.wide, background)
-        self.schema: Mapping[tuple[Term, Term | None], Sequence[DeltaPosition]] = plan.sleeping
+        self._fixed = rules.fixed
+        self._background_dispatch = background_dispatch = BackgroundDispatch(rules.free, background)
+        self.schema: Mapping[tuple[Term, Term | None], Sequence[DeltaPosition]] = background_dispatch.dormant
         self._general: dict[DeltaPosition, DeltaRule] = {}
         self._transitive: dict[Term, Transitive] = {}
-        self._written: dict[Dispatch, DeltaRule] = {}
+        self._compiled: dict[Dispatch, DeltaRule] = {}
         self._routes: dict[Term, Route] = {}
-        unused: DeltaRules = (self._first_call,)
-        for predicate in dict.fromkeys([*rules.narrow, *plan.places]):
-            objects = dict.fromkeys([*rules.narrow.get(predicate, ()), *plan.places.get(predicate, ())])
-            keyed = {object: unused for object in objects if object is not None}
-            self._routes[predicate] = (keyed, unused if plan.everywhere or None in objects else ())
-        self._default: Route = ({}, tuple(map(self._handler, plan.everywhere)))
+        uncompiled: DeltaRules = (self._compile_route,)
+        for predicate in dict.fromkeys([*rules.fixed, *background_dispatch.routed]):
+            objects = dict.fromkeys([*rules.fixed.get(predicate, ()), *background_dispatch.routed.get(predicate, ())])
+            keyed = {object: uncompiled for object in objects if object is not None}
+            self._routes[predicate] = (keyed, uncompiled if background_dispatch.unrouted or None in objects else ())
+        self._default: Route = ({}, tuple(map(self._delta_rule, background_dispatch.unrouted)))
 
-    def limit_to(self, most: int) -> None:
+    def limit_to(self, limit: int) -> None:
         """So many triples a closure may have beyond the background."""
-        self.limit = most
+        self.limit = limit
 
-    def close(self, triples: Iterable[Triple], new: TripleIndex | None = None, again: Sequence[Triple] = ()) -> Closure:
+    def close(self, triples: Iterable[Triple], delta: TripleIndex | None = None, revisited: Sequence[Triple] = ()) -> Closure:
         """What K(t) has beyond the background, if the instant holds these triples. With `new`, to what it holds already: of that, the
         triples of `again` are given to the rules once more. Raises `LimitExceeded`."""
-        known, strangers = self.background.triples, self.background.known_absent
-        if new is None:
-            new = TripleIndex()
-        by_subject, by_object, seen = new.by_subject, new.by_object, new.triples
+        known, known_absent = self.background.triples, self.background.known_absent
+        if delta is None:
+            delta = TripleIndex()
+        by_subject, by_object, seen = delta.by_subject, delta.by_object, delta.triples
         route, default = self._routes.get, self._default
         pending = list(triples)
         push = pending.append
         active: list[DeltaRule] = []
         alarms: list[ConstraintViolation] = []
-        if again:
-            for s, p, o in again:
+        if revisited:
+            for s, p, o in revisited:
                 keyed, plain = route(p, default)
                 for handler in keyed.get(o, plain):
-                    handler(s, p, o, new, push, active, alarms)
+                    handler(s, p, o, delta, push, active, alarms)
                 for handler in active:
-                    handler(s, p, o, new, push, active, alarms)
-        work, done = iter(pending), 0
+                    handler(s, p, o, delta, push, active, alarms)
+        queue, done = iter(pending), 0
         while done < len(pending) and done < self.limit:
-            for triple in islice(work, _STRETCH):
+            for triple in islice(queue, _CHECK_INTERVAL):
                 if triple in seen:
                     continue
                 s, p, o = triple
-                if s not in strangers and triple in known:
+                if s not in known_absent and triple in known:
                     continue
                 # TripleIndex.add, written out: a call would cost as much as the rest of it.
                 seen.add(triple)
@@ -242,103 +242,103 @@ class Closer:
                         ends[o] = [s]
                     else:
                         others.append(s)
-                if new.has_edges:
-                    new.extend_edges(triple)
+                if delta.has_edges:
+                    delta.extend_edges(triple)
                 keyed, plain = route(p, default)
                 for handler in keyed.get(o, plain):
-                    handler(s, p, o, new, push, active, alarms)
+                    handler(s, p, o, delta, push, active, alarms)
                 if active:
                     for handler in active:
-                        handler(s, p, o, new, push, active, alarms)
-            done += _STRETCH
+                        handler(s, p, o, delta, push, active, alarms)
+            done += _CHECK_INTERVAL
             if len(pending) > self.limit:
-                self._check(pending)
+                self._check_derivations(pending)
         if len(pending) > self.limit:
-            self._go_on(work, pending, new, active, alarms)
+            self._drain_checked(queue, pending, delta, active, alarms)
         # Closure(…) itself would take a tenth of a microsecond more, of the two that the smallest instants take.
-        return tuple.__new__(Closure, (self.background, new, contradictions(alarms) if alarms else (), None))
+        return tuple.__new__(Closure, (self.background, delta, contradictions(alarms) if alarms else (), None))
 
-    def _check(self, pending: list[Triple]) -> None:
+    def _check_derivations(self, pending: list[Triple]) -> None:
         if len(pending) > DERIVATIONS * self.limit:
             raise LimitExceeded(DERIVATIONS * self.limit, "derivations")
 
-    def _go_on(
-        self, work: Iterator[Triple], pending: list[Triple], new: TripleIndex, active: list[DeltaRule], alarms: list[ConstraintViolation]
+    def _drain_checked(
+        self, queue: Iterator[Triple], pending: list[Triple], delta: TripleIndex, active: list[DeltaRule], alarms: list[ConstraintViolation]
     ) -> None:
         """Looks at conclusions beyond as many as there may be triples: most are known, or the limit is exceeded."""
-        if len(new.triples) > self.limit:
+        if len(delta.triples) > self.limit:
             raise LimitExceeded(self.limit)
-        for triple in work:
-            if triple not in self.background.triples and new.add(triple):
-                if len(new.triples) > self.limit:
+        for triple in queue:
+            if triple not in self.background.triples and delta.add(triple):
+                if len(delta.triples) > self.limit:
                     raise LimitExceeded(self.limit)
-                self._check(pending)
+                self._check_derivations(pending)
                 s, p, o = triple
                 keyed, plain = self._routes.get(p, self._default)
                 for handler in chain(keyed.get(o, plain), active):
-                    handler(s, p, o, new, pending.append, active, alarms)
+                    handler(s, p, o, delta, pending.append, active, alarms)
 
-    def _first_call(
-        self, s: Term, p: Term, o: Term, new: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
+    def _compile_route(
+        self, s: Term, p: Term, o: Term, delta: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
     ) -> None:
         """Stands where a route has not been used yet: writes its handlers, and is replaced by them."""
         keyed, _ = self._routes[p]
-        handlers = tuple(map(self._handler, self._works(p, o if o in keyed else None)))
+        delta_rules = tuple(map(self._delta_rule, self._dispatches(p, o if o in keyed else None)))
         if o in keyed:
-            keyed[o] = handlers
+            keyed[o] = delta_rules
         else:
-            self._routes[p] = (keyed, handlers)
-        for handler in handlers:
-            handler(s, p, o, new, push, active, alarms)
+            self._routes[p] = (keyed, delta_rules)
+        for handler in delta_rules:
+            handler(s, p, o, delta, push, active, alarms)
 
-    def _works(self, predicate: Term, object: Term | None) -> list[Dispatch]:
+    def _dispatches(self, predicate: Term, object: Term | None) -> list[Dispatch]:
         """What triples with this predicate and object are given to; None: an object that has no route of its own."""
-        works = list(self._plan.everywhere)
-        for places in (self._narrow, self._plan.places):
+        dispatches = list(self._background_dispatch.unrouted)
+        for places in (self._fixed, self._background_dispatch.routed):
             found = places.get(predicate, {})
-            works += found.get(None, [])
+            dispatches += found.get(None, [])
             if object is not None:
-                works += found.get(object, [])
-        return works
+                dispatches += found.get(object, [])
+        return dispatches
 
-    def _handler(self, work: Dispatch) -> DeltaRule:
-        handler = self._written.get(work)
-        if handler is None:
-            handler = self._written[work] = self._write(work)
-        return handler
+    def _delta_rule(self, dispatch: Dispatch) -> DeltaRule:
+        delta_rule = self._compiled.get(dispatch)
+        if delta_rule is None:
+            delta_rule = self._compiled[dispatch] = self._compile(dispatch)
+        return delta_rule
 
-    def _write(self, work: Dispatch) -> DeltaRule:
-        position = work.position
+    def _compile(self, dispatch: Dispatch) -> DeltaRule:
+        position = dispatch.position
         if position is None:
-            return partial(self._wake, work.schema_triggers)
-        predicate = transitive_predicate(position, work.key, self.background)
+            return partial(self._activate, dispatch.schema_triggers)
+        predicate = transitive_predicate(position, dispatch.key, self.background)
         if predicate is not None:
             if predicate not in self._transitive:
                 self._transitive[predicate] = Transitive(predicate, self.background, DERIVATIONS * self.limit)
             rule = self._transitive[predicate]
             return rule.first if is_first(position) else rule.second
-        if work.key is not None:
-            return keyed_delta_rule(position, bind_schema(position, work.key, self.background), self.background)
+        if dispatch.key is not None:
+            return keyed_delta_rule(position, bind_schema(position, dispatch.key, self.background), self.background)
         return routed_delta_rule(position, self.background)
 
-    def _wake(
+    def _activate(
         self,
-        asleep: Sequence[DeltaPosition],
+        positions: Sequence[DeltaPosition],
         s: Term,
         p: Term,
         o: Term,
-        new: TripleIndex,
+        delta: TripleIndex,
         push: Push,
         active: list[DeltaRule],
         alarms: list[ConstraintViolation],
     ) -> None:
         """The instant brought schema: the general versions of these positions take part from now on."""
-        for position in asleep:
-            handler = self._general.get(position)
-            if handler is None:
-                handler = self._general[position] = general_delta_rule(position, self.background)
-            if handler not in active:
-                active.append(handler)
+        for position in positions:
+            delta_rule = self._general.get(position)
+            if delta_rule is None:
+                delta_rule = self._general[position] = general_delta_rule(position, self.background)
+            if delta_rule not in active:
+                active.append(delta_rule)
 
 
 def contradictions(alarms: Iterable[ConstraintViolation]) -> tuple[Contradiction, ...]:

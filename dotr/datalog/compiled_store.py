@@ -17,7 +17,7 @@ from dotr.datalog.background import ClosedTriples, Knowledge
 from dotr.datalog.bulk_strata import TripleDifference
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.delete_and_rederive import StratumIndexes
-from dotr.datalog.strata import negates
+from dotr.datalog.strata import is_nonmonotonic
 from dotr.datalog.stratum_rules import StratifiedProgram
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Term, Triple
@@ -94,10 +94,10 @@ class CompiledStore:
         """Knowledge under the rules that the store was closed under."""
         about = self.about
         storeys = None
-        if any(map(negates, rules)):
+        if any(map(is_nonmonotonic, rules)):
             layered = StratifiedProgram(rules)
             late = TripleDifference(self.index.triples, self.levels[0].triples)
-            own = not layered.shared and len(self.levels) == layered.depth  # an empty background has one level
+            own = not layered.shares_index and len(self.levels) == layered.depth  # an empty background has one level
             storeys = StratumIndexes(self.levels if own else [self.index] * layered.depth, late, about.apart)
         return Knowledge.over(self.index, rules, about.contradictions, about.loaded, by_names=about.by_names, storeys=storeys)
 

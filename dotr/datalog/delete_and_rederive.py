@@ -26,7 +26,7 @@ from dotr.datalog.closure import Closer, Closure, Contradiction, contradictions
 from dotr.datalog.derivations import ConstraintViolation, StratumDelta
 from dotr.datalog.lower_strata import LowerModel
 from dotr.datalog.nonmonotonic_triggers import NonmonotonicItem, predicates_read
-from dotr.datalog.stratum_rules import NOTHING, StratifiedProgram, StratumRules, models, rules_of
+from dotr.datalog.stratum_rules import EMPTY_INDEX, StratifiedProgram, StratumRules, lower_models, dispatch_of
 from dotr.joins.compile import Row
 from dotr.joins.limits import LIMITS, LimitExceeded
 from dotr.model.datalog import DatalogRule, Not
@@ -70,29 +70,29 @@ class Stratified:
 
     def __init__(self, rules: Sequence[DatalogRule], storeys: StratumIndexes, static: Iterable[Contradiction]) -> None:
         layered = StratifiedProgram(rules)
-        self._shared = layered.depth if layered.shared else 0
+        self._shared = layered.depth if layered.shares_index else 0
         self._late = storeys.late
         self._static = frozenset(static)
         self._limit = LIMITS.triples
         whole = storeys.indexes[-1]
-        if layered.shared:
-            asked = models([whole] * layered.depth)
+        if layered.shares_index:
+            asked = lower_models([whole] * layered.depth)
             self._levels = [
                 StratumRules(
-                    whole, layered.own(number), layered.up_to(number), [each for each in layered.watches if each[0] == number], asked
+                    whole, layered.rules_at(number), layered.up_to(number), [each for each in layered.triggers if each[0] == number], asked
                 )
                 for number in range(layered.depth)
             ]
         else:
             self._levels = [
-                StratumRules(index, rules, rules, layered.watches[:number], models(storeys.indexes[:number]))
+                StratumRules(index, rules, rules, layered.triggers[:number], lower_models(storeys.indexes[:number]))
                 for number, (index, rules) in enumerate(zip(storeys.indexes, map(layered.up_to, range(layered.depth)), strict=True))
             ]
-        self._models = models(storeys.indexes[:-1])
-        self._matters = predicates_read(each.places for _, each in layered.watches)
+        self._models = lower_models(storeys.indexes[:-1])
+        self._matters = predicates_read(each.table for _, each in layered.triggers)
         self._predicates = None if self._matters is None else frozenset(self._matters)
         at_once = self._matters is not None and not storeys.apart
-        self._everything = Closer(rules_of(layered.up_to(layered.depth)), whole) if at_once else None
+        self._everything = Closer(dispatch_of(layered.up_to(layered.depth)), whole) if at_once else None
 
     def limit_to(self, most: int) -> None:
         """So many triples an instant may have beyond the background; to be said before the first."""
@@ -160,7 +160,7 @@ class _InstantClosure:
         """The state of a level over those below."""
         below = self.states[-1]
         changes = self._changes(level)
-        if self.shared and not (below.retracted or changes.lost or changes.risen or level.may_use(below.new)):
+        if self.shared and not (below.retracted or changes.lost or changes.risen or level.reads_any(below.new)):
             return below
         gone = self._hidden(level, changes)
         view = MaskedIndex(level.index, gone) if gone else level.index
@@ -170,7 +170,7 @@ class _InstantClosure:
             new, again = below.new, list(below.new)
             new.models = [LowerModel(view, new)] * self.shared
         else:
-            new, seeds = StratumDelta([LowerModel(NOTHING, NOTHING), *(state.model for state in self.states)]), list(below.new)
+            new, seeds = StratumDelta([LowerModel(EMPTY_INDEX, EMPTY_INDEX), *(state.model for state in self.states)]), list(below.new)
         self._close(level, view, new, seeds, again, gone)
         raised = self._raised(level, view, new, changes, gone)
         if raised:
@@ -191,13 +191,13 @@ class _InstantClosure:
         """The cases of NOT and AGGREGATE that the changes below this level decide over."""
         changes = TriggerChanges()
         groups: dict[tuple[NonmonotonicItem, Row], None] = {}
-        for stratum, watches in level.watches:
+        for stratum, watches in level.triggers:
             below = self.states[stratum - 1]
             old, now = level.models[stratum], below.model
             for triples, model, to in ((below.new, now, changes.lost), (TripleIndex(below.retracted), old, changes.risen)):
                 if len(triples):
-                    for watch, triple in watches.touched_by(triples):
-                        asking = watch.asking
+                    for watch, triple in watches.triggered_by(triples):
+                        asking = watch.source
                         for case in watch.cases(triple, model):
                             if isinstance(asking.item, Not):
                                 to.append((asking, case))
@@ -229,7 +229,7 @@ class _InstantClosure:
                     waiting.append(triple)
             found.clear()
             if waiting:
-                level.follow(waiting.pop(), level.index, static, found.append, ignored)
+                level.derive_from(waiting.pop(), level.index, static, found.append, ignored)
         return gone
 
     def _stands(self, triple: Triple, below: StratumState) -> bool:
@@ -263,10 +263,10 @@ class _InstantClosure:
         alarms: list[ConstraintViolation] = []
         pending = list(seeds)
         for triple in again:
-            level.follow(triple, view, new, pending.append, alarms)
+            level.derive_from(triple, view, new, pending.append, alarms)
         for triple in pending:
             if triple not in view.triples and new.add(triple):
                 if len(new) > level.closer.limit:
                     raise LimitExceeded(level.closer.limit)
-                level.follow(triple, view, new, pending.append, alarms)
+                level.derive_from(triple, view, new, pending.append, alarms)
         self.found.update(contradictions(alarms))

@@ -21,7 +21,7 @@ from dotr.store.triples import HIDDEN, TripleIndex
 
 _VOCABULARIES: Final = (f"<{RDF}", f"<{RDFS}", f"<{OWL}", HIDDEN)
 _OF_INDIVIDUALS: Final = (iri(OWL + "sameAs"), iri(OWL + "differentFrom"), RDF_REIFIES)
-_FEW: Final = 10_000
+_MAX_SCHEMA_ENDS: Final = 10_000
 """A predicate with more ends than this is no schema, unless a vocabulary says that it is."""
 
 
@@ -45,7 +45,7 @@ class SchemaSplit:
     """The rest of a body in two: what the schema settles for a key, and what is left for the instant."""
 
     schema: tuple[JoinItem, ...]
-    residue: tuple[JoinItem, ...]
+    rest: tuple[JoinItem, ...]
 
 
 def delta_positions(rule: DatalogRule, stratum: int = 0) -> list[DeltaPosition]:
@@ -61,44 +61,44 @@ def _key(pattern: TriplePattern) -> Variable | None:
     return object.name if isinstance(object, Var) and predicate.term == RDF_TYPE else None
 
 
-def split(position: DeltaPosition, background: TripleIndex) -> SchemaSplit:
+def split_schema(position: DeltaPosition, background: TripleIndex) -> SchemaSplit:
     """The schema of a wide position: atoms that are reached from the key, and the conditions that need nothing else."""
     assert position.key is not None
-    known = {position.key}
-    inner = set(free_variables(position.pattern)) - known
+    reachable = {position.key}
+    triple_variables = set(free_variables(position.pattern)) - reachable
     rest = position.others()
     schema: list[JoinItem] = []
 
-    def is_settled(item: JoinItem) -> bool:
+    def is_schema(item: JoinItem) -> bool:
         names = set(free_variables(item))
         match item:
             case TriplePattern():
-                return not names & inner and bool(names & known) and _is_schema(item, names, position.key, background)
+                return not names & triple_variables and bool(names & reachable) and _is_schema_atom(item, names, position.key, background)
             case FilterItem():
-                return bool(schema) and names <= known
+                return bool(schema) and names <= reachable
             case Bind():
-                return bool(schema) and names <= known and item.variable not in inner
+                return bool(schema) and names <= reachable and item.variable not in triple_variables
             case Not() | GroupAggregate() | TermPattern():
                 return False
 
-    while found := next((item for item in rest if is_settled(item)), None):
+    while found := next((item for item in rest if is_schema(item)), None):
         rest.remove(found)
         schema.append(found)
-        known.update(free_variables(found))
+        reachable.update(free_variables(found))
         if isinstance(found, Bind):
-            known.add(found.variable)
+            reachable.add(found.variable)
     return SchemaSplit(tuple(schema), tuple(rest))
 
 
-def _is_schema(pattern: TriplePattern, names: set[Variable], key: Variable | None, background: TripleIndex) -> bool:
+def _is_schema_atom(pattern: TriplePattern, variables: set[Variable], key: Variable | None, background: TripleIndex) -> bool:
     if not isinstance(pattern.predicate, Const):
         return False
     predicate = pattern.predicate.term
     if predicate == RDF_TYPE:
-        return isinstance(pattern.object, Const) and (key in names or _is_vocabulary(pattern.object.term))
+        return isinstance(pattern.object, Const) and (key in variables or _is_vocabulary(pattern.object.term))
     if predicate.startswith(_VOCABULARIES) and predicate not in _OF_INDIVIDUALS:
         return True
-    return key in names and len(background.by_subject.get(predicate, ())) + len(background.by_object.get(predicate, ())) <= _FEW
+    return key in variables and len(background.by_subject.get(predicate, ())) + len(background.by_object.get(predicate, ())) <= _MAX_SCHEMA_ENDS
 
 
 def _is_vocabulary(term: Term) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from dotr.datalog.delta_positions import DeltaPosition, split
+from dotr.datalog.delta_positions import DeltaPosition, split_schema
 from dotr.datalog.derivations import ConstraintViolation, Push, RuleWriter
 from dotr.joins.compile import Row, compile_join
 from dotr.joins.order import JoinItem, Side, ordered
@@ -30,26 +30,26 @@ DeltaRule: TypeAlias = Callable[[Term, Term, Term, TripleIndex, Push, "list[Delt
 SubjectConclusions: TypeAlias = frozenset[tuple[Term, Term]]
 """What is concluded of a subject: predicates and objects."""
 
-NOTHING: Final[SubjectConclusions] = frozenset()
+NO_CONCLUSIONS: Final[SubjectConclusions] = frozenset()
 
 _ARGUMENTS = ("s", "p", "o", "new", "push", "active", "alarms")
-_MANY = ("triples", "new", "push", "active", "alarms")
+_BULK_ARGUMENTS = ("triples", "new", "push", "active", "alarms")
 
 
-def schema_rows(schema: Sequence[JoinItem], given: dict[Variable, Term], wanted: Sequence[Variable], index: TripleIndex) -> list[Row]:
+def schema_rows(schema: Sequence[JoinItem], bound: dict[Variable, Term], projection: Sequence[Variable], index: TripleIndex) -> list[Row]:
     """The distinct ways in which the background satisfies a schema."""
     sides = [Side.BACKGROUND for item in schema if isinstance(item, TriplePattern)]
-    join = compile_join(schema, list(given), sides, wanted, index=index, hidden=True)
-    return list(dict.fromkeys(join(index, index, *given.values())))
+    join = compile_join(schema, list(bound), sides, projection, index=index, hidden=True)
+    return list(dict.fromkeys(join(index, index, *bound.values())))
 
 
-def general_delta_rule(position: DeltaPosition, index: TripleIndex, *, many: bool = False) -> DeltaRule:
+def general_delta_rule(position: DeltaPosition, index: TripleIndex, *, bulk: bool = False) -> DeltaRule:
     """A handler for any triple that the position matches; it checks the whole pattern."""
-    writer = _begin(position, index, routed=False, many=many)
+    writer = _matching_writer(position, index, routed=False, bulk=bulk)
     return _finish(writer, position.rule, position.others(), index)
 
 
-def routed_delta_rule(position: DeltaPosition, index: TripleIndex, *, many: bool = False) -> DeltaRule:
+def routed_delta_rule(position: DeltaPosition, index: TripleIndex, *, bulk: bool = False) -> DeltaRule:
     """A handler for triples that have the pattern's predicate and object, where those are constants.
 
     >>> at, inside = (TriplePattern(Var("a"), Const("<at>"), Var("c")), TriplePattern(Var("c"), Const("<in>"), Var("b")))
@@ -60,7 +60,7 @@ def routed_delta_rule(position: DeltaPosition, index: TripleIndex, *, many: bool
     >>> found
     [('<a>', '<in>', '<b>')]
     """
-    writer = _begin(position, index, routed=True, many=many)
+    writer = _matching_writer(position, index, routed=True, bulk=bulk)
     return _finish(writer, position.rule, position.others(), index)
 
 
@@ -72,22 +72,22 @@ class SchemaBindings:
     terms: Mapping[Variable, Term]
     names: tuple[Variable, ...]
     rows: tuple[Row, ...]
-    residue: tuple[JoinItem, ...]
+    rest: tuple[JoinItem, ...]
 
 
 def bind_schema(position: DeltaPosition, key: Term, index: TripleIndex) -> SchemaBindings:
     """What the schema says of one key of a wide position."""
     assert position.key is not None
-    parts = split(position, index)
+    parts = split_schema(position, index)
     heads = [name for head in position.rule.head for name in free_variables(head)]
-    later = [name for item in (parts.residue if position.rule.head else position.rule.body) for name in _mentioned(item)]
-    found = {name for item in parts.schema for name in _mentioned(item)} - {position.key}
+    later = [name for item in (parts.rest if position.rule.head else position.rule.body) for name in _variables_of(item)]
+    found = {name for item in parts.schema for name in _variables_of(item)} - {position.key}
     needed = tuple(name for name in dict.fromkeys([*heads, *later]) if name in found)
-    given = {position.key: key}
-    return SchemaBindings(given, needed, tuple(schema_rows(parts.schema, given, needed, index)), parts.residue)
+    bound = {position.key: key}
+    return SchemaBindings(bound, needed, tuple(schema_rows(parts.schema, bound, needed, index)), parts.rest)
 
 
-def keyed_delta_rule(position: DeltaPosition, settled: SchemaBindings, index: TripleIndex, *, many: bool = False) -> DeltaRule:
+def keyed_delta_rule(position: DeltaPosition, bindings: SchemaBindings, index: TripleIndex, *, bulk: bool = False) -> DeltaRule:
     """A handler for triples whose predicate (or class) is this one, with the background's schema built in.
 
     `[?x, a, ?d] :- [?x, a, ?c], [?c, <sub>, ?d]` for the class `<A>`, of which the background knows two superclasses (the rows `r2`):
@@ -96,22 +96,22 @@ def keyed_delta_rule(position: DeltaPosition, settled: SchemaBindings, index: Tr
             for v_d, in r2:
                 push((s, k1, v_d))
     """
-    writer = _opened(position, index, many)
-    for name, term in settled.terms.items():
-        writer.know(name, term)
+    writer = _writer(position, index, bulk)
+    for name, term in bindings.terms.items():
+        writer.bind_constant(name, term)
     _match(writer, position.pattern, routed=True)
-    if len(settled.rows) == 1:
-        for name, known in zip(settled.names, settled.rows[0], strict=True):
+    if len(bindings.rows) == 1:
+        for name, known in zip(bindings.names, bindings.rows[0], strict=True):
             assert known is not None
-            writer.know(name, known)
-        residue = settled.residue
+            writer.bind_constant(name, known)
+        rest = bindings.rest
     else:
-        residue = _test_early(writer, settled.residue, index)
-        writer.loop_over_rows(settled.names, settled.rows)
-    return _finish(writer, position.rule, residue, index)
+        rest = _test_early(writer, bindings.rest, index)
+        writer.loop_over_rows(bindings.names, bindings.rows)
+    return _finish(writer, position.rule, rest, index)
 
 
-def subject_conclusions(position: DeltaPosition, settled: SchemaBindings) -> tuple[SubjectConclusions, bool]:
+def subject_conclusions(position: DeltaPosition, bindings: SchemaBindings) -> tuple[SubjectConclusions, bool]:
     """What a handler for a key says of one end of every triple that it concludes from, as (predicate, object), and whether that end is the
     triple's subject. Nothing, where it is not always the same.
 
@@ -124,25 +124,25 @@ def subject_conclusions(position: DeltaPosition, settled: SchemaBindings) -> tup
     (['<B>', '<C>'], True)
     """
     subjects = {head.subject for head in position.rule.head}
-    subject = subjects.pop() if len(subjects) == 1 and not settled.residue else None
+    subject = subjects.pop() if len(subjects) == 1 and not bindings.rest else None
     if (
         subject == Var(position.key or "")
         or subject not in (position.pattern.subject, position.pattern.object)
         or isinstance(subject, Const)
     ):
-        return NOTHING, False
-    says = set[tuple[Term, Term]]()
-    for row in settled.rows:
-        terms = {**settled.terms, **dict(zip(settled.names, row, strict=True))}
+        return NO_CONCLUSIONS, False
+    conclusions = set[tuple[Term, Term]]()
+    for row in bindings.rows:
+        terms = {**bindings.terms, **dict(zip(bindings.names, row, strict=True))}
         for head in position.rule.head:
             predicate, object = (slot.term if isinstance(slot, Const) else terms.get(slot.name) for slot in (head.predicate, head.object))
             if predicate is None or object is None or not is_iri(predicate):
-                return NOTHING, False
-            says.add((predicate, object))
-    return frozenset(says), subject == position.pattern.subject
+                return NO_CONCLUSIONS, False
+            conclusions.add((predicate, object))
+    return frozenset(conclusions), subject == position.pattern.subject
 
 
-def _mentioned(item: JoinItem | object) -> tuple[Variable, ...]:
+def _variables_of(item: JoinItem | object) -> tuple[Variable, ...]:
     if isinstance(item, Bind):
         return (*free_variables(item), item.variable)
     if isinstance(item, GroupAggregate):
@@ -157,16 +157,16 @@ def _test_early(writer: RuleWriter, items: Sequence[JoinItem], index: TripleInde
     return tuple(item for item in items if item not in early)
 
 
-def _opened(position: DeltaPosition, index: TripleIndex, many: bool) -> RuleWriter:
+def _writer(position: DeltaPosition, index: TripleIndex, bulk: bool) -> RuleWriter:
     writer = RuleWriter("delta_rule", position.rule, position.stratum, index=index)
-    writer.begin(_MANY if many else _ARGUMENTS)
-    if many:
+    writer.begin(_BULK_ARGUMENTS if bulk else _ARGUMENTS)
+    if bulk:
         writer.loop("s, p, o", "triples")
     return writer
 
 
-def _begin(position: DeltaPosition, index: TripleIndex, *, routed: bool, many: bool) -> RuleWriter:
-    writer = _opened(position, index, many)
+def _matching_writer(position: DeltaPosition, index: TripleIndex, *, routed: bool, bulk: bool) -> RuleWriter:
+    writer = _writer(position, index, bulk)
     _match(writer, position.pattern, routed=routed)
     return writer
 
@@ -179,12 +179,12 @@ def _match(writer: RuleWriter, pattern: TriplePattern, *, routed: bool) -> None:
         writer.skip_if(f"p.startswith({writer.parameter('h', HIDDEN)})")
     free: set[Variable] = set()
     for argument, slot in (("p", pattern.predicate), ("o", pattern.object), ("s", pattern.subject)):
-        held = writer.slot(slot)
-        if held is None and not isinstance(slot, Const):
+        bound = writer.slot(slot)
+        if bound is None and not isinstance(slot, Const):
             writer.names[slot.name] = argument
             free.add(slot.name)
         elif not (is_routed and argument != "s" and (isinstance(slot, Const) or slot.name not in free)):
-            writer.skip_if(f"{argument} != {held}")
+            writer.skip_if(f"{argument} != {bound}")
 
 
 def _finish(writer: RuleWriter, rule: DatalogRule, rest: Sequence[JoinItem], index: TripleIndex) -> DeltaRule:

@@ -110,7 +110,7 @@ class RuleWriter(JoinWriter):
         return f"({self.slot(pattern.subject)}, {self.slot(pattern.predicate)}, {self.slot(pattern.object)})"
 
 
-def derivation(rule: DatalogRule, stratum: int, given: tuple[Variable, ...], skipped: int | None = None) -> Derivation:
+def derivation(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...], skip: int | None = None) -> Derivation:
     """What a rule derives where its variables have the given terms, by a body without the item that is skipped.
 
     >>> from dotr.model.algebra import Var
@@ -122,26 +122,26 @@ def derivation(rule: DatalogRule, stratum: int, given: tuple[Variable, ...], ski
     [('<a>', '<in>', '<b>')]
     """
     writer = RuleWriter("derive", rule, stratum)
-    writer.begin(["background", "new", "push", "alarms", *map(writer.bind, given)])
-    rest = [item for number, item in enumerate(rule.body) if number != skipped]
-    writer.write_steps(ordered(rest, given, [Side.BOTH for item in rest if isinstance(item, TriplePattern)], None))
+    writer.begin(["background", "new", "push", "alarms", *map(writer.bind, bound)])
+    rest = [item for number, item in enumerate(rule.body) if number != skip]
+    writer.write_steps(ordered(rest, bound, [Side.BOTH for item in rest if isinstance(item, TriplePattern)], None))
     writer.conclude(rule)
     writer.end()
     return writer.function()
 
 
-def support(rule: DatalogRule, stratum: int, given: tuple[Variable, ...]) -> Derivation:
+def support(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...]) -> Derivation:
     """Pushes something (once) if the rule has a match where its variables have the given terms."""
     writer = RuleWriter("derive", rule, stratum)
-    writer.begin(["background", "new", "push", *map(writer.bind, given)])
-    writer.write_steps(ordered(rule.body, given, [Side.BOTH for item in rule.body if isinstance(item, TriplePattern)], None))
+    writer.begin(["background", "new", "push", *map(writer.bind, bound)])
+    writer.write_steps(ordered(rule.body, bound, [Side.BOTH for item in rule.body if isinstance(item, TriplePattern)], None))
     writer.emit("push", "True")
     writer.add(Return())
     writer.end()
     return writer.function()
 
 
-def matched(pattern: TriplePattern, triple: Triple) -> dict[Variable, Term] | None:
+def bindings_of(pattern: TriplePattern, triple: Triple) -> dict[Variable, Term] | None:
     """The terms that a triple gives to a pattern's variables; None where it does not match.
 
     >>> from dotr.model.algebra import Var

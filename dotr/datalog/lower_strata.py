@@ -26,7 +26,7 @@ class LowerModel(NamedTuple):
     """The triples of the strata below: those of the background, and the others."""
 
     background: TripleIndex
-    new: TripleIndex
+    delta: TripleIndex
 
 
 LowerLookup: TypeAlias = Callable[..., "list[Row]"]
@@ -36,7 +36,7 @@ _CACHED: Final = 4096
 
 
 @lru_cache(_CACHED)
-def exists(item: Not, given: tuple[Variable, ...]) -> LowerLookup:
+def exists(item: Not, bound: tuple[Variable, ...]) -> LowerLookup:
     """One row where what is negated is there, for the given terms; none where it is absent.
 
     >>> from dotr.model.algebra import Const
@@ -46,9 +46,9 @@ def exists(item: Not, given: tuple[Variable, ...]) -> LowerLookup:
     ([()], [])
     """
     writer = JoinWriter("join", leave="return rows")
-    writer.begin(["background", "new", *map(writer.bind, given)])
+    writer.begin(["background", "new", *map(writer.bind, bound)])
     writer.collect_rows()
-    writer.write_steps(ordered(item.body, given, [Side.BOTH] * len(item.body), None))
+    writer.write_steps(ordered(item.body, bound, [Side.BOTH] * len(item.body), None))
     writer.emit("append", "()")
     writer.add(Return("rows"))
     writer.end()
@@ -59,18 +59,18 @@ def exists(item: Not, given: tuple[Variable, ...]) -> LowerLookup:
 @lru_cache(_CACHED)
 def matches(
     items: tuple[TriplePattern | FilterItem | Bind, ...],
-    given: tuple[Variable, ...],
-    wanted: tuple[Variable, ...],
-    skipped: int | None = None,
+    bound: tuple[Variable, ...],
+    projection: tuple[Variable, ...],
+    skip: int | None = None,
 ) -> LowerLookup:
     """The rows of a conjunction without the item that is skipped."""
-    body = [item for number, item in enumerate(items) if number != skipped]
-    join = compile_join(body, given, [Side.BOTH for item in body if isinstance(item, TriplePattern)], wanted)
+    body = [item for number, item in enumerate(items) if number != skip]
+    join = compile_join(body, bound, [Side.BOTH for item in body if isinstance(item, TriplePattern)], projection)
     return lambda model, *terms: join(*model, *terms)
 
 
 @lru_cache(_CACHED)
-def groups(item: GroupAggregate, given: tuple[Variable, ...]) -> LowerLookup:
+def groups(item: GroupAggregate, bound: tuple[Variable, ...]) -> LowerLookup:
     """The groups that have the given keys: a row has the other keys, then the results.
 
     >>> from dotr.model.algebra import Const
@@ -80,18 +80,18 @@ def groups(item: GroupAggregate, given: tuple[Variable, ...]) -> LowerLookup:
     >>> [(room, n[:3]) for room, n in groups(count, ())(model)], groups(count, ("room",))(model, "<attic>")
     ([('<hall>', '"3"')], [])
     """
-    others = tuple(key for key in item.keys if key not in given)
+    others = tuple(key for key in item.keys if key not in bound)
     arguments = tuple(
         dict.fromkeys(name for _, call in item.results if call.argument is not None for name in free_variables(call.argument))
     )
-    rows = matches(item.body, given, (*others, *arguments))
-    width = len(others)
-    results = [_result(call, arguments) for _, call in item.results]
+    rows = matches(item.body, bound, (*others, *arguments))
+    key_arity = len(others)
+    results = [_group_result(call, arguments) for _, call in item.results]
 
-    def found(model: LowerModel, *terms: Term) -> list[Row]:
+    def grouped(model: LowerModel, *terms: Term) -> list[Row]:
         members: dict[Row, list[Row]] = {} if item.keys else {(): []}
         for row in rows(model, *terms):
-            members.setdefault(row[:width], []).append(row[width:])
+            members.setdefault(row[:key_arity], []).append(row[key_arity:])
         answers = []
         for key, group in members.items():
             row = (*key, *(result(group) for result in results))
@@ -99,22 +99,22 @@ def groups(item: GroupAggregate, given: tuple[Variable, ...]) -> LowerLookup:
                 answers.append(row)
         return answers
 
-    return found
+    return grouped
 
 
-def _result(call: AggregateCall, arguments: Sequence[Variable]) -> Callable[[list[Row]], Term | None]:
+def _group_result(call: AggregateCall, arguments: Sequence[Variable]) -> Callable[[list[Row]], Term | None]:
     """What an aggregate makes of the members of a group, given as the terms of all arguments."""
-    of = aggregate(call)
+    apply = aggregate(call)
     match call.argument:
         case None:
             # The solutions of a group differ in some variable, so that each is distinct.
-            every = aggregate(AggregateCall(call.function, False, None))
-            return lambda members: every(["*"] * len(members))
+            apply_to_all = aggregate(AggregateCall(call.function, False, None))
+            return lambda members: apply_to_all(["*"] * len(members))
         case Var(name):
-            place = arguments.index(name)
-            return lambda members: of([member[place] for member in members])
+            index = arguments.index(name)
+            return lambda members: apply([member[index] for member in members])
         case expression:
             names = free_variables(expression)
-            places = [arguments.index(name) for name in names]
+            indexes = [arguments.index(name) for name in names]
             value = evaluator(expression, [Var(name) for name in names])
-            return lambda members: of([value(*[member[place] for place in places]) for member in members])
+            return lambda members: apply([value(*[member[place] for place in indexes]) for member in members])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from dotr.datalog.derivations import Derivation, derivation, matched
+from dotr.datalog.derivations import Derivation, derivation, bindings_of
 from dotr.datalog.lower_strata import LowerLookup, LowerModel, groups, matches
 from dotr.datalog.safety import bound_by
 from dotr.joins.compile import Row
@@ -29,14 +29,14 @@ PredicatesRead: TypeAlias = Mapping[Term, frozenset[Term] | None]
 """Kinds of triples: predicates, with these objects or (None) with any."""
 
 
-def predicates_read(places: Iterable[TriggerTable | None]) -> PredicatesRead | None:
+def predicates_read(tables: Iterable[TriggerTable | None]) -> PredicatesRead | None:
     """The kinds of triples that something is found for; None: all.
 
     >>> predicates_read([{"<p>": {"<o>": 1}}, {"<p>": {"<u>": 2}, "<q>": {None: 3, "<o>": 4}}]) == {"<p>": {"<o>", "<u>"}, "<q>": None}
     True
     """
     found: dict[Term, frozenset[Term] | None] = {}
-    for each in places:
+    for each in tables:
         if each is None:
             return None
         for predicate, by_object in each.items():
@@ -56,7 +56,7 @@ class NonmonotonicItem:
     item: Not | GroupAggregate
 
     @cached_property
-    def names(self) -> tuple[Variable, ...]:
+    def case_variables(self) -> tuple[Variable, ...]:
         if isinstance(self.item, GroupAggregate):
             return self.item.keys
         outer = bound_by(self.rule.body)
@@ -66,8 +66,8 @@ class NonmonotonicItem:
     def derive(self) -> Derivation:
         """The rule from a case: the terms of `names`, and of an aggregate's results."""
         if isinstance(self.item, Not):
-            return derivation(self.rule, self.stratum, self.names)
-        return derivation(self.rule, self.stratum, (*self.names, *(name for name, _ in self.item.results)), self.number)
+            return derivation(self.rule, self.stratum, self.case_variables)
+        return derivation(self.rule, self.stratum, (*self.case_variables, *(name for name, _ in self.item.results)), self.number)
 
     @cached_property
     def _groups(self) -> LowerLookup:
@@ -83,17 +83,17 @@ class NonmonotonicItem:
 class TriggerAtom:
     """An atom inside a NOT or an AGGREGATE."""
 
-    asking: NonmonotonicItem
+    source: NonmonotonicItem
     atom: TriplePattern
     number: int
 
     @cached_property
     def _cases(self) -> LowerLookup:
-        return matches(self.asking.item.body, free_variables(self.atom), self.asking.names, self.number)
+        return matches(self.source.item.body, free_variables(self.atom), self.source.case_variables, self.number)
 
     def cases(self, triple: Triple, model: LowerModel) -> list[Row]:
         """The cases that a triple may decide over, where the other atoms hold in a model; each once."""
-        terms = matched(self.atom, triple)
+        terms = bindings_of(self.atom, triple)
         return [] if terms is None else list(dict.fromkeys(self._cases(model, *terms.values())))
 
 
@@ -101,48 +101,48 @@ class TriggerAtoms:
     """The watched atoms of some rules."""
 
     def __init__(self, rules: Iterable[tuple[DatalogRule, int]]) -> None:
-        self._narrow: dict[Term, dict[Term | None, list[TriggerAtom]]] = {}
-        self._wide: list[TriggerAtom] = []
+        self._fixed: dict[Term, dict[Term | None, list[TriggerAtom]]] = {}
+        self._free: list[TriggerAtom] = []
         for rule, stratum in rules:
             for number, item in enumerate(rule.body):
                 if isinstance(item, Not | GroupAggregate):
                     self._add(NonmonotonicItem(rule, stratum, number, item))
 
-    def _add(self, asking: NonmonotonicItem) -> None:
-        for number, atom in enumerate(asking.item.body):
+    def _add(self, source: NonmonotonicItem) -> None:
+        for number, atom in enumerate(source.item.body):
             if isinstance(atom, TriplePattern):
-                watch = TriggerAtom(asking, atom, number)
+                trigger = TriggerAtom(source, atom, number)
                 if isinstance(atom.predicate, Const):
                     object = atom.object.term if isinstance(atom.object, Const) else None
-                    self._narrow.setdefault(atom.predicate.term, {}).setdefault(object, []).append(watch)
+                    self._fixed.setdefault(atom.predicate.term, {}).setdefault(object, []).append(trigger)
                 else:
-                    self._wide.append(watch)
+                    self._free.append(trigger)
 
     @property
-    def places(self) -> TriggerTable | None:
+    def table(self) -> TriggerTable | None:
         """Where the watched atoms are found; None: anywhere."""
-        return None if self._wide else self._narrow
+        return None if self._free else self._fixed
 
-    def touched_by(self, triples: TripleIndex) -> Iterator[tuple[TriggerAtom, Triple]]:
+    def triggered_by(self, triples: TripleIndex) -> Iterator[tuple[TriggerAtom, Triple]]:
         """The watched atoms that triples may match, with the triples."""
         for predicate, by_object in triples.by_object.items():
-            places = self._narrow.get(predicate)
-            if places is not None:
-                yield from _touched(places, predicate, by_object, triples)
-        if self._wide:
+            by_constant = self._fixed.get(predicate)
+            if by_constant is not None:
+                yield from _triggered(by_constant, predicate, by_object, triples)
+        if self._free:
             for triple in triples.visible():
-                for watch in self._wide:
+                for watch in self._free:
                     yield watch, triple
 
 
-def _touched(
-    places: Mapping[Term | None, Sequence[TriggerAtom]], predicate: Term, by_object: Mapping[Term, Sequence[Term]], triples: TripleIndex
+def _triggered(
+    triggers: Mapping[Term | None, Sequence[TriggerAtom]], predicate: Term, by_object: Mapping[Term, Sequence[Term]], triples: TripleIndex
 ) -> Iterator[tuple[TriggerAtom, Triple]]:
-    for watch in places.get(None, ()):
+    for watch in triggers.get(None, ()):
         for triple in triples.match(None, predicate, None):
             yield watch, triple
-    for object in places if len(places) < len(by_object) else by_object:
-        if object is not None and object in places and object in by_object:
-            for watch in places[object]:
+    for object in triggers if len(triggers) < len(by_object) else by_object:
+        if object is not None and object in triggers and object in by_object:
+            for watch in triggers[object]:
                 for subject in by_object[object]:
                     yield watch, (subject, predicate, object)

@@ -15,7 +15,7 @@ from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem, GroupAgg
 from dotr.model.terms import Variable
 from dotr.model.traverse import free_variables, walk
 
-_MOST: Final = 80
+_MAX_VARIABLES: Final = 80
 """Variables of a body: each may be a loop in the loops of those before, and Python reads less than 100."""
 
 
@@ -30,8 +30,8 @@ def check_safety(rule: DatalogRule) -> list[Diagnostic]:
     """
     problems: list[Diagnostic] = []
     bound = bound_by(rule.body)
-    if len(bound) > _MOST:
-        text = f"rule {rule.name}: more than {_MOST} variables in a body"
+    if len(bound) > _MAX_VARIABLES:
+        text = f"rule {rule.name}: more than {_MAX_VARIABLES} variables in a body"
         problems.append(
             Diagnostic("K309", text, rule.span, "Divide it: let a rule of its own conclude what some of the atoms say together.")
         )
@@ -76,7 +76,7 @@ def _not_local(rule: DatalogRule, aggregate: GroupAggregate, inner: set[Variable
     outside = {name for head in rule.head for name in free_variables(head)}
     for item in rule.body:
         if item is not aggregate:
-            outside |= _mentioned(item)
+            outside |= _variables_of(item)
     own = inner - set(aggregate.keys)
     for name in sorted(own & outside):
         text = f"rule {rule.name}: ?{name} belongs to an AGGREGATE alone, and occurs outside of it"
@@ -87,7 +87,7 @@ def _not_local(rule: DatalogRule, aggregate: GroupAggregate, inner: set[Variable
             yield Diagnostic("K306", text, rule.span, "Give the result a name of its own.")
 
 
-def _mentioned(item: BodyItem) -> set[Variable]:
+def _variables_of(item: BodyItem) -> set[Variable]:
     """The variables that occur in an item, those that it binds too."""
     found: set[Variable] = set()
     for node in walk(item):

@@ -54,7 +54,7 @@ class Sources:
         settings = [self.entailment.value, self.axiomatic, sorted(self.prefixes.items())]
         texts = [[os.path.basename(document.name), document.text] for document in self.datalog]
         places = [os.path.basename(path) if path.lower().endswith(_ABSOLUTE) else os.path.abspath(path) for path in self.graphs]
-        digest.update(json.dumps([_code().hex(), settings, texts, places]).encode())
+        digest.update(json.dumps([_code_digest().hex(), settings, texts, places]).encode())
         for path in self.graphs:
             content = blake2b(digest_size=16)
             with open(path, "rb") as file:
@@ -73,7 +73,7 @@ class Sources:
 
 
 @cache
-def _code() -> bytes:
+def _code_digest() -> bytes:
     """A digest of the code that decides what is derived, and of the versions of its libraries."""
     digest = blake2b(digest_size=16)
     for package in ("dotr", "pyoxigraph", "google-re2"):

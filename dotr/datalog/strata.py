@@ -29,7 +29,7 @@ class Dependency(NamedTuple):
     """What a body asks for; `how` is empty for an atom of the body itself."""
 
     key: AtomKey
-    how: str
+    via: str
 
 
 class CycleLink(NamedTuple):
@@ -37,10 +37,10 @@ class CycleLink(NamedTuple):
 
     rule: DatalogRule
     head: AtomKey
-    need: Dependency
+    dependency: Dependency
 
 
-def negates(rule: DatalogRule) -> bool:
+def is_nonmonotonic(rule: DatalogRule) -> bool:
     """Whether a rule has NOT or AGGREGATE in its body."""
     return any(isinstance(item, Not | GroupAggregate) for item in rule.body)
 
@@ -53,7 +53,7 @@ def _term(slot: Slot) -> Term | None:
     return slot.term if isinstance(slot, Const) else None
 
 
-def needs(rule: DatalogRule) -> Iterator[Dependency]:
+def dependencies(rule: DatalogRule) -> Iterator[Dependency]:
     for item in rule.body:
         match item:
             case TriplePattern():
@@ -78,17 +78,17 @@ def strata(rules: Sequence[DatalogRule]) -> list[int]:
     >>> strata([DatalogRule("a", (q,), (p, Not((p,)))), DatalogRule("b", (p,), ())])
     [1, 0]
     """
-    if not any(map(negates, rules)):
+    if not any(map(is_nonmonotonic, rules)):
         return [0] * len(rules)
-    graph = _Graph(rules)
-    levels = graph.levels()
+    graph = _DependencyGraph(rules)
+    result = graph.strata()
     if graph.problems:
         raise Refused(graph.problems)
-    return levels
+    return result
 
 
 @dataclass
-class _Heads:
+class _HeadIndex:
     """The head keys of a program, found by those that unify with a key."""
 
     rules: dict[AtomKey, list[int]] = field(default_factory=dict)
@@ -119,44 +119,44 @@ DependencyNode: TypeAlias = int | tuple[str, AtomKey]
 """A rule by its number; ("body", key), which depends on ("head", key), which depends on rules."""
 
 
-class _Graph:
+class _DependencyGraph:
     def __init__(self, rules: Sequence[DatalogRule]) -> None:
         self._rules = rules
-        self._heads = _Heads()
+        self._heads = _HeadIndex()
         for number, rule in enumerate(rules):
             for head in rule.head:
                 self._heads.add(key_of(head), number)
-        self._known: dict[DependencyNode, list[tuple[DependencyNode, int]]] = {}
+        self._edge_cache: dict[DependencyNode, list[tuple[DependencyNode, int]]] = {}
         self.problems: list[Diagnostic] = []
 
     def _edges(self, node: DependencyNode) -> list[tuple[DependencyNode, int]]:
         """What a node depends on, and by how much it must be above that."""
-        found = self._known.get(node)
+        found = self._edge_cache.get(node)
         if found is None:
             if isinstance(node, int):
-                found = [(("body", need.key), int(bool(need.how))) for need in dict.fromkeys(needs(self._rules[node]))]
+                found = [(("body", need.key), int(bool(need.via))) for need in dict.fromkeys(dependencies(self._rules[node]))]
             elif node[0] == "body":
                 found = [(("head", key), 0) for key in self._heads.unifying(node[1])]
             else:
                 found = [(rule, 0) for rule in self._heads.rules[node[1]]]
-            self._known[node] = found
+            self._edge_cache[node] = found
         return found
 
-    def levels(self) -> list[int]:
-        level: dict[DependencyNode, int] = {}
+    def strata(self) -> list[int]:
+        stratum: dict[DependencyNode, int] = {}
         rules: Sequence[DependencyNode] = range(len(self._rules))
-        for component in strong_components(rules, self._following):
+        for component in strong_components(rules, self._targets):
             members = set(component)
             if len(members) > 1 and any(above and target in members for node in component for target, above in self._edges(node)):
                 self.problems.append(self._refusal(component, members))
-            height = max(
-                [level.get(target, 0) + above for node in component for target, above in self._edges(node) if target not in members],
+            least = max(
+                [stratum.get(target, 0) + above for node in component for target, above in self._edges(node) if target not in members],
                 default=0,
             )
-            level.update(dict.fromkeys(component, height))
-        return [level[number] for number in range(len(self._rules))]
+            stratum.update(dict.fromkeys(component, least))
+        return [stratum[number] for number in range(len(self._rules))]
 
-    def _following(self, node: DependencyNode) -> Iterator[DependencyNode]:
+    def _targets(self, node: DependencyNode) -> Iterator[DependencyNode]:
         return (target for target, _ in self._edges(node))
 
     def _refusal(self, component: list[DependencyNode], members: set[DependencyNode]) -> Diagnostic:
@@ -166,7 +166,7 @@ class _Graph:
 
     def _cycle(self, start: int, target: DependencyNode, members: set[DependencyNode]) -> list[CycleLink]:
         """The shortest way from a rule by what it negates back to it."""
-        path: list[DependencyNode] = [start, *shortest_path(target, start, self._following, members)]  # rule, body, head, rule, …, rule
+        path: list[DependencyNode] = [start, *shortest_path(target, start, self._targets, members)]  # rule, body, head, rule, …, rule
         links = []
         for at in range(0, len(path) - 1, 3):
             number, body, reached = path[at], path[at + 1], path[at - 1 if at else -2]
@@ -174,7 +174,7 @@ class _Graph:
             assert not isinstance(body, int)
             assert not isinstance(reached, int)
             rule = self._rules[number]
-            need = max((need for need in needs(rule) if need.key == body[1]), key=lambda need: bool(need.how) and not at)
+            need = max((need for need in dependencies(rule) if need.key == body[1]), key=lambda need: bool(need.via) and not at)
             links.append(CycleLink(rule, reached[1], need))
         return links
 
@@ -187,26 +187,26 @@ def refusal(links: Sequence[CycleLink]) -> Diagnostic:
         line = rule.name.rpartition(":")[2]
         return f"line {line}" if len(documents) == 1 and line.isdigit() else rule.name
 
-    steps = [f"{name(link.head, link.rule)} needs {link.need.how}{name(link.need.key, link.rule)} ({place(link.rule)})" for link in links]
-    how = links[0].need.how.split()[0]
-    hint = f"Derive what is {'negated' if how == 'NOT' else 'aggregated'} by rules that do not depend on what they conclude."
-    return Diagnostic("K307", f"recursion through {how}: {', '.join(steps)}", links[0].rule.span, hint)
+    steps = [f"{display_name(link.head, link.rule)} needs {link.dependency.via}{display_name(link.dependency.key, link.rule)} ({place(link.rule)})" for link in links]
+    via = links[0].dependency.via.split()[0]
+    hint = f"Derive what is {'negated' if via == 'NOT' else 'aggregated'} by rules that do not depend on what they conclude."
+    return Diagnostic("K307", f"recursion through {via}: {', '.join(steps)}", links[0].rule.span, hint)
 
 
 _NAME: Final = re.compile(r"[\w.-]*:[\w.-]*[\w-]")
 
 
-def name(key: AtomKey, rule: DatalogRule) -> str:
+def display_name(key: AtomKey, rule: DatalogRule) -> str:
     """A key as the rule's text writes it, where it does."""
     predicate, object = key
     if predicate is None:
-        return "any triple" if object is None else f"any triple of {_written(object, rule)}"
+        return "any triple" if object is None else f"any triple of {_prefixed(object, rule)}"
     if predicate == RDF_TYPE:
-        return "any class" if object is None else _written(object, rule)
-    return _written(predicate, rule) if object is None else f"{_written(predicate, rule)} {_written(object, rule)}"
+        return "any class" if object is None else _prefixed(object, rule)
+    return _prefixed(predicate, rule) if object is None else f"{_prefixed(predicate, rule)} {_prefixed(object, rule)}"
 
 
-def _written(term: Term, rule: DatalogRule) -> str:
+def _prefixed(term: Term, rule: DatalogRule) -> str:
     if rule.span is not None and is_iri(term):
         for found in _NAME.finditer(rule.span.text):
             local = found[0].partition(":")[2]

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from dotr.datalog.closure import Closer, RuleDispatch
 from dotr.datalog.delta_positions import DeltaPosition
-from dotr.datalog.derivations import ConstraintViolation, Derivation, Push, derivation, matched, support
+from dotr.datalog.derivations import ConstraintViolation, Derivation, Push, derivation, bindings_of, support
 from dotr.datalog.lower_strata import LowerModel
 from dotr.datalog.nonmonotonic_triggers import TriggerAtoms
 from dotr.datalog.strata import AtomKey, key_of, strata
@@ -28,7 +28,7 @@ from dotr.store.triples import TripleIndex, is_hidden
 RuleInStratum: TypeAlias = tuple[DatalogRule, int]
 """A rule and its stratum; one of a rule set belongs to the lowest."""
 
-NOTHING: Final = TripleIndex()
+EMPTY_INDEX: Final = TripleIndex()
 
 
 class StratifiedProgram:
@@ -40,10 +40,10 @@ class StratifiedProgram:
         self.regime: list[RuleInStratum] = [(rule, 0) for rule in rules if rule.of_rule_set]
         self._numbered: list[RuleInStratum] = list(zip(program, strata(program), strict=True))
         self.depth = max(stratum for _, stratum in self._numbered) + 1
-        self.shared = not self.regime
-        self.watches = [(stratum, TriggerAtoms(self.own(stratum))) for stratum in range(1, self.depth)]
+        self.shares_index = not self.regime
+        self.triggers = [(stratum, TriggerAtoms(self.rules_at(stratum))) for stratum in range(1, self.depth)]
 
-    def own(self, stratum: int) -> list[RuleInStratum]:
+    def rules_at(self, stratum: int) -> list[RuleInStratum]:
         """The rules of a stratum."""
         return [each for each in self._numbered if each[1] == stratum]
 
@@ -53,18 +53,18 @@ class StratifiedProgram:
 
     def active(self, stratum: int) -> list[RuleInStratum]:
         """The rules that take part in closing a stratum over those below."""
-        return self.own(stratum) if self.shared else self.up_to(stratum)
+        return self.rules_at(stratum) if self.shares_index else self.up_to(stratum)
 
 
-def rules_of(numbered: Iterable[RuleInStratum]) -> RuleDispatch:
+def dispatch_of(numbered: Iterable[RuleInStratum]) -> RuleDispatch:
     """Rules for a closure, each with its stratum."""
     given = list(numbered)
     return RuleDispatch((rule for rule, _ in given), (stratum for _, stratum in given))
 
 
-def models(indexes: Sequence[TripleIndex]) -> list[LowerModel]:
+def lower_models(indexes: Sequence[TripleIndex]) -> list[LowerModel]:
     """What the rules of each stratum ask of the background: the lowest nothing, the others the model below theirs."""
-    return [LowerModel(NOTHING, NOTHING), *(LowerModel(index, NOTHING) for index in indexes)]
+    return [LowerModel(EMPTY_INDEX, EMPTY_INDEX), *(LowerModel(index, EMPTY_INDEX) for index in indexes)]
 
 
 @dataclass(eq=False)
@@ -90,68 +90,68 @@ class StratumRules:
         index: TripleIndex,
         active: Sequence[RuleInStratum],
         heads: Sequence[RuleInStratum],
-        watches: Sequence[tuple[int, TriggerAtoms]],
+        triggers: Sequence[tuple[int, TriggerAtoms]],
         models: Sequence[LowerModel],
     ) -> None:
         self.index = index
         self.limit = LIMITS.triples
-        self.watches = watches
+        self.triggers = triggers
         self.models = models
         self._derivations: dict[DeltaPosition, Derivation] = {}
         self._active = active
-        self._may_derive = heads
+        self._head_rules = heads
         self._heads: dict[AtomKey, list[HeadInStratum]] | None = None
 
     @cached_property
-    def rules(self) -> RuleDispatch:
-        return rules_of(self._active)
+    def dispatch(self) -> RuleDispatch:
+        return dispatch_of(self._active)
 
     @cached_property
     def closer(self) -> Closer:
-        return Closer(self.rules, self.index, self.limit)
+        return Closer(self.dispatch, self.index, self.limit)
 
-    def may_use(self, new: TripleIndex) -> bool:
+    def reads_any(self, delta: TripleIndex) -> bool:
         """Whether a rule reads a predicate of these triples."""
-        narrow = self.rules.narrow
-        return bool(self.rules.wide) or any(predicate in narrow for predicate in new.by_subject)
+        fixed = self.dispatch.fixed
+        return bool(self.dispatch.free) or any(predicate in fixed for predicate in delta.by_subject)
 
-    def follow(self, triple: Triple, background: TripleIndex, new: TripleIndex, push: Push, alarms: list[ConstraintViolation]) -> None:
+    def derive_from(self, triple: Triple, background: TripleIndex, delta: TripleIndex, push: Push, alarms: list[ConstraintViolation]) -> None:
         """What follows from a triple by the rules of this level, over any background."""
         for position in self._positions(triple):
-            terms = matched(position.pattern, triple)
+            terms = bindings_of(position.pattern, triple)
             if terms is not None:
                 derive = self._derivations.get(position)
                 if derive is None:
                     names = free_variables(position.pattern)
                     derive = self._derivations[position] = derivation(position.rule, position.stratum, names, position.number)
-                derive(background, new, push, alarms, *terms.values())
+                derive(background, delta, push, alarms, *terms.values())
 
     def _positions(self, triple: Triple) -> Iterator[DeltaPosition]:
         predicate = triple[1]
-        places = self.rules.narrow.get(predicate)
-        if places is not None:
+        routes = self.dispatch.fixed.get(predicate)
+        if routes is not None:
             for object in (None, triple[2]):
-                for work in places.get(object, ()):
+                for work in routes.get(object, ()):
                     if work.position is not None:
                         yield work.position
-        for position in self.rules.wide:
+        for position in self.dispatch.free:
             if position.rule.of_rule_set or isinstance(position.pattern.predicate, Const) or not is_hidden(predicate):
                 yield position
 
-    def is_supported(self, triple: Triple, background: TripleIndex, new: TripleIndex) -> bool:
+    def is_supported(self, triple: Triple, background: TripleIndex, delta: TripleIndex) -> bool:
         """Whether a rule of this level or one below derives a triple."""
         if self._heads is None:
             self._heads = {}
-            for rule, stratum in self._may_derive:
+            for rule, stratum in self._head_rules:
                 for head in rule.head:
                     self._heads.setdefault(key_of(head), []).append(HeadInStratum(rule, stratum, head))
         _, predicate, object = triple
         found: list[bool] = []
         for key in ((predicate, object), (predicate, None), (None, object), (None, None)):
             for each in self._heads.get(key, ()):
-                terms = matched(each.head, triple)
+                terms = bindings_of(each.head, triple)
                 if terms is not None:
-                    each.support(background, new, found.append, *terms.values())
+                    each.support(background, delta, found.append, *terms.values())
                     if found:
                         return True
         return False

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from weakref import ref
 
-from dotr.datalog.delta_positions import DeltaPosition, split
+from dotr.datalog.delta_positions import DeltaPosition, split_schema
 from dotr.datalog.derivations import ConstraintViolation, Push
 from dotr.joins.limits import LimitExceeded
 from dotr.model.algebra import Const, Slot, TriplePattern, Var
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 class TransitivePairs:
     """What is known of one predicate's triples while a closure fills an index: which the rule concluded, and the others by object."""
 
-    __slots__ = ("concluded", "into", "work")
+    __slots__ = ("concluded", "into", "examined")
 
     def __init__(self, into: dict[Term, list[Term]]) -> None:
         self.concluded: set[tuple[Term, Term]] = set()
         self.into = into
-        self.work = 0
+        self.examined = 0
 
 
 def transitive_predicate(position: DeltaPosition, key: Term | None, background: TripleIndex) -> Term | None:
@@ -49,7 +49,7 @@ def transitive_predicate(position: DeltaPosition, key: Term | None, background: 
     rule, pattern = position.rule, position.pattern
     if len(rule.head) != 1 or len(rule.body) < 2:
         return None
-    rest = position.others() if key is None else list(split(position, background).residue)
+    rest = position.others() if key is None else list(split_schema(position, background).rest)
     if len(rest) != 1 or not isinstance(rest[0], TriplePattern):
         return None
     head, other = rule.head[0], rest[0]
@@ -79,56 +79,56 @@ class Transitive:
         self._from: Final = background.by_subject.get(predicate, NO_ENDS)
         self._into: Final = background.by_object.get(predicate, NO_ENDS)
         self._limit = limit
-        self._forget()
+        self._reset()
 
-    def _forget(self, gone: object = None) -> None:
-        self._of: Callable[[], set[Triple] | None] = lambda: None
-        self._noted = TransitivePairs({})
+    def _reset(self, _: object = None) -> None:
+        self._delta_triples: Callable[[], set[Triple] | None] = lambda: None
+        self._pairs = TransitivePairs({})
 
-    def _paths(self, new: TripleIndex) -> TransitivePairs:
+    def _pairs_of(self, delta: TripleIndex) -> TransitivePairs:
         """What is noted of an index that is being filled, as long as it is; all that it has already are steps."""
-        if self._of() is not new.triples:
-            known = new.by_object.get(self._predicate, NO_ENDS)
-            self._noted = TransitivePairs({object: list(subjects) for object, subjects in known.items()})
-            self._of = ref(new.triples, self._forget)
-        return self._noted
+        if self._delta_triples() is not delta.triples:
+            known = delta.by_object.get(self._predicate, NO_ENDS)
+            self._pairs = TransitivePairs({object: list(subjects) for object, subjects in known.items()})
+            self._delta_triples = ref(delta.triples, self._reset)
+        return self._pairs
 
     def first(
-        self, s: Term, p: Term, o: Term, new: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
+        self, s: Term, p: Term, o: Term, delta: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
     ) -> None:
         """A triple as the step that a path begins with."""
-        paths = self._paths(new)
-        if (s, o) in paths.concluded:
+        known = self._pairs_of(delta)
+        if (s, o) in known.concluded:
             return
-        into = paths.into.get(o)
+        into = known.into.get(o)
         if into is None:
-            paths.into[o] = [s]
+            known.into[o] = [s]
         else:
             into.append(s)
-        for ends in (self._from.get(o, NO_TERMS), new.by_subject[p].get(o, NO_TERMS)):
-            self._count(paths, len(ends))
+        for ends in (self._from.get(o, NO_TERMS), delta.by_subject[p].get(o, NO_TERMS)):
+            self._count(known, len(ends))
             for end in ends:
-                self._conclude(paths, s, end, new, push)
+                self._conclude(known, s, end, delta, push)
 
     def second(
-        self, s: Term, p: Term, o: Term, new: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
+        self, s: Term, p: Term, o: Term, delta: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
     ) -> None:
         """A triple as what a step leads to."""
-        paths = self._paths(new)
-        for starts in (self._into.get(s, NO_TERMS), paths.into.get(s, NO_TERMS)):
-            self._count(paths, len(starts))
+        known = self._pairs_of(delta)
+        for starts in (self._into.get(s, NO_TERMS), known.into.get(s, NO_TERMS)):
+            self._count(known, len(starts))
             for start in starts:
-                self._conclude(paths, start, o, new, push)
+                self._conclude(known, start, o, delta, push)
 
-    def _conclude(self, paths: TransitivePairs, s: Term, o: Term, new: TripleIndex, push: Push) -> None:
+    def _conclude(self, known: TransitivePairs, s: Term, o: Term, delta: TripleIndex, push: Push) -> None:
         pair = (s, o)
-        if pair not in paths.concluded:
+        if pair not in known.concluded:
             triple = (s, self._predicate, o)
-            if triple not in new.triples and triple not in self._triples:
-                paths.concluded.add(pair)
+            if triple not in delta.triples and triple not in self._triples:
+                known.concluded.add(pair)
                 push(triple)
 
-    def _count(self, paths: TransitivePairs, pairs: int) -> None:
-        paths.work += pairs
-        if paths.work > self._limit:
+    def _count(self, known: TransitivePairs, pairs: int) -> None:
+        known.examined += pairs
+        if known.examined > self._limit:
             raise LimitExceeded(self._limit, "derivations")

@@ -263,12 +263,12 @@ def _idle_ticks(layout: Layout, stage_one: StageOne) -> list[Diagnostic]:
 
 def single_partitions(layout: Layout) -> list[Diagnostic]:
     """A warning for each rule that runs on one core: none where nothing is remembered, so that instants are spread."""
-    if not layout.operators:
+    if not layout.stateful_operators:
         return []
     return [
         Diagnostic(
             "D502",
-            f"rule {placed.rule.name} cannot be partitioned and runs on one core: {placed.split.why}",
+            f"rule {placed.rule.name} cannot be partitioned and runs on one core: {placed.split.reason}",
             placed.rule.anchor.span,
             "It can where every clause has an equality with an attribute of a label bound before, all tied to one of the anchor's.",
             Severity.WARNING,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from dotr.layout.event_order import AttributeValues
-from dotr.layout.keys import bucket, bucket_of_all
+from dotr.layout.keys import bucket, bucket_of_values
 from dotr.layout.layers import Layout, Port, Stream
 from dotr.model.terms import Label
 from dotr.patterns.operator import Arrival
@@ -71,6 +71,6 @@ class Router:
 def bucket_of(port: Port, values: AttributeValues, buckets: int) -> int:
     """The bucket of an event at a port."""
     if port.spread:
-        return bucket_of_all(values, buckets)
+        return bucket_of_values(values, buckets)
     position = port.key_position
     return 0 if position is None else bucket(values[position], buckets)

@@ -20,7 +20,7 @@ from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, rer
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.limits import LIMITS, LimitExceeded, Limits
-from dotr.layout.event_order import AttributeValues, in_tie_order
+from dotr.layout.event_order import AttributeValues, sort_by_tie
 from dotr.model.algebra import Select
 from dotr.model.rules import FactSource
 from dotr.model.stream import Instant
@@ -89,7 +89,7 @@ class StreamBinding(NamedTuple):
 
     def facts(self, rows: list[AnswerRow]) -> Sequence[AttributeValues]:
         """The plan's rows as facts, in the tie order of the stream."""
-        return in_tie_order(self.names, self.values(rows))
+        return sort_by_tie(self.names, self.values(rows))
 
 
 class StageOne:
@@ -117,7 +117,7 @@ class StageOne:
             if source.period is not None:
                 rows = list(plan_source(source, knowledge.background, static, limits).static)
                 if rows:
-                    self.ticks.append(TickStream(stream, source.period, in_tie_order(source.attributes, rows)))
+                    self.ticks.append(TickStream(stream, source.period, sort_by_tie(source.attributes, rows)))
                 continue
             asked, order = canonical_columns(source.query)
             number = numbers.setdefault(asked, len(self.plans))
@@ -179,7 +179,7 @@ class StageOne:
         failed: list[tuple[tuple[int, ...], str]] = []
         if closure.removed is not None:
             return InstantFacts(self._amended(closure, closure.removed, failed), clashing, failed=failed)
-        new = closure.new
+        new = closure.delta
         apart: set[int] = set()
         found: RowsByKey = {}
         waiting = self._units
@@ -219,7 +219,7 @@ class StageOne:
             if len(rows) > 1:
                 number = self._plan_of[stream]
                 self._check(number, rows)
-                facts[stream] = in_tie_order(self._names[stream], rows)
+                facts[stream] = sort_by_tie(self._names[stream], rows)
         return facts
 
     def _check(self, number: int, answers: Sequence[AnswerRow]) -> None:
@@ -231,7 +231,7 @@ class StageOne:
     ) -> dict[int, Sequence[AttributeValues]]:
         """The facts of an instant that takes back some of what the background concludes: each plan is asked by itself."""
         facts: dict[int, Sequence[AttributeValues]] = {}
-        changed = closure.new.by_subject.keys() | removed.by_subject.keys()
+        changed = closure.delta.by_subject.keys() | removed.by_subject.keys()
         for number, (each, streams) in enumerate(zip(self.plans, self._streams, strict=True)):
             if each.static or each.triggers is None or not changed.isdisjoint(each.triggers):
                 try:

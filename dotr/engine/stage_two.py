@@ -23,7 +23,7 @@ from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.outputs import compile_template, digest_of, match_text
-from dotr.outputs.templates import Make
+from dotr.outputs.templates import InstantiateTemplate
 from dotr.patterns.events import Match, StoredEvent
 from dotr.patterns.operator import Arrival, Arrivals, Operator
 from dotr.patterns.rule_failures import LimitExcess, RuleFailure
@@ -50,7 +50,7 @@ class _RuleWriter(NamedTuple):
     labels: tuple[Label, ...]
     attributes: tuple[Variable, ...]
     named: bool
-    make: Make
+    make: InstantiateTemplate
 
 
 class _RuleWriters(dict[int, _RuleWriter]):
@@ -68,7 +68,7 @@ class _RuleWriters(dict[int, _RuleWriter]):
         labels, names = self._one.setdefault(labels, labels), self._one.setdefault(names, names)
         made = compile_template(rule.template, names)
         writer = self[number] = _RuleWriter(
-            rule.name, rule.name.encode(), rule.event, rule.event in self._above, labels, names, made.named, made.instance
+            rule.name, rule.name.encode(), rule.event, rule.event in self._above, labels, names, made.has_fresh_names, made.instantiate
         )
         return writer
 

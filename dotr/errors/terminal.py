@@ -26,7 +26,7 @@ _CONTROLS: Final = re.compile(
 def escape_controls(text: str) -> str:
     r"""Text with an escape for each control character; lines and tabs stay.
 
-    >>> print(shown("a\x1b[31m.csv \x9b1m\u202e\r\udcff and two\nlines"))
+    >>> print(escape_controls("a\x1b[31m.csv \x9b1m\u202e\r\udcff and two\nlines"))
     a\u001b[31m.csv \u009b1m\u202e\u000d\udcff and two
     lines
     """
@@ -36,7 +36,7 @@ def escape_controls(text: str) -> str:
 def escape_line(text: str) -> str:
     r"""The same where no line may end: content within a line of ours.
 
-    >>> print(shown_line("a\nb.csv"))
+    >>> print(escape_line("a\nb.csv"))
     a\u000ab.csv
     """
     return escape_controls(text).replace("\n", "\\u000a")
@@ -45,7 +45,7 @@ def escape_line(text: str) -> str:
 def mask_controls(text: str) -> str:
     r"""A sign of the same width for each control character, where places below a line are pointed at.
 
-    >>> blanked("a\x1bb\u202e")
+    >>> mask_controls("a\x1bb\u202e")
     'a\ufffdb\ufffd'
     """
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -139,26 +139,26 @@ def read_date_time(text: str) -> DateTime | None:
     True
     """
     found = _DATE_TIME.fullmatch(text)
-    return _moment(DateTime, found[1], found[2], found[3], found[4], found[5], found[6], found[7]) if found else None
+    return _temporal_value(DateTime, found[1], found[2], found[3], found[4], found[5], found[6], found[7]) if found else None
 
 
 def read_date(text: str) -> Date | None:
     found = _DATE.fullmatch(text)
-    return _moment(Date, found[1], found[2], found[3], "00", "00", "00", found[4]) if found else None
+    return _temporal_value(Date, found[1], found[2], found[3], "00", "00", "00", found[4]) if found else None
 
 
 def read_time(text: str) -> Time | None:
     found = _TIME.fullmatch(text)
-    value = _moment(Time, "1972", "12", "31", found[1], found[2], found[3], found[4]) if found else None
+    value = _temporal_value(Time, "1972", "12", "31", found[1], found[2], found[3], found[4]) if found else None
     if value is None or value.day == 31:
         return value
-    return _moment(Time, "1972", "12", "31", "00", "00", "00", found[4] if found else None)
+    return _temporal_value(Time, "1972", "12", "31", "00", "00", "00", found[4] if found else None)
 
 
 _Kind = TypeVar("_Kind", bound=TemporalValue)
 
 
-def _moment(kind: type[_Kind], *parts: str | None) -> _Kind | None:
+def _temporal_value(kind: type[_Kind], *parts: str | None) -> _Kind | None:
     """A moment of the parts of its text: year, month, day, hour, minute, second, zone."""
     if any(part is not None and len(part) > _LONGEST_PART for part in parts):
         return None
@@ -184,10 +184,10 @@ _LONGEST_PART: Final = 4000
 
 
 def _seconds(text: str) -> Seconds:
-    return _tidy(Decimal(text)) if "." in text else int(text)
+    return _whole_as_int(Decimal(text)) if "." in text else int(text)
 
 
-def _tidy(seconds: Seconds) -> Seconds:
+def _whole_as_int(seconds: Seconds) -> Seconds:
     """A whole number of seconds as an int."""
     return int(seconds) if type(seconds) is Decimal and seconds == seconds.to_integral_value() else seconds
 
@@ -213,7 +213,7 @@ def read_duration(text: str) -> Duration | None:
     years, months, days_, hours, minutes = (int(part or "0") for part in found.groups()[1:6])
     seconds = EXACT.add(Decimal(days_ * 86400 + hours * 3600 + minutes * 60), Decimal(found[7] or "0"))
     sign = -1 if found[1] else 1
-    return Duration(sign * (years * 12 + months), _tidy(EXACT.multiply(seconds, Decimal(sign))))
+    return Duration(sign * (years * 12 + months), _whole_as_int(EXACT.multiply(seconds, Decimal(sign))))
 
 
 def read_day_time(text: str) -> DayTime | None:
@@ -226,7 +226,7 @@ def read_year_month(text: str) -> YearMonth | None:
     return None if value is None else YearMonth(value.months, 0)
 
 
-def moved(moment: TemporalValue, by: Duration) -> DateTime | Date | None:
+def add_duration(moment: TemporalValue, by: Duration) -> DateTime | Date | None:
     """A date-time or a date plus a duration (XSD 1.1, appendix E.3.3): months first, the day cut to the month's length, then seconds."""
     if isinstance(moment, Time):
         return None
@@ -243,17 +243,17 @@ def moved(moment: TemporalValue, by: Duration) -> DateTime | Date | None:
     whole = int(rest)
     second = EXACT.subtract(rest, Decimal(whole - whole % 60))
     instant = EXACT.subtract(local, Decimal((moment.zone or 0) * 60))
-    return DateTime(year, month, day, whole // 3600, whole % 3600 // 60, _tidy(second), moment.zone, _tidy(instant))
+    return DateTime(year, month, day, whole // 3600, whole % 3600 // 60, _whole_as_int(second), moment.zone, _whole_as_int(instant))
 
 
-def since(later: TemporalValue, earlier: TemporalValue) -> DayTime:
+def difference(later: TemporalValue, earlier: TemporalValue) -> DayTime:
     """The time between two instants."""
-    return DayTime(0, _tidy(EXACT.subtract(Decimal(later.instant), Decimal(earlier.instant))))
+    return DayTime(0, _whole_as_int(EXACT.subtract(Decimal(later.instant), Decimal(earlier.instant))))
 
 
-def scaled(duration: Duration, seconds: Decimal) -> DayTime | None:
+def day_time_of(duration: Duration, seconds: Decimal) -> DayTime | None:
     """A dayTimeDuration of so many seconds; None where they are beyond what a text could say."""
-    return DayTime(0, _tidy(seconds)) if seconds.adjusted() < _LONGEST_PART else None
+    return DayTime(0, _whole_as_int(seconds)) if seconds.adjusted() < _LONGEST_PART else None
 
 
 def _date(moment: TemporalValue) -> str:

@@ -32,7 +32,7 @@ def fits(text: str) -> bool:
     return len(text) <= BOUNDS.characters
 
 
-def countable(number: str) -> bool:
+def fits_digits(number: str) -> bool:
     """Whether the text of a number has no more digits than a number may have.
 
     >>> countable("-" + "7" * DIGITS), countable("7" * DIGITS + "."), countable("." + "0" * DIGITS + "7")

@@ -29,21 +29,21 @@ class ConstantSet(dict[Term | None, bool | None]):
 
     def __init__(self, constants: Iterable[Term]) -> None:
         super().__init__()
-        self._alike: dict[str, list[Any]] = {}
-        self._types: dict[object, Any] = {}
+        self._by_key: dict[str, list[Any]] = {}
+        self._by_type: dict[object, Any] = {}
         for term in constants:
             value = read(term)
-            self._alike.setdefault(equality_key(term), []).append(value)
-            self._types.setdefault(term if type(value) is TripleTerm else type(value), value)
+            self._by_key.setdefault(equality_key(term), []).append(value)
+            self._by_type.setdefault(term if type(value) is TripleTerm else type(value), value)
 
     def __missing__(self, term: Term | None) -> bool | None:
         if len(self) >= self.limit:
             self.clear()
-        self[term] = result = None if term is None else self._find(term)
+        self[term] = result = None if term is None else self._is_member(term)
         return result
 
-    def _find(self, term: Term) -> bool | None:
+    def _is_member(self, term: Term) -> bool | None:
         value = VALUES[term]
-        if any(equal(value, constant) for constant in self._alike.get(equality_key(term), ())):
+        if any(equal(value, constant) for constant in self._by_key.get(equality_key(term), ())):
             return True
-        return None if any(equal(value, constant) is None for constant in self._types.values()) else False
+        return None if any(equal(value, constant) is None for constant in self._by_type.values()) else False

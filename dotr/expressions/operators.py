@@ -13,7 +13,7 @@ from decimal import Decimal, DecimalException
 from math import copysign, inf, isnan, nan
 from typing import Any, Final
 
-from dotr.expressions.datetimes import Date, DateTime, DayTime, Duration, TemporalValue, Time, YearMonth, moved, scaled, since
+from dotr.expressions.datetimes import Date, DateTime, DayTime, Duration, TemporalValue, Time, YearMonth, add_duration, day_time_of, difference
 from dotr.expressions.decimals import EXACT, quotient
 from dotr.expressions.literal_limits import DIGITS
 from dotr.expressions.values import EXACT_TYPES, NUMERIC, BlankNode, Iri, Lang, Number, Single, TripleTerm, Unknown, Value, single
@@ -159,11 +159,11 @@ def add(a: Any, b: Any) -> Value | None:
     if ta in NUMERIC and tb in NUMERIC:
         return _exactly(EXACT.add, a, b) if ta in EXACT_TYPES and tb in EXACT_TYPES else _inexactly(float.__add__, a, b)
     if ta in _MOMENTS and tb in _DURATIONS:
-        return _moved(a, b)
+        return _add_duration(a, b)
     if ta in _DURATIONS and tb in _MOMENTS:
-        return _moved(b, a)
+        return _add_duration(b, a)
     if ta is tb and ta is DayTime:
-        return _scaled(a, 1, b)
+        return _scaled_sum(a, 1, b)
     if ta is tb and ta is YearMonth:
         months = a.months + b.months
         return YearMonth(months, 0) if -_MONTHS < months < _MONTHS else None
@@ -178,7 +178,7 @@ def subtract(a: Any, b: Any) -> Value | None:
         return _exactly(EXACT.subtract, a, b) if ta in EXACT_TYPES and tb in EXACT_TYPES else _inexactly(float.__sub__, a, b)
     if ta in _MOMENTS and ta is tb:
         try:
-            return since(a, b)
+            return difference(a, b)
         except DecimalException:
             return None
     if tb in _DURATIONS:
@@ -201,8 +201,8 @@ def multiply(a: Any, b: Any) -> Value | None:
     if ta in NUMERIC and tb in NUMERIC:
         return _exactly(EXACT.multiply, a, b) if ta in EXACT_TYPES and tb in EXACT_TYPES else _inexactly(float.__mul__, a, b)
     if ta in NUMERIC and tb is DayTime:
-        return _scaled(b, a)
-    return _scaled(a, b) if ta is DayTime and tb in NUMERIC else None
+        return _scaled_sum(b, a)
+    return _scaled_sum(a, b) if ta is DayTime and tb in NUMERIC else None
 
 
 def divide(a: Any, b: Any) -> Value | None:
@@ -220,7 +220,7 @@ def divide(a: Any, b: Any) -> Value | None:
     if ta is DayTime and tb in NUMERIC:
         exact = _exact(b)
         parts = None if exact is None else quotient(a.seconds, exact)
-        return None if parts is None else scaled(a, parts)
+        return None if parts is None else day_time_of(a, parts)
     return quotient(a.seconds, b.seconds) if ta is DayTime and tb is DayTime else None
 
 
@@ -244,9 +244,9 @@ def _inexactly(operation: Callable[[float, float], float], a: Any, b: Any) -> fl
     return result if type(a) is float else single(result)
 
 
-def _moved(moment: TemporalValue, by: Duration) -> Value | None:
+def _add_duration(moment: TemporalValue, by: Duration) -> Value | None:
     try:
-        return moved(moment, by)
+        return add_duration(moment, by)
     except DecimalException:
         return None
 
@@ -257,14 +257,14 @@ def _exact(number: Number) -> int | Decimal | None:
     return number
 
 
-def _scaled(duration: DayTime, factor: Number, more: DayTime | None = None) -> Value | None:
+def _scaled_sum(duration: DayTime, factor: Number, more: DayTime | None = None) -> Value | None:
     """So many times a duration, and another one."""
     exact = _exact(factor)
     try:
         if exact is None:
             return None
         seconds = EXACT.multiply(Decimal(duration.seconds), Decimal(exact))
-        return scaled(duration, seconds if more is None else EXACT.add(seconds, Decimal(more.seconds)))
+        return day_time_of(duration, seconds if more is None else EXACT.add(seconds, Decimal(more.seconds)))
     except DecimalException:
         return None
 

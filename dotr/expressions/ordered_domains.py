@@ -33,7 +33,7 @@ class OrderedDomain(Enum):
     YEAR_MONTH = "durations of months"
 
 
-_SCALES: Final[dict[type, OrderedDomain]] = {
+_DOMAINS: Final[dict[type, OrderedDomain]] = {
     int: OrderedDomain.EXACT,
     Decimal: OrderedDomain.EXACT,
     float: OrderedDomain.DOUBLE,
@@ -60,7 +60,7 @@ def domain_of(constant: Term) -> OrderedDomain | None:
     (<Scale.EXACT: 'integers and decimals'>, <Scale.TEXT: 'strings'>, None, None)
     """
     value = VALUES[constant]
-    return _SCALES.get(type(value)) if value == value else None
+    return _DOMAINS.get(type(value)) if value == value else None
 
 
 def domain_and_rank(scale: OrderedDomain, value: object) -> tuple[int, Any] | None:
@@ -80,7 +80,7 @@ def domain_and_rank(scale: OrderedDomain, value: object) -> tuple[int, Any] | No
         if scale is OrderedDomain.SINGLE:
             return AS_IT_IS, value if kind is float else float(to_single(value))  # type: ignore[arg-type]
         return None
-    return (AS_IT_IS, _mark(value)) if _SCALES.get(kind) is scale else None
+    return (AS_IT_IS, _rank(value)) if _DOMAINS.get(kind) is scale else None
 
 
 def rank_in(constant: Term, domain: int) -> Any:
@@ -90,10 +90,10 @@ def rank_in(constant: Term, domain: int) -> Any:
         return to_double(value)  # type: ignore[arg-type]
     if domain == AS_SINGLE:
         return float(to_single(value))  # type: ignore[arg-type]
-    return _mark(value)
+    return _rank(value)
 
 
-def _mark(value: object) -> Any:
+def _rank(value: object) -> Any:
     if isinstance(value, TemporalValue):
         return value.instant
     match value:

@@ -14,7 +14,7 @@ import re2
 
 from dotr.errors.diagnostics import DotrError
 from dotr.expressions.literal_limits import BOUNDS
-from dotr.expressions.strings import StringValue, like, text_of
+from dotr.expressions.strings import StringValue, with_tag_of, text_of
 from dotr.expressions.values import Value
 
 _WORD: Final = r"\p{L}\p{M}\p{N}\p{S}"
@@ -145,7 +145,7 @@ def replace(text: Value, pattern: Value, replacement: Value, flags: Value = "") 
         return None
     if matcher.search("") is not None:
         return None
-    template = [replacement] if "q" in flags else _template(replacement, matcher.groups)
+    template = [replacement] if "q" in flags else _replacement_parts(replacement, matcher.groups)
     if template is None:
         return None
     parts: list[str] = []
@@ -162,10 +162,10 @@ def replace(text: Value, pattern: Value, replacement: Value, flags: Value = "") 
             if left < 0:
                 return None
         end = stop
-    return like(text, "".join(parts) + subject[end:])
+    return with_tag_of(text, "".join(parts) + subject[end:])
 
 
-def _template(replacement: str, groups: int) -> list[str | int] | None:
+def _replacement_parts(replacement: str, groups: int) -> list[str | int] | None:
     """The parts of a replacement: texts, and numbers of groups; None where it is not one (XPath FORX0004)."""
     parts: list[str | int] = []
     position = 0

@@ -21,7 +21,7 @@ def text_of(value: Value) -> str | None:
     return value if type(value) is str else value.text if type(value) is Lang else None
 
 
-def like(value: Value, text: str) -> StringValue | None:
+def with_tag_of(value: Value, text: str) -> StringValue | None:
     """A text with the language tag of the value it was made from; None where it is too long."""
     if not fits(text):
         return None
@@ -59,10 +59,10 @@ def substr(a: Value, start: Value, length: Value | None = None) -> StringValue |
     first = _rounded(to_double(start))  # type: ignore[arg-type]
     last = first + (inf if length is None else _rounded(to_double(length)))  # type: ignore[arg-type]
     if isnan(first) or isnan(last):
-        return like(a, "")
+        return with_tag_of(a, "")
     low = int(max(1.0, min(first, len(text) + 1.0)))
     high = int(max(1.0, min(last, len(text) + 1.0)))
-    return like(a, text[low - 1 : high - 1])
+    return with_tag_of(a, text[low - 1 : high - 1])
 
 
 def _rounded(number: float) -> float:
@@ -71,12 +71,12 @@ def _rounded(number: float) -> float:
 
 def ucase(a: Value) -> StringValue | None:
     text = text_of(a)
-    return None if text is None else like(a, text.upper())
+    return None if text is None else with_tag_of(a, text.upper())
 
 
 def lcase(a: Value) -> StringValue | None:
     text = text_of(a)
-    return None if text is None else like(a, text.lower())
+    return None if text is None else with_tag_of(a, text.lower())
 
 
 def strstarts(a: Value, b: Value) -> bool | None:
@@ -103,7 +103,7 @@ def strbefore(a: Value, b: Value) -> StringValue | None:
     if pair is None:
         return None
     before, found, _ = pair[0].partition(pair[1]) if pair[1] else ("", "found", "")
-    return like(a, before) if found else ""
+    return with_tag_of(a, before) if found else ""
 
 
 def strafter(a: Value, b: Value) -> StringValue | None:
@@ -115,7 +115,7 @@ def strafter(a: Value, b: Value) -> StringValue | None:
     if pair is None:
         return None
     _, found, after = pair[0].partition(pair[1]) if pair[1] else ("", "found", pair[0])
-    return like(a, after) if found else ""
+    return with_tag_of(a, after) if found else ""
 
 
 def encode_for_uri(a: Value) -> str | None:

@@ -22,7 +22,7 @@ def iso(micros: Micros) -> str:
     return (text.rstrip("0") if "." in text else text) + "Z"
 
 
-def written(micros: Micros, clock: Clock) -> str | int:
+def format_time(micros: Micros, clock: Clock) -> str | int:
     """A time as the pipeline writes it; a time that the unit cannot hold is a date-time.
 
     >>> written(12_000_000, Clock()), written(12_500_000, Clock())
@@ -40,5 +40,5 @@ def time_term(micros: Micros, clock: Clock) -> Term:
     >>> time_term(12_000_000, Clock())
     '"12"^^<http://www.w3.org/2001/XMLSchema#integer>'
     """
-    value = written(micros, clock)
+    value = format_time(micros, clock)
     return f'"{value}"^^<{XSD}integer>' if isinstance(value, int) else f'"{value}"^^<{XSD}dateTime>'

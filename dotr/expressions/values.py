@@ -30,7 +30,7 @@ from dotr.expressions.datetimes import (
     read_year_month,
 )
 from dotr.expressions.decimals import plain
-from dotr.expressions.literal_limits import countable, fits
+from dotr.expressions.literal_limits import fits_digits, fits
 from dotr.model.terms import FALSE, TRUE, XSD, Term, literal, literal_parts, triple_parts
 
 
@@ -67,7 +67,7 @@ class Unknown:
     """`broken`: the data type is boolean or numeric and the text is none of its forms (its effective boolean value is false)."""
 
     term: Term
-    broken: bool
+    is_ill_typed: bool
 
 
 Number: TypeAlias = int | Decimal | float
@@ -100,7 +100,7 @@ _RANGES: Final[dict[str, tuple[int | None, int | None]]] = {
 
 def _integer(low: int | None, high: int | None) -> Callable[[str], int | None]:
     def read(text: str) -> int | None:
-        if _INTEGER.fullmatch(text) is None or not countable(text):
+        if _INTEGER.fullmatch(text) is None or not fits_digits(text):
             return None
         value = int(text) if len(text) <= _LONGEST else int(Decimal(text))
         return None if (low is not None and value < low) or (high is not None and value > high) else value
@@ -109,7 +109,7 @@ def _integer(low: int | None, high: int | None) -> Callable[[str], int | None]:
 
 
 def read_decimal(text: str) -> Decimal | None:
-    return Decimal(text) if _DECIMAL.fullmatch(text) and countable(text) else None
+    return Decimal(text) if _DECIMAL.fullmatch(text) and fits_digits(text) else None
 
 
 def read_double(text: str) -> float | None:
@@ -171,7 +171,7 @@ def read(term: Term) -> Value:
     return Unknown(term, datatype in NUMERIC_READERS or datatype == XSD + "boolean") if value is None else value
 
 
-class _Values(dict[Term | None, Value | None]):
+class _ValueCache(dict[Term | None, Value | None]):
     """Term → value, read when first asked for; emptied when it has grown to `limit` terms."""
 
     limit = 1 << 16
@@ -184,7 +184,7 @@ class _Values(dict[Term | None, Value | None]):
         return value
 
 
-VALUES: Final = _Values()
+VALUES: Final = _ValueCache()
 
 NUMERIC: Final = frozenset((int, Decimal, float, Single))
 EXACT_TYPES: Final = frozenset((int, Decimal))
@@ -236,7 +236,7 @@ _SHORT: Final = 10**18
 
 def _long(value: int | Decimal, end: str) -> Term | None:
     text = plain(value)
-    return f'"{text}{end}' if fits(text) and countable(text) else None
+    return f'"{text}{end}' if fits(text) and fits_digits(text) else None
 
 
 def scientific(number: float) -> str:

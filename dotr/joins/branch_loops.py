@@ -74,7 +74,7 @@ def _compile_lookup(
     branch: Branch, wanted: Sequence[Variable], background: TripleIndex | None, given: Sequence[Variable], limits: Limits | None
 ) -> BranchFunction:
     """The function that finds the partners of a solution; it counts its work together with that of the solution's others."""
-    together = None if limits is None else WorkCount(limits.uncounted_work, limits.next_check, f"{SPENT}[0]", again=True)
+    together = None if limits is None else WorkCount(limits.uncounted_work, limits.next_check, f"{SPENT}[0]", is_repeated=True)
     writer = JoinWriter("join", leave="return rows", index=background, count=together)
     writer.begin(["background", "new", *([SPENT] if limits else []), *map(writer.bind, given)])
     last = [Assign(f"{SPENT}[0]", "work")] if limits else []

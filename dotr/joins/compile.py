@@ -142,7 +142,7 @@ class JoinWriter(LoopBuilder):
 
     def known_term(self, name_of: Slot) -> Term | None:
         """The term of a slot, if it is settled when the function is compiled."""
-        return name_of.term if isinstance(name_of, Const) else self._known.get(name_of.name)
+        return name_of.term if isinstance(name_of, Const) else self._known_terms.get(name_of.name)
 
     def slot(self, slot: Slot) -> str | None:
         """The name that holds a slot's term, or None where it is not bound yet."""
@@ -248,7 +248,7 @@ class JoinWriter(LoopBuilder):
     def _index_name(self, side: Side) -> str:
         """What holds the index of a side."""
         if side is Side.BACKGROUND and self.index is not None:
-            return self.given("background", self.index)
+            return self.background_parameter("background", self.index)
         return side.value
 
     def _loop(self, slots: Sequence[Slot], items: str, *, sized: bool = True, looked_up: bool = False) -> None:
@@ -281,7 +281,7 @@ class JoinWriter(LoopBuilder):
 
     def _triple_set(self, side: Side) -> str:
         if side is Side.BACKGROUND and self.index is not None:
-            return self.given("triples", self.index.triples)
+            return self.background_parameter("triples", self.index.triples)
         return self.table("s", f"{side.value}.triples")
 
     def _delta_table(self, access: str, predicate: str, *, needed: bool) -> str:
@@ -293,13 +293,13 @@ class JoinWriter(LoopBuilder):
         if self.index is None:
             return self.table("b", f"background.{access}.get({predicate}, NO_ENDS)")
         tables = self.index.by_subject if access == "by_subject" else self.index.by_object
-        return self.given(f"{access} {predicate}", tables.get(fixed, NO_ENDS))
+        return self.background_parameter(f"{access} {predicate}", tables.get(fixed, NO_ENDS))
 
     def _background_list(self, access: str, predicate: str, end: str, fixed: Term, fixed_end: Term | None) -> str:
         if self.index is None or fixed_end is None:
             return f"{self._background_table(access, predicate, fixed)}.get({end}, NO_TERMS)"
         tables = self.index.by_subject if access == "by_subject" else self.index.by_object
-        return self.given(f"{access} {predicate} {end}", tables.get(fixed, NO_ENDS).get(fixed_end, NO_TERMS))
+        return self.background_parameter(f"{access} {predicate} {end}", tables.get(fixed, NO_ENDS).get(fixed_end, NO_TERMS))
 
     def _loop_ends(self, access: str, predicate: str, end: str, other: Slot, side: Side, fixed: Term | None, fixed_end: Term | None) -> None:
         """The other ends of the triples that have this predicate and this end. `?c <in> ?b` of both sides, with `?c` bound:

@@ -26,7 +26,7 @@ def tie_key(names: Sequence[Variable], values: AttributeValues) -> TieKey:
     return tuple([(name, without_blank_labels(value)) for name, value in pairs]), pairs
 
 
-def in_tie_order(names: Sequence[Variable], events: list[AttributeValues]) -> list[AttributeValues]:
+def sort_by_tie(names: Sequence[Variable], events: list[AttributeValues]) -> list[AttributeValues]:
     """Simultaneous events of one type, least first."""
     if len(events) < 2:
         return events
@@ -37,7 +37,7 @@ def in_tie_order(names: Sequence[Variable], events: list[AttributeValues]) -> li
     return sorted(events)  # all bound and no blank nodes: the names decide nothing
 
 
-def equality(constraint: Expression) -> tuple[Variable, Attribute] | None:
+def equated_pair(constraint: Expression) -> tuple[Variable, Attribute] | None:
     """The candidate's attribute and the earlier one that a constraint `?x = M.?y` (either way round) equates.
 
     >>> equality(Call("=", (Attribute("Smoke", "room1"), Var("room2"))))
@@ -50,11 +50,11 @@ def equality(constraint: Expression) -> tuple[Variable, Attribute] | None:
             return None
 
 
-def equalities(constraints: Sequence[Expression]) -> tuple[tuple[Variable, Attribute], ...]:
+def equated_pairs(constraints: Sequence[Expression]) -> tuple[tuple[Variable, Attribute], ...]:
     """All of them, ordered by the candidate's attribute, the first one written for each."""
     found: dict[Variable, Attribute] = {}
     for constraint in constraints:
-        pair = equality(constraint)
+        pair = equated_pair(constraint)
         if pair is not None:
             found.setdefault(*pair)
     return tuple(sorted(found.items(), key=lambda item: item[0]))

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from dotr.expressions import equality_key
-from dotr.layout.event_order import AttributeValues, LabelledVariable, equalities
+from dotr.layout.event_order import AttributeValues, LabelledVariable, equated_pairs
 from dotr.model.algebra import Attribute
 from dotr.model.rules import Choose, Role, Rule
 from dotr.model.terms import Label, Term, Variable
@@ -31,7 +31,7 @@ class KeyedPartitions:
 class SinglePartition:
     """All events meet in one partition; `why` says what ties them to no key."""
 
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +46,18 @@ def partitioning(rule: Rule, preferred: Sequence[Variable] = ()) -> Partitioning
     """The finest split that the rule's equalities allow; of several keys the first in `preferred`, else in the order of names."""
     if not rule.clauses and not preferred:
         return AnyPartition()
-    tied = keyed(rule)
-    if tied:
-        return next((tied[name] for name in preferred if name in tied), tied[min(tied)])
-    loose = next((clause.role.label for clause in rule.clauses if not equalities(clause.role.constraints)), "")
+    keyed_by_name = keyed_partitions(rule)
+    if keyed_by_name:
+        return next((keyed_by_name[name] for name in preferred if name in keyed_by_name), keyed_by_name[min(keyed_by_name)])
+    untied = next((clause.role.label for clause in rule.clauses if not equated_pairs(clause.role.constraints)), "")
     return SinglePartition(
-        f"no constraint equates an attribute of {loose} with one of a label bound before"
-        if loose
+        f"no constraint equates an attribute of {untied} with one of a label bound before"
+        if untied
         else f"no attribute of {rule.anchor.label} is equated with one of every other label"
     )
 
 
-def keyed(rule: Rule) -> Mapping[Variable, KeyedPartitions]:
+def keyed_partitions(rule: Rule) -> Mapping[Variable, KeyedPartitions]:
     """Every split by a key, by the anchor's attribute in it.
 
     Positive roles tie each other together. An event that must be absent, or is one of many aggregated, ties nothing: it is only looked
@@ -73,7 +73,7 @@ def keyed(rule: Rule) -> Mapping[Variable, KeyedPartitions]:
         return node
 
     for role in positive:
-        for name, other in equalities(role.constraints):
+        for name, other in equated_pairs(role.constraints):
             here, there = root((role.label, name)), root((other.label, other.name))
             if here != there:
                 group[here] = there
@@ -84,7 +84,7 @@ def keyed(rule: Rule) -> Mapping[Variable, KeyedPartitions]:
         for role in positive:
             chosen.update((role.label, own) for own in _first(own for own in role.source.attributes if root((role.label, own)) == key))
         for role in others:
-            equated = equalities(role.constraints)
+            equated = equated_pairs(role.constraints)
             chosen.update((role.label, own) for own in _first(own for own, other in equated if root((other.label, other.name)) == key))
         if len(chosen) == len(rule.clauses) + 1:
             tied[name] = KeyedPartitions(MappingProxyType(chosen))
@@ -95,7 +95,7 @@ def _first(names: Iterable[Variable]) -> list[Variable]:
     return list(islice(names, 1))
 
 
-def carried(rule: Rule, split: KeyedPartitions) -> frozenset[Variable]:
+def carried_keys(rule: Rule, split: KeyedPartitions) -> frozenset[Variable]:
     """The attributes of the rule's composite event that hold its partition key: `with E.?x = A.?room`, with A keyed by ?room."""
     return frozenset(
         assignment.variable
@@ -118,6 +118,6 @@ def bucket(value: Term | None, buckets: int) -> int:
     return 0 if value is None else zlib.crc32(equality_key(value).encode()) % buckets
 
 
-def bucket_of_all(values: AttributeValues, buckets: int) -> int:
+def bucket_of_values(values: AttributeValues, buckets: int) -> int:
     """The bucket of an event that may be anywhere, the same for equal ones."""
     return zlib.crc32(repr(values).encode()) % buckets

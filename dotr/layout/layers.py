@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from dotr.layout.keys import AnyPartition, Partitioning, key_of
-from dotr.layout.placement import place
+from dotr.layout.placement import place_rules
 from dotr.layout.retention import lookbacks, roles
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
@@ -97,14 +97,14 @@ class Layout:
     routes: Mapping[Stream, tuple[tuple[int, int], ...]]
 
     @property
-    def operators(self) -> int:
+    def stateful_operators(self) -> int:
         """How many operators have to keep state: one a layer; none where nothing matters after its instant, since no clause looks back, no
         anchor waits, and there are no ticks. What the background knows has no part in it."""
         ticks = any(source.period is not None for source in self.streams)
         return len(self.layers) if ticks or any(layer.queues or any(layer.retention) for layer in self.layers) else 0
 
 
-def _streams(rules: Sequence[Rule]) -> dict[FactSource, int]:
+def _stream_numbers(rules: Sequence[Rule]) -> dict[FactSource, int]:
     numbers: dict[FactSource, int] = {}
     for rule in rules:
         for role in roles(rule):
@@ -113,7 +113,7 @@ def _streams(rules: Sequence[Rule]) -> dict[FactSource, int]:
     return numbers
 
 
-def _stream(role: Role, numbers: Mapping[FactSource, int]) -> Stream:
+def _stream_of(role: Role, numbers: Mapping[FactSource, int]) -> Stream:
     match role.source:
         case FactSource() as source:
             return numbers[source]
@@ -123,8 +123,8 @@ def _stream(role: Role, numbers: Mapping[FactSource, int]) -> Stream:
 
 def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyType({})) -> Layout:
     """Place the rules in layers and number their streams and ports. `since`, by name: rules that came to be amid the stream."""
-    numbers = _streams(rules)
-    places = place(rules)
+    numbers = _stream_numbers(rules)
+    places = place_rules(rules)
     ports: list[dict[Port, int]] = [{} for _ in range(max((p.layer for p in places), default=0) + 1)]
     layers: list[list[PlacedRule]] = [[] for _ in ports]
     for each in sorted(places, key=lambda p: (p.layer, p.depth, p.rule.name)):
@@ -132,7 +132,7 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
         indexes = tuple(
             own.setdefault(
                 Port(
-                    _stream(role, numbers),
+                    _stream_of(role, numbers),
                     key_of(each.split, role),
                     isinstance(each.split, AnyPartition),
                     role.source.attributes,
@@ -158,8 +158,8 @@ def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyTyp
 
 
 def _retention(ports: int, rules: Sequence[PlacedRule]) -> tuple[Micros | None, ...]:
-    kept: dict[int, Micros] = {}
+    retention: dict[int, Micros] = {}
     for placed in rules:
         for port, reach in list(zip(placed.ports, lookbacks(placed.rule), strict=True))[1:]:
-            kept[port] = max(kept.get(port, 0), reach.far)
-    return tuple(kept.get(port) for port in range(ports))
+            retention[port] = max(retention.get(port, 0), reach.far)
+    return tuple(retention.get(port) for port in range(ports))

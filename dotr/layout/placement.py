@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from types import MappingProxyType
 
-from dotr.layout.keys import AnyPartition, KeyedPartitions, Partitioning, SinglePartition, carried, keyed, partitioning
+from dotr.layout.keys import AnyPartition, KeyedPartitions, Partitioning, SinglePartition, carried_keys, keyed_partitions, partitioning
 from dotr.layout.retention import lookbacks, roles
 from dotr.model.graphs import components
 from dotr.model.rules import EventSource, Role, Rule
 from dotr.model.terms import Label, Variable
 
-_TRIALS = 10_000
+_MAX_TRIALS = 10_000
 """Splits of a component that are tried before it gets one partition."""
 
 
@@ -33,15 +33,15 @@ class Placement:
     depth: int
 
 
-def place(rules: Sequence[Rule]) -> list[Placement]:
+def place_rules(rules: Sequence[Rule]) -> list[Placement]:
     """All rules placed; a same-instant cycle has been refused before."""
-    placing = _Placing(rules)
-    for component in _in_order(rules, placing.makers):
-        placing.component(component)
-    return list(placing.placed.values())
+    placer = _Placer(rules)
+    for component in _ordered_components(rules, placer.makers):
+        placer.place_component(component)
+    return list(placer.placements.values())
 
 
-def _reads(rule: Rule) -> Iterator[tuple[Role, Label, bool]]:
+def _event_reads(rule: Rule) -> Iterator[tuple[Role, Label, bool]]:
     """The roles that read composite events, the events' label, and whether they may be of the rule's own instant."""
     for role, reach in zip(roles(rule), lookbacks(rule), strict=True):
         if isinstance(role.source, EventSource):
@@ -55,10 +55,10 @@ def _makers(rules: Sequence[Rule]) -> Mapping[Label, Sequence[Rule]]:
     return makers
 
 
-def _in_order(rules: Sequence[Rule], makers: Mapping[Label, Sequence[Rule]]) -> list[list[Rule]]:
+def _ordered_components(rules: Sequence[Rule], makers: Mapping[Label, Sequence[Rule]]) -> list[list[Rule]]:
     """The components of rules that need one another, each after all that it needs; by name where that leaves a choice."""
     named = {rule.name: rule for rule in sorted(rules, key=lambda rule: rule.name)}
-    needs = {name: [maker.name for _, label, _ in _reads(rule) for maker in makers[label]] for name, rule in named.items()}
+    needs = {name: [maker.name for _, label, _ in _event_reads(rule) for maker in makers[label]] for name, rule in named.items()}
     of: dict[str, int | str] = {name: name for name in named}
     of.update(components((name, need) for name in needs for need in needs[name]))
     members: dict[int | str, list[Rule]] = {}
@@ -69,56 +69,60 @@ def _in_order(rules: Sequence[Rule], makers: Mapping[Label, Sequence[Rule]]) -> 
     return [members[component] for component in waiting.static_order()]
 
 
-class _Placing:
+class _Placer:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.makers = _makers(rules)
-        self.placed: dict[str, Placement] = {}
+        self.placements: dict[str, Placement] = {}
 
-    def component(self, rules: Sequence[Rule]) -> None:
+    def place_component(self, rules: Sequence[Rule]) -> None:
         """Place rules that need one another, or a single one, after all others that they need."""
         own = {rule.name for rule in rules}
-        recursive = any(maker.name in own for rule in rules for _, label, _ in _reads(rule) for maker in self.makers[label])
-        splits = self._shared(rules) if recursive else {rules[0].name: partitioning(rules[0], self._carried_by_makers(rules[0]))}
+        recursive = any(maker.name in own for rule in rules for _, label, _ in _event_reads(rule) for maker in self.makers[label])
+        splits = self._shared_key(rules) if recursive else {rules[0].name: partitioning(rules[0], self._carried_by_makers(rules[0]))}
         layer = 0
         for rule in rules:
-            for role, label, _ in _reads(rule):
+            for role, label, _ in _event_reads(rule):
                 for maker in self.makers[label]:
                     if maker.name not in own:
-                        there = self.placed[maker.name]
-                        layer = max(layer, there.layer + (not meet(maker, there.split, splits[rule.name], role)))
+                        there = self.placements[maker.name]
+                        layer = max(layer, there.layer + (not are_copartitioned(maker, there.split, splits[rule.name], role)))
         waiting = list(rules)
         while waiting:
             labels = {rule.event for rule in waiting}
-            ready = [r for r in waiting if not any(label in labels for _, label, present in _reads(r) if present)]
+            ready = [r for r in waiting if not any(label in labels for _, label, present in _event_reads(r) if present)]
             assert ready, "a same-instant cycle"
             for rule in ready:
-                self.placed[rule.name] = Placement(rule, splits[rule.name], layer, self._depth(rule, layer))
-            waiting = [rule for rule in waiting if rule.name not in self.placed]
+                self.placements[rule.name] = Placement(rule, splits[rule.name], layer, self._depth(rule, layer))
+            waiting = [rule for rule in waiting if rule.name not in self.placements]
 
     def _depth(self, rule: Rule, layer: int) -> int:
-        makers = (maker for _, label, present in _reads(rule) if present for maker in self.makers[label])
-        return max((there.depth + 1 for maker in makers if (there := self.placed[maker.name]).layer == layer), default=0)
+        makers = (maker for _, label, present in _event_reads(rule) if present for maker in self.makers[label])
+        return max((there.depth + 1 for maker in makers if (there := self.placements[maker.name]).layer == layer), default=0)
 
     def _carried_by_makers(self, rule: Rule) -> list[Variable]:
         """The attributes of the anchor that hold the partition key, whichever rule makes it."""
         if not isinstance(rule.anchor.source, EventSource):
             return []
-        places = [self.placed[maker.name] for maker in self.makers[rule.anchor.source.event]]
-        keys = [carried(p.rule, p.split) if isinstance(p.split, KeyedPartitions) else frozenset[Variable]() for p in places]
+        places = [self.placements[maker.name] for maker in self.makers[rule.anchor.source.event]]
+        keys = [carried_keys(p.rule, p.split) if isinstance(p.split, KeyedPartitions) else frozenset[Variable]() for p in places]
         return sorted(frozenset.intersection(*keys)) if keys else []
 
-    def _shared(self, rules: Sequence[Rule]) -> Mapping[str, Partitioning]:
+    def _shared_key(self, rules: Sequence[Rule]) -> Mapping[str, Partitioning]:
         """One key for a recursive component, such that what its rules hand each other stays under it; else one partition."""
         inside = {rule.name for rule in rules}
         edges = [
-            (maker, rule, role) for rule in rules for role, label, _ in _reads(rule) for maker in self.makers[label] if maker.name in inside
+            (maker, rule, role)
+            for rule in rules
+            for role, label, _ in _event_reads(rule)
+            for maker in self.makers[label]
+            if maker.name in inside
         ]
         chosen: dict[str, KeyedPartitions] = {}
         trials = 0
 
         def fits(name: str) -> bool:
             return all(
-                meet(maker, chosen[maker.name], chosen[reader.name], role)
+                are_copartitioned(maker, chosen[maker.name], chosen[reader.name], role)
                 for maker, reader, role in edges
                 if name in (maker.name, reader.name) and maker.name in chosen and reader.name in chosen
             )
@@ -127,10 +131,10 @@ class _Placing:
             nonlocal trials
             if number == len(rules):
                 return True
-            options = keyed(rules[number])
+            options = keyed_partitions(rules[number])
             for name in sorted(options):
                 trials += 1
-                if trials > _TRIALS:
+                if trials > _MAX_TRIALS:
                     return False
                 chosen[rules[number].name] = options[name]
                 if fits(rules[number].name) and search(number + 1):
@@ -144,10 +148,10 @@ class _Placing:
         return dict.fromkeys(inside, SinglePartition(f"{events} depends on itself, and no key goes all the way round"))
 
 
-def meet(maker: Rule, split: Partitioning, reader: Partitioning, role: Role) -> bool:
+def are_copartitioned(maker: Rule, split: Partitioning, reader: Partitioning, role: Role) -> bool:
     """Whether the maker's events come to be in the partition in which the reader looks for them."""
     match reader:
         case AnyPartition() | SinglePartition():
             return isinstance(split, SinglePartition)
         case KeyedPartitions(attribute):
-            return isinstance(split, KeyedPartitions) and attribute[role.label] in carried(maker, split)
+            return isinstance(split, KeyedPartitions) and attribute[role.label] in carried_keys(maker, split)

@@ -56,7 +56,7 @@ def lookbacks(rule: Rule) -> Sequence[Lookback]:
     return (Lookback(rule.anchor.delay, rule.anchor.delay), *list(known.values())[1:])
 
 
-def chain(rule: Rule, clause: Clause) -> tuple[Clause, ...]:
+def longest_chain(rule: Rule, clause: Clause) -> tuple[Clause, ...]:
     """The clauses that lead from one to the anchor by the farthest way, itself first: the windows that add up to its reach."""
     far = {role.label: reach.far for role, reach in zip(roles(rule)[1:], lookbacks(rule)[1:], strict=True)} | {rule.anchor.label: 0}
     by_label = {other.role.label: other for other in rule.clauses}

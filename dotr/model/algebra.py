@@ -57,7 +57,7 @@ class Call:
     `function` is an operator (`=`, `!=`, `<`, `<=`, `>`, `>=`, `&&`, `||`, `!`, `+`, `-`, `*`, `/`, `UNARY-`, `UNARY+`), a SPARQL
     keyword in capitals (`BOUND`, `IF`, `COALESCE`, `IN`, `NOT IN`, `REGEX`, `STRDT`, `TRIPLE`, …), or an IRI in angle brackets (a cast).
     `IN` and `NOT IN` have the tested value as their first argument; `BOUND` has a Var or an Attribute as its only one. Arithmetic of many
-    operands is one call, whose function is the text of its operators in their order (`chained`).
+    operands is one call, whose function is the text of its operators in their order (`chain`).
     """
 
     function: str
@@ -82,7 +82,7 @@ def fold_balanced(parts: Listed[_Part], join: Callable[[_Part, _Part], _Part]) -
     """The parts joined by an associative operation: from the left, or, where they are many, as a balanced tree, so that what goes down into
     it does not go deep. The order of the parts stays.
 
-    >>> combined("abc", lambda a, b: f"({a}{b})"), combined("abcdefghijklmnopq", lambda a, b: f"({a}{b})")
+    >>> fold_balanced("abc", lambda a, b: f"({a}{b})"), fold_balanced("abcdefghijklmnopq", lambda a, b: f"({a}{b})")
     ('((ab)c)', '((((ab)(cd))((ef)(gh)))(((ij)(kl))((mn)(o(pq)))))')
     """
     if len(parts) > MAX_NESTED_CHAIN or len(parts) == 1:
@@ -104,7 +104,7 @@ def chain(operators: Listed[str], operands: Listed[Expression]) -> Expression:
     """`a && b && c`, `a || b` or `a - b + c`: one operator between any two operands, all of one precedence, computed from the left.
 
     >>> a = Const('"1"')
-    >>> chained("+-", [a, a, a]).function, chained("+-" * 10, [a] * 21).function
+    >>> chain("+-", [a, a, a]).function, chain("+-" * 10, [a] * 21).function
     ('-', '+-+-+-+-+-+-+-+-+-+-')
     """
     if len(operands) > MAX_NESTED_CHAIN:

@@ -73,7 +73,7 @@ def unescaped(text: str) -> str:
 def invalid_escape(text: str) -> re.Match[str] | None:
     r"""The first backslash of a text that begins no escape of N-Triples and Turtle, with what follows; a surrogate is no character.
 
-    >>> [found[0] for text in (r"\n\.", r"\U0011000E", r"\uD800", r"\u12") if (found := wrong_escape(text))], wrong_escape(r"\\ \u00E9")
+    >>> [found[0] for text in (r"\n\.", r"\U0011000E", r"\uD800", r"\u12") if (found := invalid_escape(text))], invalid_escape(r"\\ \u00E9")
     (['\\.', '\\U0011000E', '\\uD800', '\\u'], None)
     """
     if "\\" not in text:
@@ -166,7 +166,7 @@ def triple_parts(term: Term) -> Triple:
 def rename_blanks(term: Term, rename: Rename) -> Term:
     """The term with its blank nodes, itself or those inside of a triple term, renamed in order of appearance.
 
-    >>> with_blanks('<<( _:a <http://e/p> <<( _:b <http://e/p> "_:a" )>> )>>', lambda blank: blank.upper())
+    >>> rename_blanks('<<( _:a <http://e/p> <<( _:b <http://e/p> "_:a" )>> )>>', lambda blank: blank.upper())
     '<<( _:A <http://e/p> <<( _:B <http://e/p> "_:a" )>> )>>'
     """
     if term[0] == "_":
@@ -180,7 +180,7 @@ def rename_blanks(term: Term, rename: Rename) -> Term:
 def without_blank_labels(term: Term) -> Term:
     """The term with all blank nodes equal.
 
-    >>> nameless("_:b"), nameless("<<( _:b <http://e/p> <http://e/a> )>>")
+    >>> without_blank_labels("_:b"), without_blank_labels("<<( _:b <http://e/p> <http://e/a> )>>")
     ('_:', '<<( _: <http://e/p> <http://e/a> )>>')
     """
     return rename_blanks(term, lambda _: "_:")

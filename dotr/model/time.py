@@ -31,7 +31,7 @@ class Unit(Enum):
     def written(self) -> str:
         """The unit in checkpoints, specifications and digests, whatever its name in the code.
 
-        >>> Unit.of_written(Unit.SECOND.written)
+        >>> Unit.from_written(Unit.SECOND.written)
         <Unit.SECOND: 1000000>
         """
         return _WRITTEN_UNITS[self.value]

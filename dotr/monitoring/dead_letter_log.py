@@ -13,7 +13,7 @@ from dotr.engine.stage_one import InstantFacts
 from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.errors.fallbacks import Fallback
 from dotr.errors.terminal import escape_line
-from dotr.expressions.times import written
+from dotr.expressions.times import format_time
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock, Micros
 
@@ -54,7 +54,7 @@ class WarningLimiter:
         """Take note of an instant that contradicts itself or the background, and that counts all the same."""
         self._inconsistent += 1
         if self._inconsistent <= WARNINGS_PER_KIND:
-            message = f"the instant {written(time, clock)} is inconsistent ({clash})"
+            message = f"the instant {format_time(time, clock)} is inconsistent ({clash})"
             hint = "Its facts are those of what was derived; `knowledge.inconsistent: reject` makes such instants dead letters."
             LOG.warning("%s", Diagnostic("K402", message, None, hint if self._inconsistent == 1 else "", Severity.WARNING))
         elif self._inconsistent == WARNINGS_PER_KIND + 1:

@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.text import Text
 
 from dotr.errors.terminal import escape_controls, print_stderr
-from dotr.expressions.times import written
+from dotr.expressions.times import format_time
 from dotr.model.stream import Reason
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.dead_letter_log import LOG
@@ -133,15 +133,15 @@ def json_report(reading: Figures, *, final: bool = False) -> str:
     """A report, as one line.
 
     >>> totals = Totals(3, 2, 4, 1, {Reason.LATE: 1})
-    >>> standing = RunProgress(12_000_000, (InputProgress("a", 12_000_000),), (HeldEvents(0, "Smoke", 2),))
-    >>> report = json.loads(json_report(Figures("fire", "local", 0.5, totals, standing)))
+    >>> progress = RunProgress(12_000_000, (InputProgress("a", 12_000_000),), (HeldEvents(0, "Smoke", 2),))
+    >>> report = json.loads(json_report(Figures("fire", "local", 0.5, totals, progress)))
     >>> report["elements"], report["dead"], report["closed"], report["inputs"], report["state"]["held"]
     (3, {'late': 1}, 12, [{'name': 'a', 'watermark': 12, 'lag': 0.0, 'ended': False}], [{'layer': 0, 'label': 'Smoke', 'events': 2}])
     """
     totals, standing, batch = reading.totals, reading.progress, reading.progress.batch
 
     def at(time: Micros | None) -> str | int | None:
-        return None if time is None or abs(time) >= LAST_MICRO else written(time, reading.clock)
+        return None if time is None or abs(time) >= LAST_MICRO else format_time(time, reading.clock)
 
     inputs = []
     for each in standing.inputs:

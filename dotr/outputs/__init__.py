@@ -11,6 +11,6 @@ from dotr.outputs.templates import CompiledTemplate as CompiledTemplate
 from dotr.outputs.templates import compile_template as compile_template
 from dotr.outputs.writing import StreamFormat as StreamFormat
 from dotr.outputs.writing import Writer as Writer
+from dotr.outputs.writing import compile_writer as compile_writer
 from dotr.outputs.writing import ntriples as ntriples
 from dotr.outputs.writing import output_order as output_order
-from dotr.outputs.writing import writer as writer

@@ -15,9 +15,9 @@ from dotr.codegen.tree import Assign
 from dotr.model.algebra import Const, Var
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot, TemplateTerm, leaves
 from dotr.model.terms import Term, Triple, Variable
-from dotr.outputs.triple_code import TermCode, TripleCode, body, function, term_piece
+from dotr.outputs.triple_code import TermCode, TripleCode, compile_triples, return_triples, triple_term_code
 
-Make: TypeAlias = Callable[[Sequence[Term | None], bytes], tuple[tuple[Triple, ...], int]]
+InstantiateTemplate: TypeAlias = Callable[[Sequence[Term | None], bytes], tuple[tuple[Triple, ...], int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class CompiledTemplate:
     be RDF. `values` follow the variables that the template was compiled for. The seed is the `match_digest`; a template that
     is not `named` ignores it."""
 
-    instance: Make
-    named: bool
+    instantiate: InstantiateTemplate
+    has_fresh_names: bool
 
 
 def compile_template(template: Template, variables: Sequence[Variable]) -> CompiledTemplate:
@@ -66,11 +66,13 @@ def compile_template(template: Template, variables: Sequence[Variable]) -> Compi
                 forms = (f"{code} >= '<='", f"'<=' <= {code} < '='", "")
                 return TermCode(code, (f"{code} is not None", *filter(None, [forms[place]])))
             case TemplateTerm(subject, predicate, object):
-                return term_piece((piece(subject, 0), piece(predicate, 1), piece(object, 2)))
+                return triple_term_code((piece(subject, 0), piece(predicate, 1), piece(object, 2)))
             case Cell() | CellIri() | CellLiteral():
                 raise ValueError("cells belong to the map of a CSV input")
             case _:
                 assert_never(slot)
 
     triples: list[TripleCode] = [(piece(s, 0), piece(p, 1), piece(o, 2)) for s, p, o in template.triples]
-    return CompiledTemplate(function("template", "values, seed", [*names, *body(triples)], {"blake2b": blake2b}), bool(fresh))
+    return CompiledTemplate(
+        compile_triples("template", "values, seed", [*names, *return_triples(triples)], {"blake2b": blake2b}), bool(fresh)
+    )

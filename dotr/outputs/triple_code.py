@@ -28,7 +28,7 @@ class TermCode:
 TripleCode: TypeAlias = tuple[TermCode, TermCode, TermCode]
 
 
-def term_piece(parts: TripleCode) -> TermCode:
+def triple_term_code(parts: TripleCode) -> TermCode:
     """A triple term: where a part cannot be written, neither can it.
 
     >>> term_piece((TermCode("v0", ("v0 is not None",)), TermCode("'<p>'", fixed="<p>"), TermCode("n0", fixed="n0")))
@@ -49,36 +49,36 @@ def may_coincide(triples: Sequence[TripleCode]) -> bool:
     )
 
 
-def body(triples: Sequence[TripleCode], finish: str = "{}") -> list[CodeNode]:
+def return_triples(triples: Sequence[TripleCode], finish: str = "{}") -> list[CodeNode]:
     """The statements that return the tuple of triples and the number of those that cannot be written.
 
     `finish` is applied to the tuple where triples had to be left out. A template of one triple, whose object may be missing:
 
         if v0 is not None:
             return ((n0, '<http://e/at>', v0), ), 0
-        made = []
+        triples = []
         dropped = 0
         if v0 is not None:
-            made.append((n0, '<http://e/at>', v0))
+            triples.append((n0, '<http://e/at>', v0))
         else:
             dropped = dropped + 1
-        return tuple(dict.fromkeys(made)), dropped
+        return tuple(dict.fromkeys(triples)), dropped
     """
     displays = [f"({', '.join(piece.code for piece in triple)})" for triple in triples]
     guards = [list(dict.fromkeys(guard for piece in triple for guard in piece.guards)) for triple in triples]
     every = list(dict.fromkeys(guard for of_triple in guards for guard in of_triple))
-    whole = f"({''.join(display + ', ' for display in displays)})"
+    display_of_all = f"({''.join(display + ', ' for display in displays)})"
     once = "tuple(dict.fromkeys({}))" if may_coincide(triples) else "{}"
-    complete = Return(f"{once.format(whole)}, 0")
+    complete = Return(f"{once.format(display_of_all)}, 0")
     if not every:
         return [complete]
-    found: list[CodeNode] = [IfElse([(" and ".join(every), [complete])]), Assign("made", "[]"), Assign("dropped", "0")]
+    block: list[CodeNode] = [IfElse([(" and ".join(every), [complete])]), Assign("triples", "[]"), Assign("dropped", "0")]
     for display, conditions in zip(displays, guards, strict=True):
-        emit = Emit("made.append", display)
-        found.append(IfElse([(" and ".join(conditions), [emit])], [Assign("dropped", "dropped + 1")]) if conditions else emit)
-    return [*found, Return(f"{finish.format('tuple(dict.fromkeys(made))')}, dropped")]
+        emit = Emit("triples.append", display)
+        block.append(IfElse([(" and ".join(conditions), [emit])], [Assign("dropped", "dropped + 1")]) if conditions else emit)
+    return [*block, Return(f"{finish.format('tuple(dict.fromkeys(triples))')}, dropped")]
 
 
-def function(kind: str, arguments: str, block: Block, names: Mapping[str, object]) -> Callable[..., Any]:
+def compile_triples(kind: str, arguments: str, block: Block, names: Mapping[str, object]) -> Callable[..., Any]:
     """The function with these arguments and this body; `kind` says what it is of."""
     return define(printed(GeneratedFunction("make", arguments, block)), kind, "make", names)

@@ -13,7 +13,7 @@ from json.encoder import encode_basestring
 from operator import itemgetter
 from typing import Final, TypeAlias, assert_never
 
-from dotr.expressions.times import time_term, written
+from dotr.expressions.times import format_time, time_term
 from dotr.model.stream import Firing
 from dotr.model.terms import PROV, Triple
 from dotr.model.time import Clock, Micros
@@ -51,10 +51,10 @@ def ndjson_line(firing: Firing, clock: Clock) -> str:
     >>> print(ndjson_line(Firing(12_000_000, "R", "Fire", (("room", '"A"'),), (("<http://e/f>", "<http://e/at>", '"A"'),), 0), Clock()))
     {"time": 12, "rule": "R", "event": "Fire", "attributes": {"room": "\"A\""}, "graph": "<http://e/f> <http://e/at> \"A\" ."}
     """
-    return _lines_of([firing], clock, {}, "")[0]
+    return _ndjson_lines([firing], clock, {}, "")[0]
 
 
-def _lines_of(firings: Iterable[Firing], clock: Clock, heads: dict[tuple[str, str], str], end: str) -> list[str]:
+def _ndjson_lines(firings: Iterable[Firing], clock: Clock, heads: dict[tuple[str, str], str], end: str) -> list[str]:
     """The firings as lines of JSON with this end; `heads` keeps the part of a rule's lines that never changes. What neighbours have in
     common is written once."""
     text = encode_basestring
@@ -64,7 +64,7 @@ def _lines_of(firings: Iterable[Firing], clock: Clock, heads: dict[tuple[str, st
     begin = middle = ""
     for time, rule, event, attributes, graph, _ in firings:
         if time != last_time:
-            stamp = written(time, clock)
+            stamp = format_time(time, clock)
             begin, last_time = f'{{"time": {stamp if isinstance(stamp, int) else text(stamp)}, "rule": ', time
         if attributes is not last_attributes:
             middle, last_attributes = ", ".join([f"{text(name)}: {text(value)}" for name, value in attributes]), attributes
@@ -75,32 +75,32 @@ def _lines_of(firings: Iterable[Firing], clock: Clock, heads: dict[tuple[str, st
     return lines
 
 
-def writer(form: StreamFormat, clock: Clock) -> Writer:
+def compile_writer(format: StreamFormat, clock: Clock) -> Writer:
     """What writes firings in a format."""
-    named = _Named(clock)
-    match form:
+    name_graphs = _GraphNamer(clock)
+    match format:
         case StreamFormat.NDJSON:
             heads: dict[tuple[str, str], str] = {}
-            return lambda firings: _lines_of(firings, clock, heads, "\n")
+            return lambda firings: _ndjson_lines(firings, clock, heads, "\n")
         case StreamFormat.TRIG:
             return lambda firings: [
-                f"{name} {_TIME} {time_term(firing.time, clock)} .\n{name} {{\n{_lines('  ', firing.graph, '')}}}\n"
-                for name, firing in named(firings)
+                f"{name} {_TIME} {time_term(firing.time, clock)} .\n{name} {{\n{_graph_lines('  ', firing.graph, '')}}}\n"
+                for name, firing in name_graphs(firings)
             ]
         case StreamFormat.NQUADS:
             return lambda firings: [
-                f"{name} {_TIME} {time_term(firing.time, clock)} .\n{_lines('', firing.graph, ' ' + name)}"
-                for name, firing in named(firings)
+                f"{name} {_TIME} {time_term(firing.time, clock)} .\n{_graph_lines('', firing.graph, ' ' + name)}"
+                for name, firing in name_graphs(firings)
             ]
         case _:
-            assert_never(form)
+            assert_never(format)
 
 
-def _lines(before: str, graph: Iterable[Triple], after: str) -> str:
+def _graph_lines(before: str, graph: Iterable[Triple], after: str) -> str:
     return "".join([f"{before}{subject} {predicate} {value}{after} .\n" for subject, predicate, value in graph])
 
 
-class _Named:
+class _GraphNamer:
     """Firings with their graphs' names. Equal ones stand beside each other: the last one is all that is remembered."""
 
     def __init__(self, clock: Clock) -> None:

@@ -15,6 +15,8 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from dotr.codegen import define
+from dotr.codegen.printer import printed
+from dotr.codegen.tree import Assign, CodeNode, Emit, ForEach, GeneratedFunction, IfElse
 from dotr.expressions import equality_key
 from dotr.layout.event_order import AttributeValues
 from dotr.model.algebra import Expression
@@ -93,46 +95,70 @@ def trim(run: list[StoredEvent]) -> None:
 
 
 def compile_insert(specs: Sequence[IndexSpec], tests: Sequence[EventTest | None], finders: Sequence[RowFinder | None]) -> InsertEvents:
-    """Generate what puts a port's events into its indexes; the tests and finders are those of each index's filter and picks."""
-    space: dict[str, object] = {"key": equality_key, "trim": trim}
-    lines = ["def remember(indexes, events, horizon):"]
-    lines += [f"    l{n} = indexes[{n}]" for n in range(len(specs))]
-    lines += ["    for e in events:", "        t, _, v = e"]
+    """Generates the insertion of a port's events into its indexes.
+
+    `tests` and `finders` belong to the filter and the constants of the index at the same position. For one
+    index on attribute 1:
+
+        for e in events:
+            t, _, v = e
+            s0 = v[1]
+            if s0 is not None:
+                k = (s0 if s0 >= '<=' else key(s0))
+                c = l0.get(k)
+                if c is None:
+                    l0[k] = [e]
+                else:
+                    c.append(e)
+                    if len(c) > 128 and c[len(c) >> 1][0] < horizon:
+                        trim(c)
+    """
+    names: dict[str, object] = {"key": equality_key, "trim": trim}
+    per_event: list[CodeNode] = [Assign("t, _, v", "e")]
     for n, (spec, test, finder) in enumerate(zip(specs, tests, finders, strict=True)):
-        space[f"test{n}"], space[f"lane{n}"], space[f"find{n}"] = test, spec.new_run, finder
-        sides = [f"s{number}" for number in range(len(spec.positions))]
-        lines += [f"        {side} = v[{position}]" for side, position in zip(sides, spec.positions, strict=True)]
-        needed = [f"{side} is not None" for side in sides]
-        skips = spec.measure in (Measure.ABOVE, Measure.BELOW)
-        if spec.measured is not None and not skips:
-            needed.append(f"v[{spec.measured}] is not None")
-        if test is not None:
-            needed.append(f"test{n}(t, v)")
-        keys = [f"({side} if {side} >= '<=' else key({side}))" for side in sides]
+        names[f"test{n}"], names[f"new_run{n}"], names[f"find{n}"] = test, spec.new_run, finder
+        per_event += _insertion(n, spec, test is not None, finder is not None)
+    indexes = [Assign(f"l{n}", f"indexes[{n}]") for n in range(len(specs))]
+    function = GeneratedFunction("insert", "indexes, events, horizon", [*indexes, ForEach("e", "events", per_event)])
+    return define(printed(function), "event store", "insert", names)
+
+
+def _insertion(n: int, spec: IndexSpec, is_filtered: bool, has_table: bool) -> list[CodeNode]:
+    """The statements that insert the event `e` into index `n`."""
+    sides = [f"s{number}" for number in range(len(spec.positions))]
+    keys = [f"({side} if {side} >= '<=' else key({side}))" for side in sides]
+    conditions = [f"{side} is not None" for side in sides]
+    skips = spec.measure in (Measure.ABOVE, Measure.BELOW)
+    if spec.measured is not None and not skips:
+        conditions.append(f"v[{spec.measured}] is not None")
+    if is_filtered:
+        conditions.append(f"test{n}(t, v)")
+    shared_keys: list[CodeNode] = []
+    if has_table:
+        if keys:  # computed once for all rows
+            shared_keys = [Assign(f"k{number}", key) for number, key in enumerate(keys)]
+            keys = [f"k{number}" for number in range(len(keys))]
+        keys.append("row[0]")
+    is_plain = spec.measure is None
+    first: list[CodeNode] = [Assign(f"l{n}[k]", "[e]")]
+    if not is_plain:
+        first = [Assign("c", f"new_run{n}()"), Emit("c.append", "e"), Assign(f"l{n}[k]", "c")]
+    further: list[CodeNode] = [Emit("c.append", "e")]
+    if skips:
+        further.append(IfElse([("c.is_built", [Emit("c.add_rank", "e")])]))
+    further.append(IfElse([(f"len(c) > {TRIM} and c[len(c) >> 1][0] < horizon", [Emit("trim", "c")])]))
+    insert: list[CodeNode] = [
+        Assign("k", "None" if not keys else keys[0] if len(keys) == 1 else f"({', '.join(keys)})"),
+        Assign("c", f"l{n}.get(k)"),
+        IfElse([("c is None", first)], further),
+    ]
+    if not is_plain and not skips:
         terms = "None" if not sides else sides[0] if len(sides) == 1 else f"({', '.join(sides)})"
-        fresh = "[e]" if spec.measure is None else f"c = lane{n}(); c.append(e)"
-        lines.append(f"        if {' and '.join(needed) or 'True'}:")
-        indent = " " * 12
-        if finder is not None:
-            if keys:  # made once for all rows
-                lines += [f"{indent}{side} = {key}" for side, key in zip((f"k{number}" for number in range(len(keys))), keys, strict=True)]
-                keys = [f"k{number}" for number in range(len(keys))]
-            lines.append(f"{indent}for row in find{n}(v):")
-            indent += "    "
-            keys.append("row[0]")
-        lines += [
-            f"{indent}k = {'None' if not keys else keys[0] if len(keys) == 1 else '(' + ', '.join(keys) + ')'}",
-            f"{indent}c = l{n}.get(k)",
-            f"{indent}if c is None:",
-            f"{indent}    l{n}[k] = [e]" if spec.measure is None else f"{indent}    {fresh}; l{n}[k] = c",
-            f"{indent}else:",
-            f"{indent}    c.append(e)",
-            *([f"{indent}    if c.made: c.note(e)"] if skips else []),
-            f"{indent}    if len(c) > {TRIM} and c[len(c) >> 1][0] < horizon: trim(c)",
-        ]
-        if spec.measure is not None and not skips:
-            lines.append(f"{indent}c.keys[{terms}] = None")
-    return define("\n".join(lines), "event store", "remember", space)
+        insert.append(Assign(f"c.key_terms[{terms}]", "None"))
+    if has_table:
+        insert = [*shared_keys, ForEach("row", f"find{n}(v)", insert)]
+    values: list[CodeNode] = [Assign(side, f"v[{position}]") for side, position in zip(sides, spec.positions, strict=True)]
+    return [*values, IfElse([(" and ".join(conditions), insert)])] if conditions else [*values, *insert]
 
 
 class PortStore:
@@ -177,13 +203,13 @@ class PortStore:
             log.popleft()
             self._expired += 1
         if not log:
-            for lanes in self.indexes:
-                lanes.clear()
+            for runs in self.indexes:
+                runs.clear()
             self._expired = 0
         elif self._expired > TRIM + len(log):
-            for lanes in self.indexes:
-                for key in [key for key, lane in lanes.items() if lane[-1][0] < horizon]:
-                    del lanes[key]
+            for runs in self.indexes:
+                for key in [key for key, run in runs.items() if run[-1][0] < horizon]:
+                    del runs[key]
             self._expired = 0
 
     def __iter__(self) -> Iterator[StoredEvent]:

@@ -23,9 +23,11 @@ FLUSH_SIZE: Final = 50_000
 class MatchBuffer:
     """The matches so far that were not handed on; of those that were, only composite events that rules of the layer read at this moment."""
 
-    __slots__ = ("_composite_labels", "_collected", "_emit", "base", "events", "matches")
+    __slots__ = ("_collected", "_composite_labels", "_emit", "base", "events", "matches")
 
-    def __init__(self, matches: list[Match], base: int, emit: EmitMatches | None, composite_labels: list[Label | None] | None = None) -> None:
+    def __init__(
+        self, matches: list[Match], base: int, emit: EmitMatches | None, composite_labels: list[Label | None] | None = None
+    ) -> None:
         self.matches = matches
         self.base = base
         self._emit = emit

@@ -174,7 +174,9 @@ class Operator:
                 waiting.extend(present.get(port, ()))
         return matches
 
-    def _step_by_depth(self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], buffer: MatchBuffer) -> None:
+    def _step_by_depth(
+        self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], buffer: MatchBuffer
+    ) -> None:
         """Depth by depth: complete the events that its rules read, then run them."""
         for depth, complete in enumerate(self._complete):
             for port, label in complete:

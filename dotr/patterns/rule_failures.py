@@ -74,21 +74,23 @@ def match_exactly(
         buffer.flush()
 
 
-def isolate_rules(rules: Sequence[SingleRule], anchor: StoredEvent, state: State, buffer: MatchBuffer) -> Iterator[RuleFailure | LimitExcess]:
+def isolate_rules(
+    rules: Sequence[SingleRule], anchor: StoredEvent, state: State, buffer: MatchBuffer
+) -> Iterator[RuleFailure | LimitExcess]:
     """An anchor at which rules fail together, with each rule for itself."""
-    for alone in rules:
-        stores = alone.stores()
-        for store, kept in zip(stores, state.stores, strict=True):
-            for event in kept:
+    for single in rules:
+        stores = single.stores()
+        for store, events in zip(stores, state.stores, strict=True):
+            for event in events:
                 store.add([event])
-        indexes = [stores[port].indexes[index] for port, index in alone.indexes]
+        indexes = [stores[port].indexes[index] for port, index in single.indexes]
         mark = len(buffer.matches)
         try:
-            alone.matcher.find((anchor,), indexes, state.consumed, buffer.matches, buffer.base)
+            single.matcher.find((anchor,), indexes, state.consumed, buffer.matches, buffer.base)
         except AnchorLimitExceeded:
             del buffer.matches[mark:]
-            yield from match_exactly(alone.matcher, indexes, anchor, state, buffer)
+            yield from match_exactly(single.matcher, indexes, anchor, state, buffer)
         except Exception as error:
             del buffer.matches[mark:]
-            yield RuleFailure(alone.rule, anchor, error_line(error))
+            yield RuleFailure(single.rule, anchor, error_line(error))
         buffer.flush()

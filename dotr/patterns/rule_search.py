@@ -237,7 +237,7 @@ def _below_bound(ranks: Sequence[Any], rows: Sequence[TableRow], bisect: Callabl
     return lambda mark: ordered_rows[bisect(ordered, mark) :]
 
 
-Item = TypeVar("Thing")
+Item = TypeVar("Item")
 
 
 class RangeItem(NamedTuple, Generic[Item]):
@@ -286,9 +286,9 @@ class IntervalTree(Generic[Item]):
                 found += node.by_high[end:]
                 node = node.after
             else:
-                for low, high, thing in node.ranges:
+                for low, high, item in node.ranges:
                     if (low < rank or (self._low_closed and low == rank)) and (rank < high or (self._high_closed and high == rank)):
-                        found.append(thing)
+                        found.append(item)
                 break
         return found
 

@@ -194,7 +194,7 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
         constraints: list[Expression] = []
         for constraint in (fold_constants(c) for written in role.constraints for c in conjuncts(written)):
             compared = searchable_comparison(constraint)
-            taken = not place or compared is not None or (free and names_others(constraint, role.label))
+            taken = not place or compared is not None or (free and reads_other_events(constraint, role.label))
             constraints.append(normal(constraint, {}, taken))
             if compared is not None:
                 domains[-1] = compared.domain
@@ -233,7 +233,7 @@ def _takes_all_constants(rule: Rule, clause: Clause) -> bool:
     return isinstance(clause, Absent | Choose) and not rule.consuming and (isinstance(clause, Absent) or clause.count in (None, 1))
 
 
-def names_others(constraint: Expression, own: Label) -> bool:
+def reads_other_events(constraint: Expression, own: Label) -> bool:
     """Whether a constraint on the event of a label reads another event."""
     return any(isinstance(each, Attribute) or (isinstance(each, TimeOf) and each.label != own) for each in parameters_of([constraint]))
 
@@ -247,7 +247,7 @@ def _substitute(template: RuleTemplate, back: Mapping[Expression, Expression]) -
 
     return RuleTemplate(
         part(template.anchor),
-        tuple([replace(step, part=part(step.role)) for step in template.clauses]),
+        tuple([replace(step, role=part(step.role)) for step in template.clauses]),
         None if template.condition is None else expression(template.condition),
         tuple([None if value is None else expression(value) for value in template.values]),
         template.consuming,

@@ -67,7 +67,7 @@ class DeltaScan(AlgebraOperator):
     def size(self, graph: Graph) -> float:
         return float(len(self._kept) + min(len(graph.delta), 8))
 
-    def whole(self, bound: Variables) -> str:
+    def full_scan_reason(self, bound: Variables) -> str:
         return self._general.full_scan_reason(bound) if bound & self.variables else ""
 
 

@@ -72,7 +72,7 @@ class GroupOperator(AlgebraOperator):
         if inner.is_static_empty or not any(map(has_exists, expressions_in(pattern))):
             self.reads = inner.reads
 
-    def whole(self, bound: Variables) -> str:
+    def full_scan_reason(self, bound: Variables) -> str:
         return self._inner.full_scan_reason(bound & self._plain)
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
@@ -118,7 +118,7 @@ class SelectOperator(AlgebraOperator):
             return rows
         return self.compatible_with(rows[select.offset :][: select.limit], bound, self.variables)
 
-    def whole(self, bound: Variables) -> str:
+    def full_scan_reason(self, bound: Variables) -> str:
         return self._inner.full_scan_reason(NOTHING if self._sliced else bound & self.variables)
 
     def _ordered(self, solutions: Sequence[Solution], graph: Graph, outer: Bindings) -> list[Solution]:

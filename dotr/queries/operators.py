@@ -142,7 +142,7 @@ class BgpOperator(AlgebraOperator):
                 known |= variables_of((pattern,))
         return self._size
 
-    def whole(self, bound: Variables) -> str:
+    def full_scan_reason(self, bound: Variables) -> str:
         known, left = set(bound), list(self.patterns)
         while left:
             linked = [pattern for pattern in left if can_look_up(pattern, known)]
@@ -162,7 +162,7 @@ class JoinOperator(AlgebraOperator):
         self.empty = left.is_static_empty or right.is_static_empty
         self.reads = left.reads if left.is_static_empty else right.reads if right.is_static_empty else union_of_reads(left.reads, right.reads)
 
-    def whole(self, bound: Variables) -> str:
+    def full_scan_reason(self, bound: Variables) -> str:
         forward = self.left.full_scan_reason(bound) or self.right.full_scan_reason(bound | self.left.certain)
         return forward and (self.right.full_scan_reason(bound) or self.left.full_scan_reason(bound | self.right.certain)) and forward
 
@@ -196,7 +196,7 @@ class LeftJoinOperator(AlgebraOperator):
         if left.is_static_empty:
             self.reads = left.reads
 
-    def whole(self, bound: Variables) -> str:
+    def full_scan_reason(self, bound: Variables) -> str:
         why = self.right.full_scan_reason(self.left.certain)
         existence = "" if self.test is None else self.test.full_scan_reason(self.certain | self.right.certain)
         return self.left.full_scan_reason(bound) or (why and f"OPTIONAL: {why}") or existence
@@ -226,7 +226,7 @@ class UnionOperator(AlgebraOperator):
         self.empty = left.is_static_empty and right.is_static_empty
         self.reads = union_of_reads(left.reads, right.reads)
 
-    def whole(self, bound: Variables) -> str:
+    def full_scan_reason(self, bound: Variables) -> str:
         return self.left.full_scan_reason(bound) or self.right.full_scan_reason(bound)
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
@@ -248,7 +248,7 @@ class MinusOperator(AlgebraOperator):
         if left.is_static_empty or left.variables.isdisjoint(right.variables):
             self.reads = left.reads
 
-    def whole(self, bound: Variables) -> str:
+    def full_scan_reason(self, bound: Variables) -> str:
         why = "" if self.left.variables.isdisjoint(self.right.variables) else self.right.full_scan_reason(self.left.certain)
         return self.left.full_scan_reason(bound) or (why and f"MINUS: {why}")
 
@@ -273,7 +273,7 @@ class FilterOperator(AlgebraOperator):
         if inner.is_static_empty or not any(test.has_exists for test in tests):
             self.reads = inner.reads
 
-    def whole(self, bound: Variables) -> str:
+    def full_scan_reason(self, bound: Variables) -> str:
         return self.inner.full_scan_reason(bound) or next(filter(None, (test.full_scan_reason(self.inner.certain) for test in self.tests)), "")
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
@@ -296,7 +296,7 @@ class ExtendOperator(AlgebraOperator):
         if inner.is_static_empty or not computed.has_exists:
             self.reads = inner.reads
 
-    def whole(self, bound: Variables) -> str:
+    def full_scan_reason(self, bound: Variables) -> str:
         return self.inner.full_scan_reason(bound - {self.variable}) or self.computed.full_scan_reason(self.inner.certain)
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
@@ -323,7 +323,7 @@ class ValuesOperator(AlgebraOperator):
         ]
         self.empty = not self.rows
 
-    def whole(self, bound: Variables) -> str:
+    def full_scan_reason(self, bound: Variables) -> str:
         return ""
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:

@@ -53,8 +53,8 @@ class QueryPlan:
     def answers_at(self, closure: Closure) -> list[AnswerRow]:
         """The bag of solutions over a closed instant."""
         if closure.removed is None:
-            return self.answers(closure.new)
-        return self.answers_over_view(closure.background, closure.new, closure.removed)
+            return self.answers(closure.delta)
+        return self.answers_over_view(closure.background, closure.delta, closure.removed)
 
     def with_static(self, found: list[AnswerRow]) -> list[AnswerRow]:
         """The answers, of those that the deltas found."""

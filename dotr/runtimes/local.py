@@ -27,9 +27,9 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.dead_letter_log import LOG, WarningLimiter, inconsistency_line, rejection_reason
 from dotr.monitoring.progress import ReportProgress, RunProgress, by_name, ignore_progress, port_labels, stored_events
 from dotr.monitoring.totals import ReportTotals, RunFailed, Totals
-from dotr.outputs.external_sort import FIRED, RUN, SortedRuns, blocks
-from dotr.outputs.external_sort import merged as sorted_runs
-from dotr.outputs.writing import writer
+from dotr.outputs.external_sort import FIRING_FORMAT, RUN_SIZE, SortedRuns, blocks
+from dotr.outputs.external_sort import merge_runs as sorted_runs
+from dotr.outputs.writing import compile_writer
 from dotr.runtimes.channels import channels_of
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.stopping import Stop, stoppable
@@ -101,7 +101,7 @@ class _LocalRun:
     def __init__(self, pipeline: Pipeline, sinks: list[FileSink], rejected: FileSink | None, stop: Stop, stand: ReportProgress) -> None:
         self.engine = Engine(pipeline.program, pipeline.clock, put=self._wait)
         self._folder: Path | None = None
-        self._many = SortedRuns(FIRED, self._waiting, RUN)
+        self._many = SortedRuns(FIRING_FORMAT, self._waiting, RUN_SIZE)
         self.elements = self.instants = self.facts = self.events = self.dropped = self.contradictory = self.fallbacks = 0
         self._timed = pipeline.program.timed
         self._traces = pipeline.program.stage_one.may_reject
@@ -115,7 +115,7 @@ class _LocalRun:
         self._told = 0.0
         self._again: Iterator[tuple[Micros, list[Element]]] | None = None
         self._clock = pipeline.clock
-        self._sinks = [(writer(output.format, pipeline.clock), sink) for output, sink in zip(pipeline.outputs, sinks, strict=True)]
+        self._sinks = [(compile_writer(output.format, pipeline.clock), sink) for output, sink in zip(pipeline.outputs, sinks, strict=True)]
         self._rejected = rejected
         self._stop = stop
         self._dead: Counter[Reason] = Counter()
@@ -247,7 +247,7 @@ class _LocalRun:
         many, stop = self._many, self._stop
         many.add(firings, len(firings))
         stop.free()  # runs may be merged first
-        ordered = sorted_runs(FIRED, many.held, [path for path, _ in many.written])
+        ordered = sorted_runs(FIRING_FORMAT, many.buffered, [path for path, _ in many.runs])
         stop.busy = True
         events = dropped = 0
         marks = [sink.mark() for _, sink in self._sinks]
@@ -262,7 +262,7 @@ class _LocalRun:
                 sink.write(write(block))
         self.events += events
         self.dropped += dropped
-        self._many = SortedRuns(FIRED, self._waiting, RUN)
+        self._many = SortedRuns(FIRING_FORMAT, self._waiting, RUN_SIZE)
         self.clear()
 
     def _wait(self, firings: list[Firing]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dotr.expressions.times import written
+from dotr.expressions.times import format_time
 from dotr.model.stream import DeadLetter
 from dotr.model.time import Clock
 
@@ -22,7 +22,7 @@ def letter_line(letter: DeadLetter, clock: Clock) -> str:
             "input": letter.input,
             "file": letter.file,
             "line": letter.line,
-            "time": None if letter.time is None else written(letter.time, clock),
+            "time": None if letter.time is None else format_time(letter.time, clock),
             "text": letter.text,
             "error": letter.why,
         },

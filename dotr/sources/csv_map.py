@@ -20,7 +20,7 @@ from dotr.model.algebra import Const, Var
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot, TemplateTerm, leaves
 from dotr.model.terms import RDF, XSD, Term, Triple, escaped, literal
-from dotr.outputs.triple_code import TermCode, TripleCode, body, function, term_piece
+from dotr.outputs.triple_code import TermCode, TripleCode, return_triples, compile_triples, triple_term_code
 from dotr.sources.records import InputFile
 
 MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
@@ -155,7 +155,7 @@ def _compiled(template: Template, header: tuple[str, ...]) -> MakeRow:
                 texts = [escaped(part) if isinstance(part, str) else part for part in parts]
                 return TermCode(joined('"', texts, "escaped", f'"{suffix}'), cells(parts))
             case TemplateTerm(subject, predicate, object):
-                return term_piece((piece(subject), piece(predicate), piece(object)))
+                return triple_term_code((piece(subject), piece(predicate), piece(object)))
             case Var() | Fresh():
                 raise ValueError("a map has no variables and no fresh names")
             case _:
@@ -163,4 +163,4 @@ def _compiled(template: Template, header: tuple[str, ...]) -> MakeRow:
 
     triples: list[TripleCode] = [(piece(s), piece(p), piece(o)) for s, p, o in template.triples]
     cells_used = [Assign(f"c{number}", f"row[{number}]") for number in used]
-    return function("map", "row", [*cells_used, *body(triples, "numbered({})" if blanks else "{}")], names)
+    return compile_triples("map", "row", [*cells_used, *return_triples(triples, "numbered({})" if blanks else "{}")], names)

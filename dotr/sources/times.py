@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Final
 
 from dotr.errors.diagnostics import did_you_mean
-from dotr.expressions.times import written as format_time
+from dotr.expressions.times import format_time as format_time
 from dotr.languages.rules.windows import UNITS
 from dotr.model.time import LAST_MICRO, Micros, Unit
 

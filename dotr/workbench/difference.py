@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, NamedNode, RdfFormat, parse
 from pyoxigraph import Triple as TripleTerm
 
-from dotr.expressions.times import written
+from dotr.expressions.times import format_time
 from dotr.model.terms import Term, Triple, Variable, is_triple, triple_parts, without_blank_labels
 from dotr.model.time import Clock, Micros
 from dotr.workbench.rendering import predicate_text, term_text
@@ -134,7 +134,7 @@ def _unlike(wanted: Item, actual: Item, clock: Clock, prefixes: Mapping[str, str
 
 
 def _head(item: Item, clock: Clock) -> str:
-    parts = [f"at {written(item.time, clock)}", item.kind or "", f"by {item.rule}" if item.rule else ""]
+    parts = [f"at {format_time(item.time, clock)}", item.kind or "", f"by {item.rule}" if item.rule else ""]
     return " ".join(part for part in parts if part)
 
 

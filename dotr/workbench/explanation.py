@@ -11,7 +11,7 @@ from typing import Final
 from dotr.engine.program import CompiledProgram
 from dotr.languages.datalog import parse_datalog
 from dotr.layout.layers import Layer, PlacedRule
-from dotr.layout.retention import chain, lookbacks, roles, scope_of
+from dotr.layout.retention import longest_chain, lookbacks, roles, scope_of
 from dotr.model.algebra import Select
 from dotr.model.rules import Absent, Aggregate, Choose, Clause, FactSource, Mode, Role, Rule
 from dotr.model.terms import Label, Prefixes, Term
@@ -119,7 +119,7 @@ class _Explainer:
         queries = tuple(self.queries())
         read = {label for asked in queries for label in asked.labels}
         unread = tuple(shared.label for shared in self.program.rules.queries if shared.label not in read)
-        return Explanation(title, text, self.program.layout.operators, queries, tuple(rules), unread)
+        return Explanation(title, text, self.program.layout.stateful_operators, queries, tuple(rules), unread)
 
     def queries(self) -> Iterable[QueryExplanation]:
         users: dict[int, list[tuple[str, Label]]] = {}
@@ -205,7 +205,7 @@ class _Explainer:
         if not place:
             return f"{attributes}: wait {duration_text(rule.anchor.delay)}" if rule.anchor.delay else ""
         own, kept = lookbacks(rule)[place].far, layer.retention[port]
-        links = chain(rule, rule.clauses[place - 1])
+        links = longest_chain(rule, rule.clauses[place - 1])
         way = f" ({', '.join(map(link_text, links))})" if len(links) > 1 else ""
         more = ""
         if kept is not None and kept > own:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dotr.config import read_config
-from dotr.datalog.bulk import UNSEEN
+from dotr.datalog.bulk import HIDDEN_TRIPLES
 from dotr.datalog.compiled_store import CompiledStore
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.errors.diagnostics import Diagnostic
@@ -48,7 +48,7 @@ def told(found: Compiled, store: CompiledStore) -> Iterator[str]:
     seen = store.index.seen()
     yield f"triples    {seen:,}: {about.loaded:,} loaded, {seen - about.loaded:,} derived"
     yield f"terms      {about.terms:,}"
-    by_rule = {rule: count for rule, count in about.by_rule.items() if count and rule != UNSEEN}
+    by_rule = {rule: count for rule, count in about.by_rule.items() if count and rule != HIDDEN_TRIPLES}
     yield f"derived    {'by rule' if by_rule else 'nothing'}"
     width = max(map(len, by_rule), default=0)
     for rule, count in sorted(by_rule.items(), key=lambda item: (-item[1], item[0])):

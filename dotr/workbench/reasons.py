@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, assert_never
 
-from dotr.layout.event_order import equality
-from dotr.layout.keys import AnyPartition, KeyedPartitions, SinglePartition, carried
+from dotr.layout.event_order import equated_pair
+from dotr.layout.keys import AnyPartition, KeyedPartitions, SinglePartition, carried_keys
 from dotr.layout.layers import Layout, PlacedRule
-from dotr.layout.placement import meet
+from dotr.layout.placement import are_copartitioned
 from dotr.layout.retention import roles
 from dotr.model.algebra import Expression
 from dotr.model.graphs import components
@@ -21,7 +21,7 @@ from dotr.model.time import Clock
 from dotr.model.traverse import conjuncts
 from dotr.patterns.event_store import Measure
 from dotr.patterns.matcher.compile import compile_matcher
-from dotr.patterns.rule_templates import group_rules, names_others
+from dotr.patterns.rule_templates import group_rules, reads_other_events
 from dotr.workbench.rendering import constraint_text
 
 _ANSWERS: Final[Mapping[Measure, str]] = {
@@ -37,7 +37,7 @@ class Reasons:
     """The reasons of one program's rules."""
 
     def __init__(self, layout: Layout) -> None:
-        self._remembers = layout.operators > 0
+        self._remembers = layout.stateful_operators > 0
         self._placed = {placed.rule.name: placed for layer in layout.layers for placed in layer.rules}
         self._layers = {placed.rule.name: layer.number for layer in layout.layers for placed in layer.rules}
         self._makers: dict[Label, list[PlacedRule]] = {}
@@ -74,7 +74,7 @@ class Reasons:
         source = rule.anchor.source
         key = split.attribute[rule.anchor.label]
         here = isinstance(source, EventSource) and all(
-            isinstance(maker.split, KeyedPartitions) and key in carried(maker.rule, maker.split) for maker in self._makers[source.event]
+            isinstance(maker.split, KeyedPartitions) and key in carried_keys(maker.rule, maker.split) for maker in self._makers[source.event]
         )
         made = [f"{rule.anchor.origin} is made under it"] if here else []
         if not rule.clauses:
@@ -90,7 +90,7 @@ class Reasons:
             if isinstance(role.source, EventSource):
                 events[role.source.event] = None
                 for maker in self._makers[role.source.event]:
-                    if self._layers[maker.rule.name] < number and not meet(maker.rule, maker.split, placed.split, role):
+                    if self._layers[maker.rule.name] < number and not are_copartitioned(maker.rule, maker.split, placed.split, role):
                         sent[role.source.event] = None
         if not events:
             return f"{number}: it reads no events of rules"
@@ -157,9 +157,9 @@ def _crossing(role: Role) -> list[Expression]:
     found: list[Expression] = []
     keyed: set[Variable] = set()
     for constraint in (c for written in role.constraints for c in conjuncts(written)):
-        pair = equality(constraint)
+        pair = equated_pair(constraint)
         if pair is not None and pair[0] not in keyed:
             keyed.add(pair[0])
-        elif names_others(constraint, role.label):
+        elif reads_other_events(constraint, role.label):
             found.append(constraint)
     return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from dotr.languages.rules import RuleSet
-from dotr.layout.retention import chain, lookbacks, scope_of
+from dotr.layout.retention import longest_chain, lookbacks, scope_of
 from dotr.model.rules import Between, Clause, Rule, Window
 from dotr.model.terms import Label
 from dotr.model.time import Micros
@@ -69,7 +69,7 @@ def _needs(rule: Rule) -> Iterator[tuple[Label, RetentionBound]]:
         waits = f"delayed by {bound_text(rule.anchor.delay)}"
         yield rule.anchor.origin, RetentionBound(rule.anchor.origin, rule.anchor.delay, (waits,), (rule.name,))
     for clause, reach in zip(rule.clauses, lookbacks(rule)[1:], strict=True):
-        links = tuple(map(link_text, chain(rule, clause)))
+        links = tuple(map(link_text, longest_chain(rule, clause)))
         yield clause.role.origin, RetentionBound(clause.role.origin, reach.far, links, (rule.name,))
 
 

@@ -28,7 +28,7 @@ from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
-from dotr.expressions.times import written
+from dotr.expressions.times import format_time
 from dotr.joins.limits import LIMITS
 from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.places import Span
@@ -224,7 +224,7 @@ class Case:
             instant = merge(time, self.elements[time])
             firings, asked = engine.step(instant)
             outputs += output(firings)
-            at = f"! at {written(time, self.clock)}"
+            at = f"! at {format_time(time, self.clock)}"
             broken += [f"{at} the query of rule {', '.join(program.readers(streams))} fails: {error}" for streams, error in asked.failed]
             if asked.exceeded:
                 refused.append(f"{at} the instant is left out, it goes over a limit: {asked.exceeded}")
@@ -236,7 +236,7 @@ class Case:
         for firings in engine.finish():
             outputs += output(firings)
         for letter in engine.failed:
-            (broken if letter.reason is Reason.FAILED else refused).append(f"! at {written(letter.time or 0, self.clock)} {letter.why}")
+            (broken if letter.reason is Reason.FAILED else refused).append(f"! at {format_time(letter.time or 0, self.clock)} {letter.why}")
         parts = [] if self.outputs is None else [difference(self.outputs, outputs, self.clock, prefixes)]
         parts += [] if self.facts is None else [difference(self.facts, facts, self.clock, prefixes)]
         differs = broken or any(parts)

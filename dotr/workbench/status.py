@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from dotr.errors.diagnostics import Refused
-from dotr.expressions.times import written
+from dotr.expressions.times import format_time
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.display import counted, dead_letters_line
 
@@ -43,7 +43,7 @@ def status(folder: str, form: str, *, quick: bool) -> str:
 
 
 def _at(found: Status, moment: Micros | None) -> str | int | None:
-    return None if moment is None or abs(moment) >= LAST_MICRO else written(moment, found.clock)
+    return None if moment is None or abs(moment) >= LAST_MICRO else format_time(moment, found.clock)
 
 
 def _lines(found: Status, state: StatusParts) -> Iterator[str]:

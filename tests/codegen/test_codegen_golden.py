@@ -75,7 +75,7 @@ def delta_rule_of_a_class() -> Callable[..., Any]:
 
 
 def bulk_delta_rule() -> Callable[..., Any]:
-    return general_delta_rule(DeltaPosition(INSIDE, IN, 1, None), INDEX, many=True)
+    return general_delta_rule(DeltaPosition(INSIDE, IN, 1, None), INDEX, bulk=True)
 
 
 ROOMS = TripleIndex([("<http://e/hall>", f"<http://e/{predicate}>", "<http://e/house>") for predicate in ("in", "of", "near")])
@@ -155,7 +155,7 @@ def expression() -> Callable[..., Any]:
 
 def template() -> Callable[..., Any]:
     of = Template(((Fresh("id1"), Const("<http://e/at>"), Var("room")), (Var("room"), Const("<http://e/is>"), Const('"on fire"'))))
-    return compile_template(of, ["room"]).instance
+    return compile_template(of, ["room"]).instantiate
 
 
 CASES: list[Callable[[], Callable[..., Any]]] = [

@@ -40,7 +40,7 @@ PREFIX : <http://e/>
 def one_by_one(given: Sequence[Triple], rules: Sequence[DatalogRule]) -> tuple[set[Triple], set[tuple[str, tuple[Triple, ...]]]]:
     """The closure over nothing, by the code that closes instants."""
     closure = Closer(RuleDispatch(rules), TripleIndex()).close(given)
-    return set(closure.new), set(closure.contradictions)
+    return set(closure.delta), set(closure.contradictions)
 
 
 @pytest.mark.parametrize("entailment", [Entailment.NONE, Entailment.RDFS, Entailment.OWL2RL])
@@ -92,7 +92,7 @@ def test_superclasses_of_superclasses_are_not_concluded_again() -> None:
     typed = [(f"<http://e/i{n}>", RDF_TYPE, "<http://e/C0>") for n in range(100)]
     said = [(f"<http://e/i{n}>", "<http://e/p>", "<http://e/x>") for n in range(100)]
     concluded = 0
-    unknown = bulk.BulkCloser._unknown
+    unknown = bulk.BulkCloser._register
 
     def counted(closer: bulk.BulkCloser, triples: list[Triple]) -> list[Triple]:
         nonlocal concluded

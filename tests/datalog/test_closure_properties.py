@@ -198,9 +198,9 @@ def test_closure_is_the_naive_fixpoint(background: set[Triple], instants: list[s
     for instant in instants:
         closure = knowledge.close(sorted(instant))
         everything, alarms = naive(background | instant, program)
-        assert set(closure.new) == everything - closed
+        assert set(closure.delta) == everything - closed
         assert set(closure.contradictions) == alarms - contradictions
-        assert consistent(closure.new)
+        assert consistent(closure.delta)
     assert set(knowledge.background) == closed
     assert consistent(knowledge.background)
 
@@ -263,6 +263,6 @@ def test_joins_have_one_row_a_match(
 def test_order_of_triples_does_not_matter() -> None:
     instant = [("<a>", RDF_TYPE, "<C>"), ("<C>", SUBCLASS, "<D>"), ("<D>", SUBCLASS, "<E>"), ("<a>", SAME, "<b>")]
     knowledge = Knowledge.load([("<E>", SUBCLASS, "<F>")], SCHEMATIC)
-    results = {frozenset(knowledge.close(order).new) for order in permutations(instant)}
+    results = {frozenset(knowledge.close(order).delta) for order in permutations(instant)}
     assert len(results) == 1
     assert ("<b>", RDF_TYPE, "<F>") in next(iter(results))

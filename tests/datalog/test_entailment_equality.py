@@ -81,8 +81,8 @@ def by_tables(
     nothing = Closer(RuleDispatch(rules), TripleIndex())
     base = nothing.close([*background, *_facts(rules)])
     everything = nothing.close([*background, *instant, *_facts(rules)])
-    known = {t for t in base.new if not is_hidden(t[1])}
-    return known, {t for t in everything.new if not is_hidden(t[1])} - known, {c.rule for c in everything.contradictions}
+    known = {t for t in base.delta if not is_hidden(t[1])}
+    return known, {t for t in everything.delta if not is_hidden(t[1])} - known, {c.rule for c in everything.contradictions}
 
 
 def _facts(rules: list[DatalogRule]) -> list[Triple]:
@@ -108,10 +108,10 @@ def check(background: frozenset[Triple], instant: frozenset[Triple], rules: list
     knowledge = Knowledge.load(sorted(background), rules)
     assert visible(knowledge.background) == known
     closure = knowledge.close(sorted(instant))
-    assert visible(closure.new) == new
+    assert visible(closure.delta) == new
     assert {c.rule for c in (*knowledge.contradictions, *closure.contradictions)} == false
     for contradiction in (*knowledge.contradictions, *closure.contradictions):
-        assert all(t in closure.background or t in closure.new or is_hidden(t[1]) for t in contradiction.triples)
+        assert all(t in closure.background or t in closure.delta or is_hidden(t[1]) for t in contradiction.triples)
 
 
 @settings(phases=PHASES, max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -160,11 +160,11 @@ def test_a_clique_in_the_background_is_written_down_once() -> None:
 def test_two_cliques_joined_at_an_instant() -> None:
     size, each = 40, 3
     knowledge = Knowledge.load([*clique("a", size, each), *clique("b", size, each)], RULES)
-    new = knowledge.close([(name("a3"), SAME, name("b5"))]).new
+    new = knowledge.close([(name("a3"), SAME, name("b5"))]).delta
     assert len(new) == 2 * size * size + 2 * size * size * each
     assert len({id(others) for others in new.by_subject[name("p0")].values()}) == 2
     assert len({id(others) for others in new.by_subject[SAME].values()}) == 2
-    assert not knowledge.close([(name("z"), name("p0"), name("y"))]).new.by_subject.get(SAME)
+    assert not knowledge.close([(name("z"), name("p0"), name("y"))]).delta.by_subject.get(SAME)
 
 
 def test_a_name_that_is_said_to_be_equal_to_itself_changes_nothing_for_others() -> None:
@@ -175,10 +175,10 @@ def test_a_name_that_is_said_to_be_equal_to_itself_changes_nothing_for_others() 
     assert set(looped.background) == {*plain.background, *loops}
     assert abs(written(looped.background) - written(plain.background)) <= 3 * size
     for instant in ([(name("a5"), SAME, name("new"))], [(name("new"), name("p0"), name("a7"))]):
-        assert set(looped.close(instant).new) == set(plain.close(instant).new)
-        new = plain.close([*instant, *loops]).new
-        assert set(new) == {*plain.close(instant).new, *loops}
-        assert written(new) <= written(plain.close(instant).new) + 3 * size
+        assert set(looped.close(instant).delta) == set(plain.close(instant).delta)
+        new = plain.close([*instant, *loops]).delta
+        assert set(new) == {*plain.close(instant).delta, *loops}
+        assert written(new) <= written(plain.close(instant).delta) + 3 * size
     different = (name("z"), f"<{OWL}differentFrom>", name("z"))
     assert [found.rule for found in looped.close([different]).contradictions] == ["eq-diff1"]
     assert not plain.close([different]).contradictions
@@ -187,7 +187,7 @@ def test_a_name_that_is_said_to_be_equal_to_itself_changes_nothing_for_others() 
 def test_many_values_of_a_functional_property() -> None:
     knowledge = Knowledge.load([(name("p"), RDF_TYPE, f"<{OWL}FunctionalProperty>")], RULES)
     values = [(name("x"), name("p"), name(f"v{n}")) for n in range(50)]
-    assert len(knowledge.close(values).new) == 50 + 50 * 49
+    assert len(knowledge.close(values).delta) == 50 + 50 * 49
 
 
 def test_queries_see_every_copy() -> None:

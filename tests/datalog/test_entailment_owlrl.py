@@ -115,7 +115,7 @@ def test_what_is_made_up() -> None:
 def ours(background: frozenset[Triple], instant: frozenset[Triple], entailment: Entailment) -> tuple[set[Triple], bool]:
     knowledge = Knowledge.load(background, rule_set(entailment))
     closure = knowledge.close(instant)
-    known = {*closure.background, *closure.new}
+    known = {*closure.background, *closure.delta}
     return {t for t in known if not is_hidden(t[1])}, bool(knowledge.contradictions or closure.contradictions)
 
 

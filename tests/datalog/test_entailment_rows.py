@@ -33,9 +33,9 @@ def closed(background: set[Triple], instant: set[Triple], rules: tuple[DatalogRu
     knowledge = Knowledge.load(background, rules)
     closure = knowledge.close(instant)
     nothing = knowledge.close(set())
-    assert not nothing.new.triples, "an instant leaves something behind"
+    assert not nothing.delta.triples, "an instant leaves something behind"
     assert not nothing.contradictions
-    known = {*closure.background, *closure.new}
+    known = {*closure.background, *closure.delta}
     contradictions = {c.rule for c in (*knowledge.contradictions, *closure.contradictions)}
     return {t for t in known if not is_hidden(t[1])}, contradictions
 
@@ -64,8 +64,8 @@ def concludes(name: str, premises: str, conclusions: str, entailment: Entailment
         assert not expected <= known, f"follows without {missing}"
     # Among all other rows, from the stream alone, again and again, and at that instant only.
     for _ in range(2):
-        assert given | expected <= set(whole(entailment).close(given).new)
-        assert not whole(entailment).close(()).new.triples
+        assert given | expected <= set(whole(entailment).close(given).delta)
+        assert not whole(entailment).close(()).delta.triples
 
 
 def contradicts(name: str, premises: str) -> None:
@@ -510,7 +510,7 @@ def test_lists_that_end_and_do_not_end(predicate: str) -> None:
     rules = rule_set(Entailment.OWL2RL)
     given = graph(f":p owl:{predicate} _:1 . _:1 rdf:first :q ; rdf:rest _:1 , () . :a :q :b . :b :q :c . :c :q :d")
     knowledge = Knowledge.load(set(), rules)
-    assert len(list(knowledge.close(given).new)) < 200
+    assert len(list(knowledge.close(given).delta)) < 200
 
 
 def test_every_row_has_a_test() -> None:

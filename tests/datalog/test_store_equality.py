@@ -40,6 +40,6 @@ def test_instants_over_a_file(tmp_path: Path, background: str) -> None:
     for text in INSTANTS:
         instant: list[Triple] = sorted(graph(text))
         one, other = mapped.close(instant), memory.close(instant)
-        assert set(one.new) == set(other.new)
-        assert len(one.new) == len(list(one.new))
+        assert set(one.delta) == set(other.delta)
+        assert len(one.delta) == len(list(one.delta))
         assert {c.rule for c in one.contradictions} == {c.rule for c in other.contradictions}

@@ -215,12 +215,12 @@ def over(
     closures = []
     for number, (instant, model) in enumerate(zip(instants, models, strict=True)):
         closure = knowledge.close(instant)
-        known = visible(closure.background) | visible(closure.new)
+        known = visible(closure.background) | visible(closure.delta)
         assert known == model, (number, "missing", model - known, "too much", known - model)
-        assert visible(closure.background).isdisjoint(visible(closure.new))
+        assert visible(closure.background).isdisjoint(visible(closure.delta))
         assert set(closure.removed or ()) == {t for t in knowledge.background if t not in closure.background}
         assert consistent(closure.background)
-        assert consistent(closure.new)
+        assert consistent(closure.delta)
         for asked in plans:
             expected = Counter(tuple(s.get(name) for name in asked.select.projection) for s in select(asked.select, model))
             assert Counter(asked.answers_at(closure)) == expected, (number, asked.select)

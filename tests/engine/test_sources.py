@@ -85,8 +85,8 @@ def test_a_change_in_what_is_listed_changes_the_key(monkeypatch: pytest.MonkeyPa
     found = set()
     for number in range(len(sources.CODE) + 1):
         monkeypatch.setattr(sources, "CODE", sources.CODE[:number])
-        sources._code.cache_clear()
-        found.add(sources._code())
+        sources._code_digest.cache_clear()
+        found.add(sources._code_digest())
         monkeypatch.undo()
-    sources._code.cache_clear()
+    sources._code_digest.cache_clear()
     assert len(found) == len(sources.CODE) + 1

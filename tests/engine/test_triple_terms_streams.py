@@ -14,7 +14,7 @@ from dotr.model.places import Document
 from dotr.model.stream import Element, Firing
 from dotr.model.terms import RDF_REIFIES, Triple
 from dotr.model.time import Clock
-from dotr.outputs.writing import StreamFormat, writer
+from dotr.outputs.writing import StreamFormat, compile_writer
 from dotr.sources.records import CsvMap, Format
 from tests.sources.test_io_formats import records
 
@@ -109,7 +109,7 @@ GRAPHS: list[tuple[Triple, ...]] = [
 @pytest.mark.parametrize("form", list(StreamFormat))
 def test_what_is_written_reads_back(tmp_path: Path, form: StreamFormat) -> None:
     firings = [Firing(n * 1_000_000, "R", "F", (("t", graph[0][2]),), graph, 0) for n, graph in enumerate(GRAPHS)]
-    lines = [line for firing in firings for line in writer(form, Clock())([firing])]
+    lines = [line for firing in firings for line in compile_writer(form, Clock())([firing])]
     found = records(tmp_path, Format(form.value), "".join(lines))
     elements = [record.element for record in found]
     assert elements == [Element(n * 1_000_000, number_blanks(graph)) for n, graph in enumerate(GRAPHS)]

@@ -10,9 +10,9 @@ from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.languages.rules import compile_rules
 from dotr.layout import placement
-from dotr.layout.keys import AnyPartition, KeyedPartitions, SinglePartition, bucket, bucket_of_all, carried, keyed, partitioning
+from dotr.layout.keys import AnyPartition, KeyedPartitions, SinglePartition, bucket, bucket_of_values, carried_keys, keyed_partitions, partitioning
 from dotr.layout.layers import Layout, lay_out
-from dotr.layout.retention import chain, lookbacks
+from dotr.layout.retention import longest_chain, lookbacks
 from dotr.model.algebra import Attribute, Call, Var
 from dotr.model.places import Document
 from dotr.model.rules import Rule
@@ -114,10 +114,10 @@ def test_of_several_keys_the_preferred_one_else_the_first_by_name() -> None:
         rule("from A and last B [ FILTER(?v = A.?v && A.?r = ?r) ] within 5 s from A with E.?a = A.?v, E.?b = B.?r, E.?c = B.?v")
     )
     by_room, by_value = KeyedPartitions({"A": "r", "B": "r"}), KeyedPartitions({"A": "v", "B": "v"})
-    assert keyed(both) == {"r": by_room, "v": by_value}
+    assert keyed_partitions(both) == {"r": by_room, "v": by_value}
     assert partitioning(both) == partitioning(both, ["x", "r", "v"]) == by_room
     assert partitioning(both, ["x", "v", "r"]) == by_value
-    assert (sorted(carried(both, by_room)), sorted(carried(both, by_value))) == (["b"], ["a", "c"])
+    assert (sorted(carried_keys(both, by_room)), sorted(carried_keys(both, by_value))) == (["b"], ["a", "c"])
     (alone,) = rules(rule("from A with E.?a = A.?v"))
     assert partitioning(alone) == AnyPartition()
     assert partitioning(alone, ["v"]) == KeyedPartitions({"A": "v"})
@@ -136,7 +136,7 @@ def test_keys_are_tied_through_any_positive_label() -> None:
 def test_buckets_are_the_same_on_every_machine() -> None:
     integer, decimal = literal("1", XSD + "integer"), literal("1.0", XSD + "decimal")
     assert (bucket(None, 64), bucket("<http://example.org/a>", 64), bucket(integer, 64), bucket(decimal, 64)) == (0, 19, 11, 11)
-    assert [bucket_of_all(values, 64) for values in ((), (None,), (integer,), (decimal,))] == [57, 60, 20, 2]
+    assert [bucket_of_values(values, 64) for values in ((), (None,), (integer,), (decimal,))] == [57, 60, 20, 2]
 
 
 # --- recursion ---
@@ -279,7 +279,7 @@ def test_the_chain_of_a_clause_leads_to_the_anchor_by_the_farthest_way() -> None
             event="Out",
         ).replace("E.?a", "Out.?a")
     )
-    ways = {clause.role.label: "".join(link.role.label for link in chain(long, clause)) for clause in long.clauses}
+    ways = {clause.role.label: "".join(link.role.label for link in longest_chain(long, clause)) for clause in long.clauses}
     assert ways == {"B": "B", "C": "C", "AA": "AAB", "A0": "A0C", "F": "FAAB", "G": "GA0C", "H": "HC", "I": "IC"}
 
 
@@ -302,7 +302,7 @@ def test_what_only_anchors_read_is_not_kept() -> None:
     ],
 )
 def test_what_looks_beyond_its_instant_needs_operators(text: str, operators: int) -> None:
-    assert lay_out(rules(text)).operators == operators
+    assert lay_out(rules(text)).stateful_operators == operators
 
 
 def test_state_is_bounded_by_the_retention() -> None:

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from dotr.layout.event_order import AttributeValues, equalities, equality, in_tie_order, tie_key
+from dotr.layout.event_order import AttributeValues, equated_pairs, equated_pair, sort_by_tie, tie_key
 from dotr.model.algebra import Attribute, Call, Const, Var
 
 pytestmark = pytest.mark.core
@@ -29,7 +29,7 @@ ORDERS: dict[str, list[AttributeValues]] = {
 def test_tie_order(name: str) -> None:
     ordered = ORDERS[name]
     for given in permutations(ordered):
-        assert in_tie_order(AB, list(given)) == ordered
+        assert sort_by_tie(AB, list(given)) == ordered
     assert sorted(ordered, key=lambda values: tie_key(AB, values)) == ordered
 
 
@@ -39,8 +39,8 @@ def test_all_blank_nodes_are_equal_first() -> None:
 
 
 def test_one_event_is_in_order() -> None:
-    assert in_tie_order(AB, []) == []
-    assert in_tie_order(AB, [(None, "_:x")]) == [(None, "_:x")]
+    assert sort_by_tie(AB, []) == []
+    assert sort_by_tie(AB, [(None, "_:x")]) == [(None, "_:x")]
 
 
 def test_an_event_has_a_value_or_none_for_each_name() -> None:
@@ -50,10 +50,10 @@ def test_an_event_has_a_value_or_none_for_each_name() -> None:
 
 def test_equalities() -> None:
     own, other, more = Var("x"), Attribute("M", "y"), Attribute("N", "z")
-    assert equality(Call("=", (own, other))) == equality(Call("=", (other, own))) == ("x", other)
-    assert equality(Call("!=", (own, other))) is None
-    assert equality(Call("=", (own, own))) is None
-    assert equality(Call("=", (other, more))) is None
-    assert equality(Const('"1"')) is None
+    assert equated_pair(Call("=", (own, other))) == equated_pair(Call("=", (other, own))) == ("x", other)
+    assert equated_pair(Call("!=", (own, other))) is None
+    assert equated_pair(Call("=", (own, own))) is None
+    assert equated_pair(Call("=", (other, more))) is None
+    assert equated_pair(Const('"1"')) is None
     found = [Call("=", (Var("z"), more)), Call("<", (own, other)), Call("=", (own, other)), Call("=", (more, own))]
-    assert equalities(found) == (("x", other), ("z", more))
+    assert equated_pairs(found) == (("x", other), ("z", more))

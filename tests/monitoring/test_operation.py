@@ -1,4 +1,4 @@
-"""What is told of a run while it goes on: standing, metrics by HTTP, progress as JSON; in this process."""
+"""Figures of a run in this process: progress, metrics by HTTP, progress as JSON."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from dotr.cli import main
 from dotr.config import read_config
@@ -34,7 +35,7 @@ rule R define Out = [ [] :x ?x ; :y ?y ] from A = [ SELECT ?x WHERE { ?s :v ?x }
 and last B = [ SELECT ?y WHERE { ?s :v ?y } ] within 4 s from A with Out.?x = A.?x, Out.?y = B.?y
 """
 CONFIG = """
-name: told
+name: figures
 prefixes: { "": "http://e/" }
 rules: [r.dotr]
 input:
@@ -44,14 +45,14 @@ output: [{ path: out.ndjson }]
 dead_letter: dead.ndjson
 engine: local
 """
-STANDING = RunProgress(
+PROGRESS = RunProgress(
     12_500_000,
     (InputProgress("a", 12_500_000), InputProgress('quoted "b"', 9_000_000), InputProgress("c", None)),
     (HeldEvents(0, "Smoke", 4), HeldEvents(1, "Fire", 2)),
     321,
     BatchFigures(7, 1_250, 4, 999),
 )
-READING = Figures("p", "spark", 3.25, Totals(10, 9, 8, 7, {Reason.LATE: 6, Reason.SECOND: 5}, 4, 3), STANDING)
+FIGURES = Figures("p", "spark", 3.25, Totals(10, 9, 8, 7, {Reason.LATE: 6, Reason.SECOND: 5}, 4, 3), PROGRESS)
 
 
 def lines(*times: int | None) -> str:
@@ -81,74 +82,78 @@ def scraped(port: int, path: str = "/metrics") -> str:
         return str(answer.read().decode())
 
 
-def samples(page: str) -> dict[str, float]:
-    """The samples of a page that is as the exposition format wants it: a HELP and a TYPE once before the samples of each metric."""
-    found: dict[str, float] = {}
-    name = ""
-    for line in page.splitlines():
-        if line.startswith("# HELP "):
-            name = line.split(" ", 3)[2]
-            assert not any(known.startswith(name + "{") for known in found)
-        elif line.startswith("# TYPE "):
-            assert line == f"# TYPE {name} {METRICS[name][0]}"
-        else:
-            matched = re.fullmatch(r'(\w+)\{((?:\w+="(?:[^"\\]|\\.)*",?)+)\} (-?[0-9.e+]+)', line)
-            assert matched is not None
-            assert matched[1] == name
-            found[f"{name}{{{matched[2]}}}"] = float(matched[3])
-    return found
+def samples(page: str) -> dict[tuple[str, ...], float]:
+    """Samples of a page by name and values of the labels, in the order of the labels' names."""
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+    }
 
 
 class TestExposition:
     def test_every_figure_is_a_sample(self) -> None:
-        found = samples(exposition(READING))
-        assert {name.partition("{")[0] for name in found} == set(METRICS)
-        p = 'pipeline="p",engine="spark"'
-        assert found[f"dotr_elements_total{{{p}}}"] == 10
-        assert found[f'dotr_dead_letters_total{{{p},reason="late"}}'] == 6
-        assert found[f'dotr_dead_letters_total{{{p},reason="failed"}}'] == 0
-        assert found[f"dotr_closed_timestamp_seconds{{{p}}}"] == 12.5
-        assert found[f'dotr_input_lag_seconds{{{p},input="quoted \\"b\\""}}'] == 3.5
-        assert f'dotr_input_lag_seconds{{{p},input="c"}}' not in found
-        assert found[f'dotr_state_events{{{p},layer="1",label="Fire"}}'] == 2
-        assert found[f"dotr_batch_seconds{{{p}}}"] == 1.25
+        found = samples(exposition(FIGURES))
+        assert {key[1:3] for key in found if len(key) == 3} == {("spark", "p")}
+        assert found["dotr_elements_total", "spark", "p"] == 10
+        assert found["dotr_dead_letters_total", "spark", "p", "late"] == 6
+        assert found["dotr_dead_letters_total", "spark", "p", "failed"] == 0
+        assert found["dotr_closed_timestamp_seconds", "spark", "p"] == 12.5
+        assert found["dotr_input_lag_seconds", "spark", 'quoted "b"', "p"] == 3.5
+        assert ("dotr_input_lag_seconds", "spark", "c", "p") not in found
+        assert found["dotr_state_events", "spark", "Fire", "1", "p"] == 2
+        assert found["dotr_batch_seconds", "spark", "p"] == 1.25
 
-    def test_the_documentation_lists_every_metric(self) -> None:
-        told = (ROOT / "docs" / "operation.md").read_text(encoding="utf-8")
-        assert set(re.findall(r"`(dotr_\w+)`", told)) == set(METRICS)
+    def test_counters_are_typed_as_counters(self) -> None:
+        types = dict(re.findall(r"^# TYPE (\w+) (\w+)$", exposition(FIGURES), re.MULTILINE))
+        assert {kind for name, kind in types.items() if name.endswith("_total")} == {"counter"}
+        assert {kind for name, kind in types.items() if not name.endswith("_total")} == {"gauge"}
+
+    def test_every_metric_is_documented(self) -> None:
+        text = (ROOT / "docs" / "operation.md").read_text(encoding="utf-8")
+        assert set(re.findall(r"`(dotr_\w+)`", text)) == {name for name, *_ in samples(exposition(FIGURES))}
 
 
 class TestEndpoint:
-    def test_it_answers_while_it_is_open(self) -> None:
-        with served(0, lambda: READING) as port:
-            assert scraped(port) == exposition(READING)
+    def test_page_is_served_until_the_run_ends(self) -> None:
+        with served(0, lambda: FIGURES) as port:
+            assert scraped(port) == exposition(FIGURES)
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 scraped(port, "/other")
         with pytest.raises(OSError, match="refused"):
             scraped(port)
 
-    def test_a_port_that_is_taken_is_refused(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        with served(0, lambda: READING) as port:
+    def test_openmetrics_is_served_on_request(self) -> None:
+        with served("[::1]:0", lambda: FIGURES) as port:
+            request = urllib.request.Request(
+                f"http://[::1]:{port}/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"}
+            )
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                assert answer.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+                assert b'dotr_elements_total{engine="spark",pipeline="p"} 10.0\n' in answer.read()
+
+    def test_taken_port_is_refused(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        with served(0, lambda: FIGURES) as port:
             assert main(["run", "c.yaml", "--set", f"metrics.prometheus={port}"]) == 2
         assert "C215 metrics cannot be served" in capsys.readouterr().err
         assert not (folder / "out.ndjson").exists()
 
     @pytest.mark.parametrize("address", ["host", "1:2:x", "127.0.0.1:70000"])
-    def test_what_is_no_address_is_told_with_its_place(self, folder: Path, address: str) -> None:
+    def test_bad_address_is_refused(self, folder: Path, address: str) -> None:
         with pytest.raises(Refused, match=r"C203 metrics\.prometheus cannot be used"):
             read_config("c.yaml", [f"metrics.prometheus={address}"])
 
 
 class TestLocal:
-    def test_it_tells_where_it_stands(self, folder: Path) -> None:
-        told: list[RunProgress] = []
-        run_local(build(read_config("c.yaml"), fresh=False, on_spark=False), lambda totals: None, told.append)
-        assert told[-1].closed == 9_000_000
-        assert [(each.name, each.ended) for each in told[-1].inputs] == [("fast", True), ("slow", True)]
-        assert sum(each.events for each in told[-1].stored) == 2
+    def test_progress_is_reported(self, folder: Path) -> None:
+        reports: list[RunProgress] = []
+        run_local(build(read_config("c.yaml"), fresh=False, on_spark=False), lambda totals: None, reports.append)
+        assert reports[-1].closed == 9_000_000
+        assert [(each.name, each.ended) for each in reports[-1].inputs] == [("fast", True), ("slow", True)]
+        assert sum(each.events for each in reports[-1].stored) == 2
 
-    def test_an_input_that_holds_up_the_others_shows(self, folder: Path) -> None:
-        """The elements of one watched folder wait for the other, which has stopped at 5; and a signal ends it in good order."""
+    def test_input_that_delays_the_others_has_lag(self, folder: Path) -> None:
+        """Elements of a watched folder wait for the slower one, which ends at 5; a signal then ends the run with code 0."""
         text = CONFIG.replace('path: "fast*.ndjson"', 'path: "fast*.ndjson", watch: true, settle: 0 s')
         (folder / "c.yaml").write_text(text.replace("path: slow.ndjson", 'path: "slow*.ndjson", watch: true, settle: 0 s'))
         command = [sys.executable, "-m", "dotr", "run", "c.yaml", "--progress", "json", "--set", "metrics.prometheus=0"]
@@ -157,16 +162,16 @@ class TestLocal:
             (folder / f"{name}1.ndjson").write_text(lines(0))
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
         try:
-            until((folder / "out.ndjson").exists)  # the files that are there are inputs of their own; those that come go on behind
+            until((folder / "out.ndjson").exists)  # existing files are read as inputs of their own
             for name in ("fast", "slow"):
                 (folder / name).rename(folder / f"{name}2.ndjson")
             until(lambda: (folder / "dead.ndjson").exists() and len((folder / "dead.ndjson").read_text().splitlines()) == 2)
             until(lambda: '"time": 3' in (folder / "out.ndjson").read_text())
         finally:
             process.send_signal(signal.SIGTERM)
-            _, said = process.communicate(timeout=60)
+            _, stderr = process.communicate(timeout=60)
         assert process.returncode == 0
-        reports = [json.loads(line) for line in said.splitlines()]
+        reports = [json.loads(line) for line in stderr.splitlines()]
         assert {"level": "warning", "message": "Stopped: the output holds all instants so far."} in reports
         final = reports[-1]
         assert (final["final"], final["closed"], final["elements"], final["dead"]) == (True, 3, 6, {"late": 1, "unreadable": 1})
@@ -176,34 +181,34 @@ class TestLocal:
 class TestJson:
     def test_every_line_is_an_object(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["run", "c.yaml", "--progress", "json"]) == 0
-        told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-        assert told[-1]["final"] is True
-        assert told[-1]["elements"] == 6
-        said = [each["message"] for each in told if "level" in each]
-        assert said[0].startswith("1 warning of the rules")
-        assert said[1].startswith("fast.ndjson:4: dead letter (late)")
+        written = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+        assert written[-1]["final"] is True
+        assert written[-1]["elements"] == 6
+        messages = [each["message"] for each in written if "level" in each]
+        assert messages[0].startswith("1 warning of the rules")
+        assert messages[1].startswith("fast.ndjson:4: dead letter (late)")
 
-    def test_quiet_is_quiet(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_quiet_run_writes_nothing_to_stderr(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["run", "c.yaml", "--progress", "json", "--quiet"]) == 0
         assert capsys.readouterr().err == ""
 
-    def test_a_refusal_is_an_object_too(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_refusal_is_an_object(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["run", "none.yaml", "--progress", "json"]) == 2
-        told = json.loads(capsys.readouterr().err)
-        assert told["level"] == "error"
-        assert "C302" in told["message"]
+        written = json.loads(capsys.readouterr().err)
+        assert written["level"] == "error"
+        assert "C302" in written["message"]
 
-    def test_the_documentation_has_every_field(self) -> None:
+    def test_every_field_is_documented(self) -> None:
         from dotr.monitoring.display import json_report
 
-        told = (ROOT / "docs" / "operation.md").read_text(encoding="utf-8")
-        assert [field for field in json.loads(json_report(READING)) if f"`{field}`" not in told] == []
+        written = (ROOT / "docs" / "operation.md").read_text(encoding="utf-8")
+        assert [field for field in json.loads(json_report(FIGURES)) if f"`{field}`" not in written] == []
 
 
-def test_the_meter_reads_what_it_was_told_last() -> None:
-    meter = LatestFigures("p", "local")
-    heard: list[int] = []
-    meter.on_change = lambda: heard.append(meter.read().totals.elements)
-    meter.update_progress(STANDING)
-    meter.update_totals(Totals(elements=2))
-    assert (heard, meter.read().progress) == ([2], STANDING)
+def test_latest_figures_are_read() -> None:
+    figures = LatestFigures("p", "local")
+    changes: list[int] = []
+    figures.on_change = lambda: changes.append(figures.read().totals.elements)
+    figures.update_progress(PROGRESS)
+    figures.update_totals(Totals(elements=2))
+    assert (changes, figures.read().progress) == ([2], PROGRESS)

@@ -24,7 +24,7 @@ def compiled(text: str, *variables: str) -> CompiledTemplate:
 
 
 def made(text: str, **values: Term | None) -> tuple[tuple[Triple, ...], int]:
-    return compiled(text, *values).instance(tuple(values.values()), match_digest("R", 1, [], 0))
+    return compiled(text, *values).instantiate(tuple(values.values()), match_digest("R", 1, [], 0))
 
 
 def test_a_template_without_variables_is_a_constant() -> None:
@@ -32,7 +32,7 @@ def test_a_template_without_variables_is_a_constant() -> None:
         (("<http://e/a>", P, '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'), ("<http://e/a>", P, "<http://e/b>")),
         0,
     )
-    assert not compiled(":a :p 1").named
+    assert not compiled(":a :p 1").has_fresh_names
 
 
 def test_values_are_found_by_the_order_of_the_variables() -> None:
@@ -78,10 +78,10 @@ def test_names_are_repeatable_and_no_two_matches_share_one() -> None:
         for bound in ([], [("L", 1, ('"a"',))], [("L", 1, ('"a"', None))], [("L", 1, (None, '"a"'))], [("L", 1, ()), ("M", 1, ())])
         for ordinal in (0, 1)
     }
-    graphs = {template.instance((), digest) for digest in digests}
+    graphs = {template.instantiate((), digest) for digest in digests}
     assert len(digests) == 40
     assert len({term for graph, _ in graphs for triple in graph for term in (triple[0], triple[2])}) == 80
-    assert graphs == {template.instance((), digest) for digest in digests}
+    assert graphs == {template.instantiate((), digest) for digest in digests}
 
 
 _TERMS = st.one_of(

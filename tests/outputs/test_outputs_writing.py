@@ -9,7 +9,7 @@ from pyoxigraph import RdfFormat, parse
 
 from dotr.model.stream import Firing
 from dotr.model.time import Clock, Unit
-from dotr.outputs import StreamFormat, output_order, writer
+from dotr.outputs import StreamFormat, output_order, compile_writer
 
 pytestmark = pytest.mark.core
 
@@ -25,7 +25,7 @@ EMPTY = Firing(1_406_879_400_500_000, "S", "Nothing", (), (), 2)
 
 
 def test_an_ndjson_line() -> None:
-    (line,) = writer(StreamFormat.NDJSON, Clock())([FIRE])
+    (line,) = compile_writer(StreamFormat.NDJSON, Clock())([FIRE])
     assert line.endswith("}\n")
     assert list(json.loads(line).items()) == [
         ("time", 1_406_879_400),
@@ -38,7 +38,7 @@ def test_an_ndjson_line() -> None:
 
 def test_times_follow_the_clock() -> None:
     def times(clock: Clock) -> list[object]:
-        return [json.loads(line)["time"] for line in writer(StreamFormat.NDJSON, clock)([FIRE, EMPTY])]
+        return [json.loads(line)["time"] for line in compile_writer(StreamFormat.NDJSON, clock)([FIRE, EMPTY])]
 
     assert times(Clock(dated=True)) == ["2014-08-01T07:50:00Z", "2014-08-01T07:50:00.5Z"]
     assert times(Clock(Unit.MILLISECOND)) == [1_406_879_400_000, 1_406_879_400_500]
@@ -46,7 +46,7 @@ def test_times_follow_the_clock() -> None:
 
 
 def test_trig_and_nquads_hold_the_same_quads() -> None:
-    texts = {form: "".join(writer(form, Clock(dated=True))([FIRE, EMPTY, EMPTY])) for form in (StreamFormat.TRIG, StreamFormat.NQUADS)}
+    texts = {form: "".join(compile_writer(form, Clock(dated=True))([FIRE, EMPTY, EMPTY])) for form in (StreamFormat.TRIG, StreamFormat.NQUADS)}
     quads = set(parse(texts[StreamFormat.TRIG], RdfFormat.TRIG))
     assert quads == set(parse(texts[StreamFormat.NQUADS], RdfFormat.N_QUADS))
     named = [str(quad.graph_name) for quad in quads if str(quad.graph_name) != "DEFAULT"]

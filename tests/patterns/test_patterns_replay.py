@@ -22,7 +22,7 @@ from dotr.engine.multi_query import share_queries
 from dotr.engine.program import CompiledProgram
 from dotr.engine.session import Engine
 from dotr.engine.stage_one import InstantFacts, StageOne, TickStream
-from dotr.layout.event_order import AttributeValues, in_tie_order
+from dotr.layout.event_order import AttributeValues, sort_by_tie
 from dotr.layout.layers import lay_out
 from dotr.model.rules import FactSource
 from dotr.model.stream import Element, Firing, Instant
@@ -45,9 +45,9 @@ class Recorded(StageOne):
     def __init__(self, program: CompiledProgram, streams: Sequence[FactSource], facts: Mapping[Micros, Facts], ticks: Facts) -> None:
         super().__init__(program.knowledge, ())
         numbers = {source: number for number, source in enumerate(streams)}
-        self.ticks = [TickStream(numbers[s], s.period, in_tie_order(s.attributes, list(rows))) for s, rows in ticks.items() if s.period]
+        self.ticks = [TickStream(numbers[s], s.period, sort_by_tie(s.attributes, list(rows))) for s, rows in ticks.items() if s.period]
         self.recorded = {
-            time: {numbers[s]: in_tie_order(s.attributes, list(rows)) for s, rows in found.items()} for time, found in facts.items()
+            time: {numbers[s]: sort_by_tie(s.attributes, list(rows)) for s, rows in found.items()} for time, found in facts.items()
         }
 
     def facts(self, instant: Instant) -> InstantFacts:

@@ -49,7 +49,7 @@ def test_what_looks_at_its_own_instant_alone_needs_no_state(text: ProgramText, e
     """Each instant by itself, by an engine that has seen no other, gives what all give together; consumption included."""
     shown(text, elements)
     program = compiled(text)
-    assert program.layout.operators == 0
+    assert program.layout.stateful_operators == 0
     found = run_engine(program, elements, text.clock)
     assert said(found.outputs) == said(oracle(text, elements, program).outputs)
     alone = [run_engine(program, [Element(time, each) for each in graphs], text.clock) for time, graphs in by_time(elements).items()]

@@ -17,7 +17,7 @@ from dotr.model.places import Document
 from dotr.model.stream import Firing, Reason
 from dotr.model.terms import XSD
 from dotr.model.time import Clock, Unit
-from dotr.outputs import StreamFormat, writer
+from dotr.outputs import StreamFormat, compile_writer
 from dotr.sources.reading import Reader, check_input, clock_of
 from dotr.sources.records import START, CsvMap, Format, InputFile, Position, Record
 
@@ -278,7 +278,7 @@ _FIRINGS = st.lists(
 def test_what_one_pipeline_writes_another_reads(tmp_path: Path, firings: list[Firing]) -> None:
     expected = None
     for form in StreamFormat:
-        text = "".join(writer(form, Clock(dated=True))(firings))
+        text = "".join(compile_writer(form, Clock(dated=True))(firings))
         found = records(tmp_path, Format(form.value), text)
         assert [record.time for record in found] == [firing.time for firing in firings], form
         graphs = [record.element and record.element.triples for record in found]

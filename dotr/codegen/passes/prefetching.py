@@ -37,27 +37,27 @@ def prefetch(function: GeneratedFunction) -> GeneratedFunction:
                 pass
     <BLANKLINE>
     """
-    if not function.forks or function.counter is not None:
+    if not function.has_fork or function.counter is not None:
         return function
-    return replace(function, body=_prefetched(function.body, (f"early{n}" for n in count()), within=False))
+    return replace(function, body=_prefetch_block(function.body, (f"early{n}" for n in count()), inside_loop=False))
 
 
-def _prefetched(block: Block, names: Iterator[str], *, within: bool) -> Block:
+def _prefetch_block(block: Block, names: Iterator[str], *, inside_loop: bool) -> Block:
     """The block after the pass; `within`: it is inside a loop."""
-    made: list[CodeNode] = []
+    statements: list[CodeNode] = []
     for each in block:
         if isinstance(each, ForEach):
-            made.append(replace(each, body=_prefetched(each.body, names, within=True)))
+            statements.append(replace(each, body=_prefetch_block(each.body, names, inside_loop=True)))
         elif isinstance(each, Fork):
             branches = []
             for branch in each.branches:
                 first = branch[0] if branch else None
-                if within and isinstance(first, ForEach) and first.looked_up:
+                if inside_loop and isinstance(first, ForEach) and first.looked_up:
                     name = next(names)
-                    made.append(Assign(name, first.items))
+                    statements.append(Assign(name, first.items))
                     branch = [replace(first, items=name), *branch[1:]]
-                branches.append(_prefetched(branch, names, within=within))
-            made.append(Fork(branches))
+                branches.append(_prefetch_block(branch, names, inside_loop=inside_loop))
+            statements.append(Fork(branches))
         else:
-            made.append(each)
-    return made
+            statements.append(each)
+    return statements

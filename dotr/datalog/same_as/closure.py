@@ -234,8 +234,8 @@ class SameAsCloser:
         if (self._functional or self._inverse) and _single_valued(given, self._functional, self._inverse):
             return self._with_names(given)
         closure = self._closer.close(given)
-        new = closure.new.by_subject
-        if SAME in new or _DIFFERENT in new or (self._are_equal and self._equal_in(closure.new)):
+        new = closure.delta.by_subject
+        if SAME in new or _DIFFERENT in new or (self._are_equal and self._equal_in(closure.delta)):
             return self._with_names(given)
         if closure.contradictions:
             return closure._replace(contradictions=tuple(each for each in closure.contradictions if self._stands(each, ())))
@@ -272,12 +272,12 @@ class SameAsCloser:
             classes.join(one, other)
         while True:
             closure = self._closer.close(dict.fromkeys([*map(classes.triple, rest), *classes.said()]))
-            more = _join_derived(closure.new.match(None, SAME, None), classes)
+            more = _join_derived(closure.delta.match(None, SAME, None), classes)
             if more is None:
                 return self._by_tables(given)
             if not more:
                 break
-        new = closure.new
+        new = closure.delta
         is_plain, names = self._equality.is_plain, classes.all_names()
         if not (is_plain(names, self.background) and is_plain({*names, *self._equal_in(new)}, new)) or _speaks_of_equality(new):
             return self._by_tables(given)

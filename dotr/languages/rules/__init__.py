@@ -1,6 +1,8 @@
-"""The rule language: text of rule files to the rules of `dotr.model.rules`, by an ordered tuple of passes, one a file.
+"""Compiler of the rule language: the text of rule files to the rules of `dotr.model.rules`.
 
-Every pass takes a `ProgramDraft` and gives one; problems are collected on the way, and none of them stops the passes.
+Idea: an ordered tuple of passes, one a file, each `ProgramDraft -> ProgramDraft`.
+Invariant: every pass runs; a pass adds its problems to `diagnostics` and skips the parts that an earlier pass rejected.
+Source: docs/language.md.
 """
 
 from __future__ import annotations
@@ -53,7 +55,10 @@ PASSES: Final[tuple[Pass, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """The rules of some files. `diagnostics` are all errors and warnings, by file and place; with an error there may be no rules."""
+    """Result of compiling rule files. `rules` and `queries` are empty if `diagnostics` has an error.
+
+    `diagnostics` are ordered by file and offset, those without a place first.
+    """
 
     rules: tuple[Rule, ...]
     queries: tuple[SharedQuery, ...]
@@ -68,15 +73,18 @@ class RuleSet:
         return tuple(d for d in self.diagnostics if d.severity is Severity.WARNING)
 
     def checked(self) -> RuleSet:
-        """Itself; raises `Refused` with all errors if there are any."""
+        """Return this set unchanged. Raises `Refused` with all errors if there are any."""
         if self.errors:
             raise Refused(self.errors)
         return self
 
 
 def compile_rules(documents: Sequence[Document], prefixes: Prefixes, objects: Objects = NOTHING_KNOWN) -> RuleSet:
-    """Read rule files together. A file without any PREFIX uses `prefixes`, one with a PREFIX its own only. `objects`: what is known of the
-    data, which changes warnings alone.
+    """Compile rule files as one program: labels and events are shared between the files.
+
+    `prefixes` (prefix to namespace IRI) hold in files that declare no PREFIX of their own. `objects` are the kinds of
+    the objects of predicates, where the data are known; they change warnings alone. Raises nothing: problems are in
+    `RuleSet.diagnostics`, and `RuleSet.checked` raises them.
 
     >>> compile_rules([Document("empty.dotr", "# nothing yet")], {})
     RuleSet(rules=(), queries=(), diagnostics=())

@@ -1,7 +1,8 @@
-"""Pass 6: in the conditions on a clause's event, a variable that the event does not bind and an aggregate before it does is the aggregate.
+"""Pass 6: resolves variables of aggregates in the conditions of later clauses.
 
-Before: `?mean = avg(Past.?v) of …` and then `FILTER(?v > ?mean)`, which stage one could not decide. After: a temporal constraint,
-`?v > Past.?mean`. An event's own variable comes first. A shared query is the same for every rule: its plain variables are its own.
+Before: `?mean = avg(Past.?v) of …` and a later `FILTER(?v > ?mean)`, which stage one cannot evaluate.
+After: a temporal constraint, `?v > Past.?mean`.
+A variable that the event itself binds hides the aggregate. In a shared query no plain variable is an aggregate's.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _Events = Mapping[Label, tuple[Variable, ...]]
 
 
 def resolve_aggregates(program: ProgramDraft) -> ProgramDraft:
+    """Replace the variables of earlier aggregates in each role's conditions by attributes."""
     events = program.events
     return replace(program, rules=tuple(_rule(rule, events) for rule in program.rules))
 

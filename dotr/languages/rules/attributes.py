@@ -1,8 +1,8 @@
-"""Pass 7: every `M.?v` and `time(M)` names a bound event and an attribute of it, every plain variable something of its own text.
+"""Pass 7: checks that `M.?v` and `time(M)` name bound events and their attributes, and that plain variables are bound.
 
-A constraint sees the attributes of its own event as plain variables, and the labels bound before; `if` and `with` see all bound labels,
-and the variables of aggregates (a constraint those of the aggregates before it, `aggregated.py`). In a shared query, `M` means the label
-of each rule that uses the query.
+In scope of a constraint are the attributes of its own event as plain variables, the labels bound before, and the
+aggregates before it (`aggregated.py`); in scope of `if` and `with` are all bound labels and all aggregates. In a shared
+query, `M` is resolved in each rule that uses the query.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _Events = Mapping[Label, tuple[Variable, ...]]
 
 
 def check_attributes(program: ProgramDraft) -> ProgramDraft:
+    """Report D203, D207, D208, D219 and D309."""
     events = program.events
     problems = [p for query in program.queries if query.question for p in _question(query.question)]
     for rule in program.rules:
@@ -99,7 +100,7 @@ def _aggregated(rule: RuleDraft, events: _Events) -> Iterator[Diagnostic]:
 
 
 def _question(question: SplitQuery) -> Iterator[Diagnostic]:
-    """Variables that no triple binds, and EXISTS where only stage two could ask it."""
+    """Variables that no triple binds, and EXISTS in a temporal constraint, where stage two could not evaluate it."""
     for conditions, known in (*_conditions(question.select.pattern), (question.constraints, in_scope(question.select.pattern))):
         for name in _names(conditions):
             if name not in known and name not in question.select.projection:
@@ -114,7 +115,7 @@ def _question(question: SplitQuery) -> Iterator[Diagnostic]:
 
 
 def _conditions(pattern: Pattern) -> Iterator[tuple[tuple[Expression, ...], Mapping[Variable, None]]]:
-    """The conditions of the WHERE group itself, with what they can see."""
+    """The conditions of the WHERE group itself, with the variables in scope of them."""
     if isinstance(pattern, Filter):
         yield pattern.conditions, in_scope(pattern.pattern)
 

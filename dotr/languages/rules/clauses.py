@@ -1,4 +1,4 @@
-"""Pass 9: counts and aggregates that have a meaning, and `with` that says what `define` needs, no more and no less."""
+"""Pass 9: checks counts and aggregate functions, and that `with` assigns exactly the variables of the template."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
 
 def check_clauses(program: ProgramDraft) -> ProgramDraft:
+    """Report D209 to D211, D217 and D305 to D307."""
     read = _read_elsewhere(program)
     problems: list[Diagnostic] = []
     for rule in program.rules:
@@ -76,7 +77,7 @@ def _needed(template: Template) -> dict[Variable, None]:
 
 
 def _read_elsewhere(program: ProgramDraft) -> dict[Label, frozenset[Variable]]:
-    """For each event, its attributes that some rule reads."""
+    """For each event, those of its attributes that a rule reads."""
     found: dict[Label, set[Variable]] = {}
     for rule in program.rules:
         events = {role.label.text: role for role in rule.roles if role.origin is RoleOrigin.EVENT}

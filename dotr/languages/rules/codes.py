@@ -1,4 +1,4 @@
-"""The codes of the rule language's errors and warnings. A code is never reused: people search for it."""
+"""Codes of the rule language's errors and warnings. A code is never reused: people search for it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from enum import StrEnum
 
 
 class RuleCode(StrEnum):
+    """Code of one error or warning; docs/errors.md explains each."""
+
     # Syntax.
     UNEXPECTED = "D101"
     UNCLOSED_BRACKET = "D102"
@@ -54,14 +56,14 @@ class RuleCode(StrEnum):
     CAN_ONLY_ERR = "D317"  # warning
     NOTHING_BETWEEN = "D318"  # warning
     CROSS_PRODUCT = "D319"  # warning
-    NEVER_AS_TYPED = "D320"  # warning, by whoever knows the data
+    NEVER_AS_TYPED = "D320"  # warning, by `dotr check`, which reads the data
 
     # Events over rules.
     SAME_INSTANT_CYCLE = "D401"
     SAME_INSTANT_RECURSION = "D402"
     UNFOUNDED = "D403"  # warning
 
-    # What only the engine can see.
+    # Reported by the engine.
     BACKGROUND_ALONE = "D501"  # warning
     ONE_PARTITION = "D502"  # warning
     NEVER_TICKS = "D503"  # warning

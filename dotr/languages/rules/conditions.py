@@ -1,9 +1,9 @@
-"""Pass 10: conditions that can never hold and operations that can only err, as far as the text alone proves it.
+"""Pass 10: finds conditions that can never hold and operations that always err, by the text alone.
 
-Before: `FILTER(?v > 5 && ?v < 3)`. After: the same rules, and a warning at `?v`. Idea: a comparison of terms that have no kind in common
-(`kinds.py`) is never true; an argument of none of the kinds that a function takes (`domains.py`) makes it err; and of all that must hold
-together, no two comparisons of one variable with constants, or of the same two variables, may exclude each other.
-Invariant: no false alarm. What predicates have for objects is told by whoever knows the data (`objects`), and open where nobody does.
+Before: `FILTER(?v > 5 && ?v < 3)`. After: the same rules, and a warning at `?v`.
+Idea: a comparison of terms without a common kind (`kinds.py`) is never true; a function errs on an argument of a kind
+outside its domain (`domains.py`); two comparisons in one conjunction may exclude each other (`exclusive.py`).
+Invariant: no false alarm. The kinds of a predicate's objects are those in `objects`; without an entry, any.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ _Events: TypeAlias = Mapping[Label, Mapping[Variable, TermKinds]]
 
 
 def check_conditions(program: ProgramDraft) -> ProgramDraft:
+    """Report the warnings D313, D314 and D317."""
     events = _event_kinds(program)
     problems = [
         p
@@ -81,7 +82,7 @@ def _rule(rule: RuleDraft, events: _Events, objects: Objects) -> Iterator[Diagno
 
 
 def _aggregated(clause: AggregateSyntax, kinds: TermKinds) -> Iterator[Diagnostic]:
-    """A sum or an average of what is never a number."""
+    """The warning for a sum or an average over an attribute that is never a number."""
     function = clause.function.text.lower()
     if function in NUMERIC_AGGREGATES and TermKind.NUMBER not in kinds and clause.argument is not None:
         variable = clause.argument[1]
@@ -90,7 +91,7 @@ def _aggregated(clause: AggregateSyntax, kinds: TermKinds) -> Iterator[Diagnosti
 
 
 def _bindings(question: SplitQuery, objects: Objects) -> Iterator[Diagnostic]:
-    """What can only err in the BINDs of the WHERE group itself and in the SELECT line."""
+    """Type errors in the BINDs of the WHERE group itself and in the SELECT line."""
     pattern = question.select.pattern
     while isinstance(pattern, Extend | Filter | Group):
         if isinstance(pattern, Extend):
@@ -99,7 +100,7 @@ def _bindings(question: SplitQuery, objects: Objects) -> Iterator[Diagnostic]:
 
 
 def _errors(conjunct: Conjunct, own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
-    """Where an expression holds an operation that can only err; the first for each place."""
+    """Type errors in the operations of an expression; one for each span."""
     said: set[Span] = set()
     for wrong in islice(misused(conjunct.expression, own, bound), _MOST):
         at, written = _misused_at(conjunct, wrong), shown(wrong.argument)
@@ -142,13 +143,13 @@ def _attributes(role: RoleDraft, events: _Events, objects: Objects) -> Mapping[V
 
 
 def _left(role: RoleDraft, own: Mapping[Variable, TermKinds]) -> Mapping[Variable, TermKinds]:
-    """The kinds that a role's conditions leave of its attributes: what is greater than a number is a number."""
+    """The kinds of a role's attributes under its conditions: with `?v > 5`, ?v is a number."""
     left = dict(own)
     conditions = [conjunct.expression for conjunct in _where(role.question)] + list(role.filters)
     for each in (part.expression for whole in conditions for part in parts(Conjunct(whole, role.label.span))):
         match each:
             case Call("=" | "<" | "<=" | ">" | ">=", (Var(name), Const(term)) | (Const(term), Var(name))):
-                # Where nothing is left, the contradiction is told elsewhere.
+                # An empty set is a contradiction, which `_contradictions` reports.
                 kinds = left.get(name, ANYTHING)
                 left[name] = kinds & {kind_of(term)} or kinds
             case _:
@@ -157,8 +158,11 @@ def _left(role: RoleDraft, own: Mapping[Variable, TermKinds]) -> Mapping[Variabl
 
 
 def _event_kinds(program: ProgramDraft) -> _Events:
-    """The kinds of each event's attributes: those that the assignments of all rules can give, from none on until nothing is added (rules
-    may be recursive). What never gets any is of an event that never happens, and is left open."""
+    """The kinds of each event's attributes, by the assignments of all rules.
+
+    A least fixpoint from the empty sets, as rules may be recursive. An attribute without a kind belongs to an event
+    that is never derived, and may be anything.
+    """
     nothing: TermKinds = frozenset()
     found: _Events = {label: dict.fromkeys(names, nothing) for label, names in program.events.items()}
     while (more := _given(program, found)) != found:
@@ -184,7 +188,7 @@ def _given(program: ProgramDraft, events: _Events) -> _Events:
 
 
 def _where(question: SplitQuery | None) -> list[Conjunct]:
-    """The conditions of the WHERE group itself, which all hold of every solution."""
+    """The conditions of the WHERE group itself: every solution satisfies all of them."""
     if question is None:
         return []
 
@@ -204,11 +208,11 @@ def _where(question: SplitQuery | None) -> list[Conjunct]:
 
 
 _MOST: Final = 100
-"""Reports of one list of conditions, as finding the place of each takes time."""
+"""Bound on the reports of one conjunction: finding the span of each takes time."""
 
 
 def _judged(conjuncts: Iterable[Conjunct], own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
-    """What can never hold among conditions that must all hold; at most one report for each."""
+    """Warnings for the conditions of one conjunction that can never hold, at most one for each."""
     return islice(_each_judged(conjuncts, own, bound), _MOST)
 
 
@@ -229,7 +233,7 @@ _Reason: TypeAlias = tuple[RuleCode, str, str]
 
 
 def _never(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> _Reason | None:
-    """Why a condition can never hold, if it cannot."""
+    """The code, message and hint of a condition that can never hold; None if it can."""
     if constant(expression):
         if condition(expression, ())():
             return None
@@ -259,7 +263,7 @@ def _never(expression: Expression, own: Mapping[Variable, TermKinds], bound: Sco
 
 
 def _comparable(operator: str, a: TermKinds, b: TermKinds) -> bool:
-    """Whether a comparison of these kinds can be true. `!=` of two literals whose values have nothing in common is an error."""
+    """True if a comparison of these kinds can be true. `!=` of literals of incomparable types is an error."""
     match operator:
         case "=":
             return bool(a & b)

@@ -1,4 +1,4 @@
-"""Conditions that must all hold, each with the text in which it stands: their parts, their places, and how to name what they compare."""
+"""Conjuncts of a condition, each with its source text, for the spans and words of diagnostics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ComparedTerm: TypeAlias = Var | Attribute | TimeOf
 
 @dataclass(frozen=True, slots=True)
 class Conjunct:
-    """A condition, and the text in which it stands."""
+    """Condition with the source text that holds it."""
 
     expression: Expression
     text: Span
@@ -49,12 +49,12 @@ def shown(expression: Expression) -> str:
 
 
 def _written(term: Term) -> str:
-    """A term as an author would write it, but for prefixes."""
+    """A term as in a rule file, without prefixes."""
     return literal_parts(term)[0] if not is_iri(term) and kind_of(term) in (TermKind.NUMBER, TermKind.BOOLEAN) else term
 
 
 def place(conjunct: Conjunct, atom: ComparedTerm | None = None) -> Span:
-    """Where a condition stands, as near as its text tells: at what it compares."""
+    """The span of the atom that a condition compares (by default its first); the whole text if it is not found."""
     atom = atom or first_atom(conjunct.expression)
     match atom:
         case Var(name):

@@ -1,6 +1,9 @@
-"""Pass 11: rules over rules. An event may need another at the same instant only without a cycle; itself only strictly in the past.
+"""Pass 11: checks that events of rules over rules do not depend on each other within one instant in a cycle.
 
-A clause reaches the anchor's own instant if the lower bounds of the windows that tie it to the anchor sum to zero; `between` is strict.
+Idea: a clause reaches the instant of the match if the lower bounds of the windows between it and the anchor sum to
+zero; `between` is strict. A cycle in the graph of such dependencies is an error; recursion in the past is allowed.
+Cost: linear in the roles.
+Source: Tarjan 1972 (strongly connected components).
 """
 
 from __future__ import annotations
@@ -19,7 +22,10 @@ from dotr.model.time import Micros
 
 @dataclass(frozen=True, slots=True)
 class EventDependency:
-    """A rule's event needs another event; `same_instant` if it may need one of its own instant."""
+    """Edge of the dependency graph: `event`, derived by `rule`, reads `needs` in `role`.
+
+    `same_instant` is True if the two may be of one instant.
+    """
 
     event: Label
     needs: Label
@@ -29,10 +35,12 @@ class EventDependency:
 
 
 def check_cycles(program: ProgramDraft) -> ProgramDraft:
+    """Report D401 and D402."""
     return program.reporting(_cycles([need for need in needs(program) if need.same_instant]))
 
 
 def needs(program: ProgramDraft) -> Iterator[EventDependency]:
+    """The dependencies of events on events, one for each role that reads one."""
     for rule in program.rules:
         for role, nearest in zip(rule.roles, _nearest(rule), strict=True):
             if role.origin is RoleOrigin.EVENT:
@@ -40,8 +48,10 @@ def needs(program: ProgramDraft) -> Iterator[EventDependency]:
 
 
 def _nearest(rule: RuleDraft) -> list[Micros]:
-    """For each role, how near to the match's own time its events may be; what is not known counts as the past. A delayed anchor stands
-    at that time, but its event lies before it."""
+    """For each role, the least distance in µs of its events to the time of the match.
+
+    1 where the distance is unknown. The event of a delayed anchor lies before the time of the match, by the delay.
+    """
     found: dict[Label, Micros] = {}
     distances: list[Micros] = []
     for role in rule.roles:
@@ -78,5 +88,5 @@ def _cycles(edges: list[EventDependency]) -> Iterator[Diagnostic]:
 
 
 def _way(start: Label, end: Label, edges: list[EventDependency]) -> list[Label]:
-    """The shortest way from an event to another along what they need."""
+    """The shortest path between two events along the dependencies."""
     return shortest_path(start, end, lambda event: [edge.needs for edge in edges if edge.event == event])

@@ -1,7 +1,9 @@
-"""Operations that can only err: no kind of term that an argument can have is one that the function takes.
+"""Domains of functions: finds calls that err on all data.
 
-Idea: `kinds.py` says what an argument can be, the table here what a function takes (SPARQL 1.1, section 17); where the two have nothing in
-common, the call is an error whatever the data. Invariant: a function takes no kind that is not in its row, so that there is no false alarm.
+Idea: a call always errs if the kinds that its argument can have (`kinds.py`) and those that the function accepts (the
+table here) are disjoint.
+Invariant: a function accepts no kind outside its row, so that there is no false alarm.
+Source: SPARQL 1.1, section 17.
 """
 
 from __future__ import annotations
@@ -41,13 +43,13 @@ TAKES: Final[Mapping[str, tuple[TermKinds, ...]]] = {
     "STRLANG": (_TEXT,),
     **{name: (_LITERALS if name != f"<{XSD}string>" else ANYTHING - _NO_TEXT,) for name in CASTS},
 }
-"""What a function takes at each place; the last row stands for all further arguments."""
+"""The kinds accepted by each function, argument by argument; the last entry is that of all further arguments."""
 
 NUMERIC_AGGREGATES: Final = ("sum", "avg")
 
 
 class Misused(NamedTuple):
-    """An argument of a function that is never of a kind that the function takes."""
+    """Argument whose possible `kinds` and the `taken` kinds of the function are disjoint."""
 
     function: str
     argument: Expression
@@ -56,7 +58,7 @@ class Misused(NamedTuple):
 
 
 def misused(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Misused]:
-    """Every argument of an expression that can only make its function err, the innermost first."""
+    """The arguments in an expression that are outside of their function's domain, the innermost first."""
     if not isinstance(expression, Call):
         return
     for argument in expression.arguments:
@@ -72,7 +74,7 @@ def misused(expression: Expression, own: Mapping[Variable, TermKinds], bound: Sc
 
 
 def way_out(wrong: Misused, shown: str) -> str:
-    """What to write instead."""
+    """The replacement to suggest for a misused argument, or an empty text. `shown` is the argument's text."""
     if TermKind.STRING in wrong.taken and TermKind.NUMBER not in wrong.taken and not wrong.kinds <= _NO_TEXT:
         return f"Write STR({shown})."
     if TermKind.NUMBER in wrong.taken and TermKind.STRING in wrong.kinds and TermKind.STRING not in wrong.taken:

@@ -1,7 +1,7 @@
-"""Pass 13: the rules and shared queries as `dotr.model.rules` has them; nothing, if there was an error.
+"""Pass 14: emits the rules and shared queries of `dotr.model.rules`; none if there was an error.
 
-A role's facts carry, beside the variables that the query projects, those that the rule's temporal constraints on that query need (hidden
-ones): the same for all roles that read one query, so that they read the same events.
+The facts of a role have the variables that its query projects and, hidden, those that the rule's temporal constraints
+on the query need. All roles of a rule that read one query have the same variables, so that they read the same events.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ _Events = Mapping[Label, tuple[Variable, ...]]
 
 
 def emit(program: ProgramDraft) -> ProgramDraft:
+    """Fill `emitted_rules` and `emitted_queries`; reports nothing."""
     if not program.sound:
         return program
     events = program.events
@@ -47,7 +48,7 @@ def emit(program: ProgramDraft) -> ProgramDraft:
 
 
 def _known(part: _Known | None) -> _Known:
-    """A part that can only be missing in a program with errors."""
+    """Assert that a part is present: it is missing only in programs with errors."""
     assert part is not None
     return part
 
@@ -85,7 +86,11 @@ def _constraints(role: RoleDraft) -> tuple[Expression, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _RoleEmitter:
-    """Emits the roles of one rule: `events` are the program's, `hidden` the variables that the rule's constraints need, by what is read."""
+    """Emitter of the roles of one rule.
+
+    `events` are the attributes of the program's events; `hidden` are the variables that the rule's constraints need,
+    by the label of the query or event that is read.
+    """
 
     events: _Events
     hidden: Mapping[Label, set[Variable]]

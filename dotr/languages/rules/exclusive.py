@@ -1,7 +1,8 @@
-"""Comparisons that never hold together: of one variable with two constants, or of the same two variables.
+"""Unsatisfiable pairs of comparisons: of one variable with two constants, or of the same two variables.
 
-Idea: of all that must hold together, `?v > 5` and `?v < 3` leave no value, and `?a < ?b` and `?b < ?a` none either. Numbers are held
-against each other as the coarsest type (xsd:float) would round them, so that there is no false alarm.
+Idea: no value satisfies `?v > 5 && ?v < 3`, nor `?a < ?b && ?b < ?a`.
+Invariant: no false alarm. Numbers are compared after rounding to the coarsest type, xsd:float.
+Cost: quadratic in the comparisons of one variable, at most 200 of which are compared.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": 
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """`atom operator other`, where the other is a constant or an atom too."""
+    """Comparison `atom operator other`; `other` is a constant or an atom."""
 
     atom: ComparedTerm
     operator: str
@@ -36,11 +37,11 @@ class _Compared:
 
 
 _MOST: Final = 200
-"""Comparisons of one atom that are held against each other."""
+"""Bound on the comparisons of one atom that are compared pairwise."""
 
 
 def together(conjuncts: Sequence[Conjunct]) -> Iterator[Diagnostic]:
-    """One report for each variable, or pair of them, of which nothing is left."""
+    """One warning for each variable, or pair of variables, with two exclusive comparisons."""
     compared: dict[tuple[ComparedTerm, ComparedTerm | None], list[_Compared]] = {}
     for conjunct in conjuncts:
         if (found := _compared(conjunct)) is not None:
@@ -72,7 +73,7 @@ _EXCLUSIVE: Final = frozenset({frozenset(pair) for pair in (("<", ">"), ("<", "=
 
 
 def _exclude(a: _Compared, b: _Compared) -> bool:
-    """Whether no terms satisfy both."""
+    """True if no term satisfies both comparisons."""
     if not isinstance(a.other, Const) or not isinstance(b.other, Const):
         return frozenset((a.operator, b.operator)) in _EXCLUSIVE
     kinds = kind_of(a.other.term), kind_of(b.other.term)
@@ -87,7 +88,7 @@ def _exclude(a: _Compared, b: _Compared) -> bool:
 
 
 def _apart(above: str, low: Number, below: str, high: Number) -> bool:
-    """Whether what is `above` (`=`, `>`, `>=`) the one number cannot be `below` (`=`, `<`, `<=`) the other.
+    """True if no number is both `above` (`=`, `>`, `>=`) `low` and `below` (`=`, `<`, `<=`) `high`.
 
     >>> _apart(">", 5, "<", 3), _apart(">", 5, "<", 5), _apart(">=", 5, "<=", 5), _apart("<", 5, ">", 3)
     (True, True, False, False)

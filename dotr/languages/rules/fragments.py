@@ -1,7 +1,10 @@
-"""Pass 5: the embedded texts, read by their own languages. A query comes back in two: its SELECT, which stage one answers, and its
-temporal constraints (FILTER conjuncts with `M.?v` or `time(M)`), which stage two decides.
+"""Pass 5: parses the embedded texts (queries, templates, expressions) by their own parsers.
 
-Before: `SELECT ?r WHERE { ?r :is_in ?x FILTER(?x = Smoke.?room1) }`. After: `SELECT ?r WHERE { ?r :is_in ?x }` and `?x = Smoke.?room1`.
+A query is split into its SELECT, which stage one answers, and its temporal constraints (FILTER conjuncts with `M.?v`
+or `time(M)`), which stage two evaluates.
+
+Before: `SELECT ?r WHERE { ?r :is_in ?x FILTER(?x = Smoke.?room1) }`.
+After: `SELECT ?r WHERE { ?r :is_in ?x }` and `?x = Smoke.?room1`.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ _Read = TypeVar("_Read")
 
 @dataclass(slots=True)
 class _FragmentReader:
-    """Calls the other languages, and collects what they refuse."""
+    """Caller of the parsers of embedded texts; collects their errors in `problems`."""
 
     problems: list[Diagnostic] = field(default_factory=list)
 
@@ -43,6 +46,7 @@ class _FragmentReader:
 
 
 def read_fragments(program: ProgramDraft) -> ProgramDraft:
+    """Parse all embedded texts; reports the errors of the SPARQL and Turtle parsers."""
     reader = _FragmentReader()
     queries = tuple(replace(q, question=reader.question(q.syntax.text, q.prefixes)) for q in program.queries)
     shared = replace(program, queries=queries).shared

@@ -1,7 +1,8 @@
-"""The grammar of rule files, in pyparsing: text to the syntax tree, one statement after the other.
+"""Grammar of rule files, in pyparsing: text to the syntax tree, one statement after the other.
 
-A statement that does not parse becomes one diagnostic (`terminals.py`), and parsing goes on at the next line that starts a statement, so
-that every broken statement of a file is reported. No packrat: alternatives differ in their first words.
+A statement that does not parse becomes one diagnostic (`terminals.py`), and parsing resumes at the next line that
+starts a statement, so every broken statement of a file is reported. Alternatives differ in their first words, so the
+grammar needs no packrat table.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ _NAME: Final = rf"(?!(?i:{'|'.join(sorted(scan.RESERVED - {'every'}))})(?!\w))\w
 _STRING: Final = r"\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'"
 _LONG_STRING: Final = r"\"{3}(?:[^\"\\]|\\.|\"{1,2}(?!\"))*\"{3}|'{3}(?:[^'\\]|\\.|'{1,2}(?!'))*'{3}"
 _Made: TypeAlias = Any
-"""What a parse action makes: pyparsing hands it on untyped; the syntax nodes check it again."""
+"""Value of a parse action, which pyparsing passes on untyped."""
 
 
 class Grammar:
-    """The grammar for one document."""
+    """Grammar of one document; its terminals hold the document, for the spans."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -61,7 +62,7 @@ class Grammar:
         self._statements = pp.ZeroOrMore(statements).parse_with_tabs()
 
     def parse(self) -> tuple[DocumentSyntax, tuple[Diagnostic, ...]]:
-        """The statements that could be read, and a diagnostic for each that could not."""
+        """The statements that parse, and a diagnostic for each that does not."""
         made = list(self._statements.parse_string(self.document.text))
         prefixes = tuple(m for m in made if isinstance(m, PrefixSyntax))
         queries = tuple(m for m in made if isinstance(m, QuerySyntax))
@@ -213,7 +214,7 @@ class Grammar:
 
 
 def _made(element: pp.ParserElement, make: Callable[[Sequence[_Made]], _Made]) -> pp.ParserElement:
-    """The element in a group of its own, with what `make` makes of its tokens (a list: several tokens)."""
+    """A copy of the element of which the tokens are replaced by `make` of them (a list: several tokens)."""
 
     def action(tokens: pp.ParseResults) -> _Made:
         return make(list(tokens))

@@ -1,7 +1,9 @@
-"""Which kinds of terms a variable or an expression can have, as far as the text alone proves it.
+"""Type inference: the kinds of terms that a variable or an expression can have, by the text alone.
 
-Idea: a subject is no literal, a predicate is an IRI, `STR(…)` is a string, `count(*)` a number. Everything else may be anything.
-Invariant: a term that an expression has at run time is of one of its kinds here; so two expressions without a common kind are never equal.
+Idea: a subject is no literal, a predicate is an IRI, `STR(…)` is a string, `count(*)` a number. Without such a
+restriction an expression has every kind.
+Invariant: the kinds of an expression include that of its value at run time, so expressions without a common kind are
+never equal.
 """
 
 from __future__ import annotations
@@ -42,7 +44,10 @@ from dotr.model.terms import XSD, Label, Term, Variable, is_blank, is_iri, is_tr
 
 
 class TermKind(Enum):
-    """What SPARQL's operators tell apart; OTHER are all further literals: dates, durations, texts with a language, unknown types."""
+    """Kind of term that SPARQL's operators distinguish.
+
+    OTHER are all further literals: dates, durations, texts with a language, unknown datatypes.
+    """
 
     IRI = "an IRI"
     BLANK = "a blank node"
@@ -55,7 +60,7 @@ class TermKind(Enum):
 
 TermKinds: TypeAlias = frozenset[TermKind]
 Scope: TypeAlias = Mapping[Label, Mapping[Variable, TermKinds]]
-"""For each label bound before, the kinds of its attributes."""
+"""The kinds of the attributes of each bound label."""
 
 ANYTHING: Final[TermKinds] = frozenset(TermKind)
 _NODE: Final = frozenset({TermKind.IRI, TermKind.BLANK})
@@ -89,9 +94,11 @@ def listed(kinds: TermKinds) -> str:
 
 
 def kind_of(term: Term) -> TermKind:
-    """
-    >>> kind_of('"1"^^<http://www.w3.org/2001/XMLSchema#integer>'), kind_of('"one"^^<http://www.w3.org/2001/XMLSchema#integer>')
-    (<Kind.NUMBER: 'a number'>, <Kind.OTHER: 'another literal'>)
+    """The kind of a constant; an ill-typed literal is OTHER.
+
+    >>> integer = "^^<http://www.w3.org/2001/XMLSchema#integer>"
+    >>> kind_of(f'"1"{integer}').name, kind_of(f'"one"{integer}').name
+    ('NUMBER', 'OTHER')
     """
     if is_iri(term):
         return TermKind.IRI
@@ -106,7 +113,7 @@ def kind_of(term: Term) -> TermKind:
 
 
 def kinds_of(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> TermKinds:
-    """The kinds of an expression's value; `own` are those of plain variables."""
+    """The kinds of an expression's value. `own` are those of plain variables, `bound` those of `M.?v`."""
     match expression:
         case Const(term):
             return frozenset({kind_of(term)})
@@ -127,17 +134,17 @@ def kinds_of(expression: Expression, own: Mapping[Variable, TermKinds], bound: S
 
 
 _Found: TypeAlias = dict[Variable, tuple[TermKinds, bool]]
-"""The kinds of a variable where it is bound, and whether it always is."""
+"""For each variable, its kinds where it is bound, and True if every solution binds it."""
 
 
 Objects: TypeAlias = Mapping[Term, TermKinds]
-"""The kinds of the objects of some predicates, where all data are known."""
+"""The kinds of the objects of each predicate; a predicate without an entry may have any."""
 
 NOTHING_KNOWN: Final[Objects] = {}
 
 
 def kinds_in(pattern: Pattern, objects: Objects) -> dict[Variable, TermKinds]:
-    """The kinds of a pattern's variables.
+    """The kinds of a pattern's variables, where they are bound.
 
     >>> triple = TriplePattern(Var("room"), Const("<p>"), Var("v"))
     >>> {name: sorted(kind.name for kind in kinds) for name, kinds in kinds_in(Bgp((triple,)), {}).items() if kinds != ANYTHING}
@@ -186,7 +193,7 @@ def _of_objects(predicate: Slot, objects: Objects) -> TermKinds:
 
 
 def _places(item: BgpItem, objects: Objects) -> tuple[tuple[Slot, TermKinds], ...]:
-    """What can stand where. A path of no steps starts and ends at any term, literals too."""
+    """The slots of a pattern with the kinds possible there. A path of length zero starts and ends at any term."""
     match item:
         case TriplePattern(subject, predicate, object):
             return (subject, _NODE), (predicate, _IRI), (object, _of_objects(predicate, objects))

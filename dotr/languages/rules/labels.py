@@ -1,6 +1,7 @@
-"""Pass 4: within each rule, every label is bound once, and `from`, `between`, `consuming` and `with` name a label that may stand there.
+"""Pass 4: checks that each label of a rule is bound once, and before it is used.
 
-Clauses bind in the order written, so a clause can refer to the anchor and to the clauses before it.
+Checked are the labels behind `from`, `between` and `consuming`, and those of aggregates. Clauses bind in the order
+written, so a clause can refer to the anchor and to the clauses before it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from dotr.model.terms import Label
 
 
 def check_labels(program: ProgramDraft) -> ProgramDraft:
+    """Report D203, D204, D212 to D214, D308 and D311."""
     return program.reporting(problem for rule in program.rules for problem in _problems(rule))
 
 
 def unbound(label: Label, span: Span, roles: Sequence[RoleDraft], position: int) -> Diagnostic | None:
-    """What is wrong with a label that should name one event, bound by a role before `position`."""
+    """The error of a label that is not bound to one event by a role before `position`; None if it is bound."""
     before = [role.label.text for role in roles[:position] if role.part.bound]
     if label in before:
         return None

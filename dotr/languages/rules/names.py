@@ -1,7 +1,8 @@
-"""Pass 3: what the labels of queries, events and rules stand for in all files together.
+"""Pass 3: resolves the labels of queries and events over all files.
 
-Before: `from Smoke = […] and last Fire as Old …`. After: Smoke's origin is the rule's own query, Old's is the event Fire.
-What a statement with a syntax error seems to define stays unknown, and is not reported again.
+Before: `from Smoke = […] and last Fire as Old …`.
+After: Smoke's origin is the rule's own query, Old's is the event Fire.
+A label that an unreadable statement seems to define keeps the origin UNKNOWN, so that it is reported once.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dotr.model.terms import Label
 
 
 def resolve_names(program: ProgramDraft) -> ProgramDraft:
+    """Give every role its origin; reports D201, D202, D205, D206 and D218."""
     shared: dict[Label, Word] = {q.syntax.label.text: q.syntax.label for q in reversed(program.queries)}
     events: dict[Label, Word] = {r.syntax.event.text: r.syntax.event for r in reversed(program.rules)}
     broken = frozenset(label for file in program.files for label in file.broken)
@@ -47,6 +49,7 @@ def resolve_names(program: ProgramDraft) -> ProgramDraft:
 
 
 def place_of(span: Span) -> str:
+    """The start of a span as `file:line:column`."""
     line, column = span.line_column
     return f"{span.document.name}:{line}:{column}"
 

@@ -1,6 +1,6 @@
-"""Pass 1: each file's text to its syntax tree.
+"""Pass 1: parses the text of each file to its syntax tree.
 
-Before: documents. After: `files`, and a draft for every query and rule of theirs that could be read.
+Before: documents. After: `files`, and a draft of every query and rule in them that parses.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dotr.languages.rules.syntax import DocumentSyntax
 
 
 def parse(program: ProgramDraft) -> ProgramDraft:
+    """Parse every document; reports D101 to D103."""
     files: list[DocumentSyntax] = []
     problems: list[Diagnostic] = []
     for document in program.documents:

@@ -1,4 +1,4 @@
-"""Pass 12: what has no effect, or an effect that nobody can have meant. Only said of programs without errors.
+"""Pass 12: finds parts of rules without effect, in programs without errors.
 
 Before: `?n = count(*) of …`, and no `?n` anywhere. After: the same rules, and a warning at `?n`.
 """
@@ -20,6 +20,7 @@ from dotr.model.traverse import conjuncts
 
 
 def check_pointless(program: ProgramDraft) -> ProgramDraft:
+    """Report the warnings D220, D221, D315, D316, D318 and D403."""
     return program.reporting(_pointless(program)) if program.sound else program
 
 
@@ -34,7 +35,7 @@ def _pointless(program: ProgramDraft) -> Iterator[Diagnostic]:
 
 
 def _unused_aggregates(rule: RuleDraft) -> Iterator[Diagnostic]:
-    """An aggregate that no text of the rule names again, and whose events it does not consume, changes nothing."""
+    """Aggregates whose variable is not used again, and whose events are not consumed."""
     consumed = {word.text for word in rule.syntax.consuming}
     for clause in rule.syntax.clauses:
         if isinstance(clause, AggregateSyntax) and clause.event.label.text not in consumed:
@@ -45,7 +46,7 @@ def _unused_aggregates(rule: RuleDraft) -> Iterator[Diagnostic]:
 
 
 def _unused_queries(program: ProgramDraft) -> Iterator[Diagnostic]:
-    """A shared query that no rule reads, in a file that has rules."""
+    """Shared queries that no rule reads, in files that have rules."""
     read = {role.read.text for rule in program.rules for role in rule.roles}
     with_rules = {id(rule.syntax.span.document) for rule in program.rules}
     for query in program.queries:
@@ -55,8 +56,11 @@ def _unused_queries(program: ProgramDraft) -> Iterator[Diagnostic]:
 
 
 def _anchors_in_negations(rule: RuleDraft) -> Iterator[Diagnostic]:
-    """`from Temp as Now and not Temp as Other … within [0, …] from Now`: a negation looks at the anchor too, and at what a clause chose. A
-    delayed anchor is as far away as it is delayed: `from Temp as Now delayed by 1 h and not Temp as Other … within 1 h from Now`."""
+    """Negations whose window holds the anchor, or an event that a clause chose, so that they never hold.
+
+    `from Temp as Now and not Temp as Other … within [0, …] from Now`. A delayed anchor lies at the distance of its delay:
+    `from Temp as Now delayed by 1 h and not Temp as Other … within 1 h from Now`.
+    """
     bound = {role.label.text: role for role in rule.roles if role.part.bound and not isinstance(role.syntax, TicksSyntax)}
     for role in rule.roles[1:]:
         match role.scope:
@@ -82,7 +86,10 @@ def _forbids(role: RoleDraft, other: RoleDraft) -> Diagnostic:
 
 
 def _unfounded(program: ProgramDraft) -> Iterator[Diagnostic]:
-    """A rule that waits for an event which every rule that defines it needs before: none is ever the first."""
+    """Roles that read an underivable event: every rule that defines it needs an earlier one.
+
+    A least fixpoint: an event is derivable if a rule defines it of which all positive roles read derivable events.
+    """
     possible: set[Label] = set()
     while more := {rule.syntax.event.text for rule in program.rules if not _missing(rule, possible)} - possible:
         possible |= more
@@ -93,12 +100,12 @@ def _unfounded(program: ProgramDraft) -> Iterator[Diagnostic]:
 
 
 def _missing(rule: RuleDraft, possible: Set[Label]) -> list[RoleDraft]:
-    """The roles that no event can have."""
+    """The positive roles of a rule that read an event outside of `possible`."""
     return [role for role in rule.roles if role.part.bound and role.origin is RoleOrigin.EVENT and role.read.text not in possible]
 
 
 def _between_itself(rule: RuleDraft) -> Iterator[Diagnostic]:
-    """`between A and A`: a negation that forbids nothing, an aggregate of nothing."""
+    """Negations and aggregates over the empty interval `between A and A`."""
     for role in rule.roles:
         if isinstance(role.scope, BetweenSyntax) and role.scope.first.text == role.scope.second.text:
             hint = "What lies strictly between two events in time is looked at: name two."
@@ -106,7 +113,7 @@ def _between_itself(rule: RuleDraft) -> Iterator[Diagnostic]:
 
 
 def _met_by(role: RoleDraft, other: RoleDraft) -> bool:
-    """Whether the other satisfies the negated role's constraints: there are none, or they equate an attribute with its own."""
+    """True if `other` satisfies the negated role's constraints: none, or equations of an attribute with the same of `other`."""
     constraints = (*(role.question.constraints if role.question else ()), *role.filters)
     return all(_equates_with_itself(each, other.label.text) for constraint in constraints for each in conjuncts(constraint))
 
@@ -120,7 +127,7 @@ def _equates_with_itself(constraint: Expression, anchor: Label) -> bool:
 
 
 def _always_true(rule: RuleDraft) -> Iterator[Diagnostic]:
-    """An `if`, or a part of it, that is a constant and true. (One that is false is told where conditions are judged.)"""
+    """Constant true conjuncts of `if`. Constant false ones are reported by pass 10."""
     if rule.condition is None or rule.syntax.condition is None:
         return
     whole = Conjunct(rule.condition, rule.syntax.condition)

@@ -1,4 +1,4 @@
-"""Pass 2: the prefixes that hold in each file. One with a PREFIX of its own uses its own only, the others the configuration's.
+"""Pass 2: resolves the prefixes of each file: its own if it declares any, the configuration's otherwise.
 
 Before: `PREFIX : <http://e/>  query A = […]`. After: the draft of A has the prefixes {"": "http://e/"}.
 """
@@ -20,6 +20,7 @@ _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
 def resolve_prefixes(program: ProgramDraft) -> ProgramDraft:
+    """Give every query and rule its file's prefixes; reports D215 and D216."""
     problems: list[Diagnostic] = []
     by_file: dict[int, Prefixes] = {id(file.document): _declared(file, problems) or program.defaults for file in program.files}
 

@@ -1,8 +1,8 @@
-"""Pass 11: queries of which parts have nothing to do with each other, so that each solution of one is paired with each of the other.
+"""Pass 13: finds cross products in queries: parts of a group that share no variable.
 
-Before: `SELECT ?a ?b { ?a :temp ?t . ?b :smoke ?s }`. After: the same query, and a warning at `?b`. Idea: parts of a group are connected
-by variables, by conditions and by BIND; a part without variables multiplies nothing, and the rows of VALUES are few. Each group is looked
-at by itself.
+Before: `SELECT ?a ?b { ?a :temp ?t . ?b :smoke ?s }`. After: the same query, and a warning at `?b`.
+Idea: variables, conditions and BIND connect the parts of a group; the warning is for every further connected component.
+A part without variables multiplies nothing, and VALUES has few rows. Each group is checked by itself.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _VariableSet: TypeAlias = frozenset[Variable]
 
 
 def check_products(program: ProgramDraft) -> ProgramDraft:
-    """Adds a warning for each query of a program without errors that has such parts."""
+    """Report the warning D319, in programs without errors."""
     if not program.sound:
         return program
     own = [role.question for rule in program.rules for role in rule.roles if role.origin is RoleOrigin.OWN]
@@ -57,7 +57,7 @@ def _told(question: SplitQuery) -> Iterator[Diagnostic]:
 
 
 def _named(names: _VariableSet) -> Variable:
-    """A variable that the author wrote."""
+    """The first of the variables that is in the text of the query; empty if all are hidden."""
     return min((name for name in names if not is_hidden(name)), default="")
 
 
@@ -68,7 +68,7 @@ def _place(text: Span, name: Variable) -> Span:
 
 
 def _apart(pattern: Pattern, links: Sequence[_VariableSet]) -> Iterator[tuple[_VariableSet, _VariableSet]]:
-    """The parts of each group that nothing connects with its first one; `links` are what connects besides."""
+    """For each group, its first connected component with every further one. `links` are further connecting sets."""
     match pattern:
         case Bgp() | Join() | LeftJoin():
             parts, conditions = _parts(pattern)
@@ -94,7 +94,7 @@ def _apart(pattern: Pattern, links: Sequence[_VariableSet]) -> Iterator[tuple[_V
 
 
 def _mentioned(expression: Expression) -> _VariableSet:
-    """The variables that an expression reads, and those that its EXISTS may bind."""
+    """The variables of an expression, and those in scope of its EXISTS."""
     found: set[Variable] = set()
     for parameter in parameters_of([expression]):
         if isinstance(parameter, Var):
@@ -105,7 +105,7 @@ def _mentioned(expression: Expression) -> _VariableSet:
 
 
 def _parts(pattern: Pattern) -> tuple[list[_VariableSet], list[_VariableSet]]:
-    """The variables of the parts of a group that is joined, and of the conditions between them."""
+    """The variables of each part of a joined group, and of each condition between the parts."""
     match pattern:
         case Bgp(patterns):
             return [frozenset(in_scope(Bgp((each,)))) for each in patterns], []
@@ -128,7 +128,7 @@ def _parts(pattern: Pattern) -> tuple[list[_VariableSet], list[_VariableSet]]:
 
 
 def _inside(pattern: Pattern) -> Iterator[Pattern]:
-    """The groups that are parts of a group."""
+    """The groups nested in a group."""
     match pattern:
         case Join(left, right):
             yield from _inside(left)
@@ -145,7 +145,7 @@ def _inside(pattern: Pattern) -> Iterator[Pattern]:
 
 
 def _connected(parts: Sequence[_VariableSet], links: Sequence[_VariableSet]) -> list[_VariableSet]:
-    """Parts put together as far as they share variables, or a link does with both.
+    """Connected components of the parts: parts with a common variable, or with a common link, are merged.
 
     >>> [sorted(each) for each in _connected([frozenset("ab"), frozenset("c"), frozenset("de")], [frozenset("bd")])]
     [['a', 'b', 'd', 'e'], ['c']]

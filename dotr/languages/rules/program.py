@@ -1,6 +1,7 @@
-"""What the passes hand on: the rules of all files, more and more understood, and every problem found so far.
+"""Intermediate representation of the passes: drafts of the rules of all files, and the problems found.
 
-A part that could not be understood stays `None` (or UNKNOWN); later passes leave it alone, so that one mistake is reported once.
+Invariant: a part that a pass rejects stays `None` (or UNKNOWN), and later passes skip it, so one mistake is reported
+once.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from dotr.model.time import Interval, Micros
 
 @dataclass(frozen=True, slots=True)
 class SplitQuery:
-    """A SELECT query taken apart: without its temporal constraints, the constraints, and every `M.?v` and `time(M)` of its text."""
+    """SELECT query without its temporal constraints, the constraints, and every `M.?v` and `time(M)` in its text."""
 
     text: Span
     select: Select
@@ -45,7 +46,7 @@ class SplitQuery:
 
 @dataclass(frozen=True, slots=True)
 class QueryDraft:
-    """A shared query."""
+    """Draft of a shared query."""
 
     syntax: QuerySyntax
     prefixes: Prefixes = field(default_factory=dict)
@@ -53,6 +54,8 @@ class QueryDraft:
 
 
 class RoleOrigin(Enum):
+    """Source of a role's events: the rule's own query, a shared query, or the event of a rule."""
+
     OWN = auto()
     SHARED = auto()
     EVENT = auto()
@@ -60,7 +63,7 @@ class RoleOrigin(Enum):
 
 
 class RoleUse(Enum):
-    """What a role's events are for; those of the anchor and the chosen ones are bound to its label."""
+    """Use of a role in its rule. Only the anchor and chosen events are `bound` to the role's label."""
 
     ANCHOR = auto()
     CHOSEN = auto()
@@ -74,9 +77,10 @@ class RoleUse(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RoleDraft:
-    """`scope` and `interval` say where a clause looks; the anchor has neither, `between` has no interval.
+    """Draft of the anchor or of a clause's event.
 
-    `period` is that of ticks, `delay` that of a delayed anchor.
+    `scope` and `interval` are the window of a clause: the anchor has neither, `between` has no interval. `period` (of
+    ticks) and `delay` (of the anchor) are in µs.
     """
 
     part: RoleUse
@@ -96,7 +100,7 @@ class RoleDraft:
 
     @property
     def read(self) -> Word:
-        """The label of what the role reads."""
+        """The label of the query or event that the role reads."""
         return self.syntax.origin if isinstance(self.syntax, ByLabel) else self.syntax.label
 
     @property
@@ -106,7 +110,7 @@ class RoleDraft:
 
 @dataclass(frozen=True, slots=True)
 class RuleDraft:
-    """`roles` are the anchor's and then one for each clause, in the order written."""
+    """Draft of a rule. `roles` are the anchor's and then one for each clause, in the order written."""
 
     syntax: RuleSyntax
     roles: tuple[RoleDraft, ...]
@@ -121,7 +125,7 @@ class RuleDraft:
 
     @property
     def positions(self) -> Mapping[Label, int]:
-        """Each label's place among the roles (the first, should there be two)."""
+        """Index of each label among the roles; the first of two equal labels."""
         return {role.label.text: i for i, role in reversed(list(enumerate(self.roles)))}
 
     @property
@@ -136,6 +140,7 @@ class RuleDraft:
 
 
 def draft(syntax: RuleSyntax) -> RuleDraft:
+    """The draft of a rule before any pass."""
     roles = [RoleDraft(RoleUse.ANCHOR, syntax.anchor)]
     for clause in syntax.clauses:
         match clause:
@@ -150,7 +155,7 @@ def draft(syntax: RuleSyntax) -> RuleDraft:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDraft:
-    """`objects`: what is known of the data."""
+    """Draft of a program; `objects` are the kinds of the objects of predicates, where the data are known."""
 
     documents: tuple[Document, ...]
     defaults: Prefixes
@@ -164,11 +169,12 @@ class ProgramDraft:
 
     @property
     def sound(self) -> bool:
+        """True if no error has been reported."""
         return all(d.severity is Severity.WARNING for d in self.diagnostics)
 
     @property
     def events(self) -> Mapping[Label, tuple[Variable, ...]]:
-        """Each event's attributes, sorted by name: the `with` variables of all rules that define it."""
+        """Attributes of each event, sorted by name: the `with` variables of all rules that define it."""
         found: dict[Label, set[Variable]] = {}
         for rule in self.rules:
             found.setdefault(rule.syntax.event.text, set()).update(a.variable.text for a in rule.syntax.assignments)
@@ -190,7 +196,7 @@ def warning(code: str, message: str, span: Span, hint: str = "") -> Diagnostic:
 
 
 def attributes(role: RoleDraft, events: Mapping[Label, tuple[Variable, ...]]) -> tuple[Variable, ...] | None:
-    """What `M.?v` may ask of a role's events; None where that is not known."""
+    """The attributes `?v` that `M.?v` may name for a role M; None if they are unknown."""
     match role.origin:
         case RoleOrigin.OWN | RoleOrigin.SHARED:
             return role.question.select.projection if role.question else None

@@ -1,7 +1,8 @@
-r"""Where an embedded text ends: queries, templates and expressions are skipped token by token, not understood.
+r"""Scanner of embedded texts: finds the end of a query, template or expression without parsing it.
 
-Invariant: the tokens of SPARQL and Turtle that may hold a bracket, a `#` or a word of ours (strings, IRIs, comments, prefixed names,
-variables) are skipped whole; brackets outside them nest. As in SPARQL, `<…>` without a space in it is an IRI.
+Invariant: a token of SPARQL or Turtle that may hold a bracket, a `#` or a keyword (string, IRI, comment, prefixed
+name, variable) is one token here; brackets outside these nest. As in SPARQL, `<…>` without a space in it is an IRI.
+Cost: one regex match a token.
 
 >>> text = "[ ?x :p 'a ] in a string' # and ] in a comment\n ] within"
 >>> text[bracketed(Document("", text), 0):]
@@ -21,12 +22,12 @@ from dotr.model.places import Document, Span
 RESERVED: Final = frozenset(
     "rule define query prefix from every and within between if with consuming of as not each last first".split()  # noqa: SIM905
 )
-"""Words of the language that cannot be labels, in any case of letters."""
+"""Keywords, which cannot be labels in any case of letters."""
 
 SKIP: Final = re.compile(r"(?:[\s\ufeff]+|#[^\n]*)*")
 
 STATEMENT: Final = r"(?i:rule)\s+[\w-]+\s*(?:[\"']|(?i:define)\s)|(?i:query|define)\s+\w+\s*=\s*\["
-"""The start of a statement, which cannot stand inside an embedded text."""
+"""Start of a statement, which cannot occur inside an embedded text."""
 
 TOKEN: Final = re.compile(
     r"""
@@ -83,7 +84,9 @@ def bracketed(document: Document, start: int) -> int:
 
 
 def expression(document: Document, start: int) -> int:
-    """The offset behind an expression that starts at `start`: it ends before a `,`, a `;` or a word that goes on with the rule.
+    """The offset behind the expression at `start`, which ends before a `,`, a `;` or a keyword of the rule.
+
+    Raises `Refused` for an unclosed bracket or string.
 
     >>> text = "Smoke.?room1, Fire.?n = IF(?n > 2, 1, 0) consuming Smoke"
     >>> text[:expression(Document("", text), 0)]
@@ -106,7 +109,7 @@ def expression(document: Document, start: int) -> int:
 
 
 def plain_variable(span: Span, name: str) -> Span:
-    """Where a variable first stands in a text, not counting `M.?v`; the whole text if it does not.
+    """The first occurrence of a variable in a text, not counting `M.?v`; the whole text if there is none.
 
     >>> text = "Smoke.?room = ?room"
     >>> plain_variable(Span(Document("", text), 0, len(text)), "room").start
@@ -121,7 +124,9 @@ def plain_variable(span: Span, name: str) -> Span:
 
 
 def compared_variable(span: Span, name: str, marks: str = "=<>!") -> Span:
-    """Where a variable first stands beside an operator that compares, or one of other marks; where it does not, its first place.
+    """The first occurrence of a variable beside an operator that begins with one of `marks`.
+
+    Without one, the first occurrence at all.
 
     >>> text = "SELECT ?v WHERE { ?s :value ?v FILTER(?v > 60) }"
     >>> compared_variable(Span(Document("", text), 0, len(text)), "v").start
@@ -135,7 +140,7 @@ def compared_variable(span: Span, name: str, marks: str = "=<>!") -> Span:
 
 
 def argument_variable(span: Span, name: str, function: str) -> Span:
-    """Where a variable first stands between the brackets of a function; where it does not, its first place.
+    """The first occurrence of a variable between the brackets of a function; without one, the first at all.
 
     >>> text = "SELECT ?v WHERE { ?s :value ?v FILTER(STRLEN(STR(?v)) > strlen(?v)) }"
     >>> argument_variable(Span(Document("", text), 0, len(text)), "v", "STRLEN").start
@@ -155,7 +160,7 @@ def argument_variable(span: Span, name: str, function: str) -> Span:
 
 
 def _is_own(token: re.Match[str], name: str, before: re.Match[str] | None) -> bool:
-    """Whether a token is a variable, and not that of `M.?v`."""
+    """True of a token that is the variable itself, false of the one in `M.?v`."""
     attribute = before is not None and before[0] == "." and before.end() == token.start()
     return token.lastgroup == "variable" and token[0][1:] == name and not attribute
 

@@ -1,4 +1,4 @@
-"""A file of rules as it was written: every word with its place, embedded texts (queries, templates, expressions) not yet read."""
+"""Syntax tree of a rule file: every word with its span; embedded texts (queries, templates, expressions) are spans."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dotr.model.rules import Mode
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of the text; a variable's `text` is without its question mark, an IRI's and a string's without their quotes."""
+    """Token with its span. `text` has no question mark of a variable, no quotes of a string or an IRI."""
 
     text: str
     span: Span
@@ -19,13 +19,15 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class PrefixSyntax:
+    """`PREFIX NAME: <IRI>`."""
+
     name: Word
     iri: Word
 
 
 @dataclass(frozen=True, slots=True)
 class QuerySyntax:
-    """`query LABEL = [ SELECT … ]`; `text` is what stands between the brackets."""
+    """`query LABEL = [ SELECT … ]`; `text` is the span between the brackets."""
 
     label: Word
     text: Span
@@ -33,7 +35,7 @@ class QuerySyntax:
 
 @dataclass(frozen=True, slots=True)
 class Inline:
-    """`LABEL = [ SELECT … ]`: a query of the rule's own."""
+    """`LABEL = [ SELECT … ]`: a query of one rule; `text` is the span between the brackets."""
 
     label: Word
     text: Span
@@ -41,7 +43,7 @@ class Inline:
 
 @dataclass(frozen=True, slots=True)
 class ByLabel:
-    """`ORIGIN as LABEL [ FILTER … ]`: a shared query or another rule's event; `label` is `origin` where no other was given."""
+    """`ORIGIN as LABEL [ FILTER … ]`: a shared query or another rule's event; `label` is `origin` without `as`."""
 
     origin: Word
     label: Word
@@ -58,7 +60,7 @@ class Quantities:
 
 @dataclass(frozen=True, slots=True)
 class Lexical:
-    """`"PT5M"^^xsd:duration`."""
+    """`"PT5M"^^xsd:duration`: a duration as a typed literal."""
 
     value: Word
     datatype: Word
@@ -70,7 +72,7 @@ DurationSyntax: TypeAlias = Quantities | Lexical
 
 @dataclass(frozen=True, slots=True)
 class TicksSyntax:
-    """`every PERIOD for [ SELECT … ] as LABEL`; `text` is what stands between the brackets, `None` without `for`."""
+    """`every PERIOD for [ SELECT … ] as LABEL`; `text` is the span between the brackets, `None` without `for`."""
 
     keyword: Word
     period: DurationSyntax
@@ -91,6 +93,8 @@ class DelaySyntax:
 
 @dataclass(frozen=True, slots=True)
 class IntervalSyntax:
+    """`[LOW, HIGH)`; a round bracket is an open end."""
+
     low: DurationSyntax
     high: DurationSyntax
     low_closed: bool
@@ -108,6 +112,8 @@ class WindowSyntax:
 
 @dataclass(frozen=True, slots=True)
 class BetweenSyntax:
+    """`between FIRST and SECOND`."""
+
     first: Word
     second: Word
 
@@ -117,7 +123,7 @@ ScopeSyntax: TypeAlias = WindowSyntax | BetweenSyntax
 
 @dataclass(frozen=True, slots=True)
 class ChooseSyntax:
-    """`and last 3 E within …`; a missing window is `None`, and reported later."""
+    """`and last 3 E within …`; a missing window is `None` and is reported by pass 8."""
 
     keyword: Word
     mode: Mode
@@ -128,6 +134,8 @@ class ChooseSyntax:
 
 @dataclass(frozen=True, slots=True)
 class AbsentSyntax:
+    """`and not E within …`, or `between …`."""
+
     keyword: Word
     event: EventSyntax
     scope: ScopeSyntax | None
@@ -159,6 +167,8 @@ class AssignmentSyntax:
 
 @dataclass(frozen=True, slots=True)
 class RuleSyntax:
+    """`rule NAME "…" define EVENT = [TEMPLATE] from ANCHOR and … if … with … consuming …`."""
+
     name: Word | None
     documentation: str
     event: Word
@@ -174,7 +184,7 @@ class RuleSyntax:
 
 @dataclass(frozen=True, slots=True)
 class DocumentSyntax:
-    """`broken` are the labels that statements which could not be read seem to define."""
+    """Statements of one file. `broken` are the labels that its unreadable statements seem to define."""
 
     document: Document
     prefixes: tuple[PrefixSyntax, ...]

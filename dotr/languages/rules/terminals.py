@@ -1,7 +1,9 @@
-"""The terminals of the grammar of rule files, and what they looked for in vain: the error messages.
+"""Terminals of the rule grammar, and the syntax errors that they report.
 
-Terminals skip blanks and comments themselves, keep their place, and note what they expected at the furthest place reached; a statement that
-does not parse becomes one diagnostic, and is skipped.
+Idea: a recursive descent parser backtracks, so the best error is at the furthest offset that any terminal reached.
+Every terminal skips blanks and comments, and records at a mismatch what it expected; a statement that does not parse
+becomes one diagnostic and is skipped.
+Source: Ford, Packrat parsing (2002), 3.2, on the furthest failure.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _LABEL: Final = re.compile(r"\b(?i:query|define)\s+(\w+)")
 
 
 class Furthest:
-    """What was looked for in vain at the furthest place of the statement being parsed."""
+    """Record of the terminals expected at the furthest offset reached in the current statement."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -46,7 +48,7 @@ class Furthest:
             self.expected.append(expected)
 
     def note_known(self, diagnostic: Diagnostic) -> None:
-        """A problem that is understood better than by what could have stood in its place."""
+        """Record a diagnosed problem, which is reported in place of the list of expected terminals."""
         place = diagnostic.span.start if diagnostic.span else 0
         if place >= self.place:
             self.place, self.expected, self.known = place, [], diagnostic
@@ -79,7 +81,7 @@ class Furthest:
         return meant or _HINTS.get(self.expected[0] if self.expected else "", "")
 
     def _around(self, word: str) -> str:
-        """What is meant where the words that could have stood here, and what follows, tell it."""
+        """The hint that the expected terminals and the text behind the word give, or an empty text."""
         text, lower = self.document.text, word.lower()
         if lower in ("next", "after", "before") and not {"'each'", "'from'", "'within'"}.isdisjoint(self.expected):
             return _LOOK_BACK
@@ -96,7 +98,7 @@ class Furthest:
         return ""
 
     def _between_words(self, before: str, word: str) -> str:
-        """What is meant where two words that stand side by side tell it."""
+        """The hint that the word and the word before it give, or an empty text."""
         number = word[0].isdigit()
         match self.expected:
             case ["a label"] if before == "not" and word.lower() in ("each", "last", "first"):
@@ -139,7 +141,7 @@ _HINTS: Final = {
 
 
 class Terminal(pp.Token):
-    """A regular expression behind blanks and comments; gives a Word, or nothing if it is not kept."""
+    """Regular expression behind blanks and comments; its value is a Word, or no token without `keep`."""
 
     def __init__(self, furthest: Furthest, pattern: str, description: str, *, keep: bool = True) -> None:
         super().__init__()
@@ -169,7 +171,7 @@ class Terminal(pp.Token):
 
 
 class Escaped(Terminal):
-    """A string, or an IRI, in which every backslash begins an escape."""
+    """String or IRI in which every backslash begins an escape."""
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
         end, words = super().parseImpl(instring, loc, do_actions)
@@ -182,7 +184,7 @@ class Escaped(Terminal):
 
 
 class Bracketed(Terminal):
-    """`[ … ]` around a text of another language; gives the Span between the brackets."""
+    """`[ … ]` around a text of another language; its value is the Span between the brackets."""
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
         start = _skip(instring, loc)
@@ -196,7 +198,7 @@ class Bracketed(Terminal):
 
 
 class ExpressionTerminal(Terminal):
-    """A SPARQL expression up to the next word of the rule; gives its Span."""
+    """SPARQL expression up to the next keyword of the rule; its value is the expression's Span."""
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
         start = _skip(instring, loc)
@@ -210,14 +212,14 @@ class ExpressionTerminal(Terminal):
 
 
 class Mark(Terminal):
-    """The offset reached: where a statement ends."""
+    """Empty terminal; its value is the offset, the end of a statement."""
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
         return loc, [loc]
 
 
 class Recovery(Terminal):
-    """What no statement can read: reported, and skipped up to the next statement."""
+    """Text that no statement matches: reported, and skipped up to the next start of a statement."""
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
         start = _skip(instring, loc)
@@ -233,13 +235,13 @@ class Recovery(Terminal):
 
 
 class Broken(tuple[str, ...]):
-    """The labels that a statement which could not be read seems to define."""
+    """Labels that an unreadable statement seems to define."""
 
     __slots__ = ()
 
 
 class End(Terminal):
-    """The end of the text."""
+    """End of the text."""
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
         if _skip(instring, loc) < len(instring):

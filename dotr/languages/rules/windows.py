@@ -1,6 +1,7 @@
-"""Pass 8: how far back each clause looks, and how long timers wait, in microseconds.
+"""Pass 8: computes the windows of clauses, the periods of ticks and the delays of anchors, in µs.
 
-Before: `within 5 min from R`. After: the interval (0, 300000000]. Amounts are exact: what is finer than a microsecond is refused.
+Before: `within 5 min from R`. After: the interval (0, 300000000].
+Invariant: durations are exact; one that is not a whole number of microseconds is an error.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _DURATION: Final = re.compile(
 
 
 def resolve_windows(program: ProgramDraft) -> ProgramDraft:
+    """Give every role its interval, period or delay; reports D301 to D304, D310 and D312."""
     problems: list[Diagnostic] = []
     rules = tuple(replace(rule, roles=_roles(rule, problems)) for rule in program.rules)
     return replace(program, rules=rules).reporting(problems)
@@ -45,7 +47,7 @@ def _roles(rule: RuleDraft, problems: list[Diagnostic]) -> tuple[RoleDraft, ...]
 
 
 def _timed(anchor: RoleDraft, rule: RuleDraft, problems: list[Diagnostic]) -> RoleDraft:
-    """The anchor with its period or its delay, which is not zero."""
+    """The anchor with its period or delay in µs; zero is an error."""
     try:
         if isinstance(anchor.syntax, TicksSyntax):
             period = length(anchor.syntax.period, rule.prefixes)
@@ -117,7 +119,7 @@ class _NoLength(Exception):
 
 
 def length(duration: DurationSyntax, prefixes: Prefixes) -> Micros:
-    """The microseconds of a duration."""
+    """The duration in µs. `prefixes` resolve the datatype of a typed literal. Raises `_NoLength`."""
     written = [duration.value] if isinstance(duration, Lexical) else [amount for amount, _ in duration.parts]
     if any(len(word.text) > _LONGEST for word in written):
         raise _NoLength(RuleCode.NO_DURATION, f"a duration of more than {_LONGEST} characters", duration.span, "Time is shorter.")
@@ -156,7 +158,7 @@ def _check_datatype(word: Word, prefixes: Prefixes) -> None:
 
 
 def _lexical(value: Word) -> Fraction:
-    r"""The microseconds of an xsd:duration's text.
+    r"""The µs of the lexical form of an xsd:duration (XSD 1.1 part 2, 3.3.6) without years and months.
 
     >>> from dotr.model.places import Document
     >>> _lexical(Word("PT1M0.5S", Span(Document("", ""), 0, 0)))

@@ -359,7 +359,7 @@ def placeholder_text(tokens: list[Token]) -> tuple[str, list[int]]:
 
     >>> from dotr.model.places import Document
     >>> text = 'SELECT ?x { ?x :p "025"^^:t, -4 FILTER(?x = Smoke.?y) }'
-    >>> stand_ins(scan(Span(Document("", text), 0, len(text)), {"": "http://e/"}).tokens)[0]
+    >>> placeholder_text(scan(Span(Document("", text), 0, len(text)), {"": "http://e/"}).tokens)[0]
     ' SELECT ?t1 { ?t3 <t4> "5" , -7 FILTER ( ?t10 = ?t12 ) }'
     """
     parts: list[str] = []

@@ -42,9 +42,9 @@ class PrefixHeader:
     def prepend_to(self, text: str) -> str:
         """The text with every declaration before it that it may need, on its first line.
 
-        >>> Header({"": "http://e/", "rdf": "http://r/"}).before(":a :b :c")
+        >>> PrefixHeader({"": "http://e/", "rdf": "http://r/"}).prepend_to(":a :b :c")
         '@prefix : <http://e/> . :a :b :c'
-        >>> Header({f"p{n}": "http://e/" for n in range(1000)}).before("p1:a p2:b 5.p3:c")
+        >>> PrefixHeader({f"p{n}": "http://e/" for n in range(1000)}).prepend_to("p1:a p2:b 5.p3:c")
         '@prefix p1: <http://e/> . @prefix p2: <http://e/> . @prefix p3: <http://e/> . p1:a p2:b 5.p3:c'
         """
         if self._fixed is not None:
@@ -125,7 +125,7 @@ def error_location(error: SyntaxError, skipped: int = 0, line: int = 1) -> str:
     """The place of a parser's error in a text that begins `skipped` characters behind the beginning of the document, on its first line;
     `line` is the number of that line.
 
-    >>> place_of(SyntaxError("no", (None, 1, 12, None)), 10), place_of(SyntaxError("no", (None, 3, 12, None)), 10, line=7)
+    >>> error_location(SyntaxError("no", (None, 1, 12, None)), 10), error_location(SyntaxError("no", (None, 3, 12, None)), 10, line=7)
     (' (line 1, column 2)', ' (line 9, column 12)')
     """
     if error.lineno is None or error.offset is None:
@@ -147,9 +147,9 @@ def canonical_triples(triples: Sequence[Triple]) -> Triples:
 def number_blanks(triples: Iterable[Triple]) -> Triples:
     """The triples with their blank nodes numbered by appearance.
 
-    >>> numbered([("_:x", "<http://e/p>", "_:a"), ("_:a", "<http://e/p>", "_:x")])
+    >>> number_blanks([("_:x", "<http://e/p>", "_:a"), ("_:a", "<http://e/p>", "_:x")])
     (('_:0', '<http://e/p>', '_:1'), ('_:1', '<http://e/p>', '_:0'))
-    >>> numbered([("<http://e/a>", "<http://e/p>", "<<( _:x <http://e/p> _:a )>>")])
+    >>> number_blanks([("<http://e/a>", "<http://e/p>", "<<( _:x <http://e/p> _:a )>>")])
     (('<http://e/a>', '<http://e/p>', '<<( _:0 <http://e/p> _:1 )>>'),)
     """
     names: dict[str, str] = {}
@@ -172,7 +172,7 @@ def number_blanks(triples: Iterable[Triple]) -> Triples:
 def parser_message(error: Exception) -> str:
     """What a parser says, without its places in a text that no user sees.
 
-    >>> reason(SyntaxError("Parser error at line 1 between columns 1 and 4: No scheme found in an absolute IRI"))
+    >>> parser_message(SyntaxError("Parser error at line 1 between columns 1 and 4: No scheme found in an absolute IRI"))
     'no scheme found in an absolute IRI'
     """
     text = str(error.msg if isinstance(error, SyntaxError) else error)

@@ -47,7 +47,7 @@ def check_nesting(text: str | bytes, limit: int) -> None:
     >>> check_nesting(":a :p [ :q ( 1 2 ) ], ( ( ) )", 2)
     >>> check_nesting(":a :p [ :q ( 1 2 ( 3 ) ) ] .", 2)
     Traceback (most recent call last):
-    dotr.languages.turtle.nesting.Beyond: it is nested too deeply: more than 2 brackets in each other (limits.nesting)
+    dotr.languages.turtle.nesting.TextLimitExceeded: it is nested too deeply: more than 2 brackets in each other (limits.nesting)
     >>> check_nesting(":a :b << :a :b (1)>>, << :a :b (1)>>, << :a :b (1)>> .", 2)
     >>> check_nesting(b'<a:(> <b:[> "((", <<( <c:> <d:> "<<(" )>> . # (((', 1)
     """
@@ -66,7 +66,7 @@ def check_json_nesting(text: str | bytes, limit: int) -> None:
     >>> check_json_nesting('{"a": ["[[["]}', 2)
     >>> check_json_nesting(b'{"a": [[1]]}', 2)
     Traceback (most recent call last):
-    dotr.languages.turtle.nesting.Beyond: it is nested too deeply: more than 2 brackets in each other (limits.nesting)
+    dotr.languages.turtle.nesting.TextLimitExceeded: it is nested too deeply: more than 2 brackets in each other (limits.nesting)
     """
     if isinstance(text, bytes):
         if text.count(b"{") + text.count(b"[") > limit:

@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from dotr.errors.fallbacks import ExpectedError
 from dotr.joins.limits import Limits
-from dotr.layout.event_order import equality
+from dotr.layout.event_order import equated_pair
 from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var
 from dotr.model.rules import Mode
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock
 from dotr.model.traverse import parameters_of, transform
 from dotr.patterns.event_store import IndexSpec, Measure
-from dotr.patterns.matcher.emitter import MatcherEmitter, RowComparison, table_comparison, cell_of, searchable
+from dotr.patterns.matcher.emitter import MatcherEmitter, RowComparison, cell_of, searchable_constraints, table_comparison
 from dotr.patterns.rule_search import ConstantTable, TableRow
 from dotr.patterns.rule_templates import (
     ROW,
@@ -86,7 +86,7 @@ class CandidateEmitter(MatcherEmitter):
         self._table_cells: dict[int, int] = {}
         searched: dict[int, Sequence[Expression]] = {}
         for place, part in enumerate(group.template.roles if len(rows) > 1 else ()):
-            by = searchable(part, rows[0])
+            by = searchable_constraints(part, rows[0])
             if not by or (len(by) == 1 and _is_exact(by[0], rows[0]) and (not place or _is_shared(group.template, place))):
                 continue
             searched[place] = by
@@ -104,7 +104,7 @@ class CandidateEmitter(MatcherEmitter):
         tests: list[Expression] = []
         per_rule: list[Expression] = []
         for each in part.constraints:
-            pair = equality(each)
+            pair = equated_pair(each)
             if each in self.found.get(place, ()):
                 continue
             if names_row(each):
@@ -128,9 +128,9 @@ class CandidateEmitter(MatcherEmitter):
             self.indent += 1
             self.line(f"rows{place} = (r{place},)")
         else:
-            self.line(f"lanes{place} = {{}}")
-            self.line(f"for row in {self.active_rows}: lanes{place}.setdefault(row[{cell}], []).append(row)")
-            self.line(f"for rows{place} in lanes{place}.values():")
+            self.line(f"runs{place} = {{}}")
+            self.line(f"for row in {self.active_rows}: runs{place}.setdefault(row[{cell}], []).append(row)")
+            self.line(f"for rows{place} in runs{place}.values():")
             self.indent += 1
             self.line(f"r{place} = rows{place}[0]")
         self.active_rows = f"rows{place}"
@@ -142,7 +142,7 @@ class CandidateEmitter(MatcherEmitter):
             product = f"{self._product} * {size}" if self._product else size
             self.line(f"n{place} = {product}")
             with self.block(f"if n{place} > {limit}:"):
-                self.line(f"over.add({place})")
+                self.line(f"exceeded.add({place})")
                 self.line("continue")
             self._product = f"n{place}"
         elif most is not None:
@@ -277,7 +277,7 @@ class CandidateEmitter(MatcherEmitter):
     def weakest_bound(self, threshold: RowComparison, live: str) -> str:
         """The source of the constant that is passed most easily among the rows alive."""
         above, cell = threshold.operator in (">", ">="), threshold.cell + 2
-        if self.ordered == threshold.cell:
+        if self.ordered_cell == threshold.cell:
             return f"{live}[{0 if above else -1}][{cell}]"
         return f"{'min' if above else 'max'}([row[{cell}] for row in {live}])"
 
@@ -289,12 +289,12 @@ class CandidateEmitter(MatcherEmitter):
             outside = f"t{place} < low{place}"
             start = self.latest(place, step.scope)
             each = f"for i in range({f's{place}' if counted else start}, -1, -1):"
-            steps = [f"i = ({start}) + 1", "i = i - 1 if misses < 16 else c{p}.before(i, {b})", "if i < 0: break"]
+            steps = [f"i = ({start}) + 1", "i = i - 1 if misses < 16 else c{p}.last_before(i, {b})", "if i < 0: break"]
         else:
             outside = f"t{place} > high{place}"
             start = f"bisect(c{place}, (low{place},))"
             each = f"for i in range({f's{place}' if counted else start}, len(c{place})):"
-            steps = [f"i = {start} - 1", "i = i + 1 if misses < 16 else c{p}.after(i + 1, {b})", "if i >= len(c{p}): break"]
+            steps = [f"i = {start} - 1", "i = i + 1 if misses < 16 else c{p}.first_from(i + 1, {b})", "if i >= len(c{p}): break"]
         if threshold is None:
             if counted:
                 self.line(f"i = s{place} = {start}")
@@ -320,11 +320,11 @@ class CandidateEmitter(MatcherEmitter):
     def remove_hit_rows(self, constraints: ClassifiedConstraints) -> None:
         """Take the rows that were hit out of `left`."""
         threshold = self.threshold(constraints)
-        if len(constraints.per_rule) == 1 and threshold is not None and threshold.cell == self.ordered:
+        if len(constraints.per_rule) == 1 and threshold is not None and threshold.cell == self.ordered_cell:
             self.line("left = " + ("left[len(hit):]" if threshold.operator in (">", ">=") else "left[:len(left) - len(hit)]"))
         else:
-            self.line("gone = {row[0] for row in hit}")
-            self.line("left = [row for row in left if row[0] not in gone]")
+            self.line("hit_rules = {row[0] for row in hit}")
+            self.line("left = [row for row in left if row[0] not in hit_rules]")
 
 
 def _is_exact(condition: Expression, row: TableRow) -> bool:

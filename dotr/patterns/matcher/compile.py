@@ -57,10 +57,12 @@ ConsumedEvents: TypeAlias = set[tuple[Micros, int]]
 """The (time, ordinal) of the events of one label that a rule has used up."""
 
 FindMatches: TypeAlias = Callable[[Iterable[StoredEvent], Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int], None]
-"""`find(anchors, lanes, consumed, found, base)` adds the matches to `found`; their ordinals are `base` and their place in it."""
+"""`find(anchors, indexes, consumed, found, base)` adds the matches to `found`; their ordinals are `base` and their place in it."""
 
-FindExactMatches: TypeAlias = Callable[[StoredEvent, TableRow, Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, set[int]], None]
-"""`exact(anchor, row, lanes, consumed, found, base, over)` adds the matches of one rule at one anchor; to `over` it adds the places of
+FindExactMatches: TypeAlias = Callable[
+    [StoredEvent, TableRow, Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, set[int]], None
+]
+"""`exact(anchor, row, indexes, consumed, found, base, exceeded)` adds the matches of one rule at one anchor; to `over` it adds the places of
 clauses at which branches have ended. Raises `AnchorLimitExceeded` where the anchor tries too many candidates: then nothing of it counts."""
 
 _NAN: Final = frozenset(('"NaN"^^<http://www.w3.org/2001/XMLSchema#double>', '"NaN"^^<http://www.w3.org/2001/XMLSchema#float>'))
@@ -120,7 +122,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
     def matcher(self, exact: Callable[[], FindExactMatches]) -> Matcher:
         shape = self.template
         if self.is_always_exact:
-            source = "def find(anchors, lanes, consumed, found, base):\n    for e0 in anchors: raise Exceeded\n"
+            source = "def find(anchors, indexes, consumed, found, base):\n    for e0 in anchors: raise Exceeded\n"
             self.body()  # for the indexes that it asks for
         else:
             self.bind_indexes()
@@ -129,7 +131,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
                 self.bind_consumed()
             with self.block("for e0 in anchors:"):
                 if shape.consuming:
-                    self.line("eaten = []")
+                    self.line("consumed_now = []")
                 level = self.indent
                 if shape.may_branch and self.active_rows is not None:
                     self.line(f"most = len(found) + {_GROUP_MATCHES}")
@@ -138,8 +140,8 @@ class _RuleMatcherEmitter(CandidateEmitter):
                 self.body()
                 self.indent = level
                 if shape.consuming:
-                    self.line("for used, events in eaten: used.update(events)")
-            source = "def find(anchors, lanes, consumed, found, base):\n" + "\n".join(self.lines) + "\n"
+                    self.line("for used, events in consumed_now: used.update(events)")
+            source = "def find(anchors, indexes, consumed, found, base):\n" + "\n".join(self.lines) + "\n"
         find: FindMatches = self.define(source, "find")
         return Matcher(find, tuple(self.index_specs), source, exact, self.rows, shape.may_branch)
 
@@ -150,14 +152,16 @@ class _RuleMatcherEmitter(CandidateEmitter):
         self.bind_consumed()
         self.line("tried = 0")
         if self.template.consuming:
-            self.line("eaten = []")
+            self.line("consumed_now = []")
         with self.block("for once in (None,):"):
             self.body()
         self.indent = 1
         if self.template.consuming:
-            with self.block("if not over:"):
-                self.line("for used, events in eaten: used.update(events)")
-        exact: FindExactMatches = self.define("def exact(e0, row, lanes, consumed, found, base, over):\n" + "\n".join(self.lines) + "\n", "exact")
+            with self.block("if not exceeded:"):
+                self.line("for used, events in consumed_now: used.update(events)")
+        exact: FindExactMatches = self.define(
+            "def exact(e0, row, indexes, consumed, found, base, exceeded):\n" + "\n".join(self.lines) + "\n", "exact"
+        )
         return exact
 
     def define(self, source: str, name: str) -> Any:
@@ -165,7 +169,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
 
     def bind_indexes(self) -> None:
         for place in range(1, len(self.template.clauses) + 1):
-            self.line(f"l{place} = lanes[{place - 1}]")
+            self.line(f"l{place} = indexes[{place - 1}]")
 
     def body(self) -> None:
         """What is done with an anchor."""
@@ -205,18 +209,18 @@ class _RuleMatcherEmitter(CandidateEmitter):
                 self.line(f"if not {self.holds(part.constraints, 0)}: continue")
             return
         plain = [c for c in part.constraints if not names_row(c)]
-        rowed = [c for c in part.constraints if names_row(c)]
+        per_rule = [c for c in part.constraints if names_row(c)]
         if plain:
             self.line(f"if not {self.holds(plain, 0)}: continue")
         by = self.found.get(0, ())
         if by:
-            order = None if self.ordered is None else self.ordered + 1
+            order = None if self.ordered_cell is None else self.ordered_cell + 1
             self.line(f"rows0 = {self.bind_global(row_finder(by, self.rows, part.attributes, order))}(v0)")
             self.line("if not rows0: continue")
             self.active_rows = "rows0"
-            rowed = [c for c in rowed if c not in by]
-        if rowed:
-            self.keep_rows(rowed, 0, 0)
+            per_rule = [c for c in per_rule if c not in by]
+        if per_rule:
+            self.keep_rows(per_rule, 0, 0)
 
     # --- clauses ---
 
@@ -334,27 +338,27 @@ class _RuleMatcherEmitter(CandidateEmitter):
 
     def negation(self, place: int, step: PositionalClause, constraints: ClassifiedConstraints) -> None:
         """`not E`: leave this branch, or take those rows out of it for which there is one."""
-        rowed = bool(constraints.per_rule)
-        if rowed:
+        per_rule = bool(constraints.per_rule)
+        if per_rule:
             self.line(f"left = {self.active_rows}")
             self.line("misses = 0")
         with self.block(f"if c{place} is not None:"):
-            self.line(f"there{place} = False")
+            self.line(f"exists{place} = False")
             level = self.indent
             self.search(place, step, Mode.FIRST, self.threshold(constraints), "left")
             self.skip_rejected(place, None, constraints)
-            if rowed:
+            if per_rule:
                 self.keep_hit_rows(place, constraints)
                 self.remove_hit_rows(constraints)
                 self.line("if not left: break")
             else:
-                self.line(f"there{place} = True")
+                self.line(f"exists{place} = True")
                 self.line("break")
             self.indent = level
             self.count_candidates(place, Mode.FIRST, self.threshold(constraints))
-            if not rowed:
-                self.line(f"if there{place}: continue")
-        if rowed:
+            if not per_rule:
+                self.line(f"if exists{place}: continue")
+        if per_rule:
             self.line(f"rows{place} = left")
             self.line(f"if not rows{place}: continue")
             self.active_rows = f"rows{place}"
@@ -375,7 +379,9 @@ class _RuleMatcherEmitter(CandidateEmitter):
                 self.line(f"else: g{place} = {run_measure}")
                 return
             sides = ", ".join(f"s{place}_{number}" for number in range(len(constraints.equal)))
-            self.line(f"elif not q{place} or {self.bind_global(_keys_equal(len(constraints.equal)))}(c{place}.keys, {sides}): g{place} = {run_measure}")
+            self.line(
+                f"elif not q{place} or {self.bind_global(_keys_equal(len(constraints.equal)))}(c{place}.key_terms, {sides}): g{place} = {run_measure}"
+            )
             self.line("else:")
             self.indent += 1
         self.line(f"all{place} = []")
@@ -402,11 +408,11 @@ class _RuleMatcherEmitter(CandidateEmitter):
         window = f"low{place}, high{place}"
         match whole.function, whole.distinct:
             case ("MIN", _):
-                return Measure.LEAST, f"c{place}.best({window})"
+                return Measure.LEAST, f"c{place}.extremum({window})"
             case ("MAX", _):
-                return Measure.GREATEST, f"c{place}.best({window})"
+                return Measure.GREATEST, f"c{place}.extremum({window})"
             case ("COUNT", False):
-                return Measure.COUNT, f"write(c{place}.number({window}))"
+                return Measure.COUNT, f"write(c{place}.count_between({window}))"
             case ("SUM", False):
                 return Measure.SUM, f"c{place}.sum({window})"
             case ("AVG", False):
@@ -422,12 +428,12 @@ class _RuleMatcherEmitter(CandidateEmitter):
         """`if`, then `with`, then the match."""
         shape = self.template
         if shape.condition is not None:
-            rowed = [c for c in conjuncts(shape.condition) if self.active_rows is not None and names_row(c)]
-            plain = [c for c in conjuncts(shape.condition) if c not in rowed]
+            per_rule = [c for c in conjuncts(shape.condition) if self.active_rows is not None and names_row(c)]
+            plain = [c for c in conjuncts(shape.condition) if c not in per_rule]
             if plain:
                 self.line(f"if not {self.holds(plain, None)}: continue")
-            if rowed:
-                self.keep_rows(rowed, None, len(shape.clauses) + 1)
+            if per_rule:
+                self.keep_rows(per_rule, None, len(shape.clauses) + 1)
         events = [f"e{place}" for place in range(len(shape.roles)) if shape.is_positive(place)]
         bound, own = f"({', '.join(events)},)", any(names_row(value) for value in shape.values if value is not None)
         values = f"({', '.join(map(self.value, shape.values))}{',' if shape.values else ''})"
@@ -436,7 +442,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
             self.limit_group()
             for place in shape.consuming:
                 events_of = f"[e{place}[:2]]" if shape.is_positive(place) else f"[e[:2] for e in all{place}]"
-                self.line(f"eaten.append((used{place}, {events_of}))")
+                self.line(f"consumed_now.append((used{place}, {events_of}))")
             return
         self.line(f"bound = {bound}")
         if own:

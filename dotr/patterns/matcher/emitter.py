@@ -60,10 +60,10 @@ class MatcherEmitter:
     def __init__(self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, searched: Mapping[int, Sequence[Expression]]) -> None:
         self.template = group.template
         self.rows = rows
-        self.ordered: int | None = None
+        self.ordered_cell: int | None = None
         first = next(filter(None, map(self.compared, self._conditions(searched))), None)
         if first is not None:
-            self.ordered = first.cell
+            self.ordered_cell = first.cell
             self.rows = tuple(sorted(rows, key=itemgetter(first.cell + 1)))
         self.indent = 1
         self.lines: list[str] = []
@@ -163,7 +163,9 @@ class MatcherEmitter:
                 self.line("k = type(x)")
                 self.line(f"if k is int or k is Decimal: {target} = {self._passing_rows(source, row_comparison.operator, cell + 1)}")
                 self.line(f"elif k is float: {target} = {self._passing_rows(source, row_comparison.operator, cell + 2)} if x == x else []")
-                self.line(f"elif k is Single: {target} = {self._passing_rows_single(source, condition, row_comparison, own)} if x == x else []")
+                self.line(
+                    f"elif k is Single: {target} = {self._passing_rows_single(source, condition, row_comparison, own)} if x == x else []"
+                )
                 self.line(f"else: {target} = []")
             source = target
 
@@ -176,13 +178,13 @@ class MatcherEmitter:
 
     def _passing_rows(self, source: str, operator: str, cell: int) -> str:
         """The rows of `source` with a constant that the number `x` passes: a prefix or a suffix where the rows are in its order."""
-        if self.ordered is None or cell not in (self.ordered + 1, self.ordered + 2):
+        if self.ordered_cell is None or cell not in (self.ordered_cell + 1, self.ordered_cell + 2):
             return f"[row for row in {source} if x {operator} row[{cell}]]"
         self.globals[f"cell{cell}"] = itemgetter(cell)
         return self._bisected_rows(source, operator, f"cell{cell}")
 
     def _passing_rows_single(self, source: str, condition: Expression, compared: RowComparison, own: int | None) -> str:
-        if self.ordered != compared.cell:
+        if self.ordered_cell != compared.cell:
             return f"[row for row in {source} if {self.holds([condition], own)}]"
         cell = compared.cell + 1
         self.globals[f"single{cell}"] = lambda row: to_single(row[cell])
@@ -227,7 +229,7 @@ def cell_of(compared: Comparison) -> int:
     return 2 + 3 * int(compared.constant.name)
 
 
-def searchable(part: PositionalRole, row: TableRow) -> list[Expression]:
+def searchable_constraints(part: PositionalRole, row: TableRow) -> list[Expression]:
     """The constraints of a part by which an event's rows are found; the row is any."""
     found = []
     for each in part.constraints:
