@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from benchmarks.closure import SUBCLASS, SUBPROPERTY, building, term
-from dotr.datalog.background import close_background, uncollected
+from dotr.datalog.background import close_background, without_collection
 from dotr.datalog.entailment import Entailment, rule_set
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
 from dotr.model.datalog import DatalogRule, FilterItem
@@ -84,10 +84,10 @@ def ontology(instances: int) -> list[Triple]:
 def ours(triples: Sequence[Triple], path: Path) -> Found:
     rules = rule_set(Entailment.OWL2RL)
     start = time.process_time()
-    with uncollected():
+    with without_collection():
         closed = close_background(triples, rules)
     seconds = time.process_time() - start
-    return Found(seconds, sum(len(group) for predicate, group in closed.of.items() if not is_hidden(predicate)))
+    return Found(seconds, sum(len(group) for predicate, group in closed.by_predicate.items() if not is_hidden(predicate)))
 
 
 def owlrl(triples: Sequence[Triple], path: Path) -> Found:

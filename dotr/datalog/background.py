@@ -35,8 +35,8 @@ from dotr.store.triples import TripleIndex
 
 __all__ = ["Knowledge", "LimitExceeded", "check_safety", "problems_of"]
 
-MOST: Final = 2_000_000
-MANY_TIMES: Final = 100
+MAX_TRIPLES: Final = 2_000_000
+MAX_GROWTH: Final = 100
 """How many triples a background may have: so many, and so many for each triple that it is given."""
 
 
@@ -60,49 +60,49 @@ class Knowledge:
     contradictions: tuple[Contradiction, ...]
     loaded: int
     derived: int
-    computes: bool
+    computes_terms: bool
     _closer: Closer | SameAsCloser | Stratified
 
     @classmethod
     def load(cls, triples: Iterable[Triple], rules: Sequence[DatalogRule], limit: int | None = None) -> Knowledge:
         """Close triples under rules, in memory. Raises `Refused` with everything that is wrong with the rules, or where there are more
         triples than the limit allows (by default `MOST`, and `MANY_TIMES` those given)."""
-        with uncollected():
-            return cls.of(close_background(triples, rules, limit), rules)
+        with without_collection():
+            return cls.from_closed(close_background(triples, rules, limit), rules)
 
     @classmethod
-    def of(cls, closed: ClosedTriples, rules: Sequence[DatalogRule]) -> Knowledge:
+    def from_closed(cls, closed: ClosedTriples, rules: Sequence[DatalogRule]) -> Knowledge:
         """Knowledge in memory."""
         background = closed.index()
-        storeys = None if closed.floors is None else stratum_indexes(background, closed.of, closed.floors, StratifiedProgram(rules))
-        return cls.over(background, rules, closed.contradictions, closed.loaded, by_names=closed.by_names, storeys=storeys)
+        indexes = None if closed.stratum_sizes is None else stratum_indexes(background, closed.by_predicate, closed.stratum_sizes, StratifiedProgram(rules))
+        return cls.from_index(background, rules, closed.contradictions, closed.loaded, by_representatives=closed.by_representatives, stratum_indexes=indexes)
 
     @classmethod
-    def over(
+    def from_index(
         cls,
         background: TripleIndex,
         rules: Sequence[DatalogRule],
         contradictions: tuple[Contradiction, ...],
         loaded: int,
         *,
-        by_names: bool = True,
-        storeys: StratumIndexes | None = None,
+        by_representatives: bool = True,
+        stratum_indexes: StratumIndexes | None = None,
     ) -> Knowledge:
         """Knowledge of a background that is closed already under rules; `by_names` as `close_background` found it. `storeys`: the same by
         the strata of the rules, where they negate or aggregate."""
         equality = SameAsRules.of(rules)
         closer: Closer | SameAsCloser | Stratified
-        if storeys is not None:
-            closer = Stratified(rules, storeys, contradictions)
+        if stratum_indexes is not None:
+            closer = Stratified(rules, stratum_indexes, contradictions)
         elif equality is not None:
-            closer = SameAsCloser(equality, rules, background, by_names=by_names)
+            closer = SameAsCloser(equality, rules, background, by_names=by_representatives)
         else:
             closer = Closer(RuleDispatch(filter(_is_recurring, rules)), background)
         return cls(background, contradictions, loaded, len(background) - loaded, any(map(computes_terms, rules)), closer)
 
-    def limit_to(self, most: int) -> None:
+    def limit_to(self, limit: int) -> None:
         """So many triples an instant may have beyond the background; to be said before the first."""
-        self._closer.limit_to(most)
+        self._closer.limit_to(limit)
 
     def close(self, triples: Iterable[Triple]) -> Closure:
         """K(t) for an instant that holds these triples; nothing of it is kept. Raises `LimitExceeded`."""
@@ -110,7 +110,7 @@ class Knowledge:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def without_collection() -> Iterator[None]:
     """No garbage collection while it holds: nothing here is garbage, and looking for some doubles the time."""
     collecting = gc.isenabled()
     gc.disable()
@@ -127,18 +127,18 @@ class ClosedTriples:
     `by_names`: equal names could be closed under one of them; the `copies` are an index in which those of others share lists.
     `floors`: what of it stands in the models of the lower strata, where there are several."""
 
-    of: Mapping[Term, Sequence[Triple]]
+    by_predicate: Mapping[Term, Sequence[Triple]]
     triples: AbstractSet[Triple]
     contradictions: tuple[Contradiction, ...]
     loaded: int
     by_rule: Mapping[str, int]
-    by_names: bool = True
-    copies: TripleIndex | None = None
-    floors: StratumSizes | None = None
+    by_representatives: bool = True
+    expanded: TripleIndex | None = None
+    stratum_sizes: StratumSizes | None = None
 
     def index(self) -> TripleIndex:
         """The index of the triples in memory."""
-        return self.copies or TripleIndex.of_groups(self.of, cast("set[Triple]", self.triples))
+        return self.expanded or TripleIndex.of_groups(self.by_predicate, cast("set[Triple]", self.triples))
 
 
 def problems_of(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
@@ -156,43 +156,43 @@ def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule], li
     problems = problems_of(rules)
     if problems:
         raise Refused(problems)
-    given = triples if isinstance(triples, list) else list(triples)
-    most = MOST + MANY_TIMES * len(given) if limit is None else limit
+    loaded = triples if isinstance(triples, list) else list(triples)
+    maximum = MAX_TRIPLES + MAX_GROWTH * len(loaded) if limit is None else limit
     try:
-        return _close_by_strata(given, rules, most) if any(map(is_nonmonotonic, rules)) else _close_equal(given, rules, most)
+        return _close_by_strata(loaded, rules, maximum) if any(map(is_nonmonotonic, rules)) else _close_with_same_as(loaded, rules, maximum)
     except LimitExceeded as error:
         hint = "A rule that computes new terms (BIND) from its own conclusions may never end: bound it by a FILTER."
         raise refuse("K308", f"the background: {error}", hint=hint) from None
 
 
-def _close_by_strata(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
+def _close_by_strata(loaded: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
     """Close under rules that negate or aggregate, the lowest stratum first."""
-    layered = StratifiedProgram(rules)
-    lowest = _close(given, [rule for rule, _ in layered.up_to(0)], limit)
-    of, triples = cast("dict[Term, list[Triple]]", lowest.of), cast("set[Triple]", lowest.triples)  # as `_close` made them
-    settled = ClosedStrata(of, triples, set(lowest.contradictions), Counter(lowest.by_rule))
-    floors = close_strata(settled, layered, limit)
-    found = tuple(sorted(settled.found))
-    return ClosedTriples(settled.of, settled.triples, found, lowest.loaded, settled.by_rule, floors=floors)
+    program = StratifiedProgram(rules)
+    lowest = _close(loaded, [rule for rule, _ in program.up_to(0)], limit)
+    by_predicate, triples = cast("dict[Term, list[Triple]]", lowest.by_predicate), cast("set[Triple]", lowest.triples)  # as `_close` made them
+    closed = ClosedStrata(by_predicate, triples, set(lowest.contradictions), Counter(lowest.by_rule))
+    sizes = close_strata(closed, program, limit)
+    found = tuple(sorted(closed.contradictions))
+    return ClosedTriples(closed.by_predicate, closed.triples, found, lowest.loaded, closed.by_rule, stratum_sizes=sizes)
 
 
-def _close_equal(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
+def _close_with_same_as(loaded: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
     """Close under one name for all that are equal, where the rules speak of equality and that is possible."""
     equality = SameAsRules.of(rules)
     if equality is None:
-        return _close(given, rules, limit)
+        return _close(loaded, rules, limit)
     kept = equality.rules
-    named = close_by_names(equality, given, lambda normal: _close(normal, kept, limit))
+    named = close_by_names(equality, loaded, lambda normal: _close(normal, kept, limit))
     if named is None:
-        return replace(_close(given, rules, limit), by_names=False)
+        return replace(_close(loaded, rules, limit), by_names=False)
     if named.copies is None:
         return named.closed
-    loaded, own = len(set(given)), Counter(named.closed.by_rule)
+    loaded, own = len(set(loaded)), Counter(named.closed.by_rule)
     seen = named.copies.seen()
     own[HIDDEN_TRIPLES] = 0
     by_rule = {**own, "eq-rep": seen - loaded - sum(own.values()), HIDDEN_TRIPLES: len(named.copies) - seen}
     found = tuple(sorted(named.contradictions))
-    return ClosedTriples(TriplesByPredicate(named.copies), named.copies.triples, found, loaded, by_rule, copies=named.copies)
+    return ClosedTriples(TriplesByPredicate(named.copies), named.copies.triples, found, loaded, by_rule, expanded=named.copies)
 
 
 def _close(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:

@@ -285,13 +285,13 @@ class BulkCloser:
                 self._general[position] = BulkDeltaRule(position.rule.name, cast(BulkDeltaFunction, function))
 
 
-def _grouped(triples: Iterable[Triple], place: int) -> dict[Term, list[Triple]]:
+def _grouped(triples: Iterable[Triple], slot: int) -> dict[Term, list[Triple]]:
     """Triples by their predicate (1) or object (2)."""
     groups: dict[Term, list[Triple]] = {}
     for triple in triples:
-        group = groups.get(triple[place])
+        group = groups.get(triple[slot])
         if group is None:
-            groups[triple[place]] = [triple]
+            groups[triple[slot]] = [triple]
         else:
             group.append(triple)
     return groups

@@ -29,52 +29,52 @@ class StratumSizes:
     """How much of a closed background stands in the models of its lower strata: for each but the highest, the number of triples of those
     predicates that have more in the whole. Where all strata share one index, only the lowest is told. `apart` as `StratumIndexes` has it."""
 
-    heights: tuple[Mapping[Term, int], ...]
-    apart: bool
+    sizes: tuple[Mapping[Term, int], ...]
+    needs_strata: bool
 
 
 @dataclass(slots=True)
 class ClosedStrata:
     """A background as its strata are closed one after the other; `of` are all its triples by predicate."""
 
-    of: dict[Term, list[Triple]]
+    by_predicate: dict[Term, list[Triple]]
     triples: set[Triple]
-    found: set[Contradiction]
+    contradictions: set[Contradiction]
     by_rule: Counter[str]
 
 
 def close_strata(closed: ClosedStrata, rules: StratifiedProgram, limit: int) -> StratumSizes:
     """Closes the strata above the lowest, which is closed already. Raises `LimitExceeded` where one has more triples than that."""
-    index = BulkIndex(closed=(closed.of, closed.triples))
+    index = BulkIndex(closed=(closed.by_predicate, closed.triples))
     indexes = [index]
     counts = [_counts(index)]
-    apart = False
+    needs_strata = False
     for stratum in range(1, rules.depth):
-        asked = lower_models([index] * stratum if rules.shares_index else indexes)
-        closer = BulkCloser(dispatch_of(rules.active(stratum)), index, limit, asked)
+        lower = lower_models([index] * stratum if rules.shares_index else indexes)
+        closer = BulkCloser(dispatch_of(rules.active(stratum)), index, limit, lower)
         alarms: list[ConstraintViolation] = []
-        new = StratumDelta(asked)
+        delta = StratumDelta(lower)
         for rule, _ in rules.rules_at(stratum):
             heads: list[Triple] = []
-            derivation(rule, stratum, ())(index, new, heads.append, alarms)
+            derivation(rule, stratum, ())(index, delta, heads.append, alarms)
             closer.add(heads, rule.name)
         closer.close()
-        closed.found.update(contradictions(alarms), contradictions(closer.alarms))
+        closed.contradictions.update(contradictions(alarms), contradictions(closer.alarms))
         closed.by_rule += closer.derived
-        more = closer.index
+        upper = closer.index
         if rules.shares_index:
-            for predicate, triples in more.of.items():
+            for predicate, triples in upper.of.items():
                 index.extend(predicate, triples)
-            index.triples = more.triples
+            index.triples = upper.triples
         else:
-            apart = apart or any(True for _, each in rules.triggers[:stratum] for _ in each.triggered_by(more))
-            index = index.with_upper(more)
+            needs_strata = needs_strata or any(True for _, each in rules.triggers[:stratum] for _ in each.triggered_by(upper))
+            index = index.with_upper(upper)
             indexes.append(index)
             counts.append(_counts(index))
-    closed.of, closed.triples = index.of, index.triples
-    whole = _counts(index)
+    closed.by_predicate, closed.triples = index.of, index.triples
+    total = _counts(index)
     lower = counts[:1] if rules.shares_index else counts[:-1]
-    return StratumSizes(tuple({p: each.get(p, 0) for p, count in whole.items() if each.get(p, 0) < count} for each in lower), apart)
+    return StratumSizes(tuple({p: each.get(p, 0) for p, count in total.items() if each.get(p, 0) < count} for each in lower), needs_strata)
 
 
 def _counts(index: BulkIndex) -> dict[Term, int]:
@@ -82,26 +82,26 @@ def _counts(index: BulkIndex) -> dict[Term, int]:
 
 
 def stratum_indexes(
-    whole: TripleIndex, of: Mapping[Term, Sequence[Triple]], floors: StratumSizes, rules: StratifiedProgram
+    whole: TripleIndex, by_predicate: Mapping[Term, Sequence[Triple]], stratum_sizes: StratumSizes, rules: StratifiedProgram
 ) -> StratumIndexes:
     """The background by strata; `whole` is the index of all its triples. Predicates that do not grow share their tables."""
-    late = frozenset(triple for predicate, count in floors.heights[0].items() for triple in of[predicate][count:])
+    upper_static = frozenset(triple for predicate, count in stratum_sizes.sizes[0].items() for triple in by_predicate[predicate][count:])
     if rules.shares_index:
-        return StratumIndexes([whole] * rules.depth, late, floors.apart)
-    return StratumIndexes([*(_lower(whole, of, heights) for heights in floors.heights), whole], late, floors.apart)
+        return StratumIndexes([whole] * rules.depth, upper_static, stratum_sizes.needs_strata)
+    return StratumIndexes([*(_lower_index(whole, by_predicate, heights) for heights in stratum_sizes.sizes), whole], upper_static, stratum_sizes.needs_strata)
 
 
-def _lower(whole: TripleIndex, of: Mapping[Term, Sequence[Triple]], heights: Mapping[Term, int]) -> TripleIndex:
-    if not heights:
+def _lower_index(whole: TripleIndex, by_predicate: Mapping[Term, Sequence[Triple]], sizes: Mapping[Term, int]) -> TripleIndex:
+    if not sizes:
         return whole
     index = TripleIndex()
-    index.triples = whole.triples.difference(*(of[predicate][count:] for predicate, count in heights.items()))
+    index.triples = whole.triples.difference(*(by_predicate[predicate][count:] for predicate, count in sizes.items()))
     for mine, all_of_it, end in ((index.by_subject, whole.by_subject, 0), (index.by_object, whole.by_object, 2)):
         mine.update(all_of_it)
-        for predicate, count in heights.items():
+        for predicate, count in sizes.items():
             if count:
                 mine[predicate] = {}
-                fill(mine[predicate], end, of[predicate][:count])
+                fill(mine[predicate], end, by_predicate[predicate][:count])
             else:
                 del mine[predicate]
     return index

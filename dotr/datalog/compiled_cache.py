@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dotr.datalog.background import ClosedTriples, Knowledge, close_background, uncollected
+from dotr.datalog.background import ClosedTriples, Knowledge, close_background, without_collection
 from dotr.datalog.compiled_store import CompiledStore, write_store
 from dotr.datalog.loading import load_graphs
 from dotr.datalog.sources import Sources
@@ -116,7 +116,7 @@ def _kept(sources: Sources, rules: Sequence[DatalogRule], keeping: CachePolicy) 
     try:
         if sources.stamps() != stamps:
             raise UnusableFile("would be of sources that changed while they were read")
-        with uncollected():
+        with without_collection():
             write_store(path, key, closed, seconds)
         _tidy(keeping.folder)
         store = CompiledStore(path, key)
@@ -130,13 +130,13 @@ def _kept(sources: Sources, rules: Sequence[DatalogRule], keeping: CachePolicy) 
 
 
 def _closed(sources: Sources, rules: Sequence[DatalogRule]) -> ClosedTriples:
-    with uncollected():
+    with without_collection():
         return close_background(load_graphs(sources.graphs), rules)
 
 
 def _in_memory(closed: ClosedTriples, rules: Sequence[DatalogRule]) -> Knowledge:
-    with uncollected():
-        return Knowledge.of(closed, rules)
+    with without_collection():
+        return Knowledge.from_closed(closed, rules)
 
 
 def _damaged(path: Path, error: Exception) -> Diagnostic:

@@ -45,7 +45,7 @@ class StoreSummary:
 def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -> None:
     """Write closed triples; raises OSError, or `TooMany`."""
     numbers: defaultdict[Term, int] = defaultdict(count().__next__)
-    every = chain.from_iterable(chain.from_iterable(closed.of.values()))
+    every = chain.from_iterable(chain.from_iterable(closed.by_predicate.values()))
     deque(map(numbers.__getitem__, every), maxlen=0)
     columns = ColumnWriter(numbers, _levels(closed))
     about = {
@@ -55,8 +55,8 @@ def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -
         "by_rule": dict(closed.by_rule),
         "contradictions": closed.contradictions,
         "seconds": seconds,
-        "by_names": closed.by_names,
-        "apart": closed.floors is not None and closed.floors.apart,
+        "by_names": closed.by_representatives,
+        "apart": closed.stratum_sizes is not None and closed.stratum_sizes.needs_strata,
     }
     sections: dict[str, Iterable[Buffer]] = {
         **dictionary_sections(list(numbers)),
@@ -69,14 +69,14 @@ def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -
 
 def _levels(closed: ClosedTriples) -> Iterator[tuple[int, Term, Sequence[Triple]]]:
     """The triples of each predicate, and those of the lower strata where they are others than one stratum higher."""
-    heights = () if closed.floors is None else closed.floors.heights
-    for predicate, triples in closed.of.items():
+    heights = () if closed.stratum_sizes is None else closed.stratum_sizes.sizes
+    for predicate, triples in closed.by_predicate.items():
         yield len(heights), predicate, triples
     for level, counts in enumerate(heights):
         above: Mapping[Term, int] = heights[level + 1] if level + 1 < len(heights) else {}
         for predicate, height in counts.items():
             if above.get(predicate) != height:
-                yield level, predicate, closed.of[predicate][:height]
+                yield level, predicate, closed.by_predicate[predicate][:height]
 
 
 class CompiledStore:
@@ -99,7 +99,7 @@ class CompiledStore:
             late = TripleDifference(self.index.triples, self.levels[0].triples)
             own = not layered.shares_index and len(self.levels) == layered.depth  # an empty background has one level
             storeys = StratumIndexes(self.levels if own else [self.index] * layered.depth, late, about.apart)
-        return Knowledge.over(self.index, rules, about.contradictions, about.loaded, by_names=about.by_names, storeys=storeys)
+        return Knowledge.from_index(self.index, rules, about.contradictions, about.loaded, by_representatives=about.by_names, stratum_indexes=storeys)
 
 
 def _about(text: bytes) -> StoreSummary:

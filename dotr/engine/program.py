@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from dotr.datalog.background import Knowledge, uncollected
+from dotr.datalog.background import Knowledge, without_collection
 from dotr.datalog.compiled_cache import CachePolicy, StoreFile, background
 from dotr.datalog.compiled_store import CompiledStore
 from dotr.datalog.entailment import rule_set
@@ -72,7 +72,7 @@ class CompiledProgram:
             frozenset(stream for stream, targets in self.layout.routes.items() if isinstance(stream, str) and targets[-1][0] > layer.number)
             for layer in self.layout.layers
         ]
-        with uncollected():
+        with without_collection():
             limits = self.spec.limits
             return tuple(
                 StageTwo(layer, self.attributes, clock, read, limits) for layer, read in zip(self.layout.layers, above, strict=True)

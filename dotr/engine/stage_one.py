@@ -154,7 +154,7 @@ class StageOne:
     @property
     def may_reject(self) -> bool:
         """Whether an instant's elements may become dead letters here."""
-        return self.rejects or self.knowledge.computes
+        return self.rejects or self.knowledge.computes_terms
 
     def evaluate(self, instant: Instant) -> InstantFacts:
         """The facts of interest at an instant, each stream's in the tie order."""

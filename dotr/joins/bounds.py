@@ -1,10 +1,11 @@
-"""How much a join can cost at worst, by the number of an instant's triples: whether its work needs to be counted.
+"""Worst-case work of a join by the size of the delta: joins that cannot reach a limit run uncounted.
 
-Idea: a loop over what is new has at most as many turns as there are new triples; one over a term's triples in the background at most as
-many as the term that has most. The product bounds the join. Most joins follow links that are few, so that no instant of ordinary size
-can take them over a limit, and these run without counting.
-Invariant: the bound holds for every instant of that size.
-Cost: a pass over a predicate's table when a join that reads it is first bounded; for a mapped background two numbers of its directory.
+Idea: a loop over the delta turns at most once a delta triple; a loop over a term's background triples
+at most as often as the term with the largest fan-out. The product bounds the join. Most joins follow
+links of small fan-out, so that an instant of ordinary size cannot take them over a limit.
+Invariant: the bound holds for every delta of that size.
+Cost: one pass over a predicate's table when a join that reads the predicate is first bounded; for a
+mapped background two numbers of its directory.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ _SIZES: Final = (256, 128, 64, 32, 16, 8, 4)
 
 
 class FanoutBounds:
-    """How far single look-ups in a background can reach."""
+    """Largest fan-outs of single look-ups in a background, computed on first use and cached."""
 
     def __init__(self, background: TripleIndex) -> None:
         self._background = background
         self._max_fanouts: dict[tuple[bool, Term], int] = {}
 
     def safe_size(self, steps: Collection[JoinStep], rows: int, max_work: int) -> int:
-        """A number of new triples up to which a join of these steps, with so many rows of tables behind them, does no more work than
-        that; 0 where there is none.
+        """The largest of a few delta sizes for which a join does at most `max_work`; 0 if there is none.
 
+        `steps`: the join in its order. `rows`: the product of the sizes of the VALUES tables behind the
+        steps. `max_work`: triples and rows.
         >>> from dotr.model.algebra import Var
         >>> rooms = FanoutBounds(TripleIndex([(f"<s{n}>", "<in>", "<room>") for n in range(500)]))
-        >>> reading = (TriplePattern(Var("r"), Const("<from>"), Var("s")), Side.NEW)
+        >>> reading = (TriplePattern(Var("r"), Const("<from>"), Var("s")), Side.DELTA)
         >>> room = (TriplePattern(Var("s"), Const("<in>"), Var("room")), Side.BACKGROUND)
         >>> other = (TriplePattern(Var("t"), Const("<in>"), Var("room")), Side.BACKGROUND)
         >>> rooms.safe_size([reading, room], 1, 10_000), rooms.safe_size([reading, room, other], 1, 10_000)
@@ -57,7 +59,7 @@ class FanoutBounds:
         return work + turns * rows
 
     def _max_matches(self, pattern: TriplePattern, side: Side, bound: Collection[Variable], size: int) -> int:
-        """The most matches of a pattern for one solution."""
+        """An upper bound on the matches of a pattern for one solution."""
         subject, predicate, object = (
             isinstance(slot, Const) or slot.name in bound for slot in (pattern.subject, pattern.predicate, pattern.object)
         )
@@ -88,7 +90,7 @@ class FanoutBounds:
 
 
 def _longest_list(ends: object) -> int:
-    """The most other ends that an end has, or more."""
+    """An upper bound on the other ends of an end."""
     if isinstance(ends, MappedEnds):
         return ends.longest
     return max(map(len, cast(Ends, ends).values()), default=0)

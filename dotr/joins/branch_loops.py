@@ -1,8 +1,9 @@
-"""A branch as generated nested loops: `dotr.joins.compile` for its patterns, and behind them tables, BIND, FILTER and look-ups.
+"""Branches as generated nested loops: first the join of the patterns, then tables, BIND, FILTER and look-ups.
 
-Invariant: the rows are the bag of the branch's solutions over the sides that its patterns read, for the given terms. BIND leaves its
-variable None where it errs, OPTIONAL where it finds no partner; a variable that nothing binds is None.
-Cost: a look-up is one call a solution; it reads background and new triples both.
+Invariant: the rows are the bag of the branch's solutions over the sides that its patterns read, for
+the bound terms. A BIND that errs, an OPTIONAL without a partner and a variable that nothing binds
+leave None in the row.
+Cost: a look-up is one call a solution; the call reads background and delta both.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from dotr.store.triples import TripleIndex
 
 AnswerRow: TypeAlias = tuple[Term | None, ...]
 BranchFunction: TypeAlias = Callable[..., list[AnswerRow]]
-"""Background, new triples and the given terms to rows."""
+"""A function of background, delta and the bound terms to rows."""
 
 SPENT: Final = "spent"
-"""In a generated join: a list that holds what the look-ups have cost so far."""
+"""The variable of a generated join that holds, in a list of one, the work of its look-ups so far."""
 
 
 def with_known_terms(branch: Branch) -> Branch:
-    """The branch with the terms of one-row tables in its patterns."""
+    """The branch with the terms of one-row VALUES tables substituted into its patterns."""
     known = {
         name: term for table in branch.tables if len(table.rows) == 1 for name, term in zip(table.variables, table.rows[0], strict=True)
     }
@@ -52,8 +53,13 @@ def compile_branch(
     background: TripleIndex | None,
     limits: Limits | None,
 ) -> BranchFunction:
-    """The function that finds a branch's rows; without a background it is for any, without limits it counts nothing. Raises `Unplannable`
-    for more loops in each other than Python reads."""
+    """Compiles a branch to the function that returns its rows.
+
+    `sides`: the index that each pattern reads, in the order of the branch's patterns. `projection`:
+    the columns. `background`: the index that the function will be called with, if known; sizes and
+    tables are then resolved at compile time. `limits`: None for a function that counts no work.
+    Raises `Unplannable` for a nesting of loops deeper than Python's parser accepts.
+    """
     writer = JoinWriter("join", leave="return rows", index=background, count=work_count(limits))
     writer.begin(["background", "new"])
     if limits and any(isinstance(step, PartnerLookup) for step in branch.steps):
@@ -66,14 +72,14 @@ def compile_branch(
 
 
 def work_count(limits: Limits | None) -> WorkCount | None:
-    """How a join for one query counts."""
+    """The counter of work of a join for one query; None without limits."""
     return None if limits is None else WorkCount(limits.uncounted_work, limits.next_check)
 
 
 def _compile_lookup(
     branch: Branch, wanted: Sequence[Variable], background: TripleIndex | None, given: Sequence[Variable], limits: Limits | None
 ) -> BranchFunction:
-    """The function that finds the partners of a solution; it counts its work together with that of the solution's others."""
+    """Compiles the look-up of a solution's partners, which adds its work to that of the other look-ups."""
     together = None if limits is None else WorkCount(limits.uncounted_work, limits.next_check, f"{SPENT}[0]", is_repeated=True)
     writer = JoinWriter("join", leave="return rows", index=background, count=together)
     writer.begin(["background", "new", *([SPENT] if limits else []), *map(writer.bind, given)])
@@ -101,12 +107,12 @@ def _write_branch(
 
 
 def join_items(branch: Branch, early: Iterable[BranchStep]) -> list[JoinItem]:
-    """What a branch's join visits, in any order."""
+    """The items of a branch's join, in any order: patterns, triple terms and early filters."""
     return [*branch.patterns, *branch.terms, *(FilterItem(step.expression) for step in early)]
 
 
 def early_filters(branch: Branch, given: Sequence[Variable] = ()) -> list[BranchStep]:
-    """The conditions that can be decided from what the patterns bind."""
+    """The FILTERs whose variables the patterns bind; they run inside the join."""
     matched = variables_of((*branch.patterns, *branch.terms)).union(given)
     return [step for step in branch.steps if isinstance(step, BranchStep) and is_early_filter(step, matched)]
 
@@ -114,7 +120,9 @@ def early_filters(branch: Branch, given: Sequence[Variable] = ()) -> list[Branch
 def write_later_steps(
     writer: JoinWriter, branch: Branch, early: Collection[BranchStep], background: TripleIndex | None, limits: Limits | None
 ) -> None:
-    """The steps behind the patterns and the early conditions. `BIND(?v + 1 AS ?w) FILTER(?w > ?u)`, where `?u` may be unbound:
+    """Writes the steps after the patterns and the early filters.
+
+    `BIND(?v + 1 AS ?w) FILTER(?w > ?u)`, where `?u` may be unbound:
 
     v_w = e0(v_v)
     if not t1(v_w, v_u): continue
@@ -139,7 +147,7 @@ def write_later_steps(
 
 
 def is_early_filter(step: BranchStep, matched: Collection[Variable]) -> bool:
-    """Whether it is a condition that can be decided from what the patterns bind."""
+    """Tests for a FILTER all of whose variables the patterns bind."""
     return step.variable is None and all(name in matched for name in _variables_read(step))
 
 
@@ -152,7 +160,9 @@ def _arguments(writer: JoinWriter, step: BranchStep) -> str:
 
 
 def _write_table(writer: JoinWriter, table: ValuesTable) -> None:
-    """Looks a table's rows up by the columns that are bound by then, and binds the others. `VALUES (?x ?y) { … }` with `?x` bound:
+    """Writes a look-up of a table's rows by its bound columns, which binds the others.
+
+    `VALUES (?x ?y) { … }` with `?x` bound:
 
     for v_y, in m0((v_x, ), ()):
     """
@@ -169,7 +179,9 @@ def _write_table(writer: JoinWriter, table: ValuesTable) -> None:
 
 
 def _write_lookup(writer: JoinWriter, lookup: PartnerLookup, background: TripleIndex | None, limits: Limits | None) -> None:
-    """A call of another join for each solution. `OPTIONAL { ?x :name ?n }`, `FILTER EXISTS { … }` and `MINUS { … }`:
+    """Writes a call of another join for each solution.
+
+    `OPTIONAL { ?x :name ?n }`, `FILTER EXISTS { … }` and `MINUS { … }`:
 
     for v_n, in (o0(background, new, spent, v_x) or r1):
     if not (o2(background, new, spent, v_x)): continue

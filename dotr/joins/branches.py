@@ -1,8 +1,9 @@
-"""A monotone pattern as a union of conjunctions (Ullman 1988, ch. 3): what can be answered from the new triples alone.
+"""Distribution of a graph pattern into a union of conjunctions (Ullman 1988, ch. 3), the form that delta queries need.
 
-Basic graph patterns, FILTER, BIND, VALUES, UNION and plain sub-selects distribute into branches with multiplicity kept. OPTIONAL, MINUS
-and EXISTS become look-ups made for each solution of the branch under them: a branch with a look-up is no longer monotone (a new triple
-can take a solution away), which whoever starts from new triples must mind. What fits neither is `Unplannable`, which says what it is.
+Idea: basic graph patterns, FILTER, BIND, VALUES, UNION and plain sub-selects distribute into branches
+with multiplicity. OPTIONAL, MINUS and EXISTS become look-ups for each solution of the branch under
+them. A branch with a look-up is not monotone: a delta triple can retract a solution
+(`dotr.joins.deltas` restricts such branches). Any other construct raises `Unplannable` with its name.
 Invariant: the bag union of the branches' solutions is the bag of the pattern's, on every graph.
 """
 
@@ -37,19 +38,19 @@ from dotr.model.terms import Term, Variable
 from dotr.model.traverse import has_exists, rename
 
 UNBOUND: Final[Variable] = ".unbound"
-"""What a variable is called in an expression that cannot see it."""
+"""The name, in an expression, of a variable that is out of the expression's scope."""
 
 MAX_BRANCHES: Final = 64
-"""More branches than this are not worth their code."""
+"""A pattern with more branches is `Unplannable`: its code would cost more than it saves."""
 
 
 class Unplannable(DotrError):
-    """The part of the algebra that is no union of conjunctions."""
+    """A construct of the algebra that does not distribute into conjunctions; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class BranchStep:
-    """A FILTER (`variable` is None) or a BIND, over what its branch binds."""
+    """A FILTER (`variable` is None) or a BIND, over the variables of its branch."""
 
     variable: Variable | None
     expression: Expression
@@ -57,14 +58,14 @@ class BranchStep:
 
 @dataclass(frozen=True, slots=True)
 class ValuesTable:
-    """Rows of VALUES that bind all of their variables."""
+    """Rows of VALUES without UNDEF."""
 
     variables: tuple[Variable, ...]
     rows: tuple[tuple[Term, ...], ...]
 
 
 class LookupKind(Enum):
-    """What a look-up does with a solution: extends it where it can, or keeps it where there is a partner, or where there is none."""
+    """The effect of a look-up on a solution: left join, semi-join or anti-join with its partners."""
 
     OPTIONAL = "OPTIONAL"
     PRESENT = "EXISTS"
@@ -73,8 +74,11 @@ class LookupKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PartnerLookup:
-    """Branches (without look-ups of their own) that are asked for partners of a solution: `given` are its variables that they see,
-    `binds` those that they add to it. Their other variables are their own."""
+    """Monotone branches that are evaluated for the partners of a solution.
+
+    `bound`: the solution's variables in scope of the branches. `binds`: the variables that the
+    branches add to the solution. All other variables of the branches are local.
+    """
 
     kind: LookupKind
     parts: tuple[Branch, ...]
@@ -84,8 +88,11 @@ class PartnerLookup:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A conjunction, and what is done with each of its solutions. The variables of BIND and OPTIONAL stand in no pattern and in no table of
-    the branch; the steps are in an order in which they can be taken. `terms` take apart what the patterns match: they read no graph."""
+    """A conjunction and the steps on each of its solutions.
+
+    Invariant: variables of BIND and OPTIONAL occur in no pattern and no table of the branch; the steps
+    are in an order in which they can run. `terms` destructure triple terms and read no graph.
+    """
 
     patterns: tuple[TriplePattern, ...] = ()
     tables: tuple[ValuesTable, ...] = ()
@@ -94,12 +101,12 @@ class Branch:
 
     @property
     def matched(self) -> Variables:
-        """Bound by every solution."""
+        """The variables that patterns and tables bind, hence bound in every solution."""
         return variables_of((*self.patterns, *self.terms)) | {name for table in self.tables for name in table.variables}
 
     @property
     def computed(self) -> Variables:
-        """Bound by some solutions."""
+        """The variables of BIND and OPTIONAL, bound in some solutions."""
         found: set[Variable] = set()
         for step in self.steps:
             if isinstance(step, PartnerLookup):
@@ -114,7 +121,7 @@ class Branch:
 
 
 def branches(pattern: Pattern) -> tuple[Branch, ...]:
-    """The pattern's branches; raises `Unplannable`.
+    """The branches of a pattern. Raises `Unplannable`.
 
     >>> from dotr.model.algebra import Const, Var
     >>> a, b, c = (Bgp((TriplePattern(Var("x"), Const(p), Var(p[1])),)) for p in ("<a>", "<b>", "<c>"))
@@ -125,7 +132,7 @@ def branches(pattern: Pattern) -> tuple[Branch, ...]:
 
 
 class _Distribution:
-    """`outer`: the variables that EXISTS substitutes."""
+    """The traversal that distributes; `outer` are the variables that EXISTS substitutes."""
 
     def __init__(self, fresh: Iterator[int], outer: Variables) -> None:
         self._fresh = fresh
@@ -166,7 +173,7 @@ class _Distribution:
         return found
 
     def _selected(self, select: Select) -> list[Branch]:
-        """A sub-select that only projects: its other variables get names of their own."""
+        """The branches of a sub-select that only projects; its other variables are renamed apart."""
         if select.distinct:
             raise Unplannable("DISTINCT in a sub-query")
         if select.offset or select.limit is not None:
@@ -191,7 +198,7 @@ class _Distribution:
         return branch
 
     def _with_step(self, branch: Branch, step: BranchStep) -> Branch:
-        """The branch with a further step; variables that it does not bind are out of its scope."""
+        """The branch with a further step, in whose expression the branch's variables are in scope."""
         known = branch.matched | branch.computed | self._outer
         return replace(branch, steps=(*branch.steps, replace(step, expression=_scoped(step.expression, known))))
 
@@ -213,7 +220,7 @@ class _Distribution:
         return _with_lookup(branch, PartnerLookup(LookupKind.OPTIONAL, tuple(parts), known | self._outer, binds))
 
     def _minus(self, branch: Branch, parts: list[Branch]) -> Branch:
-        """A solution goes only by a partner that shares a variable with it."""
+        """The branch with an anti-join; only parts that share a variable can remove a solution."""
         known = branch.matched | branch.computed
         sharing = tuple(part for part in parts if (part.matched | part.computed) & known)
         return _with_lookup(branch, PartnerLookup(LookupKind.ABSENT, sharing, known | self._outer)) if sharing else branch
@@ -226,7 +233,7 @@ def _join(left: Branch, right: Branch) -> Branch:
 
 
 def _with_lookup(branch: Branch, lookup: PartnerLookup) -> Branch:
-    """The branch with a further look-up, whose parts share certain variables with it only."""
+    """The branch with a further look-up. Raises `Unplannable` for shared variables that may be unbound."""
     for part in lookup.parts:
         if not part.is_monotone:
             raise Unplannable(f"{lookup.kind.value} around another")
@@ -240,7 +247,7 @@ def _scoped(expression: Expression, known: Variables) -> Expression:
 
 
 def rename_variables(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:
-    """The branch with other names for some variables."""
+    """The branch with some variables renamed."""
 
     def name(variable: Variable) -> Variable:
         return names.get(variable, variable)
@@ -264,7 +271,7 @@ def rename_variables(branch: Branch, names: Mapping[Variable, Variable]) -> Bran
 
 
 def _tables(variables: tuple[Variable, ...], rows: tuple[tuple[Term | None, ...], ...]) -> Iterator[Branch]:
-    """A branch for each choice of the columns that are bound (UNDEF binds nothing).
+    """One branch for each combination of bound columns (UNDEF binds nothing).
 
     >>> [branch.tables[0].variables for branch in _tables(("x", "y"), (("<a>", "<b>"), ("<c>", None)))]
     [('x', 'y'), ('x',)]

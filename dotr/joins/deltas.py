@@ -1,12 +1,13 @@
-"""A branch over a known background: its answers there, and those that need a new triple (semi-naive evaluation of a query).
+"""Semi-naive evaluation of a branch over a fixed background: static answers and delta queries.
 
-Idea: answers that use the new triples are found by one join for each pattern, which reads the new triples alone, those before it the
-background alone, those after it both. Where patterns match nothing in the background at all, every answer takes a new triple for
-each of them, and a single join does. A look-up (OPTIONAL, EXISTS, MINUS) depends on background and new triples both, so that it is made
-anew for every solution: which is exact where no solution comes from the background alone, and refused elsewhere.
-Invariant: the rows of `static` and of all `deltas` together are the bag of the branch's answers over background and new triples, which
-share none.
-Cost: of a delta, the matches that begin with a new triple; one or two look-ups where there is none.
+Idea: one delta query for each pattern finds the answers that use a delta triple: that pattern reads
+the delta, the patterns before it the background, those after it both. If some patterns match nothing
+in the background, every answer needs a delta triple for each of them, and a single query suffices.
+A look-up (OPTIONAL, EXISTS, MINUS) reads background and delta and runs anew for every solution: exact
+if the background alone has no solution, `Unplannable` otherwise.
+Invariant: `static_answers` and the rows of all delta queries are together the bag of the branch's
+answers over background and delta, provided the two share no triple.
+Cost: of a delta query, the matches that begin with a delta triple; one or two look-ups if there is none.
 """
 
 from __future__ import annotations
@@ -27,8 +28,11 @@ from dotr.store.triples import TripleIndex
 
 
 class DeltaQuery(NamedTuple):
-    """Those answers of a branch that one join finds: `sides` says what each pattern reads, `wanted` are the columns. Where the new triples
-    have none of the predicate `trigger` (None: of any) there is none."""
+    """One join that finds answers of a branch.
+
+    `sides`: the index that each pattern reads. `projection`: the columns. `trigger`: a delta without
+    a triple of this predicate (None: of any) gives no answers.
+    """
 
     branch: Branch
     sides: tuple[Side, ...]
@@ -38,9 +42,14 @@ class DeltaQuery(NamedTuple):
 
 
 class Conjunction:
-    """A branch of a query. `empty`: it has no answers over the background. `reads`: the kinds of new triples (None: any) of which it needs
-    one for an answer beyond those. Without limits nothing is counted. Raises `Unplannable`, or `LimitExceeded` where the
-    background alone makes more of the branch than `Limits.beforehand` allows."""
+    """A branch of a query over a background that does not change.
+
+    `is_static_empty`: there are no answers over the background alone. `reads`: the kinds of triples
+    (None: any) of which an answer beyond the static ones needs one in the delta. `delta_queries`: the
+    joins that find these answers. Without limits no work is counted.
+    Raises `Unplannable`, or `LimitExceeded` if the evaluation over the background alone exceeds
+    `Limits.for_background`.
+    """
 
     def __init__(self, branch: Branch, projection: Sequence[Variable], background: TripleIndex, limits: Limits | None) -> None:
         self._branch = with_known_terms(branch)
@@ -68,7 +77,7 @@ class Conjunction:
             )
 
     def static_answers(self) -> list[AnswerRow]:
-        """The answers over the background alone."""
+        """The bag of answers over the background alone."""
         return [] if self.is_static_empty else self._over_background(self._branch, self._projection)
 
     def _over_background(self, branch: Branch, wanted: Sequence[Variable]) -> list[AnswerRow]:
@@ -78,11 +87,14 @@ class Conjunction:
 
     @cached_property
     def deltas_over_view(self) -> tuple[BranchFunction, ...]:
-        """The deltas, for a view of the background."""
+        """The delta queries, compiled for any view of the background."""
         return tuple(compile_branch(self._branch, delta.sides, self._projection, None, self._limits) for delta in self.delta_queries)
 
     def retracted_answers(self, view: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
-        """The answers over the background that need a removed triple: it is to the view what a new triple is to the background."""
+        """The static answers that use a retracted triple.
+
+        The retracted triples are a delta of the view: the same queries find the answers to subtract.
+        """
         return [] if self.is_static_empty else [row for join in self.deltas_over_view for row in join(view, removed)]
 
     def _delta_query(self, seed: TriplePattern, sides: list[Side]) -> DeltaQuery:
@@ -92,9 +104,9 @@ class Conjunction:
 
 
 def bag_difference(rows: Iterable[AnswerRow], lost: Iterable[AnswerRow]) -> list[AnswerRow]:
-    """A bag of rows without those that were lost.
+    """The difference of two bags of rows, in the order of the first.
 
-    >>> left_of([("<a>",), ("<b>",), ("<a>",)], [("<a>",)])
+    >>> bag_difference([("<a>",), ("<b>",), ("<a>",)], [("<a>",)])
     [('<b>',), ('<a>',)]
     """
     missing = Counter(lost)
@@ -110,7 +122,7 @@ def bag_difference(rows: Iterable[AnswerRow], lost: Iterable[AnswerRow]) -> list
 
 
 def _without_lookups(branch: Branch) -> Branch:
-    """The branch without its look-ups and what may depend on them: it has a solution for each of theirs."""
+    """The branch without its look-ups and the steps after them; its solutions include those of the branch."""
     steps = tuple(step for step in branch.steps if isinstance(step, BranchStep) and is_early_filter(step, branch.matched))
     return Branch(branch.patterns, branch.tables, steps, branch.terms)
 
@@ -121,5 +133,5 @@ def _in_background(pattern: TriplePattern, background: TripleIndex) -> bool:
 
 
 def _rarity(pattern: TriplePattern) -> tuple[bool, bool, bool]:
-    """Orders patterns by how seldom an instant is expected to match them."""
+    """A sort key of patterns by the expected number of delta matches, the fewest first."""
     return isinstance(pattern.predicate, Var), isinstance(pattern.object, Var), isinstance(pattern.subject, Var)

@@ -1,7 +1,8 @@
-"""How much work an instant may make: counted, never timed, so that the same instant goes over a limit wherever it is evaluated.
+"""Limits on the work of an instant, in counts instead of seconds, so that every runtime exceeds them at the same instant.
 
-Idea: joins count what their inner loops are about to look at, and compare it with a bound below which no limit can have been met; only a
-join that passes it asks `passed`, which looks at rows and probes. Cost: one addition and one comparison an inner loop.
+Idea: joins add up the items that their inner loops are about to visit and compare the sum with a
+bound below which no limit can be exceeded; only beyond it `next_check` looks at rows and probes.
+Cost: one addition and one comparison an inner loop.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import Any, Final, TypeAlias
 from dotr.errors.fallbacks import ExpectedError
 
 LimitCheck: TypeAlias = Callable[[int, Any], int]
-"""Work done and rows found so far, to the work up to which neither need be looked at again. Raises `LimitExceeded`."""
+"""A function of work and rows so far to the amount of work at which the next check is due. Raises `LimitExceeded`."""
 
 
 class LimitExceeded(ExpectedError):
-    """More than there may be."""
+    """An instant, query or record beyond a limit; `limit` is the number exceeded."""
 
     def __init__(self, limit: int, what: str = "triples") -> None:
         super().__init__(f"more than {limit:,} {what}")
@@ -29,9 +30,9 @@ class LimitExceeded(ExpectedError):
 class Limits:
     """Limits of one instant, one record and one match.
 
-    `triples`: triples of an instant beyond the background, given and derived. `rows`: solutions of
+    `triples`: triples of an instant beyond the background, stated and derived. `rows`: solutions of
     a query at an instant, intermediate ones included. `probes`: triples and solutions that a query
-    looks at for them, and candidates that one anchor of a rule tries. `matches`: the product of the
+    visits for them, and candidates that one anchor of a rule tries. `matches`: the product of the
     numbers of events that the clauses on a branch of a match have chosen. `literal`: characters of
     a literal that an expression computes. `nesting`: the depth of brackets in a record. `record`:
     bytes of a record, decompressed.
@@ -50,8 +51,8 @@ class Limits:
 
     @property
     def fingerprint(self) -> list[tuple[str, int]]:
-        """The limits that a program's fingerprint covers: the first three, and each later one where
-        it differs from its default, since checkpoints were made before there were any others.
+        """The limits that a program's fingerprint covers: the first three, and each other limit that
+        differs from its default, since the oldest checkpoints know the first three only.
 
         >>> Limits(matches=7).fingerprint
         [('matches', 7), ('probes', 20000000), ('rows', 1000000), ('triples', 1000000)]
@@ -62,7 +63,7 @@ class Limits:
     def to_json(self) -> dict[str, int]:
         """The limits under their written names, which specifications and fingerprints hold.
 
-        >>> Limits.of_json(Limits(matches=7).to_json()) == Limits(matches=7)
+        >>> Limits.from_json(Limits(matches=7).to_json()) == Limits(matches=7)
         True
         """
         return {
@@ -90,21 +91,24 @@ class Limits:
 
     @property
     def for_background(self) -> Limits:
-        """What a query may keep and look at on the way to its answers over the background alone,
-        once. As many answers as at an instant, each of which has them too, is all that it may have.
+        """The limits of the one evaluation of a query over the background alone.
 
-        >>> Limits().beforehand
+        Intermediate rows and probes get 10 and 50 times the limits of an instant. The number of
+        answers keeps the limit of an instant, since every instant repeats them.
+
+        >>> Limits().for_background
         Limits(triples=1000000, rows=10000000, probes=1000000000, matches=100000, literal=1048576, nesting=64, record=8388608)
         """
         return replace(self, rows=10 * self.rows, probes=50 * self.probes)
 
     @property
     def uncounted_work(self) -> int:
-        """The work that no query can be refused for: each row is at least one probe."""
+        """The work below which no limit can be exceeded, since each row is at least one probe."""
         return min(self.rows, self.probes)
 
     def check_rows(self, count: int) -> None:
-        """
+        """Raises `LimitExceeded` for more rows than the limit.
+
         >>> Limits(rows=2).check_rows(2)
         >>> Limits(rows=2).check_rows(3)
         Traceback (most recent call last):
@@ -114,22 +118,24 @@ class Limits:
             raise LimitExceeded(self.rows, "rows")
 
     def check_probes(self, count: int) -> None:
-        """Raises `LimitExceeded` where there are more."""
+        """Raises `LimitExceeded` for more probes than the limit."""
         if count > self.probes:
             raise LimitExceeded(self.probes, "triples and rows looked at")
 
     def next_check(self, work: int, rows: Sequence[object]) -> int:
-        """As `Passed`, for the rows of one query.
+        """The `LimitCheck` of one query's rows.
 
-        >>> Limits(rows=10, probes=50).passed(11, range(4)), Limits(rows=10, probes=50).passed(48, range(4))
-        (18, 50)
+        >>> Limits(rows=10, probes=50).next_check(11, range(4))
+        18
+        >>> Limits(rows=10, probes=50).next_check(48, range(4))
+        50
         """
         self.check_probes(work)
         self.check_rows(len(rows))
         return min(self.probes, work + self.rows - len(rows) + 1)
 
     def next_check_of_several(self, work: int, rows: Sequence[Sequence[object]]) -> int:
-        """As `passed`, for the rows of several queries."""
+        """The `LimitCheck` of several queries' rows, whose work is counted together."""
         return min([self.next_check(work, each) for each in rows])
 
 

@@ -1,11 +1,12 @@
-"""In which order a join visits the items of its body.
+"""Join order: the sequence in which a join visits the items of its body.
 
-Idea: greedy, the pattern that is expected to match least comes next, given what is bound by then; a pattern that reads only what is new
-is always small. A condition stands as soon as its variables are bound, since what it discards need not be extended; a triple term is
-taken apart as soon as it is bound, or made as soon as its parts are.
-Invariant: every item of the body stands exactly once in the order.
-Cost: quadratic in the length of the body, when a join is compiled. With an index of the background at hand, sizes are taken from it
-in constant time (the number of distinct ends of a predicate stands for the number of its triples).
+Idea: greedy. The next pattern is the one with the smallest expected fan-out for the variables bound so
+far; a pattern that reads the delta alone is always small. A condition follows as soon as its variables
+are bound, before further patterns extend rows that the condition rejects; a triple term as soon as
+the term or all of its parts are bound.
+Invariant: every item of the body occurs exactly once in the order.
+Cost: quadratic in the length of the body, at compile time. Sizes come from the index of the background,
+if known, in constant time (the number of a predicate's distinct ends estimates that of its triples).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ JoinItem: TypeAlias = TriplePattern | TermPattern | FilterItem | Bind | Not | Gr
 
 
 class Side(Enum):
-    """Which of the two indexes a triple pattern reads."""
+    """The index that a triple pattern reads: the background, the delta (the instant's triples) or both."""
 
     BACKGROUND = "background"
     DELTA = "new"
@@ -35,8 +36,13 @@ JoinStep: TypeAlias = tuple[TriplePattern, Side] | TermPattern | FilterItem | Bi
 
 
 def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequence[Side], background: TripleIndex | None) -> list[JoinStep]:
-    """The body's items in the order in which to join them; `sides` has one entry for each triple pattern."""
-    if len(body) == 1 and isinstance(body[0], TriplePattern):  # as in most rules: an atom beside the one that is new
+    """The items of a body in join order.
+
+    `bound`: variables bound before the join. `sides`: one entry for each triple pattern of the body, in
+    its order. `background`: the index for size estimates, or None. Returns triple patterns with their
+    sides, and the other items.
+    """
+    if len(body) == 1 and isinstance(body[0], TriplePattern):  # as in most rules: one atom beside the delta atom
         return [(body[0], sides[0])]
     bound = set(given)
     patterns = list(zip((item for item in body if isinstance(item, TriplePattern)), sides, strict=True))
@@ -68,7 +74,7 @@ def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequen
 
     def place_ready() -> None:
         while ready := [c for c in conditions if is_ready(c)]:
-            # Tests bind nothing, so that all that are ready stay so.
+            # Filters bind nothing, so that the other ready conditions stay ready.
             for condition in [c for c in ready if isinstance(c, FilterItem)] or ready[:1]:
                 place(condition)
 
@@ -90,7 +96,7 @@ def _binds(aggregate: GroupAggregate) -> list[Variable]:
 
 
 def _fanout(pattern: TriplePattern, side: Side, bound: Collection[Variable], background: TripleIndex | None) -> float:
-    """About how many triples match one row."""
+    """The estimated number of triples that match one row."""
     subject, predicate, object = (_is_bound(slot, bound) for slot in (pattern.subject, pattern.predicate, pattern.object))
     known = subject + predicate + object
     if known == 3:
@@ -100,7 +106,7 @@ def _fanout(pattern: TriplePattern, side: Side, bound: Collection[Variable], bac
     if predicate and background is not None and isinstance(pattern.predicate, Const):
         return _measured(pattern, pattern.predicate.term, subject, object, background)
     if predicate:
-        # A constant object (a class above all) has more subjects than one that a row has bound.
+        # A constant object (typically a class) has more subjects than an object that a row has bound.
         return 2.0 if subject else ((100.0 if isinstance(pattern.object, Const) else 8.0) if object else 1e4)
     if subject and object:
         return 2.0

@@ -1,6 +1,7 @@
-"""What a pattern can bind, what it mentions, and what it reads (SPARQL 1.1, section 18.2.1).
+"""Variable scope of a pattern (SPARQL 1.1, section 18.2.1), and the kinds of triples that the pattern reads.
 
-Invariant: `certain(p) <= possible(p) <= mentioned(p)`; every solution of `p` binds all of `certain(p)` and nothing but `possible(p)`.
+Invariant: `certain(p) <= possible(p) <= mentioned(p)`; every solution of `p` binds all of `certain(p)`
+and no variable outside `possible(p)`.
 """
 
 from __future__ import annotations
@@ -51,11 +52,13 @@ NOTHING: Final[Variables] = frozenset()
 
 
 def can_look_up(pattern: BgpItem, bound: Collection[Variable]) -> bool:
-    """Whether the pattern's matches can be looked up from what is bound: a triple term's, where it or all of its parts are.
+    """Tests whether bound variables allow a look-up of the pattern's matches instead of a scan.
+
+    A triple pattern needs one bound variable; a triple term is bound itself or in all of its parts.
 
     >>> from dotr.model.algebra import Const
     >>> term = TermPattern(Var("_:t"), Var("s"), Const("<p>"), Var("o"))
-    >>> reaches(term, {"s"}), reaches(term, {"s", "o"}), reaches(term, {"_:t"})
+    >>> can_look_up(term, {"s"}), can_look_up(term, {"s", "o"}), can_look_up(term, {"_:t"})
     (False, True, True)
     """
     if isinstance(pattern, TermPattern):
@@ -64,11 +67,12 @@ def can_look_up(pattern: BgpItem, bound: Collection[Variable]) -> bool:
 
 
 def variables_of(patterns: Iterable[BgpItem]) -> Variables:
+    """The variables of the slots of patterns."""
     return frozenset(slot.name for pattern in patterns for slot in slots_of(pattern) if isinstance(slot, Var))
 
 
 def possible(pattern: Pattern) -> Variables:
-    """The variables that a solution may bind: those in scope after the pattern.
+    """The variables that a solution may bind: those in scope.
 
     >>> from dotr.model.algebra import Const
     >>> left, right = (Bgp((TriplePattern(Var("x"), Const("<p>"), Var(v)),)) for v in "yz")
@@ -110,7 +114,7 @@ def certain(pattern: Pattern) -> Variables:
 
 
 def query_parameters(*expressions: Expression) -> tuple[Var | Exists, ...]:
-    """The variables and EXISTS patterns that expressions of stage one need the values of, each once, in order of appearance."""
+    """The variables and EXISTS patterns that query expressions depend on, distinct, in order of appearance."""
     return tuple([_query_parameter(parameter) for parameter in parameters_of(expressions)])
 
 
@@ -120,6 +124,7 @@ def _query_parameter(parameter: Var | Attribute | TimeOf | Exists) -> Var | Exis
 
 
 def mentioned_in(expression: Expression) -> Variables:
+    """The variables of an expression, with those that its EXISTS patterns mention."""
     found = NOTHING
     for parameter in query_parameters(expression):
         found |= {parameter.name} if isinstance(parameter, Var) else mentioned(parameter.pattern)
@@ -127,8 +132,8 @@ def mentioned_in(expression: Expression) -> Variables:
 
 
 def mentioned(pattern: Pattern) -> Variables:
-    """Every variable that a substitution into the pattern could touch: in triples, expressions and tables; of a sub-query only the
-    projected ones."""
+    """The variables that a substitution into the pattern can replace: in triples, expressions and tables;
+    of a sub-query only the projected ones."""
     match pattern:
         case Select(projection, _):
             return frozenset(projection)
@@ -141,11 +146,11 @@ def mentioned(pattern: Pattern) -> Variables:
             return found
 
 
-# --- what is read of the graph ---
+# --- kinds of triples ---
 
 
 def reads(pattern: Pattern) -> Reads | None:
-    """The kinds of triples that the pattern's solutions can depend on; None: any triple.
+    """The kinds of triples that the pattern's solutions can depend on; None for any triple.
 
     >>> from dotr.model.algebra import Const
     >>> sorted(reads(Bgp((TriplePattern(Var("x"), Const("<p>"), Var("y")), TriplePattern(Var("y"), Const("<q>"), Const("<c>"))))) or ())
@@ -164,11 +169,12 @@ def reads(pattern: Pattern) -> Reads | None:
 
 
 def union_of_reads(first: Reads | None, second: Reads | None) -> Reads | None:
-    """What one or the other reads."""
+    """The union of two sets of kinds; None (any triple) if one of them is."""
     return None if first is None or second is None else first | second
 
 
 def reads_of(pattern: BgpItem) -> Reads | None:
+    """The kinds of triples that one item of a basic graph pattern reads; None for any triple."""
     if isinstance(pattern, TermPattern):
         return frozenset()
     if isinstance(pattern, TriplePattern):
@@ -176,13 +182,13 @@ def reads_of(pattern: BgpItem) -> Reads | None:
             return None
         return frozenset({(pattern.predicate.term, pattern.object.term if isinstance(pattern.object, Const) else None)})
     if is_nullable(pattern.path) and isinstance(pattern.subject, Var) and isinstance(pattern.object, Var):
-        return None  # the nodes of the graph answer it
+        return None  # a path of length zero matches at every node of the graph
     predicates = path_predicates(pattern.path)
     return None if predicates is None else frozenset((predicate, None) for predicate in predicates)
 
 
 def path_predicates(path: Path) -> frozenset[Term] | None:
-    """The predicates that a path follows; None: any."""
+    """The predicates that a path follows; None for any."""
     found: set[Term] = set()
     for step in walk(path):
         if isinstance(step, Negated):
@@ -193,7 +199,7 @@ def path_predicates(path: Path) -> frozenset[Term] | None:
 
 
 def is_nullable(path: Path) -> bool:
-    """Whether a path of length zero satisfies it."""
+    """Tests whether a path of length zero satisfies the expression."""
     match path:
         case Link() | Negated():
             return False

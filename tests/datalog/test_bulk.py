@@ -55,7 +55,7 @@ def test_bulk_is_one_by_one(entailment: Entailment, given: list[Triple], chunk: 
     assert closed.triples == expected
     assert set(closed.contradictions) == contradictions
     assert closed.loaded == len(set(given))
-    assert sorted(triple for group in closed.of.values() for triple in group) == sorted(closed.triples)
+    assert sorted(triple for group in closed.by_predicate.values() for triple in group) == sorted(closed.triples)
     index = closed.index()
     assert sorted(index) == sorted(closed.triples)
     assert sum(closed.by_rule.values()) >= len(closed.triples) - closed.loaded

@@ -195,7 +195,7 @@ def check(seed: int, entailment: Entailment, folder: Path) -> list[Closure]:
     with patch.multiple(index, _PROMOTED=30_000 * (seed % 3 == 0), _LONG=1 + seed % 2, _REMEMBERED=6):
         closures = [
             over(knowledge, static, instants, models, queries)
-            for knowledge in (Knowledge.of(closed, rules), mapped(closed, rules, folder / f"{seed}"))
+            for knowledge in (Knowledge.from_closed(closed, rules), mapped(closed, rules, folder / f"{seed}"))
         ]
         for here, there in zip(*closures, strict=True):
             assert set(here.new) == set(there.new)
