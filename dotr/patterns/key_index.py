@@ -25,7 +25,7 @@ class EventRun(list[StoredEvent]):
     """The events of one key, in the order of time. `keys` are the terms of the key's attributes: equal keys can have unequal terms, and
     then a question must be asked of each event."""
 
-    __slots__ = ("keys",)
+    __slots__ = ("key_terms",)
 
     def __init__(self) -> None:
         super().__init__()
