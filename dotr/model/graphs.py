@@ -1,7 +1,7 @@
-"""Directed graphs: strongly connected components in topological order, and shortest paths. No function recurses.
+"""Directed graphs: strongly connected components in topological order, and shortest paths.
 
-A graph is a function from a node to its successors, called once for each node that is reached. An order of nodes without cycles is left to
-the standard library (`graphlib`).
+A graph is a function from a node to its successors, called once per reached node. No function
+recurses. Acyclic graphs are ordered by the standard library (`graphlib`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _Vertex = TypeVar("_Vertex", bound=Hashable)
 
 
 def strong_components(roots: Iterable[_Vertex], successors: Callable[[_Vertex], Iterable[_Vertex]]) -> Iterator[list[_Vertex]]:
-    """The strongly connected components of all that can be reached from some nodes (Tarjan 1972).
+    """Yield the strongly connected components of the nodes reachable from `roots` (Tarjan 1972).
 
-    Order: a component comes after all that its nodes lead to, so that dependencies come before their dependents.
-    Cost: linear in nodes and edges.
+    Order: reverse topological, so dependencies come before their dependents. Cost: linear in nodes
+    and edges.
 
     >>> graph = {"a": "b", "b": "ac", "c": ""}
     >>> list(strong_components(graph, graph.__getitem__))
@@ -25,8 +25,9 @@ def strong_components(roots: Iterable[_Vertex], successors: Callable[[_Vertex], 
     """
     index: dict[_Vertex, int] = {}
     low: dict[_Vertex, int] = {}
-    # Nodes whose component is not complete, in the order in which they were met; and the path of the depth-first search.
+    # Nodes of incomplete components, in the order of discovery.
     incomplete: dict[_Vertex, None] = {}
+    # Path of the depth-first search.
     path: list[tuple[_Vertex, Iterator[_Vertex]]] = []
 
     def enter(node: _Vertex) -> None:
@@ -57,10 +58,10 @@ def strong_components(roots: Iterable[_Vertex], successors: Callable[[_Vertex], 
 
 
 def components(edges: Iterable[tuple[_Vertex, _Vertex]]) -> dict[_Vertex, int]:
-    """The strongly connected component of each node of some edges, as a number.
+    """Return the number of the strongly connected component of each node of some edges.
 
-    >>> of = components([("A", "B"), ("B", "A"), ("B", "C")])
-    >>> of["A"] == of["B"], of["B"] == of["C"]
+    >>> component = components([("A", "B"), ("B", "A"), ("B", "C")])
+    >>> component["A"] == component["B"], component["B"] == component["C"]
     (True, False)
     """
     following: dict[_Vertex, list[_Vertex]] = {}
@@ -73,7 +74,9 @@ def components(edges: Iterable[tuple[_Vertex, _Vertex]]) -> dict[_Vertex, int]:
 def shortest_path(
     start: _Vertex, end: _Vertex, successors: Callable[[_Vertex], Iterable[_Vertex]], within: Container[_Vertex] | None = None
 ) -> list[_Vertex]:
-    """The nodes of a shortest path, both ends included; through no other nodes than `within`. Raises `ValueError` where there is none.
+    """Return the nodes of a shortest path from `start` to `end`, both included.
+
+    `within` restricts the intermediate nodes and `end`. Raises `ValueError` where no path exists.
 
     >>> graph = {"a": "bc", "b": "c", "c": "d", "d": ""}
     >>> shortest_path("a", "d", graph.__getitem__)

@@ -1,8 +1,9 @@
-"""Traversal of the algebra: one walk, one transformation and one renaming for expressions, paths, graph patterns and Datalog items.
+"""Traversal of the algebra: one walk, one transformation and one renaming.
 
-Order: every function meets the parts of a node in the order of the text; the projection of a query comes before its pattern.
-Cost: linear in the nodes. `walk`, `subexpressions` and `operands` need no Python stack; `transform` and `rename` go down by recursion, two
-frames a level, and the readers of texts bound nesting at 128 levels.
+They cover expressions, paths, graph patterns and Datalog items. Order: the order of the text; the
+projection of a query comes before its pattern. Cost: linear in the nodes. `walk`, `subexpressions`
+and `operands` are iterative; `transform` and `rename` recurse with two frames per level, and the
+parsers limit nesting to 128 levels.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ AlgebraNode: TypeAlias = Expression | Pattern | BgpItem | Path | BodyItem
 
 
 def subexpressions(expression: Expression) -> list[Expression]:
-    """The expression and all expressions inside it, each before its arguments.
+    """Return the expression and all expressions inside it, each before its arguments.
+
+    EXISTS is a leaf.
 
     >>> [type(each).__name__ for each in subexpressions(Call("<", (Var("x"), Call("+", (Var("y"), Const('"1"'))))))]
     ['Call', 'Var', 'Call', 'Var', 'Const']
@@ -62,29 +65,31 @@ def subexpressions(expression: Expression) -> list[Expression]:
     parts: list[Expression] = []
     pending = [expression]
     while pending:
-        this = pending.pop()
-        parts.append(this)
-        if isinstance(this, Call):
-            pending += this.arguments[::-1]
+        current = pending.pop()
+        parts.append(current)
+        if isinstance(current, Call):
+            pending += current.arguments[::-1]
     return parts
 
 
 def parameters_of(expressions: Iterable[Expression]) -> tuple[Var | Attribute | TimeOf | Exists, ...]:
-    """The leaves whose values expressions need, each once, in order of appearance.
+    """Return the variable leaves of expressions, without duplicates, in order of appearance.
 
     >>> parameters_of([Call("<", (Var("x"), Attribute("Smoke", "y"))), Call("!", (Var("x"),))])
     (Var(name='x'), Attribute(label='Smoke', name='y'))
     """
-    return tuple(dict.fromkeys([each for whole in expressions for each in subexpressions(whole) if not isinstance(each, Call | Const)]))
+    return tuple(
+        dict.fromkeys([each for expression in expressions for each in subexpressions(expression) if not isinstance(each, Call | Const)])
+    )
 
 
 def has_exists(expression: Expression) -> bool:
-    """Whether EXISTS or NOT EXISTS occurs in an expression."""
+    """Return whether EXISTS or NOT EXISTS occurs in an expression."""
     return any(isinstance(each, Exists) for each in subexpressions(expression))
 
 
 def operands(expression: Expression, function: str) -> list[Expression]:
-    """The operands of an associative function from the left, however its calls are nested.
+    """Return the operands of an associative function from the left, however its calls are nested.
 
     >>> a, b, c = Var("a"), Var("b"), Var("c")
     >>> operands(Call("||", (Call("||", (a, b)), c)), "||") == operands(Call("||", (a, Call("||", (b, c)))), "||") == [a, b, c]
@@ -93,23 +98,24 @@ def operands(expression: Expression, function: str) -> list[Expression]:
     parts: list[Expression] = []
     pending = [expression]
     while pending:
-        this = pending.pop()
-        if isinstance(this, Call) and this.function == function:
-            pending += this.arguments[::-1]
+        current = pending.pop()
+        if isinstance(current, Call) and current.function == function:
+            pending += current.arguments[::-1]
         else:
-            parts.append(this)
+            parts.append(current)
     return parts
 
 
 def conjuncts(expression: Expression) -> list[Expression]:
-    """The conditions that must all hold for a conjunction to hold: its operands between the outermost `&&`."""
+    """Return the operands of a conjunction between its outermost `&&`."""
     return operands(expression, "&&")
 
 
 def transform(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """The expression with `change` applied to every part, arguments before their call; its results are not visited again.
+    """Return the expression with `change` applied to every part, arguments before their call.
 
-    `change` gives the replacement of a part, or the part itself. Unchanged parts are shared with the original.
+    `change` returns the replacement of a part, or the part itself; replacements are not visited
+    again. Unchanged parts are shared with the original.
 
     >>> def constant(part: Expression) -> Expression:
     ...     return Const('"5"') if part == Var("x") else part
@@ -127,7 +133,7 @@ def transform(expression: Expression, change: Callable[[Expression], Expression]
 
 
 def children(node: AlgebraNode) -> tuple[AlgebraNode, ...]:
-    """The parts directly inside a node: terms and variables of triples, paths, patterns, expressions.
+    """Return the parts directly inside a node: slots, paths, patterns, expressions.
 
     >>> children(PathPattern(Var("x"), Inverse(Link("<p>")), Var("y")))
     (Var(name='x'), Inverse(path=Link(predicate='<p>')), Var(name='y'))
@@ -166,7 +172,7 @@ def children(node: AlgebraNode) -> tuple[AlgebraNode, ...]:
 
 
 def walk(node: AlgebraNode) -> Iterator[AlgebraNode]:
-    """The node and all nodes inside it, each before its parts; the patterns of EXISTS too.
+    """Yield the node and all nodes inside it, including patterns of EXISTS, each before its parts.
 
     >>> where = Filter(Bgp(()), (Exists(Bgp((TriplePattern(Var("x"), Const("<p>"), Var("y")),)), True),))
     >>> [type(each).__name__ for each in walk(where)]
@@ -174,13 +180,13 @@ def walk(node: AlgebraNode) -> Iterator[AlgebraNode]:
     """
     pending = [node]
     while pending:
-        this = pending.pop()
-        yield this
-        pending += children(this)[::-1]
+        current = pending.pop()
+        yield current
+        pending += children(current)[::-1]
 
 
 def depth(*nodes: AlgebraNode) -> int:
-    """The levels of the deepest of some nodes.
+    """Return the number of levels of the deepest of some nodes.
 
     >>> depth(Call("!", (Call("!", (Var("x"),)),))), depth(Var("x"), Var("y")), depth()
     (3, 1, 0)
@@ -197,7 +203,7 @@ def depth(*nodes: AlgebraNode) -> int:
 
 
 def subpatterns(pattern: Pattern) -> tuple[Pattern, ...]:
-    """The patterns directly inside a pattern; those of EXISTS are inside its expressions."""
+    """Return the patterns directly inside a pattern; those of EXISTS belong to its expressions."""
     match pattern:
         case Bgp() | Values():
             return ()
@@ -210,7 +216,7 @@ def subpatterns(pattern: Pattern) -> tuple[Pattern, ...]:
 
 
 def expressions_in(pattern: Pattern) -> tuple[Expression, ...]:
-    """The expressions that stand directly in a pattern, not in the patterns inside it."""
+    """Return the expressions of a pattern, without those of the patterns inside it."""
     match pattern:
         case Filter(_, conditions):
             return conditions
@@ -238,16 +244,17 @@ def _arguments(aggregates: tuple[tuple[Variable, AggregateCall], ...]) -> Iterat
 
 
 def free_variables(node: Expression | BgpItem | BodyItem) -> tuple[Variable, ...]:
-    """The variables that an expression or an item reads, each once, in order of appearance.
+    """Return the variables that an expression or an item reads, each once, in order of appearance.
 
-    Those inside EXISTS are not counted, nor the variable that a BIND binds; those of an AGGREGATE are its keys.
+    Not counted: variables inside EXISTS, and the variable that a BIND binds. Those of an AGGREGATE
+    are its keys.
 
     >>> free_variables(Call(">", (Var("b"), Call("+", (Var("a"), Var("b"))))))
     ('b', 'a')
     >>> free_variables(Bind(Var("a"), "c"))
     ('a',)
     """
-    if isinstance(node, TriplePattern):  # by far the most frequent: delta rules are made of them while instants are closed
+    if isinstance(node, TriplePattern):  # the most frequent case, on the path of the closure
         return tuple(dict.fromkeys([slot.name for slot in (node.subject, node.predicate, node.object) if isinstance(slot, Var)]))
     match node:
         case TermPattern() | PathPattern():
@@ -266,7 +273,9 @@ def free_variables(node: Expression | BgpItem | BodyItem) -> tuple[Variable, ...
 
 
 def in_scope(pattern: Pattern) -> dict[Variable, None]:
-    """The variables that a solution of a pattern may bind (SPARQL 1.1, section 18.2.1), in order of appearance.
+    """Return the variables that a solution of a pattern may bind, in order of appearance.
+
+    Source: SPARQL 1.1, section 18.2.1.
 
     >>> a, b = (Bgp((TriplePattern(Var(s), Const("<p>"), Var(o)),)) for s, o in ("ab", "bc"))
     >>> list(in_scope(Join(a, b))), list(in_scope(Minus(a, b)))
@@ -294,7 +303,7 @@ def in_scope(pattern: Pattern) -> dict[Variable, None]:
 # --- renaming ---
 
 Naming: TypeAlias = Callable[[Variable], Variable]
-"""The new name of a variable."""
+"""A function from the name of a variable to its new name."""
 
 
 @overload
@@ -312,9 +321,10 @@ def rename(node: Slot, name: Naming) -> Slot: ...
 @overload
 def rename(node: Expression, name: Naming) -> Expression: ...
 def rename(node: Expression | Pattern | BgpItem, name: Naming) -> Expression | Pattern | BgpItem:
-    """The node with other names for its variables: where they are read, bound, grouped by and projected, also inside EXISTS.
+    """Return the node with its variables renamed wherever they occur, also inside EXISTS.
 
-    `name` is called with every occurrence, in order of appearance, so that it can number variables as it meets them.
+    `name` is called for every occurrence, in order of appearance, and may therefore number
+    variables.
 
     >>> rename(Extend(Bgp(()), "x", Call("!", (Var("y"),))), str.upper)
     Extend(pattern=Bgp(patterns=()), variable='X', expression=Call(function='!', arguments=(Var(name='Y'),)))
