@@ -1,4 +1,4 @@
-"""The files that a YAML document names: paths, globs, texts. Every one that is missing or cannot be read is reported with its place."""
+"""Files that a YAML document names, by path or glob. A missing or unreadable file is an error at the span that names it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RELATIVE: Final = "Relative paths are relative to the configuration file; those
 
 
 def existing(path: str, span: Span | None, hint: str = _RELATIVE) -> list[str]:
-    """The files of a path or glob, sorted; raises `Refused` where there is none.
+    """The files that match a path or glob, sorted. Raises `Refused` (C301, at `span`) if there is none.
 
     >>> existing("no/such/*.ttl", None)
     Traceback (most recent call last):
@@ -42,7 +42,7 @@ def existing(path: str, span: Span | None, hint: str = _RELATIVE) -> list[str]:
 
 
 def read_document(path: str, span: Span | None = None) -> Document:
-    """A text file; raises `Refused` where it cannot be read. UTF-8."""
+    """Read a text file in UTF-8. Raises `Refused` (C302, at `span`) if it cannot be read."""
     try:
         return Document(path, Path(path).read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -59,21 +59,26 @@ def read_document(path: str, span: Span | None = None) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class ConfigFiles:
-    """A YAML document's tree, and where its relative paths start; `outside` are the locations set by `--set`."""
+    """Tree of a YAML document, with the folder of its relative paths; `outside` are the locations set by `--set`."""
 
     tree: Tree
     folder: Path
     outside: frozenset[Location] = frozenset()
 
     def path(self, text: str, location: Location) -> str:
-        """A path of the document, as it can be opened from the working directory. What comes from the shell, by `--set` or at the
-        beginning by an environment variable, is relative to the working directory."""
+        """A path of the document, relative to the working directory.
+
+        A path set by `--set`, or that begins with an environment variable, is relative to the working directory already.
+        """
         outside = any(location[: len(touched)] == touched for touched in self.outside) or self.tree.begins_with_variable(location)
         path = Path(text).expanduser()
         return os.path.normpath(path if outside else self.folder / path)
 
     def existing(self, patterns: Sequence[str], location: Location, problems: list[Diagnostic]) -> list[tuple[str, Span]]:
-        """The files that a list's paths and globs name, each once, with the places that name them; adds what names none to `problems`."""
+        """The files that a list of paths and globs names, each once, with the span of its first name.
+
+        A pattern without a file is added to `problems`.
+        """
         found: dict[str, Span] = {}
         for number, pattern in enumerate(patterns):
             place = (*location, number)
@@ -87,7 +92,7 @@ class ConfigFiles:
     def spec(
         self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection
     ) -> tuple[ProgramSpec, list[Diagnostic]]:
-        """The program that a configuration or a rule test names, as far as its files can be read, and every problem with them."""
+        """The program that a configuration or a rule test names, without its unreadable files, and their problems."""
         problems: list[Diagnostic] = []
 
         def documents(patterns: Sequence[str], location: Location) -> tuple[Document, ...]:
@@ -112,7 +117,7 @@ class ConfigFiles:
         return spec, problems
 
     def program(self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection) -> ProgramSpec:
-        """As `spec`; raises `Refused` with every file that cannot be read."""
+        """The program that `spec` returns. Raises `Refused` with every unreadable file."""
         spec, problems = self.spec(rules, knowledge, prefixes, time)
         if problems:
             raise Refused(problems)

@@ -1,4 +1,4 @@
-"""A configuration read: validated, with the `--set` options in it."""
+"""Reader of configurations: a file with the `--set` options, validated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from dotr.config.files import ConfigFiles, read_document
 from dotr.config.sections import Settings, schema_problems
 from dotr.config.tree import read_tree, set_values
-from dotr.datalog.compiled_cache import SMALL, CachePolicy, default_folder
+from dotr.datalog.compiled_cache import MIN_BYTES, CachePolicy, default_folder
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.joins.limits import Limits
@@ -20,7 +20,7 @@ from dotr.model.places import Span
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A validated configuration and its files."""
+    """Validated configuration with the files that it names."""
 
     settings: Settings
     files: ConfigFiles
@@ -30,24 +30,27 @@ class Config:
 
     @property
     def path(self) -> str:
-        """The configuration file."""
+        """The path of the configuration file."""
         return self.files.tree.document.name
 
     def program(self) -> ProgramSpec:
-        """The program that the configuration names; raises `Refused` with every file that cannot be read."""
+        """The program of the configuration. Raises `Refused` with every unreadable file."""
         spec, problems = self.spec()
         if problems:
             raise Refused(problems)
         return spec
 
-    def keeping(self, least: int = SMALL, *, fresh: bool = False) -> CachePolicy:
-        """Where compiled backgrounds are kept, and from how many bytes of sources on."""
+    def keeping(self, least: int = MIN_BYTES, *, fresh: bool = False) -> CachePolicy:
+        """The policy of the cache of compiled backgrounds.
+
+        `least` is the size of the sources in bytes from which a background is cached; `fresh` compiles it anew.
+        """
         named = self.settings.knowledge.cache
         folder = default_folder() if named is None else Path(self.files.path(named, ("knowledge", "cache"))).absolute()
         return CachePolicy(folder, least, fresh)
 
     def spec(self) -> tuple[ProgramSpec, list[Diagnostic]]:
-        """The program as far as its files can be read, and every problem with them."""
+        """The program without its unreadable files, and their problems."""
         settings = self.settings
         spec, problems = self.files.spec(settings.rules, settings.knowledge, settings.prefixes, settings.time)
         limits = settings.limits
@@ -55,7 +58,10 @@ class Config:
 
 
 def read_config(path: str, options: Sequence[str] = ()) -> Config:
-    """The configuration in a file, with `--set` options; raises `Refused` with every problem found."""
+    """Read and validate a configuration. `options` are `--set` options, `key.path=value`.
+
+    Raises `Refused` with all problems of the YAML text, or of the options, or of the schema.
+    """
     document = read_document(path)
     if Path(path).suffix in (".dotr", ".dlog"):
         raise refuse("C102", f"{path} is no configuration", None, "Name the configuration (.yaml) that names it.")

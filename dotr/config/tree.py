@@ -1,6 +1,6 @@
-"""YAML as plain data that remembers where everything stood.
+"""Reader of YAML to plain data with the span of every key and value.
 
-Environment variables are put in while reading: `${NAME}`, `${NAME:-default}`.
+Environment variables are substituted while reading: `${NAME}`, `${NAME:-default}`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Document, Span
 
 Location: TypeAlias = tuple[str | int, ...]
-"""The way to a value: keys and positions."""
+"""Path to a value: keys of mappings and positions in lists, from 0."""
 
 _MOST_NODES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A YAML document as plain data, with the place of every value and key. `spelled` is how scalars that are no text are written."""
+    """YAML document as plain data, with the span of every value and key.
+
+    `spelled` is the text of the scalars that are not strings, before conversion.
+    """
 
     document: Document
     data: object
@@ -33,17 +36,17 @@ class Tree:
     spelled: Mapping[Location, str] = field(default_factory=dict)
 
     def place(self, location: Location) -> Span:
-        """The place of a value, or of the nearest thing around it."""
+        """The span of a value, or of the innermost value around a missing one."""
         while location and location not in self.places:
             location = location[:-1]
         return self.places.get(location, Span(self.document, 0, 0))
 
     def key(self, location: Location) -> Span:
-        """The place of a value's key."""
+        """The span of a value's key."""
         return self.places.get((*location, _KEY), self.place(location))
 
     def begins_with_variable(self, location: Location) -> bool:
-        """Whether a value is written with an environment variable in front that is set (and so not by its default)."""
+        """True if a value begins with an environment variable that is set, so that its default is unused."""
         span = self.places.get(location)
         variable = _ENVIRONMENT.match(span.text.lstrip("\"'")) if span is not None else None
         return variable is not None and variable[1] in os.environ
@@ -55,8 +58,10 @@ _FLOAT: Final = "tag:yaml.org,2002:float"
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without time stamps, whose spelling is ours to read, and where only true and false are booleans. 12:30 is no number, nor is
-    010 another one than 10, as they were before YAML 1.2."""
+    """YAML loader without time stamps, and with true and false as the only booleans.
+
+    12:30 and 010, numbers before YAML 1.2, are text.
+    """
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -81,7 +86,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def read_tree(document: Document) -> Tree:
-    """Read YAML, put environment variables in, and keep the places; raises `Refused` with every problem.
+    """Read YAML with environment variables substituted. Raises `Refused` with all problems.
 
     >>> read_tree(Document("c.yaml", "a: [1, x]")).data
     {'a': [1, 'x']}
@@ -94,7 +99,7 @@ def read_tree(document: Document) -> Tree:
         raise Refused([_not_yaml(error, document)]) from None
     except RecursionError:
         raise Refused([Diagnostic("C102", f"{document.name} is nested too deeply", reading.reached)]) from None
-    except (ValueError, OverflowError):  # an escape beyond the characters that there are
+    except (ValueError, OverflowError):  # an escape beyond U+10FFFF
         hint = "An escape is \\u00E9 or \\U0001F525; a backslash itself is \\\\, or stands in 'single quotes'."
         raise Refused([Diagnostic("C102", "this is no character", reading.reached, hint)]) from None
     if reading.problems:
@@ -103,7 +108,7 @@ def read_tree(document: Document) -> Tree:
 
 
 class _Reading:
-    """The walk over a document's nodes."""
+    """Traversal of the nodes of a document."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -120,7 +125,7 @@ class _Reading:
 
     @property
     def reached(self) -> Span:
-        """The character that the loader has come to."""
+        """The span of the loader's current character."""
         at = min(self.loader.index, max(0, len(self.document.text) - 1))
         return Span(self.document, at, at + 1)
 
@@ -160,7 +165,7 @@ class _Reading:
             case _:
                 try:
                     plain = self.loader.construct_object(node)
-                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # what the constructors of the tags raise
+                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # raised by the constructors of tags
                     tag = str(node.tag).rpartition(":")[2]
                     hint = "Leave the tag out." if "!" in span.text else "Put it in quotes: as a number it is too long."
                     self.problems.append(Diagnostic("C102", f"this is no {tag}", span, hint))
@@ -212,7 +217,10 @@ def _not_yaml(error: yaml.YAMLError, document: Document) -> Diagnostic:
 
 
 def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[Location]]:
-    """Put `--set key.path=value` options in; returns the locations they set. Raises `Refused` for every option that reaches nothing."""
+    """Apply `--set key.path=value` options to a copy of a tree; also returns the locations set.
+
+    Raises `Refused` with every option of which the path or the value is invalid.
+    """
     data = copy.deepcopy(tree.data)
     places = dict(tree.places)
     touched: set[Location] = set()
@@ -243,7 +251,7 @@ def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[Loca
 
 
 def _option_value(document: Document, start: int) -> object:
-    """What stands behind the equals sign, as YAML; an empty text is one, and so is a dash alone, which names standard input."""
+    """The text behind the equals sign as YAML; an empty text is a string, and so is `-`, standard input."""
     text = document.text[start:]
     if text == "-":
         return text
@@ -259,7 +267,7 @@ def _option_value(document: Document, start: int) -> object:
 
 
 def _put(target: object, keys: Location, value: object) -> bool:
-    """Set a value in nested data, making what is missing on the way; False where the way leads nowhere."""
+    """Set a value in nested data, adding missing mappings and lists; False if the path does not exist."""
     for key, following in zip(keys, (*keys[1:], None), strict=True):
         new: object = value if following is None else {} if isinstance(following, str) else []
         match target:

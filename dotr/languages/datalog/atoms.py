@@ -1,6 +1,7 @@
-"""The atoms of a Datalog file: `:C(?x)`, `:p(?x, ?y)`, `:p[?x, ?y]` and `[?s, ?p, ?o]`, and what stands where one should.
+"""Parser of Datalog atoms: `:C(?x)`, `:p(?x, ?y)`, `:p[?x, ?y]` and `[?s, ?p, ?o]`.
 
-Idea: almost every token of a file stands in an atom, so their terms are looked up by text before anything else is asked of a token.
+Idea: almost every token of a file is part of an atom, so a token is first looked up by its text among the terms parsed
+before (`_slots`), and classified only if it is not among them.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ _UNSUPPORTED: Final = {
 ATOMS: Final = "Atoms are :C(?x), :p(?x, ?y), :p[?x, ?y] and [?s, ?p, ?o]."
 
 ReadAtom: TypeAlias = TriplePattern | None
-"""None: an atom that was readable but wrong (it has been reported)."""
+"""None: an atom that parses but has an error, which has been reported."""
 
 
 class AtomReader(StatementReader):
-    """Reads atoms of the statement whose tokens it stands in."""
+    """Parser of the atoms of a statement."""
 
     def _atom(self, *, head: bool) -> ReadAtom:
         tokens, at = self._tokens, self._at
@@ -65,7 +66,7 @@ class AtomReader(StatementReader):
         return TriplePattern(subject, predicate, object_)
 
     def _arguments(self, closing: str) -> list[Slot]:
-        """The terms between the bracket here and `closing`; goes on behind it."""
+        """The terms between the current bracket and `closing`; the next token is the one behind `closing`."""
         tokens, slots = self._tokens, list[Slot]()
         known = self._slots
         at = self._at + 1
@@ -104,12 +105,12 @@ class AtomReader(StatementReader):
         self._unexpected("an atom", ATOMS)
 
     def _behind(self) -> int:
-        """The offset behind the last token that was read."""
+        """The offset behind the last token read."""
         _, text, start = self._tokens[self._at - 1]
         return start + len(text)
 
     def _nth(self, at: int, commas: int) -> DatalogToken:
-        """The token behind so many commas."""
+        """The token behind the next `commas` commas from the token with index `at`."""
         while commas:
             commas -= self._tokens[at][1] == ","
             at += 1

@@ -1,10 +1,10 @@
-"""Datalog files to rules: the paper's notation and RDFox's, mixed as one likes (language.md, end).
+"""Recursive descent parser of Datalog files, in the paper's notation, RDFox's, or a mixture (docs/language.md, end).
 
-Idea: recursive descent over the tokens of one statement (`tokens.py`). What is wrong inside a readable statement (an unknown prefix, a
-literal as a subject, an expression) is noted and reading goes on; what makes it unreadable ends that statement alone. So every
-problem of a file is reported at once.
-Cost: about 25 µs a rule of three atoms, 13 µs a fact; a term's text is understood once a file. FILTER and BIND cost what SPARQL's
-parser costs.
+Idea: each statement is parsed by itself, over its tokens (`tokens.py`). After an error that leaves the syntax intact
+(an unknown prefix, a literal as a subject, an expression) parsing goes on; a syntax error ends that statement alone. So
+all problems of a file are reported at once.
+Cost: about 25 µs a rule of three atoms, 13 µs a fact; each distinct term is parsed once a file. FILTER and BIND cost
+as much as the SPARQL parser.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _FUNCTIONS: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
 
 def parse_datalog(document: Document, prefixes: Prefixes) -> tuple[DatalogRule, ...]:
-    """The rules and facts of a file, in its order; a file without prefix declarations uses `prefixes`. Raises `Refused`.
+    """Parse the rules and facts of a file, in its order; a fact is a rule without a body.
+
+    `prefixes` (prefix to namespace IRI) hold if the file declares none. Raises `Refused` with all errors.
 
     >>> rule = parse_datalog(Document("b.dlog", ":in(?a, ?b) :- :at(?a, ?c), :in[?c, ?b] ."), {"": "http://e/"})[0]
     >>> rule.name, len(rule.head), len(rule.body)
@@ -47,16 +49,18 @@ def parse_datalog(document: Document, prefixes: Prefixes) -> tuple[DatalogRule, 
 
 
 class _Parser(AtomReader):
+    """Parser of the statements of one file."""
+
     # --- statements ---
 
     def statement(self, tokens: list[DatalogToken], line: int) -> DatalogRule | None:
-        """The rule of a statement; None for a declaration, or where it was refused."""
+        """The rule of a statement; None for a declaration or after an error."""
         known = len(self.problems)
         kind, text, start = tokens[0]
         self._tokens, self._at, self._depth = tokens, 0, 0
         last = tokens[-1]
         end = last[2] + len(last[1])
-        # A sentinel, so that looking at a token needs no check of the end.
+        # Sentinel: access to the next token needs no check of the end.
         tokens.append((DatalogTokenKind.OPERATOR, "", end))
         try:
             if text == ".":
@@ -110,7 +114,7 @@ class _Parser(AtomReader):
                     if tokens[self._at][1] != ",":
                         break
                     self._at += 1
-        # The paper prints a rule without its dot: the last of a file may do so.
+        # The paper prints rules without a dot, so the last statement of a file needs none.
         if tokens[self._at][1] not in (".", ""):
             self._unexpected("`,` or `.`" if body else "`:-` or `.`")
         return tuple(head), tuple(body)
@@ -139,7 +143,7 @@ class _Parser(AtomReader):
                 self._fail("K201", f"unknown word {text}", token, did_you_mean(upper, KEYWORDS) or ATOMS)
 
     def _filter(self, body: list[BodyItem]) -> None:
-        """`FILTER(…)`, or `FILTER regex(…)`: a function needs no parentheses around it."""
+        """`FILTER(…)`, or `FILTER regex(…)`: a function call needs no parentheses around it."""
         self._at += 1
         kind, text, start = self._tokens[self._at]
         if kind == WORD and text.upper() in ("NOT", "EXISTS"):
@@ -204,7 +208,7 @@ class _Parser(AtomReader):
         body.append(Not(tuple(atoms)))
 
     def _aggregate(self, body: list[BodyItem]) -> None:
-        """`AGGREGATE(atom, … ON ?key … BIND COUNT(?v) AS ?n …)`; FILTER and BIND may stand among the atoms, and ON may be left out."""
+        """`AGGREGATE(item, … ON ?key … BIND COUNT(?v) AS ?n …)`: items are atoms, FILTER and BIND; ON is optional."""
         self._at += 1
         tokens = self._tokens
         self._expect(MARK, "`(`", "(")
@@ -239,7 +243,7 @@ class _Parser(AtomReader):
         return [item for item in found if not isinstance(item, Not | GroupAggregate)]
 
     def _aggregate_bind(self) -> list[tuple[Variable, AggregateCall]]:
-        """`BIND COUNT(DISTINCT ?v) AS ?n`; nothing where the expression was wrong."""
+        """`BIND COUNT(DISTINCT ?v) AS ?n`; empty after an error in the expression."""
         tokens = self._tokens
         self._at += 1
         kind, text, _ = token = tokens[self._at]
@@ -267,7 +271,7 @@ class _Parser(AtomReader):
         return [(variable, AggregateCall(function, distinct, argument))] if whole or argument is not None else []
 
     def _check_local(self, quantified: DatalogToken) -> None:
-        """A variable of `NOT EXISTS` is its own: it may not occur outside."""
+        """Report a variable that `NOT EXISTS` quantifies and that occurs outside of it too."""
         depth = 0
         for place in range(self._at, -1, -1):
             depth += {")": 1, "(": -1}.get(self._tokens[place][1], 0)
@@ -281,7 +285,7 @@ class _Parser(AtomReader):
                 return
 
     def _brackets(self) -> tuple[DatalogToken, DatalogToken]:
-        """The parenthesis here and its partner; goes on behind it."""
+        """The current parenthesis and the one that closes it; the next token is the one behind."""
         opened = self._expect(MARK, "`(`", "(")
         depth = 1
         while depth:
@@ -307,7 +311,7 @@ class _Parser(AtomReader):
 
 
 def _not_of_rules(expression: Expression) -> list[tuple[str, str]]:
-    """What a rule's expression may not hold, with the way out."""
+    """The parts of an expression that a Datalog rule may not have, each with a hint."""
     one_instant = "Datalog knows one instant; relate instants in a temporal rule."
     found = []
     for part in subexpressions(expression):

@@ -1,6 +1,6 @@
-"""The terms of a Datalog file: what a token says under the prefixes declared so far, and how a problem is noted.
+"""Parser of Datalog terms under the prefixes declared so far, and the reports of errors.
 
-Invariant: a term's text is understood once between two declarations (`_slots`).
+Invariant: a term's text is parsed once between two declarations: `_slots` caches terms by text.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from dotr.model.terms import (
 TYPE: Final = Const(RDF_TYPE)
 
 _DEEPEST: Final = 64
-"""Triple terms in each other."""
+"""Bound on the nesting of triple terms."""
 
 _LOOSE: Final = re.compile(r"\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'")
-"""A string of one line, with any escapes."""
+"""String of one line, with any escapes."""
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _ESCAPED: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
 
 
 class UnreadableStatement(DotrError):
-    """The rest of a statement cannot be read; the problem has been noted."""
+    """Raised by a syntax error, which has been reported, to end the statement."""
 
 
 class StatementReader:
-    """A place in the tokens of a statement, and what the file has declared before it."""
+    """Cursor over the tokens of a statement, with the prefixes and the base declared before it."""
 
     def __init__(self, document: Document, prefixes: Prefixes) -> None:
         self.problems: list[Diagnostic] = []
@@ -60,14 +60,14 @@ class StatementReader:
         self._depth = 0
 
     def _declare(self, prefix: str, namespace: str) -> None:
-        """The file's first prefix hides all that were given."""
+        """Declare a prefix; the first declaration of a file hides the configuration's prefixes."""
         if not self._declares:
             self._declares, self._prefixes = True, {}
         self._prefixes[prefix] = namespace
         self._slots.clear()
 
     def _slot(self, token: DatalogToken) -> Slot:
-        """The term or variable at a token (and behind it: a literal's datatype or language, where `_at` then stands at its last token)."""
+        """The term or variable at a token. Afterwards `_at` is its last token: a literal may have a datatype behind it."""
         kind, text, _ = token
         slot: Slot
         match kind:
@@ -118,20 +118,20 @@ class StatementReader:
         return Const(literal(lexical))
 
     def _follows(self, *texts: str) -> bool:
-        """Whether these are the next tokens, without a blank between them and this one."""
+        """True if these are the next tokens, without blanks before and between them."""
         place = self._tokens[self._at][2]
         following = self._tokens[self._at + 1 : self._at + 1 + len(texts)]
         return [each[1:] for each in following] == [(text, place + number) for number, text in enumerate(texts, 1)]
 
     def _triple_term(self, opening: DatalogToken) -> Slot:
-        """`<<( s p o )>>`: a constant. Its brackets are tokens of one character each."""
+        """The constant `<<( s p o )>>`. Each character of its brackets is a token."""
         if not self._follows("<", "("):
-            hint = "What reifies a triple is said by an atom: rdf:reifies(?r, ?t). The triple term itself is written <<( … )>>."
+            hint = "Write an atom, rdf:reifies(?r, ?t). The triple term itself is written <<( … )>>."
             self._fail("K212", "a reified triple in a rule", opening, hint)
         self._at += 2
         self._depth += 1
         if self._depth > _DEEPEST:
-            hint = "No record may bring such a term either (`limits.nesting`)."
+            hint = "Records have such a bound too (`limits.nesting`)."
             self._fail("K212", f"triple terms nested more than {_DEEPEST} deep", opening, hint)
         parts: list[Term] = []
         for _ in range(3):
@@ -141,7 +141,7 @@ class StatementReader:
                 break
             slot = self._slot(token)
             if isinstance(slot, Var):
-                hint = "Take a term apart by BIND(SUBJECT(?t) AS ?s), PREDICATE and OBJECT, or make one by BIND(TRIPLE(?s, ?p, ?o) AS ?t)."
+                hint = "Use BIND(SUBJECT(?t) AS ?s), PREDICATE and OBJECT for its parts; BIND(TRIPLE(?s, ?p, ?o) AS ?t) constructs one."
                 self._fail("K212", f"?{slot.name} in a triple term of a rule", token, hint)
             parts.append(slot.term)
         else:
@@ -157,7 +157,7 @@ class StatementReader:
         return Const(term)
 
     def _unescaped(self, token: DatalogToken, width: int) -> str:
-        """What stands between the quotes or brackets of a token, with its escapes read."""
+        """The text between the quotes or brackets of a token, unescaped."""
         kind, text, start = token
         wrong = invalid_escape(text)
         if wrong is not None:

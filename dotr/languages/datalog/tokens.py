@@ -1,8 +1,8 @@
-r"""The tokens of a Datalog file, cut into statements.
+r"""Tokenizer of Datalog files; groups the tokens by statement.
 
-Idea: one regular expression reads a token and the blanks before it; a statement ends at a dot outside brackets, or at a dot that ends
-a line, so that an unclosed bracket spoils one statement and not the rest of the file. FILTER and BIND are tokens like others here:
-their text is handed to the SPARQL parser by its place.
+Idea: one regular expression matches a token and the blanks before it. A statement ends at a dot outside brackets or at
+the end of a line, so an unclosed bracket spoils one statement and not the rest of the file. The expressions of FILTER
+and BIND are tokenized as well; the parser passes their text to the SPARQL parser.
 Cost: one regex match a token, about half of the time of parsing.
 Source: the terminals of SPARQL 1.1 (section 19.8) and `:-`.
 
@@ -18,11 +18,11 @@ from enum import IntEnum
 from typing import Final, TypeAlias
 
 DatalogToken: TypeAlias = tuple[int, str, int]
-"""Its kind (a `DatalogTokenKind`, as the plain int the regex gives), its text, its offset."""
+"""Kind (a `DatalogTokenKind` as a plain int: the index of the regex group), text and offset."""
 
 
 class DatalogTokenKind(IntEnum):
-    """The group of `_TOKEN` that matched."""
+    """Index of the group of `_TOKEN` that matched."""
 
     VARIABLE = 1
     ARROW = 2
@@ -49,7 +49,7 @@ VARIABLE, ARROW, NAME, MARK, IRI, WORD = (
         DatalogTokenKind.WORD,
     )
 )
-"""The kinds that nearly all tokens are of, as numbers: these are compared faster."""
+"""Kinds of most tokens as plain ints, which compare faster than enum members."""
 
 _LOCAL_ESCAPE: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
 _ESCAPE: Final = r"\\(?:[tbnrf\\\"']|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})"
@@ -75,7 +75,7 @@ _TOKEN: Final = re.compile(
 
 
 def statements(text: str) -> Iterator[list[DatalogToken]]:
-    """The statements in order, each with the dot that ends it (the last may have none)."""
+    """The tokens of each statement, with the dot that ends it (the last statement may have none)."""
     current: list[DatalogToken] = []
     depth = 0
     for found in _TOKEN.finditer(text):
@@ -100,7 +100,7 @@ def statements(text: str) -> Iterator[list[DatalogToken]]:
 
 
 def _is_whole_declaration(tokens: list[DatalogToken]) -> bool:
-    """Whether these are SPARQL's `PREFIX p: <…>` or `BASE <…>`, which no dot ends."""
+    """True for SPARQL's `PREFIX p: <…>` and `BASE <…>`, which end without a dot."""
     match tokens:
         case [(DatalogTokenKind.WORD, word, _), (DatalogTokenKind.NAME, _, _), (DatalogTokenKind.IRI, _, _)]:
             return word.upper() == "PREFIX"

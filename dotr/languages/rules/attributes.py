@@ -26,7 +26,7 @@ _Events = Mapping[Label, tuple[Variable, ...]]
 
 
 def check_attributes(program: ProgramDraft) -> ProgramDraft:
-    """Report D203, D207, D208, D219 and D309."""
+    """Report D203, D207, D208, D212, D219 and D309."""
     events = program.events
     problems = [p for query in program.queries if query.question for p in _question(query.question)]
     for rule in program.rules:

@@ -3,7 +3,6 @@
 Idea: a recursive descent parser backtracks, so the best error is at the furthest offset that any terminal reached.
 Every terminal skips blanks and comments, and records at a mismatch what it expected; a statement that does not parse
 becomes one diagnostic and is skipped.
-Source: Ford, Packrat parsing (2002), 3.2, on the furthest failure.
 """
 
 from __future__ import annotations
