@@ -1,7 +1,8 @@
 """Configuration of a pipeline: YAML, validated by a schema, with the span of every error.
 
-`read_config` parses a file and the `--set` options to a `Config`, or raises all problems as diagnostics. Relative paths
-are relative to the configuration file, those of `--set` to the working directory.
+`read_config` parses a file and the `--set` options to a `Config`, or raises all problems as
+diagnostics. Relative paths are relative to the configuration file, those of `--set` to the working
+directory.
 """
 
 from dotr.config.files import ConfigFiles as ConfigFiles

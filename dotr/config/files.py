@@ -1,4 +1,7 @@
-"""Files that a YAML document names, by path or glob. A missing or unreadable file is an error at the span that names it."""
+"""Files that a YAML document names, by path or glob.
+
+A missing or unreadable file is an error at the span that names it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _RELATIVE: Final = "Relative paths are relative to the configuration file; those
 
 
 def existing(path: str, span: Span | None, hint: str = _RELATIVE) -> list[str]:
-    """The files that match a path or glob, sorted. Raises `Refused` (C301, at `span`) if there is none.
+    """The files that match a path or glob, sorted; raises `Refused` (C301, at `span`) if none does.
 
     >>> existing("no/such/*.ttl", None)
     Traceback (most recent call last):
@@ -59,7 +62,10 @@ def read_document(path: str, span: Span | None = None) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class ConfigFiles:
-    """Tree of a YAML document, with the folder of its relative paths; `outside` are the locations set by `--set`."""
+    """Tree of a YAML document, with the folder of its relative paths.
+
+    `outside` are the locations set by `--set`.
+    """
 
     tree: Tree
     folder: Path
@@ -68,14 +74,15 @@ class ConfigFiles:
     def path(self, text: str, location: Location) -> str:
         """A path of the document, relative to the working directory.
 
-        A path set by `--set`, or that begins with an environment variable, is relative to the working directory already.
+        A path set by `--set`, or that begins with an environment variable, is relative to the
+        working directory already.
         """
         outside = any(location[: len(touched)] == touched for touched in self.outside) or self.tree.begins_with_variable(location)
         path = Path(text).expanduser()
         return os.path.normpath(path if outside else self.folder / path)
 
     def existing(self, patterns: Sequence[str], location: Location, problems: list[Diagnostic]) -> list[tuple[str, Span]]:
-        """The files that a list of paths and globs names, each once, with the span of its first name.
+        """The files that paths and globs in a list name, each once, with the span that names it.
 
         A pattern without a file is added to `problems`.
         """
@@ -92,7 +99,10 @@ class ConfigFiles:
     def spec(
         self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection
     ) -> tuple[ProgramSpec, list[Diagnostic]]:
-        """The program that a configuration or a rule test names, without its unreadable files, and their problems."""
+        """The program of a configuration or rule test, without its unreadable files, with the errors.
+
+        `rules` are paths and globs at the location `rules` of the document.
+        """
         problems: list[Diagnostic] = []
 
         def documents(patterns: Sequence[str], location: Location) -> tuple[Document, ...]:

@@ -43,7 +43,8 @@ class Config:
     def keeping(self, least: int = MIN_BYTES, *, fresh: bool = False) -> CachePolicy:
         """The policy of the cache of compiled backgrounds.
 
-        `least` is the size of the sources in bytes from which a background is cached; `fresh` compiles it anew.
+        `least` is the size of the sources in bytes from which a background is cached; `fresh`
+        compiles it anew.
         """
         named = self.settings.knowledge.cache
         folder = default_folder() if named is None else Path(self.files.path(named, ("knowledge", "cache"))).absolute()

@@ -237,7 +237,10 @@ def keys_of(model: type[BaseModel], location: Location) -> list[str]:
 
 
 def _section_in(annotation: object) -> object:
-    """The section type inside an annotation, such as that of `list[InputSection]`; the annotation itself if none."""
+    """The section type inside an annotation, such as that of `list[InputSection]`.
+
+    The annotation itself if none.
+    """
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     inside = (_section_in(argument) for argument in getattr(annotation, "__args__", ()))

@@ -46,7 +46,7 @@ class Tree:
         return self.places.get((*location, _KEY), self.place(location))
 
     def begins_with_variable(self, location: Location) -> bool:
-        """True if a value begins with an environment variable that is set, so that its default is unused."""
+        """True if a value begins with an environment variable that is set."""
         span = self.places.get(location)
         variable = _ENVIRONMENT.match(span.text.lstrip("\"'")) if span is not None else None
         return variable is not None and variable[1] in os.environ
@@ -251,7 +251,10 @@ def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[Loca
 
 
 def _option_value(document: Document, start: int) -> object:
-    """The text behind the equals sign as YAML; an empty text is a string, and so is `-`, standard input."""
+    """The text behind the equals sign as YAML.
+
+    An empty text is a string, and so is `-`, standard input.
+    """
     text = document.text[start:]
     if text == "-":
         return text
@@ -267,7 +270,10 @@ def _option_value(document: Document, start: int) -> object:
 
 
 def _put(target: object, keys: Location, value: object) -> bool:
-    """Set a value in nested data, adding missing mappings and lists; False if the path does not exist."""
+    """Set a value in nested data, adding missing mappings and lists.
+
+    False if the path does not exist.
+    """
     for key, following in zip(keys, (*keys[1:], None), strict=True):
         new: object = value if following is None else {} if isinstance(following, str) else []
         match target:

@@ -1,7 +1,7 @@
 """Parser of Datalog atoms: `:C(?x)`, `:p(?x, ?y)`, `:p[?x, ?y]` and `[?s, ?p, ?o]`.
 
-Idea: almost every token of a file is part of an atom, so a token is first looked up by its text among the terms parsed
-before (`_slots`), and classified only if it is not among them.
+Idea: almost every token of a file is part of an atom, so a token is first looked up by its text
+among the terms parsed before (`_slots`), and classified only if it is not among them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ class AtomReader(StatementReader):
         return TriplePattern(subject, predicate, object_)
 
     def _arguments(self, closing: str) -> list[Slot]:
-        """The terms between the current bracket and `closing`; the next token is the one behind `closing`."""
+        """The terms between the current bracket and `closing`.
+
+        The next token is the one behind `closing`.
+        """
         tokens, slots = self._tokens, list[Slot]()
         known = self._slots
         at = self._at + 1

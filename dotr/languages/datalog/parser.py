@@ -1,10 +1,10 @@
-"""Recursive descent parser of Datalog files, in the paper's notation, RDFox's, or a mixture (docs/language.md, end).
+"""Recursive descent parser of Datalog files, in the paper's notation, RDFox's, or a mixture.
 
-Idea: each statement is parsed by itself, over its tokens (`tokens.py`). After an error that leaves the syntax intact
-(an unknown prefix, a literal as a subject, an expression) parsing goes on; a syntax error ends that statement alone. So
-all problems of a file are reported at once.
-Cost: about 25 µs a rule of three atoms, 13 µs a fact; each distinct term is parsed once a file. FILTER and BIND cost
-as much as the SPARQL parser.
+Idea: each statement is parsed by itself, over its tokens (`tokens.py`). After an error that leaves
+the syntax intact (an unknown prefix, a literal as a subject, an expression) parsing goes on; a
+syntax error ends that statement alone. So all problems of a file are reported at once.
+Cost: about 25 µs a rule of three atoms, 13 µs a fact; each distinct term is parsed once a file.
+FILTER and BIND cost as much as the SPARQL parser.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ _FUNCTIONS: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 def parse_datalog(document: Document, prefixes: Prefixes) -> tuple[DatalogRule, ...]:
     """Parse the rules and facts of a file, in its order; a fact is a rule without a body.
 
-    `prefixes` (prefix to namespace IRI) hold if the file declares none. Raises `Refused` with all errors.
+    `prefixes` (prefix to namespace IRI) hold if the file declares none. Raises `Refused` with all
+    errors.
 
-    >>> rule = parse_datalog(Document("b.dlog", ":in(?a, ?b) :- :at(?a, ?c), :in[?c, ?b] ."), {"": "http://e/"})[0]
+    >>> document = Document("b.dlog", ":in(?a, ?b) :- :at(?a, ?c), :in[?c, ?b] .")
+    >>> (rule,) = parse_datalog(document, {"": "http://e/"})
     >>> rule.name, len(rule.head), len(rule.body)
     ('b.dlog:1', 1, 2)
     """
@@ -173,7 +175,7 @@ class _Parser(AtomReader):
             body.append(Bind(expression, variable[1][1:]))
 
     def _not(self, body: list[BodyItem]) -> None:
-        """`NOT atom`, `NOT(atom, …)`, `NOT EXISTS ?x, … IN atom` and `NOT EXISTS ?x, … IN (atom, …)`."""
+        """`NOT atom`, `NOT(atom, …)`, or with `EXISTS ?x, … IN` behind NOT."""
         self._at += 1
         tokens = self._tokens
         quantified: list[DatalogToken] = []
@@ -208,7 +210,10 @@ class _Parser(AtomReader):
         body.append(Not(tuple(atoms)))
 
     def _aggregate(self, body: list[BodyItem]) -> None:
-        """`AGGREGATE(item, … ON ?key … BIND COUNT(?v) AS ?n …)`: items are atoms, FILTER and BIND; ON is optional."""
+        """`AGGREGATE(item, … ON ?key … BIND COUNT(?v) AS ?n …)`; ON is optional.
+
+        Items are atoms, FILTER and BIND.
+        """
         self._at += 1
         tokens = self._tokens
         self._expect(MARK, "`(`", "(")

@@ -67,7 +67,10 @@ class StatementReader:
         self._slots.clear()
 
     def _slot(self, token: DatalogToken) -> Slot:
-        """The term or variable at a token. Afterwards `_at` is its last token: a literal may have a datatype behind it."""
+        """The term or variable at a token.
+
+        Afterwards `_at` is its last token: a literal may have a datatype behind it.
+        """
         kind, text, _ = token
         slot: Slot
         match kind:

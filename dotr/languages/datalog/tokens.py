@@ -1,13 +1,16 @@
 r"""Tokenizer of Datalog files; groups the tokens by statement.
 
-Idea: one regular expression matches a token and the blanks before it. A statement ends at a dot outside brackets or at
-the end of a line, so an unclosed bracket spoils one statement and not the rest of the file. The expressions of FILTER
-and BIND are tokenized as well; the parser passes their text to the SPARQL parser.
+Idea: one regular expression matches a token and the blanks before it. A statement ends at a dot
+outside brackets or at the end of a line, so an unclosed bracket spoils one statement and not the
+rest of the file. The expressions of FILTER and BIND are tokenized as well; the parser passes their
+text to the SPARQL parser.
 Cost: one regex match a token, about half of the time of parsing.
 Source: the terminals of SPARQL 1.1 (section 19.8) and `:-`.
 
->>> [[token[1] for token in statement] for statement in statements(":C(?x):-:p[?x, 1.5]. # a comment\n:C(:a).")]
-[[':C', '(', '?x', ')', ':-', ':p', '[', '?x', ',', '1.5', ']', '.'], [':C', '(', ':a', ')', '.']]
+>>> for statement in statements(":C(?x):-:p[?x, 1.5]. # a comment\n:C(:a)."):
+...     print(*(text for _, text, _ in statement))
+:C ( ?x ) :- :p [ ?x , 1.5 ] .
+:C ( :a ) .
 """
 
 from __future__ import annotations
@@ -75,7 +78,7 @@ _TOKEN: Final = re.compile(
 
 
 def statements(text: str) -> Iterator[list[DatalogToken]]:
-    """The tokens of each statement, with the dot that ends it (the last statement may have none)."""
+    """The tokens of each statement, with the dot that ends it (optional for the last)."""
     current: list[DatalogToken] = []
     depth = 0
     for found in _TOKEN.finditer(text):

@@ -1,7 +1,8 @@
 """Compiler of the rule language: the text of rule files to the rules of `dotr.model.rules`.
 
 Idea: an ordered tuple of passes, one a file, each `ProgramDraft -> ProgramDraft`.
-Invariant: every pass runs; a pass adds its problems to `diagnostics` and skips the parts that an earlier pass rejected.
+Invariant: every pass runs; a pass adds its problems to `diagnostics` and skips the parts that an
+earlier pass rejected.
 Source: docs/language.md.
 """
 
@@ -55,9 +56,10 @@ PASSES: Final[tuple[Pass, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Result of compiling rule files. `rules` and `queries` are empty if `diagnostics` has an error.
+    """Result of compiling rule files. `rules` and `queries` are empty if there is an error.
 
-    `diagnostics` are ordered by file and offset, those without a place first.
+    `diagnostics` are the errors and warnings, ordered by file and offset, those without a span
+    first.
     """
 
     rules: tuple[Rule, ...]
@@ -82,9 +84,10 @@ class RuleSet:
 def compile_rules(documents: Sequence[Document], prefixes: Prefixes, objects: Objects = NOTHING_KNOWN) -> RuleSet:
     """Compile rule files as one program: labels and events are shared between the files.
 
-    `prefixes` (prefix to namespace IRI) hold in files that declare no PREFIX of their own. `objects` are the kinds of
-    the objects of predicates, where the data are known; they change warnings alone. Raises nothing: problems are in
-    `RuleSet.diagnostics`, and `RuleSet.checked` raises them.
+    `prefixes` (prefix to namespace IRI) hold in files that declare no PREFIX of their own.
+    `objects` are the kinds of the objects of predicates, where the data are known; they change
+    warnings alone. Raises nothing: problems are in `RuleSet.diagnostics`, and `RuleSet.checked`
+    raises them.
 
     >>> compile_rules([Document("empty.dotr", "# nothing yet")], {})
     RuleSet(rules=(), queries=(), diagnostics=())

@@ -1,8 +1,10 @@
 """Pass 6: resolves variables of aggregates in the conditions of later clauses.
 
-Before: `?mean = avg(Past.?v) of …` and a later `FILTER(?v > ?mean)`, which stage one cannot evaluate.
-After: a temporal constraint, `?v > Past.?mean`.
-A variable that the event itself binds hides the aggregate. In a shared query no plain variable is an aggregate's.
+Before: `?mean = avg(Past.?v) of …` and a later `FILTER(?v > ?mean)`, which stage one cannot
+evaluate. After: a temporal constraint, `?v > Past.?mean`.
+
+A variable that the event itself binds hides the aggregate. In a shared query no plain variable is
+an aggregate's.
 """
 
 from __future__ import annotations

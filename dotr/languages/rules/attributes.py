@@ -1,8 +1,8 @@
-"""Pass 7: checks that `M.?v` and `time(M)` name bound events and their attributes, and that plain variables are bound.
+"""Pass 7: checks the scopes of `M.?v`, `time(M)` and plain variables.
 
-In scope of a constraint are the attributes of its own event as plain variables, the labels bound before, and the
-aggregates before it (`aggregated.py`); in scope of `if` and `with` are all bound labels and all aggregates. In a shared
-query, `M` is resolved in each rule that uses the query.
+In scope of a constraint are the attributes of its own event as plain variables, the labels bound
+before, and the aggregates before it (`aggregated.py`); in scope of `if` and `with` are all bound
+labels and all aggregates. In a shared query, `M` is resolved in each rule that uses the query.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _aggregated(rule: RuleDraft, events: _Events) -> Iterator[Diagnostic]:
 
 
 def _question(question: SplitQuery) -> Iterator[Diagnostic]:
-    """Variables that no triple binds, and EXISTS in a temporal constraint, where stage two could not evaluate it."""
+    """Variables that no triple binds, and EXISTS in a temporal constraint."""
     for conditions, known in (*_conditions(question.select.pattern), (question.constraints, in_scope(question.select.pattern))):
         for name in _names(conditions):
             if name not in known and name not in question.select.projection:

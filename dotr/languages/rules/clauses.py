@@ -1,4 +1,4 @@
-"""Pass 9: checks counts and aggregate functions, and that `with` assigns exactly the variables of the template."""
+"""Pass 9: checks counts, aggregate functions, and that `with` assigns the template's variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Codes of the rule language's errors and warnings. A code is never reused: people search for it."""
+"""Codes of the rule language's errors and warnings.
+
+A code is never reused: people search for it.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
 """Pass 10: finds conditions that can never hold and operations that always err, by the text alone.
 
 Before: `FILTER(?v > 5 && ?v < 3)`. After: the same rules, and a warning at `?v`.
-Idea: a comparison of terms without a common kind (`kinds.py`) is never true; a function errs on an argument of a kind
-outside its domain (`domains.py`); two comparisons in one conjunction may exclude each other (`exclusive.py`).
-Invariant: no false alarm. The kinds of a predicate's objects are those in `objects`; without an entry, any.
+Idea: a comparison of terms without a common kind (`kinds.py`) is never true; a function errs on an
+argument of a kind outside its domain (`domains.py`); two comparisons in one conjunction may exclude
+each other (`exclusive.py`).
+Invariant: no false alarm. The kinds of a predicate's objects are those in `objects`; without an
+entry, any.
 """
 
 from __future__ import annotations
@@ -160,8 +162,8 @@ def _left(role: RoleDraft, own: Mapping[Variable, TermKinds]) -> Mapping[Variabl
 def _event_kinds(program: ProgramDraft) -> _Events:
     """The kinds of each event's attributes, by the assignments of all rules.
 
-    A least fixpoint from the empty sets, as rules may be recursive. An attribute without a kind belongs to an event
-    that is never derived, and may be anything.
+    A least fixpoint from the empty sets, as rules may be recursive. An attribute without a kind
+    belongs to an event that is never derived, and may be anything.
     """
     nothing: TermKinds = frozenset()
     found: _Events = {label: dict.fromkeys(names, nothing) for label, names in program.events.items()}
@@ -263,7 +265,10 @@ def _never(expression: Expression, own: Mapping[Variable, TermKinds], bound: Sco
 
 
 def _comparable(operator: str, a: TermKinds, b: TermKinds) -> bool:
-    """True if a comparison of these kinds can be true. `!=` of literals of incomparable types is an error."""
+    """True if a comparison of these kinds can be true.
+
+    `!=` of literals of incomparable types is an error.
+    """
     match operator:
         case "=":
             return bool(a & b)

@@ -54,7 +54,10 @@ def _written(term: Term) -> str:
 
 
 def place(conjunct: Conjunct, atom: ComparedTerm | None = None) -> Span:
-    """The span of the atom that a condition compares (by default its first); the whole text if it is not found."""
+    """The span of the atom that a condition compares (by default its first).
+
+    The whole text if it is not found.
+    """
     atom = atom or first_atom(conjunct.expression)
     match atom:
         case Var(name):

@@ -1,7 +1,8 @@
-"""Pass 11: checks that events of rules over rules do not depend on each other within one instant in a cycle.
+"""Pass 11: rejects cycles of events that depend on each other within one instant.
 
-Idea: a clause reaches the instant of the match if the lower bounds of the windows between it and the anchor sum to
-zero; `between` is strict. A cycle in the graph of such dependencies is an error; recursion in the past is allowed.
+Idea: a clause reaches the instant of the match if the lower bounds of the windows between it and
+the anchor sum to zero; `between` is strict. A cycle in the graph of such dependencies is an error;
+recursion in the past is allowed.
 Cost: linear in the roles.
 Source: Tarjan 1972 (strongly connected components).
 """
@@ -50,7 +51,8 @@ def needs(program: ProgramDraft) -> Iterator[EventDependency]:
 def _nearest(rule: RuleDraft) -> list[Micros]:
     """For each role, the least distance in µs of its events to the time of the match.
 
-    1 where the distance is unknown. The event of a delayed anchor lies before the time of the match, by the delay.
+    1 where the distance is unknown. The event of a delayed anchor lies before the time of the
+    match, by the delay.
     """
     found: dict[Label, Micros] = {}
     distances: list[Micros] = []

@@ -1,7 +1,7 @@
 """Domains of functions: finds calls that err on all data.
 
-Idea: a call always errs if the kinds that its argument can have (`kinds.py`) and those that the function accepts (the
-table here) are disjoint.
+Idea: a call always errs if the kinds that its argument can have (`kinds.py`) and those that the
+function accepts (the table here) are disjoint.
 Invariant: a function accepts no kind outside its row, so that there is no false alarm.
 Source: SPARQL 1.1, section 17.
 """
@@ -43,7 +43,10 @@ TAKES: Final[Mapping[str, tuple[TermKinds, ...]]] = {
     "STRLANG": (_TEXT,),
     **{name: (_LITERALS if name != f"<{XSD}string>" else ANYTHING - _NO_TEXT,) for name in CASTS},
 }
-"""The kinds accepted by each function, argument by argument; the last entry is that of all further arguments."""
+"""The kinds accepted by each function, argument by argument.
+
+The last entry is that of all further arguments.
+"""
 
 NUMERIC_AGGREGATES: Final = ("sum", "avg")
 
@@ -58,7 +61,7 @@ class Misused(NamedTuple):
 
 
 def misused(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Misused]:
-    """The arguments in an expression that are outside of their function's domain, the innermost first."""
+    """The arguments in an expression outside their function's domain, the innermost first."""
     if not isinstance(expression, Call):
         return
     for argument in expression.arguments:
@@ -74,7 +77,10 @@ def misused(expression: Expression, own: Mapping[Variable, TermKinds], bound: Sc
 
 
 def way_out(wrong: Misused, shown: str) -> str:
-    """The replacement to suggest for a misused argument, or an empty text. `shown` is the argument's text."""
+    """The replacement to suggest for a misused argument, or an empty text.
+
+    `shown` is the argument's text.
+    """
     if TermKind.STRING in wrong.taken and TermKind.NUMBER not in wrong.taken and not wrong.kinds <= _NO_TEXT:
         return f"Write STR({shown})."
     if TermKind.NUMBER in wrong.taken and TermKind.STRING in wrong.kinds and TermKind.STRING not in wrong.taken:

@@ -1,7 +1,8 @@
 """Pass 14: emits the rules and shared queries of `dotr.model.rules`; none if there was an error.
 
-The facts of a role have the variables that its query projects and, hidden, those that the rule's temporal constraints
-on the query need. All roles of a rule that read one query have the same variables, so that they read the same events.
+The facts of a role have the variables that its query projects and, hidden, those that the rule's
+temporal constraints on the query need. All roles of a rule that read one query have the same
+variables, so that they read the same events.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ def _constraints(role: RoleDraft) -> tuple[Expression, ...]:
 class _RoleEmitter:
     """Emitter of the roles of one rule.
 
-    `events` are the attributes of the program's events; `hidden` are the variables that the rule's constraints need,
-    by the label of the query or event that is read.
+    `events` are the attributes of the program's events; `hidden` are the variables that the rule's
+    constraints need, by the label of the query or event that is read.
     """
 
     events: _Events

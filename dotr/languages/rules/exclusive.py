@@ -1,4 +1,4 @@
-"""Unsatisfiable pairs of comparisons: of one variable with two constants, or of the same two variables.
+"""Unsatisfiable pairs of comparisons: of a variable with constants, or of the same two variables.
 
 Idea: no value satisfies `?v > 5 && ?v < 3`, nor `?a < ?b && ?b < ?a`.
 Invariant: no false alarm. Numbers are compared after rounding to the coarsest type, xsd:float.
@@ -90,8 +90,10 @@ def _exclude(a: _Compared, b: _Compared) -> bool:
 def _apart(above: str, low: Number, below: str, high: Number) -> bool:
     """True if no number is both `above` (`=`, `>`, `>=`) `low` and `below` (`=`, `<`, `<=`) `high`.
 
-    >>> _apart(">", 5, "<", 3), _apart(">", 5, "<", 5), _apart(">=", 5, "<=", 5), _apart("<", 5, ">", 3)
-    (True, True, False, False)
+    >>> _apart(">", 5, "<", 3), _apart(">", 5, "<", 5)
+    (True, True)
+    >>> _apart(">=", 5, "<=", 5), _apart("<", 5, ">", 3)
+    (False, False)
     """
     if above not in ("=", ">", ">=") or below not in ("=", "<", "<="):
         return False

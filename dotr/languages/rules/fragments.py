@@ -1,7 +1,7 @@
 """Pass 5: parses the embedded texts (queries, templates, expressions) by their own parsers.
 
-A query is split into its SELECT, which stage one answers, and its temporal constraints (FILTER conjuncts with `M.?v`
-or `time(M)`), which stage two evaluates.
+A query is split into its SELECT, which stage one answers, and its temporal constraints (FILTER
+conjuncts with `M.?v` or `time(M)`), which stage two evaluates.
 
 Before: `SELECT ?r WHERE { ?r :is_in ?x FILTER(?x = Smoke.?room1) }`.
 After: `SELECT ?r WHERE { ?r :is_in ?x }` and `?x = Smoke.?room1`.

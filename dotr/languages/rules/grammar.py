@@ -1,8 +1,8 @@
 """Grammar of rule files, in pyparsing: text to the syntax tree, one statement after the other.
 
-A statement that does not parse becomes one diagnostic (`terminals.py`), and parsing resumes at the next line that
-starts a statement, so every broken statement of a file is reported. Alternatives differ in their first words, so the
-grammar needs no packrat table.
+A statement that does not parse becomes one diagnostic (`terminals.py`), and parsing resumes at the
+next line that starts a statement, so every broken statement of a file is reported. Alternatives
+differ in their first words, so the grammar needs no packrat table.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class Grammar:
 
 
 def _made(element: pp.ParserElement, make: Callable[[Sequence[_Made]], _Made]) -> pp.ParserElement:
-    """A copy of the element of which the tokens are replaced by `make` of them (a list: several tokens)."""
+    """A copy of the element, its tokens replaced by `make` of them (a list: several tokens)."""
 
     def action(tokens: pp.ParseResults) -> _Made:
         return make(list(tokens))

@@ -1,7 +1,7 @@
 """Pass 4: checks that each label of a rule is bound once, and before it is used.
 
-Checked are the labels behind `from`, `between` and `consuming`, and those of aggregates. Clauses bind in the order
-written, so a clause can refer to the anchor and to the clauses before it.
+Checked are the labels behind `from`, `between` and `consuming`, and those of aggregates. Clauses
+bind in the order written, so a clause can refer to the anchor and to the clauses before it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ def check_labels(program: ProgramDraft) -> ProgramDraft:
 
 
 def unbound(label: Label, span: Span, roles: Sequence[RoleDraft], position: int) -> Diagnostic | None:
-    """The error of a label that is not bound to one event by a role before `position`; None if it is bound."""
+    """The error of a label that is not bound to one event by a role before `position`.
+
+    None if it is bound.
+    """
     before = [role.label.text for role in roles[:position] if role.part.bound]
     if label in before:
         return None

@@ -2,7 +2,9 @@
 
 Before: `from Smoke = […] and last Fire as Old …`.
 After: Smoke's origin is the rule's own query, Old's is the event Fire.
-A label that an unreadable statement seems to define keeps the origin UNKNOWN, so that it is reported once.
+
+A label that an unreadable statement seems to define keeps the origin UNKNOWN, so that the mistake
+is reported once.
 """
 
 from __future__ import annotations

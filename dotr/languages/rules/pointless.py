@@ -56,10 +56,11 @@ def _unused_queries(program: ProgramDraft) -> Iterator[Diagnostic]:
 
 
 def _anchors_in_negations(rule: RuleDraft) -> Iterator[Diagnostic]:
-    """Negations whose window holds the anchor, or an event that a clause chose, so that they never hold.
+    """Negations that never hold, as the anchor or a chosen event is in their window.
 
-    `from Temp as Now and not Temp as Other … within [0, …] from Now`. A delayed anchor lies at the distance of its delay:
-    `from Temp as Now delayed by 1 h and not Temp as Other … within 1 h from Now`.
+    `from Temp as Now and not Temp as Other … within [0, …] from Now`. A delayed anchor lies at the
+    distance of its delay: `from Temp as Now delayed by 1 h and not Temp as Other … within 1 h from
+    Now`.
     """
     bound = {role.label.text: role for role in rule.roles if role.part.bound and not isinstance(role.syntax, TicksSyntax)}
     for role in rule.roles[1:]:
@@ -88,7 +89,8 @@ def _forbids(role: RoleDraft, other: RoleDraft) -> Diagnostic:
 def _unfounded(program: ProgramDraft) -> Iterator[Diagnostic]:
     """Roles that read an underivable event: every rule that defines it needs an earlier one.
 
-    A least fixpoint: an event is derivable if a rule defines it of which all positive roles read derivable events.
+    A least fixpoint: an event is derivable if a rule defines it of which all positive roles read
+    derivable events.
     """
     possible: set[Label] = set()
     while more := {rule.syntax.event.text for rule in program.rules if not _missing(rule, possible)} - possible:
@@ -113,7 +115,10 @@ def _between_itself(rule: RuleDraft) -> Iterator[Diagnostic]:
 
 
 def _met_by(role: RoleDraft, other: RoleDraft) -> bool:
-    """True if `other` satisfies the negated role's constraints: none, or equations of an attribute with the same of `other`."""
+    """True if `other` satisfies the negated role's constraints.
+
+    Proven if each of them, `?v = M.?v`, equates an attribute with that of `other`.
+    """
     constraints = (*(role.question.constraints if role.question else ()), *role.filters)
     return all(_equates_with_itself(each, other.label.text) for constraint in constraints for each in conjuncts(constraint))
 

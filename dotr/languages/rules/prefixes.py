@@ -1,6 +1,7 @@
-"""Pass 2: resolves the prefixes of each file: its own if it declares any, the configuration's otherwise.
+"""Pass 2: resolves the prefixes of each file: its own, or the configuration's if it declares none.
 
-Before: `PREFIX : <http://e/>  query A = […]`. After: the draft of A has the prefixes {"": "http://e/"}.
+Before: `PREFIX : <http://e/>  query A = […]`.
+After: the draft of A has the prefixes {"": "http://e/"}.
 """
 
 from __future__ import annotations

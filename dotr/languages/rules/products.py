@@ -1,8 +1,9 @@
 """Pass 13: finds cross products in queries: parts of a group that share no variable.
 
 Before: `SELECT ?a ?b { ?a :temp ?t . ?b :smoke ?s }`. After: the same query, and a warning at `?b`.
-Idea: variables, conditions and BIND connect the parts of a group; the warning is for every further connected component.
-A part without variables multiplies nothing, and VALUES has few rows. Each group is checked by itself.
+Idea: variables, conditions and BIND connect the parts of a group; the warning is for every further
+connected component. A part without variables multiplies nothing, and VALUES has few rows. Each
+group is checked by itself.
 """
 
 from __future__ import annotations
@@ -68,7 +69,10 @@ def _place(text: Span, name: Variable) -> Span:
 
 
 def _apart(pattern: Pattern, links: Sequence[_VariableSet]) -> Iterator[tuple[_VariableSet, _VariableSet]]:
-    """For each group, its first connected component with every further one. `links` are further connecting sets."""
+    """For each group, its first connected component with every further one.
+
+    `links` are further connecting sets.
+    """
     match pattern:
         case Bgp() | Join() | LeftJoin():
             parts, conditions = _parts(pattern)
@@ -145,9 +149,10 @@ def _inside(pattern: Pattern) -> Iterator[Pattern]:
 
 
 def _connected(parts: Sequence[_VariableSet], links: Sequence[_VariableSet]) -> list[_VariableSet]:
-    """Connected components of the parts: parts with a common variable, or with a common link, are merged.
+    """Connected components of the parts: parts with a common variable or link are merged.
 
-    >>> [sorted(each) for each in _connected([frozenset("ab"), frozenset("c"), frozenset("de")], [frozenset("bd")])]
+    >>> parts = [frozenset("ab"), frozenset("c"), frozenset("de")]
+    >>> [sorted(component) for component in _connected(parts, [frozenset("bd")])]
     [['a', 'b', 'd', 'e'], ['c']]
     """
     groups: list[_VariableSet] = []

@@ -1,7 +1,7 @@
-"""Intermediate representation of the passes: drafts of the rules of all files, and the problems found.
+"""Intermediate representation of the passes: drafts of all rules, and the problems found.
 
-Invariant: a part that a pass rejects stays `None` (or UNKNOWN), and later passes skip it, so one mistake is reported
-once.
+Invariant: a part that a pass rejects stays `None` (or UNKNOWN), and later passes skip it, so one
+mistake is reported once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ from dotr.model.time import Interval, Micros
 
 @dataclass(frozen=True, slots=True)
 class SplitQuery:
-    """SELECT query without its temporal constraints, the constraints, and every `M.?v` and `time(M)` in its text."""
+    """SELECT query split from its temporal constraints.
+
+    `references` are every `M.?v` and `time(M)` in its text.
+    """
 
     text: Span
     select: Select
@@ -63,7 +66,10 @@ class RoleOrigin(Enum):
 
 
 class RoleUse(Enum):
-    """Use of a role in its rule. Only the anchor and chosen events are `bound` to the role's label."""
+    """Use of a role in its rule.
+
+    Only the anchor and chosen events are `bound` to the role's label.
+    """
 
     ANCHOR = auto()
     CHOSEN = auto()
@@ -79,8 +85,8 @@ class RoleUse(Enum):
 class RoleDraft:
     """Draft of the anchor or of a clause's event.
 
-    `scope` and `interval` are the window of a clause: the anchor has neither, `between` has no interval. `period` (of
-    ticks) and `delay` (of the anchor) are in µs.
+    `scope` and `interval` are the window of a clause: the anchor has neither, `between` has no
+    interval. `period` (of ticks) and `delay` (of the anchor) are in µs.
     """
 
     part: RoleUse
@@ -110,7 +116,10 @@ class RoleDraft:
 
 @dataclass(frozen=True, slots=True)
 class RuleDraft:
-    """Draft of a rule. `roles` are the anchor's and then one for each clause, in the order written."""
+    """Draft of a rule.
+
+    `roles` are the anchor's and then one for each clause, in the order written.
+    """
 
     syntax: RuleSyntax
     roles: tuple[RoleDraft, ...]
@@ -155,7 +164,10 @@ def draft(syntax: RuleSyntax) -> RuleDraft:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDraft:
-    """Draft of a program; `objects` are the kinds of the objects of predicates, where the data are known."""
+    """Draft of a program.
+
+    `objects` are the kinds of the objects of predicates, where the data are known.
+    """
 
     documents: tuple[Document, ...]
     defaults: Prefixes
@@ -174,7 +186,7 @@ class ProgramDraft:
 
     @property
     def events(self) -> Mapping[Label, tuple[Variable, ...]]:
-        """Attributes of each event, sorted by name: the `with` variables of all rules that define it."""
+        """Attributes of each event, sorted: the `with` variables of all rules that define it."""
         found: dict[Label, set[Variable]] = {}
         for rule in self.rules:
             found.setdefault(rule.syntax.event.text, set()).update(a.variable.text for a in rule.syntax.assignments)

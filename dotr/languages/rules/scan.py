@@ -1,7 +1,8 @@
 r"""Scanner of embedded texts: finds the end of a query, template or expression without parsing it.
 
-Invariant: a token of SPARQL or Turtle that may hold a bracket, a `#` or a keyword (string, IRI, comment, prefixed
-name, variable) is one token here; brackets outside these nest. As in SPARQL, `<…>` without a space in it is an IRI.
+Invariant: a token of SPARQL or Turtle that may hold a bracket, a `#` or a keyword (string, IRI,
+comment, prefixed name, variable) is one token here; brackets outside these nest. As in SPARQL,
+`<…>` without a space in it is an IRI.
 Cost: one regex match a token.
 
 >>> text = "[ ?x :p 'a ] in a string' # and ] in a comment\n ] within"
@@ -84,7 +85,7 @@ def bracketed(document: Document, start: int) -> int:
 
 
 def expression(document: Document, start: int) -> int:
-    """The offset behind the expression at `start`, which ends before a `,`, a `;` or a keyword of the rule.
+    """The offset behind the expression at `start`: before a `,`, a `;` or a keyword of the rule.
 
     Raises `Refused` for an unclosed bracket or string.
 
@@ -109,7 +110,7 @@ def expression(document: Document, start: int) -> int:
 
 
 def plain_variable(span: Span, name: str) -> Span:
-    """The first occurrence of a variable in a text, not counting `M.?v`; the whole text if there is none.
+    """The first occurrence of a variable in a text, but for `M.?v`; without one, the whole text.
 
     >>> text = "Smoke.?room = ?room"
     >>> plain_variable(Span(Document("", text), 0, len(text)), "room").start
@@ -140,7 +141,7 @@ def compared_variable(span: Span, name: str, marks: str = "=<>!") -> Span:
 
 
 def argument_variable(span: Span, name: str, function: str) -> Span:
-    """The first occurrence of a variable between the brackets of a function; without one, the first at all.
+    """The first occurrence of a variable in a function's arguments; without one, the first at all.
 
     >>> text = "SELECT ?v WHERE { ?s :value ?v FILTER(STRLEN(STR(?v)) > strlen(?v)) }"
     >>> argument_variable(Span(Document("", text), 0, len(text)), "v", "STRLEN").start

@@ -1,4 +1,7 @@
-"""Syntax tree of a rule file: every word with its span; embedded texts (queries, templates, expressions) are spans."""
+"""Syntax tree of a rule file: every word with its span.
+
+Embedded texts (queries, templates, expressions) are spans.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from dotr.model.rules import Mode
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Token with its span. `text` has no question mark of a variable, no quotes of a string or an IRI."""
+    """Token with its span.
+
+    `text` has no question mark of a variable, no quotes of a string or an IRI.
+    """
 
     text: str
     span: Span
@@ -43,7 +49,10 @@ class Inline:
 
 @dataclass(frozen=True, slots=True)
 class ByLabel:
-    """`ORIGIN as LABEL [ FILTER … ]`: a shared query or another rule's event; `label` is `origin` without `as`."""
+    """`ORIGIN as LABEL [ FILTER … ]`: a shared query or another rule's event.
+
+    `label` is `origin` without `as`.
+    """
 
     origin: Word
     label: Word
@@ -72,7 +81,10 @@ DurationSyntax: TypeAlias = Quantities | Lexical
 
 @dataclass(frozen=True, slots=True)
 class TicksSyntax:
-    """`every PERIOD for [ SELECT … ] as LABEL`; `text` is the span between the brackets, `None` without `for`."""
+    """`every PERIOD for [ SELECT … ] as LABEL`.
+
+    `text` is the span between the brackets, `None` without `for`.
+    """
 
     keyword: Word
     period: DurationSyntax
@@ -184,7 +196,10 @@ class RuleSyntax:
 
 @dataclass(frozen=True, slots=True)
 class DocumentSyntax:
-    """Statements of one file. `broken` are the labels that its unreadable statements seem to define."""
+    """Statements of one file.
+
+    `broken` are the labels that its unreadable statements seem to define.
+    """
 
     document: Document
     prefixes: tuple[PrefixSyntax, ...]

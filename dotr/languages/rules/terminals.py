@@ -1,8 +1,8 @@
 """Terminals of the rule grammar, and the syntax errors that they report.
 
-Idea: a recursive descent parser backtracks, so the best error is at the furthest offset that any terminal reached.
-Every terminal skips blanks and comments, and records at a mismatch what it expected; a statement that does not parse
-becomes one diagnostic and is skipped.
+Idea: a recursive descent parser backtracks, so the best error is at the furthest offset that any
+terminal reached. Every terminal skips blanks and comments, and records at a mismatch what it
+expected; a statement that does not parse becomes one diagnostic and is skipped.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Furthest:
             self.expected.append(expected)
 
     def note_known(self, diagnostic: Diagnostic) -> None:
-        """Record a diagnosed problem, which is reported in place of the list of expected terminals."""
+        """Record a diagnosed problem, reported in place of the expected terminals."""
         place = diagnostic.span.start if diagnostic.span else 0
         if place >= self.place:
             self.place, self.expected, self.known = place, [], diagnostic
@@ -80,7 +80,7 @@ class Furthest:
         return meant or _HINTS.get(self.expected[0] if self.expected else "", "")
 
     def _around(self, word: str) -> str:
-        """The hint that the expected terminals and the text behind the word give, or an empty text."""
+        """A hint by the expected terminals and the text around the word; may be empty."""
         text, lower = self.document.text, word.lower()
         if lower in ("next", "after", "before") and not {"'each'", "'from'", "'within'"}.isdisjoint(self.expected):
             return _LOOK_BACK
@@ -97,7 +97,7 @@ class Furthest:
         return ""
 
     def _between_words(self, before: str, word: str) -> str:
-        """The hint that the word and the word before it give, or an empty text."""
+        """A hint by the word and the word before it; may be empty."""
         number = word[0].isdigit()
         match self.expected:
             case ["a label"] if before == "not" and word.lower() in ("each", "last", "first"):
@@ -140,7 +140,10 @@ _HINTS: Final = {
 
 
 class Terminal(pp.Token):
-    """Regular expression behind blanks and comments; its value is a Word, or no token without `keep`."""
+    """Regular expression behind blanks and comments.
+
+    Its value is a Word, or no token without `keep`.
+    """
 
     def __init__(self, furthest: Furthest, pattern: str, description: str, *, keep: bool = True) -> None:
         super().__init__()

@@ -119,7 +119,10 @@ class _NoLength(Exception):
 
 
 def length(duration: DurationSyntax, prefixes: Prefixes) -> Micros:
-    """The duration in µs. `prefixes` resolve the datatype of a typed literal. Raises `_NoLength`."""
+    """The duration in µs.
+
+    `prefixes` resolve the datatype of a typed literal. Raises `_NoLength`.
+    """
     written = [duration.value] if isinstance(duration, Lexical) else [amount for amount, _ in duration.parts]
     if any(len(word.text) > _LONGEST for word in written):
         raise _NoLength(RuleCode.NO_DURATION, f"a duration of more than {_LONGEST} characters", duration.span, "Time is shorter.")
@@ -158,7 +161,7 @@ def _check_datatype(word: Word, prefixes: Prefixes) -> None:
 
 
 def _lexical(value: Word) -> Fraction:
-    r"""The µs of the lexical form of an xsd:duration (XSD 1.1 part 2, 3.3.6) without years and months.
+    r"""The µs of an xsd:duration's lexical form (XSD 1.1 part 2, 3.3.6), without years and months.
 
     >>> from dotr.model.places import Document
     >>> _lexical(Word("PT1M0.5S", Span(Document("", ""), 0, 0)))
