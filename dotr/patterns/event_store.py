@@ -1,8 +1,10 @@
-"""What stage two remembers: the events of a port within its retention, indexed by what constraints equate.
+"""Event store: the events of a port within its retention, indexed by equality keys.
 
-Invariant: an index holds, for each key, the events of the port that pass its filter, in the order of time and ties; every event not
-older than the retention is there, and of a lane that grows at most as many expired ones as live ones. Cost: adding and expiring are
-O(1) amortised an event and index; a look-up touches the events of its own key alone. How a port's indexes take in events is generated.
+Idea: one dictionary per index from a key to its run of events; the insertion is generated per port.
+Invariant: a run holds the events of its key that pass the index's filter, in the order of time and
+ties; every event within the retention is present, and a run that grows holds at most as many
+expired events as live ones.
+Cost: insertion and expiration are O(1) amortised per event and index; a look-up reads one run.
 """
 
 from __future__ import annotations
@@ -27,20 +29,21 @@ from dotr.patterns.rule_search import ConstantTable, RowFinder
 from dotr.patterns.sums import DistinctRun, SumRun
 
 IndexKey: TypeAlias = str | int | tuple[str | int, ...] | None
-"""What an index is looked up by: one equality key, several, or None for the index over everything (no equality). One with `picks` is also
-looked up by the number of a row of theirs, which comes last."""
+"""The key of a run: one equality key, a tuple of several, or None for an index without equalities.
+With a constant table, the last part is the number of a row of the table."""
 
 KeyIndex: TypeAlias = dict[IndexKey, list[StoredEvent]]
 
 EventTest: TypeAlias = Callable[[Micros, AttributeValues], bool]
-"""Whether an event passes the constraints of a clause that name no other event."""
+"""Evaluates the constraints of a clause that name no other event."""
 
 InsertEvents: TypeAlias = Callable[[Sequence[KeyIndex], Sequence[StoredEvent], Micros], None]
-"""`remember(indexes, events, horizon)` puts events into the lanes of each index."""
+"""`insert(indexes, events, horizon)` appends events to the runs of each index and trims long runs
+whose older half lies before `horizon`."""
 
 
 class Measure(Enum):
-    """What an index answers of a stretch of its events, beside the events themselves."""
+    """A summary that the runs of an index answer for a stretch of time."""
 
     COUNT = "count"
     SUM = "sum"
@@ -48,14 +51,18 @@ class Measure(Enum):
     GREATEST = "greatest"
     DISTINCT = "distinct"
     ABOVE = "above"
-    """Where the next event is whose number is above another."""
+    """The position of the next event whose number is above a bound."""
     BELOW = "below"
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """An index on some attribute positions, over the events that satisfy `own` (constraints in the normal form of `shapes`, which name no
-    other event); one for an aggregate of `measured` over those that have that attribute."""
+    """An index on attribute positions, over the events that satisfy the filter `own`.
+
+    `own` are constraints in the normal form of `rule_templates` that name no other event. An index
+    with a `measure` of the attribute `measured` holds the events that have that attribute. With
+    `constants`, each row of the table has runs of its own.
+    """
 
     positions: tuple[int, ...]
     own: tuple[Expression, ...] = ()
@@ -64,7 +71,7 @@ class IndexSpec:
     constants: ConstantTable | None = None
 
     def new_run(self) -> list[StoredEvent]:
-        """The lane of a new key."""
+        """An empty run for a new key."""
         position = self.measured if self.measured is not None else 0
         match self.measure:
             case None:
@@ -82,11 +89,12 @@ class IndexSpec:
 
 
 TRIM: Final = 128
-"""A lane is trimmed from this length on."""
+"""Runs of more events than this are trimmed."""
 
 
 def trim(run: list[StoredEvent]) -> None:
-    """Drop the older half of a lane, or, so that blocks keep their beginnings, a power of two of events that is nearly half."""
+    """Removes the older events of a run: half, or the power of two below, which keeps blocks
+    aligned."""
     number = 1 << ((len(run) >> 1).bit_length() - 1)
     if isinstance(run, EventRun):
         run.drop(number)
@@ -97,8 +105,8 @@ def trim(run: list[StoredEvent]) -> None:
 def compile_insert(specs: Sequence[IndexSpec], tests: Sequence[EventTest | None], finders: Sequence[RowFinder | None]) -> InsertEvents:
     """Generates the insertion of a port's events into its indexes.
 
-    `tests` and `finders` belong to the filter and the constants of the index at the same position. For one
-    index on attribute 1:
+    `tests` and `finders` belong to the filter and the constants of the index at the same position.
+    For one index on attribute 1:
 
         for e in events:
             t, _, v = e
@@ -162,7 +170,11 @@ def _insertion(n: int, spec: IndexSpec, is_filtered: bool, has_table: bool) -> l
 
 
 class PortStore:
-    """The remembered events of one port and the lanes of its indexes."""
+    """The stored events of one port and the runs of its indexes.
+
+    `retention` is in µs; `log` has all events in the order of time; `indexes` are shared with the
+    matchers.
+    """
 
     __slots__ = ("_expired", "_insert", "indexes", "log", "retention")
 
@@ -174,7 +186,8 @@ class PortStore:
         self._expired = 0
 
     def add(self, events: Sequence[StoredEvent]) -> None:
-        """Remember the events of one time, not before any remembered one; forget what none from then on can look back to."""
+        """Stores the events of one time, not before any stored one, and expires events before its
+        horizon."""
         now = events[0][0]
         horizon = now - self.retention
         log = self.log
@@ -184,7 +197,8 @@ class PortStore:
         self._insert(self.indexes, events, horizon)
 
     def extend(self, events: Sequence[StoredEvent]) -> None:
-        """Remember events of several times, in their order, as adding them time by time would."""
+        """Stores events of several times in their order, with the same result as `add` for each
+        time."""
         now = events[-1][0]
         horizon = now - self.retention
         if events[0][0] < horizon:
@@ -195,8 +209,11 @@ class PortStore:
         self._insert(self.indexes, events, horizon)
 
     def expire(self, now: Micros) -> None:
-        """Forget what no instant from `now` on can look back to. Lanes of which nothing is left are looked for when as many events have
-        gone as are left: so there are not many more lanes than events, and looking costs each event once."""
+        """Removes the events that no instant from `now` (µs) on can read.
+
+        Empty runs are removed once more events have expired than are left: so the number of runs
+        stays proportional to the events, and the sweep costs O(1) per event.
+        """
         horizon = now - self.retention
         log = self.log
         while log and log[0][0] < horizon:

@@ -1,4 +1,7 @@
-"""What stage two handles most: events as it remembers them, and matches. Made by `tuple.__new__` where that is hot: a third of the time."""
+"""Records of stage two: stored events and matches.
+
+Hot paths make both with `tuple.__new__`, which takes a third of the time of the constructor.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,11 @@ from dotr.model.time import Micros
 
 
 class StoredEvent(NamedTuple):
-    """An event as stage two holds it. `ordinal` tells it from the others of its stream at its instant."""
+    """An event in the state of stage two.
+
+    `time` is in µs since 1970, `ordinal` distinguishes events of one stream and instant, `values`
+    are the attributes in the order of the port's names.
+    """
 
     time: Micros
     ordinal: int
@@ -17,8 +24,12 @@ class StoredEvent(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A complete binding of the layer's rule number `rule`: the events bound to its positive roles, the anchor first and the others in the
-    order written, and the composite event's values. `ordinal` tells it from all other matches of its event's label at the instant."""
+    """A complete binding of rule number `rule` of a layer.
+
+    `bound` holds the events of the positive roles, the anchor first and the others in the order
+    written; `values` are the attributes of the composite event. `ordinal` distinguishes the matches
+    with one event label at one instant.
+    """
 
     rule: int
     ordinal: int

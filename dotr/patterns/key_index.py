@@ -1,7 +1,10 @@
-"""The events of one key in the order of time, kept together with what answers a question about any stretch `[i:j]` of them.
+"""Runs: the events of one key in the order of time, with summaries of every stretch `[i:j]`.
 
-Idea: blocks of 1, 2, 4, … events with the least or greatest of each: a segment tree (Bentley 1977) that only grows at its end. Sums are in
-`sums`. Cost: O(1) amortised to append and to drop, O(log n) a question.
+Idea: the least or greatest rank of blocks of 1, 2, 4, … events: a segment tree that only grows at
+its end. Sums are in `sums`.
+Invariant: block `k` of level `n` covers the events `[k * 2**n : (k + 1) * 2**n]`.
+Cost: O(1) amortised to append and to drop, O(log n) a query.
+Source: Bentley, *Solutions to Klee's rectangle problems* (1977).
 """
 
 from __future__ import annotations
@@ -22,8 +25,11 @@ Rank = TypeVar("Rank", float, OrderBy)
 
 
 class EventRun(list[StoredEvent]):
-    """The events of one key, in the order of time. `keys` are the terms of the key's attributes: equal keys can have unequal terms, and
-    then a question must be asked of each event."""
+    """The events of one key, in the order of time.
+
+    `key_terms` are the terms of the key's attributes. Unequal terms can have equal keys (literals):
+    then a query tests each event.
+    """
 
     __slots__ = ("key_terms",)
 
@@ -32,22 +38,29 @@ class EventRun(list[StoredEvent]):
         self.key_terms: dict[Term | tuple[Term | None, ...] | None, None] = {}
 
     def slice_between(self, low: Micros, high: Micros) -> tuple[int, int]:
-        """Where the events with time from `low` to `high`, both closed, begin and end."""
+        """The slice `[i:j]` of the events with time from `low` to `high` µs, both closed."""
         j = len(self) if not self or self[-1][0] <= high else bisect_left(self, (high + 1,))
         return bisect_left(self, (low,), 0, j), j
 
     def count_between(self, low: Micros, high: Micros) -> int:
+        """The number of events with time from `low` to `high` µs, both closed."""
         i, j = self.slice_between(low, high)
         return j - i
 
     def drop(self, number: int) -> None:
-        """Forget the first events."""
+        """Removes the first `number` events."""
         del self[:number]
 
 
 class _BlockRun(EventRun, Generic[Rank]):
-    """The greatest rank (or, with `least`, the least) of every block of 2^k events that begins at a multiple of 2^k, for every k up to
-    that of which there is one block at most."""
+    """The greatest rank (or, with `least`, the least) of aligned blocks of events.
+
+    Level k holds the blocks of 2^k events that begin at a multiple of 2^k. Ranks 5, 3, 9, 4, 7:
+
+        level 0   5 3 9 4 7
+        level 1   5   9
+        level 2   9
+    """
 
     __slots__ = ("_least", "_levels")
 
@@ -57,7 +70,7 @@ class _BlockRun(EventRun, Generic[Rank]):
         self._levels: list[list[Rank]] = [[]]
 
     def _complete_blocks(self, level: int) -> None:
-        """Complete the blocks above a level."""
+        """Appends the complete blocks of the levels above `level`."""
         levels, least = self._levels, self._least
         while len(blocks := levels[level]) > 1:
             level += 1
@@ -81,7 +94,7 @@ class _BlockRun(EventRun, Generic[Rank]):
 
 
 class ExtremumRun(_BlockRun[OrderBy]):
-    """The least or the greatest value, in the order of ORDER BY."""
+    """A run that answers the least or greatest value of an attribute, in the order of ORDER BY."""
 
     __slots__ = ("_position",)
 
@@ -96,7 +109,8 @@ class ExtremumRun(_BlockRun[OrderBy]):
             self._complete_blocks(0)
 
     def extremum(self, low: Micros, high: Micros) -> Term | None:
-        """The least, or greatest, from `low` to `high`; of nothing none."""
+        """The least (greatest) term from `low` to `high` µs, both closed; None where there is no
+        event."""
         i, j = self.slice_between(low, high)
         least = self._least
         best: OrderBy | None = None
@@ -117,8 +131,10 @@ class ExtremumRun(_BlockRun[OrderBy]):
 
 
 class SkipRun(_BlockRun[float]):
-    """Leads from one event whose number is above a bound (or, `below`, below it) to the next, whatever lies between. Ranks are doubles a
-    little above the numbers, so that rounding passes over none; what is no number is above nothing. Nothing is made before it is asked for.
+    """A run that finds the next event whose number is above (with `below`: below) a bound.
+
+    Ranks are doubles a little above the numbers, so that rounding skips no event; other terms have
+    the rank -inf, floats inf. The blocks are built at the first search.
     """
 
     __slots__ = ("_below", "_position", "is_built")
@@ -130,7 +146,7 @@ class SkipRun(_BlockRun[float]):
         self.is_built = False
 
     def add_rank(self, event: StoredEvent) -> None:
-        """To be called after an append once the blocks are `made`."""
+        """Adds the rank of an event just appended; called only if `is_built`."""
         self._levels[0].append(self._rank(event))
         if not len(self) & 1:
             self._complete_blocks(0)
@@ -156,7 +172,8 @@ class SkipRun(_BlockRun[float]):
         self._complete_blocks(0)
 
     def last_before(self, i: int, bound: float) -> int:
-        """The last place before `i` that may be above (below) the bound; -1: none."""
+        """The last position before `i` whose number may be above (below) the bound; -1 if there is
+        none."""
         if not self.is_built:
             self._build()
         if self._below:
@@ -179,7 +196,8 @@ class SkipRun(_BlockRun[float]):
         return -1
 
     def first_from(self, i: int, bound: float) -> int:
-        """The first place from `i` on that may be above (below) the bound; the lane's length: none."""
+        """The first position from `i` on whose number may be above (below) the bound; the run's
+        length if there is none."""
         if not self.is_built:
             self._build()
         if self._below:

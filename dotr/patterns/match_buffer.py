@@ -1,7 +1,7 @@
-"""The matches of a moment on their way out: handed on whenever there are many, so that a moment's matches are never all in memory.
+"""Buffer of the matches of a moment, emitted in parts so that memory stays bounded.
 
-Invariant: matches are handed on between two anchors, or between two rules at one anchor, never in the middle of a rule's: so what a rule
-has found of an anchor can still be taken back. Ordinals go on where those handed on have ended.
+Invariant: matches are emitted between two anchors, or between two rules at one anchor, never within
+one rule's matches of an anchor: so these can be withdrawn. Ordinals continue across parts.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ from dotr.model.terms import Label
 from dotr.patterns.events import Match, StoredEvent
 
 EmitMatches: TypeAlias = Callable[[list[Match]], None]
-"""Takes matches that are not kept."""
+"""Receives a list of matches; the list is cleared after the call."""
 
 FLUSH_SIZE: Final = 50_000
-"""So many matches are handed on."""
+"""The number of matches from which on the buffer is emitted."""
 
 
 class MatchBuffer:
-    """The matches so far that were not handed on; of those that were, only composite events that rules of the layer read at this moment."""
+    """The matches of a moment that are not yet emitted.
+
+    `base` plus the position in `matches` is a match's ordinal. `events` collects, by label, the
+    composite events that rules of the same layer read at this moment.
+    """
 
     __slots__ = ("_collected", "_composite_labels", "_emit", "base", "events", "matches")
 
@@ -36,7 +40,7 @@ class MatchBuffer:
         self.events: dict[Label, list[tuple[int, AttributeValues]]] = {}
 
     def flush(self) -> None:
-        """Hands the matches on, if they are many."""
+        """Emits the matches if there are `FLUSH_SIZE` or more."""
         if self._emit is not None and len(self.matches) >= FLUSH_SIZE:
             self.collect_events()
             self._collected = 0
@@ -45,7 +49,7 @@ class MatchBuffer:
             self.matches.clear()
 
     def collect_events(self) -> None:
-        """Keeps the events of matches since the last time."""
+        """Collects the composite events of the matches added since the last call."""
         if self._composite_labels is not None:
             for rule, ordinal, _, values in self.matches[self._collected :]:
                 event = self._composite_labels[rule]
@@ -54,7 +58,7 @@ class MatchBuffer:
             self._collected = len(self.matches)
 
     def until_full(self, anchors: Iterable[StoredEvent]) -> Iterable[StoredEvent]:
-        """Anchors until there are many matches."""
+        """The anchors, up to the one at which the buffer is full."""
         return anchors if self._emit is None else self._until_many(anchors)
 
     def _until_many(self, anchors: Iterable[StoredEvent]) -> Iterator[StoredEvent]:

@@ -1,11 +1,12 @@
-"""One layer of rules at work: a pure function of a partition's state, a time, and what arrives at that time.
+"""Operator: one layer of rules as a function of a partition's state, a time, and the arrivals.
 
-At an instant the arriving events are stored first, then the rules are run depth by depth; before each depth the composite events that its
-rules read are complete, put in the tie order, and stored. Cost: an instant costs its arrivals and the rules they anchor, not
-the rules there are.
-
-Events of a port that a rule delays wait in a queue, one for each delay: there they are in the order in which they become due. Anchors that
-become due are looked up like those of a port, numbered from -1 down.
+Idea: the arrivals of an instant are stored, then rules are evaluated depth by depth. Before each
+depth, the composite events that its rules read are complete, sorted by tie key, and stored. The
+events of a port with a delayed anchor wait in a queue per delay, in the order in which they become
+due. Due anchors are addressed like ports, numbered from -1 down.
+Invariant: `step` depends on the state and its arguments alone: no clock, no random number.
+Cost: an instant costs its arrivals and the rules that they anchor, independent of the number of
+rules.
 """
 
 from __future__ import annotations
@@ -31,14 +32,18 @@ from dotr.patterns.rule_templates import group_rules
 from dotr.patterns.state import State
 
 Arrival: TypeAlias = tuple[int, AttributeValues]
-"""An event on its way to a port: its ordinal and its values."""
+"""The ordinal and the values of an event that arrives at a port."""
 
 Arrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
-"""What arrives at one instant, by port; the facts of a port in tie order."""
+"""The arrivals of one instant by port; the facts of a port in tie order."""
 
 
 class _CompiledGroup(NamedTuple):
-    """A shape's matcher, the port (or below 0 the queue) of its anchors, the (port, index) that each clause looks into, and its rules."""
+    """A compiled rule group.
+
+    `anchor` is the port (below 0: the queue) of its anchors, `indexes` the (port, index) of each
+    clause, `rules` the numbers of its rules.
+    """
 
     matcher: Matcher
     anchor: int
@@ -47,8 +52,11 @@ class _CompiledGroup(NamedTuple):
 
 
 class Operator:
-    """A compiled layer. `attributes` are, by event label, those of its composite events. `told` is what rules have failed at, or gone over
-    a limit at, until its reader takes it out."""
+    """A compiled layer.
+
+    `attributes` are the attribute names of the composite events, by label. `failures` collects
+    failing rules and exceeded limits until its reader removes them.
+    """
 
     def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], clock: Clock, limits: Limits = LIMITS) -> None:
         self.layer = layer
@@ -97,7 +105,7 @@ class Operator:
         self._composite_labels = [placed.rule.event if placed.rule.event in read else None for placed in layer.rules]
 
     def _completion(self, depths: int) -> list[list[tuple[int, Label]]]:
-        """For each depth, and for after the last, the event ports that are complete then."""
+        """The event ports that are complete before each depth, and after the last."""
         last: dict[Label, int] = {}
         for placed in self.layer.rules:
             last[placed.rule.event] = max(placed.depth, last.get(placed.rule.event, 0))
@@ -118,17 +126,20 @@ class Operator:
         return self.start().restore(written)
 
     def next_due(self, state: State) -> Micros | None:
-        """When the next delayed anchor stands."""
+        """The time (µs) at which the next delayed anchor is due."""
         times = [events[0][0] + delay for (_, delay), events in zip(self._delays, state.waiting, strict=True) if events]
         return min(times) if times else None
 
     def step(
         self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False, emit: EmitMatches | None = None
     ) -> list[Match]:
-        """Run the layer at a moment later than all before, and not later than one that is `due`. Composite events that arrive from lower
-        layers may come in any order. `partition` numbers the partition, so that ordinals of events made in different ones differ.
-        `ended`: the last instant is over, so that what is new is no delayed anchor any more. Where there are many matches, `take` has them
-        on the way, and the rest is returned."""
+        """Evaluates the layer at a time (µs) later than all before and not later than `next_due`.
+
+        Composite events of lower layers may arrive in any order. `partition` numbers the partition,
+        so that ordinals of events of different partitions differ. With `ended`, the last instant is
+        over and arrivals start no delay. `emit` receives matches in parts where there are many; the
+        rest is returned.
+        """
         stores = state.stores
         present: dict[int, list[StoredEvent]] = {}
         matches: list[Match] = []
@@ -177,7 +188,7 @@ class Operator:
     def _step_by_depth(
         self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], buffer: MatchBuffer
     ) -> None:
-        """Depth by depth: complete the events that its rules read, then run them."""
+        """Depth by depth: completes the events that the rules read, then evaluates the rules."""
         for depth, complete in enumerate(self._complete):
             for port, label in complete:
                 events = [*arrivals.get(port, ()), *buffer.events.get(label, ())]
@@ -199,7 +210,7 @@ class Operator:
     def _run_group(
         self, number: int, anchors: Sequence[StoredEvent], remaining: Iterator[StoredEvent], state: State, buffer: MatchBuffer
     ) -> None:
-        """Runs a shape on those anchors that remain, and hands matches on whenever there are many."""
+        """Evaluates a group at the remaining anchors and flushes the buffer when it is full."""
         find, indexes = self._finds[number], state.indexes[number]
         while length_hint(remaining):
             buffer.flush()
@@ -220,7 +231,7 @@ class Operator:
         state: State,
         buffer: MatchBuffer,
     ) -> None:
-        """A shape has stopped at an anchor: that one again, then those that remain."""
+        """Retries the anchor at which a group failed, then evaluates the remaining anchors."""
         self._retry_anchor(number, anchors, remaining, before, error, state, buffer)
         self._run_group(number, anchors, remaining, state, buffer)
 
@@ -234,7 +245,8 @@ class Operator:
         state: State,
         buffer: MatchBuffer,
     ) -> None:
-        """The anchor at which a shape has stopped, again; `before` is how many matches there were when the shape was begun."""
+        """Retries the anchor at which a group failed; `before` is the number of matches before the
+        group."""
         anchor, matches = anchors[len(anchors) - length_hint(remaining) - 1], buffer.matches
         while len(matches) > before and matches[-1].bound[0] is anchor:
             matches.pop()
@@ -244,7 +256,8 @@ class Operator:
             self._retry_failed(number, anchor, state, buffer, error)
 
     def _retry_failed(self, number: int, anchor: StoredEvent, state: State, buffer: MatchBuffer, first: Exception) -> None:
-        """A shape has failed at an anchor with the error `first`: try again, and take note of the rules that fail again."""
+        """Retries a group at the anchor of the error `first` and records the rules that fail again.
+        """
         reraise_in_tests(first, FallbackKind.RULES)
         group, indexes, mark = self._groups[number], state.indexes[number], len(buffer.matches)
         before = len(self.failures)
@@ -263,7 +276,7 @@ class Operator:
             record_fallback(first, FallbackKind.RULES)
 
     def _rules_singly(self, number: int) -> list[SingleRule]:
-        """The rules of a shape, each compiled for itself."""
+        """The rules of a group, each compiled by itself."""
         if number not in self._single_rules:
             self._single_rules[number] = [self._compile_single(rule) for rule in self._groups[number].rules]
         return self._single_rules[number]
@@ -297,7 +310,7 @@ _new = tuple.__new__
 
 
 def _anchored_groups(anchored: Mapping[int, Sequence[int]], present: Mapping[int, object]) -> Sequence[int]:
-    """The rules whose anchor has something, found from the smaller side."""
+    """The groups whose anchor port has events, enumerated from the smaller side."""
     if len(present) <= len(anchored):
         return [number for port in present for number in anchored.get(port, ())]
     return [number for port, numbers in anchored.items() if port in present for number in numbers]

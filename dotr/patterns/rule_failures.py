@@ -1,9 +1,9 @@
-"""A rule that fails at an anchor, or goes over a limit: tried once more, then named, while the others go on.
+"""Isolation of rules that fail or exceed a limit at an anchor.
 
-Idea: a matcher changes nothing that lasts before it is done with an anchor, so an anchor can be tried again as it is. Where many rules
-run as one matcher, each is then tried for itself, over the events that the state holds.
-Invariant: what a failing anchor has found so far counts for nothing; matches of the anchors before it stand.
-Cost: nothing where nothing fails; else the state's events, for rules that run together.
+Idea: a matcher changes state only after it has finished an anchor, so an anchor can be retried. If
+many rules share a matcher, each is then evaluated by itself over the stored events.
+Invariant: partial matches of a failing anchor are discarded; matches of earlier anchors remain.
+Cost: none without a failure; otherwise proportional to the stored events.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dotr.patterns.state import State
 
 
 class RuleFailure(NamedTuple):
-    """A rule, by its number in the layer, the anchor that it failed at twice, and how."""
+    """A rule (by its number in the layer), the anchor at which it failed twice, and the error."""
 
     rule: int
     anchor: StoredEvent
@@ -29,8 +29,11 @@ class RuleFailure(NamedTuple):
 
 
 class LimitExcess(NamedTuple):
-    """A rule, by its number in the layer, the anchor at which it went over a limit, and the place of the clause; `probes` tells the limit
-    on candidates from that on the matches of a branch."""
+    """A rule (by its number in the layer), the anchor at which it exceeded a limit, and the
+    clause's place.
+
+    `probes` is true for the limit on candidates, false for the limit on matches of a branch.
+    """
 
     rule: int
     anchor: StoredEvent
@@ -39,7 +42,8 @@ class LimitExcess(NamedTuple):
 
 
 class SingleRule(NamedTuple):
-    """A rule compiled for itself: its number, the indexes that it looks into as (port, index), and what makes its ports' stores."""
+    """A rule compiled by itself: its number, the (port, index) of each clause, and a factory of its
+    ports' stores."""
 
     rule: int
     matcher: Matcher
@@ -50,7 +54,8 @@ class SingleRule(NamedTuple):
 def match_exactly(
     matcher: Matcher, indexes: Sequence[KeyIndex], anchor: StoredEvent, state: State, buffer: MatchBuffer
 ) -> Iterator[RuleFailure | LimitExcess]:
-    """The matches of an anchor, which may be many, of each rule for itself; which rules go over a limit there, and which fail."""
+    """Adds the matches of an anchor rule by rule, with exact limits; yields excesses and failures.
+    """
     for row in matcher.rows:
         rule = row[0]
         assert isinstance(rule, int)
@@ -77,7 +82,7 @@ def match_exactly(
 def isolate_rules(
     rules: Sequence[SingleRule], anchor: StoredEvent, state: State, buffer: MatchBuffer
 ) -> Iterator[RuleFailure | LimitExcess]:
-    """An anchor at which rules fail together, with each rule for itself."""
+    """Evaluates an anchor at which a group fails for each rule by itself."""
     for single in rules:
         stores = single.stores()
         for store, events in zip(stores, state.stores, strict=True):

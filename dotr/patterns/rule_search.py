@@ -1,9 +1,11 @@
-"""Which rows of a table of constants a value satisfies, found by search: by key for `=`, by bisection for `<` and its like.
+"""Search for the rows of a constant table whose conditions a value satisfies.
 
-Idea: the rows are parted by the keys of all that they equate. Those of a part are sorted by one bound, or, where an attribute is bounded on
-both sides, held in an interval tree (Edelsbrunner 1980). What is compared besides is tested of the rows that were found.
-Invariant: exactly the rows whose conditions all hold are found, each once. Cost: O(log n) a value and what is found by its keys and bounds;
-O(n) memory.
+Idea: rows are grouped by the keys of the constants that they equate. The rows of a group are sorted
+by one bound, or are in an interval tree where an attribute is bounded on both sides. Further
+conditions are tested on the rows found.
+Invariant: exactly the rows whose conditions all hold are returned, each once.
+Cost: O(log n) per value plus the rows found by keys and bounds; O(n) memory.
+Source: Edelsbrunner, *Dynamic data structures for orthogonal intersection queries* (1980).
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "="}
 
 
 class Comparison(NamedTuple):
-    """`attribute operator constant`, the constant being a term or (in a table's shape) a column."""
+    """`attribute operator constant`; in a template the constant is a column of the table."""
 
     attribute: Variable
     operator: str
@@ -40,7 +42,7 @@ class Comparison(NamedTuple):
 
 
 def comparison(condition: Expression) -> Comparison | None:
-    """A condition on an event as a comparison with a constant, whichever side that stands on.
+    """A condition on an event as a comparison with a constant, which may be on either side.
 
     >>> comparison(Call("<", (Const('"5"'), Var("v"))))
     Comparison(attribute='v', operator='>', constant=Const(term='"5"'))
@@ -55,7 +57,8 @@ def comparison(condition: Expression) -> Comparison | None:
 
 
 def fold_constants(expression: Expression) -> Expression:
-    """An expression in which what is computed from constants alone is a constant; what errs stays as it is.
+    """The expression with calls of constants replaced by their value; a call that raises an error
+    is kept.
 
     >>> from dotr.model.terms import XSD, literal
     >>> two = Const(literal("2", XSD + "integer"))
@@ -66,7 +69,7 @@ def fold_constants(expression: Expression) -> Expression:
 
 
 def _fold_call(part: Expression) -> Expression:
-    """A call of constants as the constant that it gives."""
+    """The value of a call of constants; any other part unchanged."""
     if not isinstance(part, Call) or not part.arguments:
         return part
     terms = [argument.term for argument in part.arguments if isinstance(argument, Const)]
@@ -78,19 +81,20 @@ def _fold_call(part: Expression) -> Expression:
 
 @lru_cache(256)
 def _function_of(function: str, count: int) -> Callable[..., Term | None]:
-    """A function of so many terms: many rules compute the same of other constants."""
+    """A function of `count` terms, shared by the rules that apply it to different constants."""
     parameters = tuple([Var(str(number)) for number in range(count)])
     return evaluator(Call(function, parameters), parameters)
 
 
 class SearchableComparison(NamedTuple):
-    """What a search needs of the constants of a comparison to be of one kind; None for `=`, where any will do."""
+    """A comparison that `RowFinder` can search; `domain` is the ordered domain of the constant,
+    None for `=`."""
 
     domain: OrderedDomain | None
 
 
 def searchable_comparison(condition: Expression) -> SearchableComparison | None:
-    """A comparison with a constant of such a kind that a search finds, among many like it, those that hold."""
+    """The comparison with a constant that a search supports; None for any other condition."""
     compared = comparison(condition)
     if compared is None or not isinstance(compared.constant, Const):
         return None
@@ -102,15 +106,19 @@ def searchable_comparison(condition: Expression) -> SearchableComparison | None:
 
 @dataclass(frozen=True, slots=True)
 class ConstantTable:
-    """Comparisons of an event with the constants of a table, in which column `c` is `Attribute(…, "c")`: an index has a lane for every row,
-    of those events that satisfy it."""
+    """Comparisons of an event with the constants of a table.
+
+    Column `c` is `Attribute(…, "c")`. An index with a table has a run of the matching events for
+    each row. With the conditions `?v > column 0` and the table 10, 20: an event with `?v = 15` is
+    in the run of row 0 alone.
+    """
 
     conditions: tuple[Expression, ...]
     table: tuple[tuple[Term, ...], ...]
 
 
 class RowBound(NamedTuple):
-    """`attribute operator row[cell]`."""
+    """`attribute operator row[cell]`, with the attribute by its position."""
 
     position: int
     operator: str
@@ -118,8 +126,11 @@ class RowBound(NamedTuple):
 
 
 class RowFinder:
-    """Finds rows. `bounds` are the conditions, `test` says of values and a row whether all hold; the rows come in the order of the
-    numbers in the cell `order`, if there is one."""
+    """Finds the rows of a table whose conditions hold for the values of an event.
+
+    `bounds` are the conditions; `test` evaluates all of them for values and a row. Rows are
+    returned in the order of the numbers in the cell `order`, if given.
+    """
 
     def __init__(
         self,
@@ -173,7 +184,8 @@ def _is_iri(cell: TableCell) -> bool:
 
 
 def _bound_pair(rows: Sequence[TableRow], bounds: Sequence[RowBound]) -> tuple[RowBound | None, RowBound | None]:
-    """A bound from below and one from above on one attribute and one scale; else the first bound alone."""
+    """A lower and an upper bound on one attribute in one domain; otherwise the first bound alone.
+    """
 
     def scale(bound: RowBound) -> OrderedDomain | None:
         return domain_of(rows[0][bound.cell])  # type: ignore[arg-type]
@@ -187,7 +199,8 @@ def _bound_pair(rows: Sequence[TableRow], bounds: Sequence[RowBound]) -> tuple[R
 
 
 class _BoundedRows:
-    """The rows whose bound, or two bounds, a value keeps to; what finds them is made when a value of its domain comes first."""
+    """The rows of one key, searched by one or two bounds. The search structure of a domain is built
+    at its first value."""
 
     def __init__(self, rows: Sequence[TableRow], low: RowBound | None, high: RowBound | None) -> None:
         self._rows, self._low, self._high = rows, low, high
@@ -241,7 +254,7 @@ Item = TypeVar("Item")
 
 
 class RangeItem(NamedTuple, Generic[Item]):
-    """A thing that lies from `low` to `high`."""
+    """An item with the range from `low` to `high`."""
 
     low: Any
     high: Any
@@ -249,7 +262,8 @@ class RangeItem(NamedTuple, Generic[Item]):
 
 
 class _IntervalNode(NamedTuple, Generic[Item]):
-    """The ranges around a center, by where they begin and by where they end; those before and behind it."""
+    """A node of the tree: the ranges that contain `center`, sorted by start and by end; subtrees
+    before and after it."""
 
     center: Any
     lows: list[Any]
@@ -262,7 +276,8 @@ class _IntervalNode(NamedTuple, Generic[Item]):
 
 
 class IntervalTree(Generic[Item]):
-    """Ranges, and which of them lie around a mark; all are open or closed alike at each end.
+    """Ranges, queried for the items whose range contains a rank; all are open or closed alike at
+    each end.
 
     >>> ranges = Ranges([Range(1, 3, "a"), Range(2, 9, "b"), Range(3, 2, "none"), Range(3, 4, "c")], True, False)
     >>> [sorted(ranges.around(mark)) for mark in (0, 1, 2, 3, 4, 9)]

@@ -1,8 +1,11 @@
-"""Rules alike up to their constants, seen as one shape and a table (ten thresholds: one shape, ten rows).
+"""Rule templates: rules that differ only in constants, as one template and a table of constants.
 
-Idea: in a rule's normal form a label is the number of its place, a source the number of its port, and a constant the number of a
-column: rules with one normal form differ in the table alone, and one compiled matcher serves them all. A column whose rows agree goes
-back into the shape. Which rows an event satisfies is found by search (`search`).
+Idea: in normal form, a label is the number of its place, a source the number of its port, and a
+constant a column of the table. `?v > 10` and `?v > 20` become `?v > column 0` with the rows 10 and
+20. Rules with one normal form share one compiled matcher. A column with one distinct value goes
+back into the template.
+Invariant: substituting a row into the template gives the rule of that row.
+Cost: linear in the size of the rules; `rule_search` finds the rows that an event satisfies.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from dotr.model.traverse import conjuncts, parameters_of, transform
 from dotr.patterns.rule_search import fold_constants, searchable_comparison
 
 ROW: Final[Label] = "row"
-"""`Attribute(ROW, "2")`: the rule's own constant in column 2 of its shape's table."""
+"""`Attribute(ROW, "2")`: the rule's constant in column 2 of the template's table."""
 
 RESULT: Final[Variable] = "result"
 """`Attribute("3", RESULT)`: the value of the aggregate at place 3."""
@@ -31,8 +34,11 @@ AttributeExpressions: TypeAlias = tuple[Expression | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class PositionalRole:
-    """A role in normal form: `port` numbers where its events come from, `same` the first place that reads the same events. With a
-    `delay` (an anchor's), its event stands in the match at that much after its time."""
+    """A role in normal form.
+
+    `port` numbers the source of its events; `first_of_source` is the first place with the same
+    source. With a `delay` (µs, of an anchor), the match takes place that much after the event.
+    """
 
     port: int
     first_of_source: int
@@ -43,7 +49,7 @@ class PositionalRole:
 
 @dataclass(frozen=True, slots=True)
 class PositionalWindow:
-    """`within I from R`: the distances from the event at the place `reference`, both closed."""
+    """`within I from R`: distances in µs from the event at the place `reference`, both closed."""
 
     near: Micros
     far: Micros
@@ -60,7 +66,7 @@ class PositionalBetween:
 
 @dataclass(frozen=True, slots=True)
 class PositionalSelection:
-    """`each`, or `last` or `first` of a number."""
+    """`each`, `last n` or `first n`."""
 
     mode: Mode
     count: int
@@ -73,7 +79,7 @@ class PositionalNegation:
 
 @dataclass(frozen=True, slots=True)
 class PositionalAggregate:
-    """An aggregate; `function` in capitals, `attribute` None for `count(*)`."""
+    """An aggregate; `function` is in capitals, `attribute` is None for `count(*)`."""
 
     function: str
     distinct: bool
@@ -90,13 +96,17 @@ class PositionalClause:
 
 
 def may_branch(step: PositionalClause) -> bool:
-    """Whether a clause may choose several events."""
+    """True if a clause may select several events."""
     return isinstance(step.operation, PositionalSelection) and (step.operation.mode is Mode.EACH or step.operation.count > 1)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleTemplate:
-    """A rule in normal form; `values` make the attributes of the composite event, None where the rule assigns none."""
+    """A rule in normal form.
+
+    `values` are the attributes of the composite event, None where the rule assigns none;
+    `consuming` are the places of consumed labels other than the anchor.
+    """
 
     anchor: PositionalRole
     clauses: tuple[PositionalClause, ...]
@@ -104,26 +114,27 @@ class RuleTemplate:
     values: AttributeExpressions
     consuming: tuple[int, ...]
     domains: tuple[OrderedDomain | None, ...] = ()
-    """On which scale each constant stands that an attribute is compared with: those of a column are compared alike."""
+    """The ordered domain of each constant compared with an attribute: a column holds constants of
+    one domain."""
 
     @property
     def roles(self) -> tuple[PositionalRole, ...]:
-        """The anchor's, then the clauses', by place."""
+        """The roles by place: the anchor's, then the clauses'."""
         return (self.anchor, *(step.role for step in self.clauses))
 
     @property
     def may_branch(self) -> bool:
-        """Whether a rule may have several matches of one anchor."""
+        """True if a rule may have several matches of one anchor."""
         return any(may_branch(step) for step in self.clauses)
 
     def is_positive(self, place: int) -> bool:
-        """Whether a match binds an event to the place."""
+        """True if a match binds an event at the place."""
         return not place or isinstance(self.clauses[place - 1].operation, PositionalSelection)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleGroup:
-    """Rules of one shape: their numbers in the layer, and for each of them its constants, by column."""
+    """Rules of one template: their numbers in the layer, and the row of constants of each."""
 
     template: RuleTemplate
     numbers: tuple[int, ...]
@@ -131,7 +142,10 @@ class RuleGroup:
 
 
 def group_rules(numbered: Sequence[tuple[int, Rule, tuple[int, ...], tuple[Variable, ...]]]) -> list[RuleGroup]:
-    """Rules by shape, in order of their first; each comes with its number, its roles' ports and its event's attributes."""
+    """Groups rules by template, in the order of the first rule of each.
+
+    A rule comes with its number, its roles' ports and the attributes of its composite event.
+    """
     found: dict[RuleTemplate, list[tuple[int, tuple[Term, ...]]]] = {}
     for number, rule, ports, attributes in numbered:
         template, constants = normal_form(rule, ports, attributes)
@@ -140,6 +154,7 @@ def group_rules(numbered: Sequence[tuple[int, Rule, tuple[int, ...], tuple[Varia
 
 
 def _group(template: RuleTemplate, rows: Sequence[tuple[int, tuple[Term, ...]]]) -> RuleGroup:
+    """The group of a template, with the columns of one distinct value substituted."""
     columns: dict[tuple[Term, ...], int] = {}
     back: dict[Expression, Expression] = {}
     for place, column in enumerate(zip(*(constants for _, constants in rows), strict=True)):
@@ -156,7 +171,7 @@ def _constant(column: int) -> Attribute:
 
 
 def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...]) -> tuple[RuleTemplate, tuple[Term, ...]]:
-    """A rule's shape and its constants."""
+    """A rule's template and its constants."""
     everyone = roles(rule)
     places = {role.label: str(place) for place, role in enumerate(everyone)}
     results = {c.variable: Attribute(str(place), RESULT) for place, c in enumerate(rule.clauses, 1) if isinstance(c, Aggregate)}
@@ -228,17 +243,23 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
 
 
 def _takes_all_constants(rule: Rule, clause: Clause) -> bool:
-    """Whether all constants in a clause's constraints may be the rows' own, and not those alone by which an index finds the rows. Where
-    each row would go through the candidates for itself they stay in the shape: then an index has the candidates of that shape alone."""
+    """True if all constants of a clause's constraints may be columns, not only those that a search
+    supports.
+
+    In any other clause each row would scan the candidates by itself; constants that stay in the
+    template let an index filter the candidates.
+    """
     return isinstance(clause, Absent | Choose) and not rule.consuming and (isinstance(clause, Absent) or clause.count in (None, 1))
 
 
 def reads_other_events(constraint: Expression, own: Label) -> bool:
-    """Whether a constraint on the event of a label reads another event."""
+    """True if a constraint on the event of the label `own` reads another event."""
     return any(isinstance(each, Attribute) or (isinstance(each, TimeOf) and each.label != own) for each in parameters_of([constraint]))
 
 
 def _substitute(template: RuleTemplate, back: Mapping[Expression, Expression]) -> RuleTemplate:
+    """The template with the expressions of `back` replaced."""
+
     def expression(old: Expression) -> Expression:
         return transform(old, lambda part: part if isinstance(part, Call) else back.get(part, part))
 

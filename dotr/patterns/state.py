@@ -1,6 +1,6 @@
-"""The state of one partition of a layer: remembered events, consumed and waiting ones, as data that can be written and read back.
+"""State of one partition of a layer: stored, consumed and waiting events, with a written form.
 
-The written form is JSON text in UTF-8, versioned, holding terms as they are: nothing in it is code.
+The written form is versioned JSON in UTF-8. It holds terms and numbers, no code.
 """
 
 from __future__ import annotations
@@ -19,16 +19,20 @@ from dotr.patterns.matcher.compile import ConsumedEvents
 STATE_VERSION: Final = 2
 
 SWEEP: Final = 1024
-"""Instants from one sweep to the next."""
+"""The number of instants between two sweeps."""
 
 
 class StateError(DotrError, ValueError):
-    """A written state that this release cannot read; says why."""
+    """A written state that this release cannot read; the message gives the reason."""
 
 
 class StateSnapshot(NamedTuple):
-    """What is written of a state: the events of each store, the (time, ordinal) of what each set of consumed ones has, the events of each
-    queue, and `passed`. What each place is of, the layout knows (`dotr.state.state_schema` says it for good)."""
+    """The written content of a state.
+
+    The events of each store, the (time, ordinal) of the events in each consumed set, the events of
+    each queue, and `passed`. Slots are positional; `dotr.state.state_schema` records the meaning of
+    each slot.
+    """
 
     events: Sequence[Sequence[StoredEvent]]
     consumed: Sequence[Sequence[tuple[Micros, int]]]
@@ -36,7 +40,7 @@ class StateSnapshot(NamedTuple):
     passed: Micros | None
 
     def encode(self) -> bytes:
-        """Versioned JSON."""
+        """The snapshot as versioned JSON."""
         return json.dumps(
             {
                 "version": STATE_VERSION,
@@ -51,7 +55,7 @@ class StateSnapshot(NamedTuple):
 
     @staticmethod
     def decode(written: bytes) -> StateSnapshot:
-        """The inverse of `encode`; raises StateError where it is of another version, or no state at all."""
+        """The inverse of `encode`; raises `StateError` for another version or malformed text."""
         try:
             data = json.loads(written)
             if data["version"] != STATE_VERSION:
@@ -73,9 +77,12 @@ def _events(listed: Sequence[tuple[Micros, int, list[str | None]]]) -> list[Stor
 
 
 class State:
-    """The stores of a layer's ports and, for each rule and consumed label, what was consumed; `step` changes them in place. `lanes` are
-    those parts of the stores that each shape of rules looks into. For each delay of a port's events, `waiting` has those that still stand
-    in the future, in the order of time and ties. `passed`: all ticks up to it have been handed to the partition (None: none yet).
+    """The state of one partition, changed in place by `Operator.step`.
+
+    `stores` by port; `consumed` has a set for each rule and consumed label; `indexes` are those
+    that each rule group reads; `waiting` has, for each delay of a port, the events of anchors not
+    yet due, in the order of time and ties. `passed`: all ticks up to this time (µs) have reached
+    the partition; None before the first.
     """
 
     __slots__ = ("consumed", "countdown", "indexes", "passed", "retention", "stores", "waiting")
@@ -92,7 +99,8 @@ class State:
         self.passed: Micros | None = None
 
     def expire(self, now: Micros) -> None:
-        """Forget, in every store, what no instant from `now` on can look back to."""
+        """Removes from every store and consumed set the events that no instant from `now` (µs) on
+        can read."""
         for store in self.stores:
             store.expire(now)
         horizon = now - self.retention
@@ -101,17 +109,18 @@ class State:
                 used -= {event for event in used if event[0] < horizon}
 
     def sweep(self, now: Micros) -> None:
-        """`expire` every so often, when the countdown of instants has ended: stores that nothing comes to any more do not stay."""
+        """Expires all stores and restarts the countdown: ports without arrivals are expired as
+        well."""
         self.countdown = SWEEP
         self.expire(now)
 
     def __len__(self) -> int:
-        """How many events are remembered, and wait."""
+        """The number of stored and waiting events."""
         return sum(map(len, self.stores)) + sum(map(len, self.waiting))
 
     @property
     def event_counts(self) -> list[int]:
-        """How many events each port holds."""
+        """The number of stored events of each port."""
         return [len(store) for store in self.stores]
 
     def encode(self) -> bytes:
@@ -121,7 +130,8 @@ class State:
         ).encode()
 
     def restore(self, written: bytes) -> State:
-        """Fill this fresh state with what `encode` wrote; raises StateError where it is of another version or shape."""
+        """Fills this fresh state with an encoded one; raises `StateError` for another version or
+        another layer."""
         data = StateSnapshot.decode(written)
         counts = (data.events, self.stores), (data.consumed, self.consumed), (data.waiting, self.waiting)
         if any(len(there) != len(places) for there, places in counts):

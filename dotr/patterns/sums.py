@@ -1,8 +1,11 @@
-"""Sums and averages of the events of one key, in any stretch of time or of distinct values, exact or rounded once.
+"""Sums and averages over any stretch of a run, exact or rounded once.
 
-Idea: prefix sums, so that a stretch is a difference: integers and decimals as they are, doubles as whole multiples of the least double, so
-that the difference of two exact sums rounds once (the exact accumulator of Kulisch, as Python's integers). Of which types the values
-are is a prefix sum too. For `distinct`, a multiset follows the window. Cost: O(1) an event, O(log n) a question.
+Idea: prefix sums, so that the sum of a stretch is a difference. Integers and decimals are summed
+exactly; doubles as whole multiples of the least double, so that the difference of two sums rounds
+once (Kulisch's exact accumulator, as Python integers). A prefix sum counts the types of values as
+well. For `distinct`, a multiset follows the window.
+Invariant: the result is the exact sum rounded once, whatever the order of events.
+Cost: O(1) per event, O(log n) per query.
 """
 
 from __future__ import annotations
@@ -31,17 +34,23 @@ OptionalTerms: TypeAlias = Sequence[Term | None]
 
 
 def bound_terms(events: Sequence[StoredEvent], position: int) -> list[Term]:
-    """The bound values of an attribute."""
+    """The bound values of the attribute at a position."""
     return [value for event in events if (value := event[2][position]) is not None]
 
 
 def aggregate_terms(function: str, distinct: bool, terms: OptionalTerms) -> Term | None:
-    """An aggregate clause's value; of nothing, count and sum are 0, the others unbound."""
+    """The value of an aggregate over terms; without terms, COUNT and SUM are 0 and the others
+    unbound."""
     return AGGREGATES[function](terms, distinct) if terms or function != "AVG" else None
 
 
 class SumRun(EventRun):
-    """Prefix sums. Those of doubles and floats are made when first asked for; `_odd` lanes hold a number that no exact sum can."""
+    """A run with prefix sums of one attribute.
+
+    Values 2, 3, 5 have the prefixes 0, 2, 5, 10: the sum of `[1:3]` is 10 - 2. Prefixes of doubles
+    are built at the first query that needs them. `_overflowed`: a decimal sum is beyond the exact
+    context.
+    """
 
     __slots__ = ("_binary", "_exact", "_kinds", "_overflowed", "_position")
 
@@ -85,6 +94,7 @@ class SumRun(EventRun):
                 del prefixes[:number]
 
     def sum(self, low: Micros, high: Micros) -> Term | None:
+        """SUM of the attribute from `low` to `high` µs, both closed."""
         i, j = self.slice_between(low, high)
         kinds = self._kinds[j] - self._kinds[i]
         if kinds < _DECIMAL and not self._overflowed:
@@ -92,6 +102,7 @@ class SumRun(EventRun):
         return write(self._total(i, j, kinds))
 
     def avg(self, low: Micros, high: Micros) -> Term | None:
+        """AVG of the attribute from `low` to `high` µs, both closed."""
         i, j = self.slice_between(low, high)
         return write(divide(self._total(i, j, self._kinds[j] - self._kinds[i]), j - i))
 
@@ -111,7 +122,8 @@ def _difference(a: int | Decimal, b: int | Decimal) -> int | Decimal:
 
 
 def _kind_unit(value: Value | None) -> int:
-    """The field that counts values like this one; infinities and NaN count twice, for what they are and as doubles or floats."""
+    """The counter unit of a value's type. Infinities and NaN count twice: by kind and as double or
+    float."""
     kind = type(value)
     if kind is int:
         return _INT
@@ -124,16 +136,19 @@ def _kind_unit(value: Value | None) -> int:
 
 
 def _field(kinds: int, unit: int) -> int:
+    """One counter of the packed counters `kinds`."""
     return kinds // unit & ((1 << _FIELD) - 1)
 
 
 def float_type_of(kinds: int) -> type[float] | None:
-    """The type of float that a sum of these has, if any."""
+    """The floating-point type of a sum of values of these kinds; None without floating-point
+    values."""
     return float if _field(kinds, _DOUBLE) else Single if _field(kinds, _SINGLE) else None
 
 
 def total_of(kinds: int, exact: int | Decimal, binary: int) -> Number | None:
-    """A sum of values of these kinds from the exact sum of the integers and decimals, and that of the doubles and floats."""
+    """The sum of values of these kinds, from the exact sum of integers and decimals and the
+    fixed-point sum of doubles and floats."""
     if _field(kinds, _OTHER):
         return None
     wide = float_type_of(kinds)
@@ -155,12 +170,12 @@ def to_fixed_point(number: float) -> int:
 
 
 def _fixed_point_or_zero(value: Value | None) -> int:
-    """What a double or a float adds to a sum of them; what is none, or not finite, adds nothing."""
+    """A finite double or float in fixed point; 0 for any other value."""
     return to_fixed_point(value) if isinstance(value, float) and isfinite(value) else 0
 
 
 def rounded_once(binary: int, exact: int | Decimal = 0) -> float:
-    """The double nearest to a multiple of the least double and an exact number.
+    """The double nearest to the sum of a fixed-point number and an exact number.
 
     >>> rounded_once(fixed(0.5), Decimal("0.1")), rounded_once(fixed(0.1), 10**400)
     (0.6, inf)
@@ -174,7 +189,8 @@ def rounded_once(binary: int, exact: int | Decimal = 0) -> float:
 
 
 class _SlidingMultiset:
-    """The multiset of values in a window that only moves forward, and the sum of its distinct ones."""
+    """The multiset of values in a window that only moves forward, with the sum of its distinct
+    values."""
 
     __slots__ = ("_position", "binary", "counts", "exact", "i", "j", "kinds", "overflowed")
 
@@ -188,6 +204,7 @@ class _SlidingMultiset:
         self.overflowed = False
 
     def move(self, run: EventRun, i: int, j: int) -> None:
+        """Moves the window to the events `[i:j]` of the run."""
         counts, position = self.counts, self._position
         for event in run[max(self.j, i) : j]:
             term: Term = event[2][position]  # type: ignore[assignment]
@@ -203,6 +220,7 @@ class _SlidingMultiset:
         self.i, self.j = i, j
 
     def _change(self, term: Term, sign: int) -> None:
+        """Adds (sign 1) or removes (sign -1) a distinct term."""
         value = VALUES[term]
         self.kinds += sign * _kind_unit(value)
         if type(value) is int or type(value) is Decimal:
@@ -214,7 +232,8 @@ class _SlidingMultiset:
 
 
 class DistinctRun(EventRun):
-    """Counts and sums of distinct values in windows that only move forward: one follower for each."""
+    """Counts and sums of distinct values in windows that only move forward: one multiset per
+    window."""
 
     __slots__ = ("_followers", "_position")
 
@@ -232,7 +251,8 @@ class DistinctRun(EventRun):
         super().drop(number)
 
     def distinct(self, function: str, now: Micros, near: Micros, far: Micros) -> Term | None:
-        """`count`, `sum` or `avg` of the distinct values from `now - far` to `now - near`; `now` never goes back."""
+        """`function` (COUNT, SUM or AVG) of the distinct values from `now - far` to `now - near`
+        µs; `now` never decreases."""
         i, j = self.slice_between(now - far, now - near)
         follower = self._followers.get((near, far))
         if follower is None:
