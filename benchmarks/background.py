@@ -209,9 +209,9 @@ def build_one(folder: Path) -> None:
     seconds = time.process_time() - start
     assert store is not None
     sizes = {name: section.length for name, section in store.file.sections.items()}
-    terms = sum(sizes[name] for name in ("ends", "high", "buckets", "marks", "numbers")) / store.about.terms
+    terms = sum(sizes[name] for name in ("ends", "high", "buckets", "marks", "numbers")) / store.summary.terms
     say(
-        f"{len(store.index):>10,} {store.about.derived:>9,} {store.about.terms:>10,} {store.file.size / 1e6:8.1f} "
+        f"{len(store.index):>10,} {store.summary.derived:>9,} {store.summary.terms:>10,} {store.file.size / 1e6:8.1f} "
         f"{sizes['triples'] / len(store.index):8.2f} {terms:7.2f} {seconds:8.1f} {peak():8,}"
     )
 

@@ -28,7 +28,7 @@ from typing import Final
 
 from benchmarks.background import peak, private, say
 from dotr.datalog.background import Knowledge
-from dotr.datalog.compiled_cache import Background, CachePolicy, background
+from dotr.datalog.compiled_cache import Background, CachePolicy, open_background
 from dotr.datalog.sources import Sources
 from dotr.languages.datalog import parse_datalog
 from dotr.model.places import Document
@@ -79,7 +79,7 @@ def instants(kind: str, size: int) -> Iterator[list[Triple]]:
 
 def opened(folder: Path, *, stored: bool) -> Background:
     sources = Sources((str(folder / "g.nt"),), (RULES,))
-    return background(sources, parse_datalog(RULES, {}), CachePolicy(folder / "cache" if stored else None, 0))
+    return open_background(sources, parse_datalog(RULES, {}), CachePolicy(folder / "cache" if stored else None, 0))
 
 
 def timed(knowledge: Knowledge, kind: str, size: int, rounds: int = 7) -> float:

@@ -18,9 +18,9 @@ from typing import Final, cast
 from dotr.datalog.bulk import HIDDEN_TRIPLES, BulkCloser
 from dotr.datalog.bulk_strata import ClosedStrata, StratumSizes, close_strata, stratum_indexes
 from dotr.datalog.closure import BackgroundDispatch, Closer, Closure, Contradiction, RuleDispatch, computes_terms, contradictions
-from dotr.datalog.delete_and_rederive import Stratified, StratumIndexes
+from dotr.datalog.delete_and_rederive import StratifiedCloser, StratumIndexes
 from dotr.datalog.safety import check_safety
-from dotr.datalog.same_as.closure import SameAsCloser, SameAsRules, close_by_names
+from dotr.datalog.same_as.closure import SameAsCloser, SameAsRules, close_by_representatives
 from dotr.datalog.same_as.expand import TriplesByPredicate
 from dotr.datalog.strata import is_nonmonotonic, strata
 from dotr.datalog.stratum_rules import StratifiedProgram
@@ -52,7 +52,7 @@ class Knowledge:
     >>> knowledge = Knowledge.load([("<c>", "<in>", "<b>"), ("<s>", "<at>", "<c>")], [rule])
     >>> knowledge.derived, ("<s>", "<in>", "<b>") in knowledge.background
     (1, True)
-    >>> list(knowledge.close([("<t>", "<at>", "<c>"), ("<s>", "<at>", "<c>")]).new)
+    >>> list(knowledge.close([("<t>", "<at>", "<c>"), ("<s>", "<at>", "<c>")]).delta)
     [('<t>', '<at>', '<c>'), ('<t>', '<in>', '<b>')]
     """
 
@@ -61,7 +61,7 @@ class Knowledge:
     loaded: int
     derived: int
     computes_terms: bool
-    _closer: Closer | SameAsCloser | Stratified
+    _closer: Closer | SameAsCloser | StratifiedCloser
 
     @classmethod
     def load(cls, triples: Iterable[Triple], rules: Sequence[DatalogRule], limit: int | None = None) -> Knowledge:
@@ -74,8 +74,14 @@ class Knowledge:
     def from_closed(cls, closed: ClosedTriples, rules: Sequence[DatalogRule]) -> Knowledge:
         """Knowledge in memory."""
         background = closed.index()
-        indexes = None if closed.stratum_sizes is None else stratum_indexes(background, closed.by_predicate, closed.stratum_sizes, StratifiedProgram(rules))
-        return cls.from_index(background, rules, closed.contradictions, closed.loaded, by_representatives=closed.by_representatives, stratum_indexes=indexes)
+        indexes = (
+            None
+            if closed.stratum_sizes is None
+            else stratum_indexes(background, closed.by_predicate, closed.stratum_sizes, StratifiedProgram(rules))
+        )
+        return cls.from_index(
+            background, rules, closed.contradictions, closed.loaded, by_representatives=closed.by_representatives, stratum_indexes=indexes
+        )
 
     @classmethod
     def from_index(
@@ -90,14 +96,14 @@ class Knowledge:
     ) -> Knowledge:
         """Knowledge of a background that is closed already under rules; `by_names` as `close_background` found it. `storeys`: the same by
         the strata of the rules, where they negate or aggregate."""
-        equality = SameAsRules.of(rules)
-        closer: Closer | SameAsCloser | Stratified
+        equality = SameAsRules.from_rules(rules)
+        closer: Closer | SameAsCloser | StratifiedCloser
         if stratum_indexes is not None:
-            closer = Stratified(rules, stratum_indexes, contradictions)
+            closer = StratifiedCloser(rules, stratum_indexes, contradictions)
         elif equality is not None:
-            closer = SameAsCloser(equality, rules, background, by_names=by_representatives)
+            closer = SameAsCloser(equality, rules, background, by_representatives=by_representatives)
         else:
-            closer = Closer(RuleDispatch(filter(_is_recurring, rules)), background)
+            closer = Closer(RuleDispatch(filter(_has_atoms, rules)), background)
         return cls(background, contradictions, loaded, len(background) - loaded, any(map(computes_terms, rules)), closer)
 
     def limit_to(self, limit: int) -> None:
@@ -138,7 +144,7 @@ class ClosedTriples:
 
     def index(self) -> TripleIndex:
         """The index of the triples in memory."""
-        return self.expanded or TripleIndex.of_groups(self.by_predicate, cast("set[Triple]", self.triples))
+        return self.expanded or TripleIndex.from_groups(self.by_predicate, cast("set[Triple]", self.triples))
 
 
 def problems_of(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
@@ -169,7 +175,7 @@ def _close_by_strata(loaded: list[Triple], rules: Sequence[DatalogRule], limit: 
     """Close under rules that negate or aggregate, the lowest stratum first."""
     program = StratifiedProgram(rules)
     lowest = _close(loaded, [rule for rule, _ in program.up_to(0)], limit)
-    by_predicate, triples = cast("dict[Term, list[Triple]]", lowest.by_predicate), cast("set[Triple]", lowest.triples)  # as `_close` made them
+    by_predicate, triples = cast("dict[Term, list[Triple]]", lowest.by_predicate), cast("set[Triple]", lowest.triples)
     closed = ClosedStrata(by_predicate, triples, set(lowest.contradictions), Counter(lowest.by_rule))
     sizes = close_strata(closed, program, limit)
     found = tuple(sorted(closed.contradictions))
@@ -178,58 +184,58 @@ def _close_by_strata(loaded: list[Triple], rules: Sequence[DatalogRule], limit: 
 
 def _close_with_same_as(loaded: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
     """Close under one name for all that are equal, where the rules speak of equality and that is possible."""
-    equality = SameAsRules.of(rules)
+    equality = SameAsRules.from_rules(rules)
     if equality is None:
         return _close(loaded, rules, limit)
-    kept = equality.rules
-    named = close_by_names(equality, loaded, lambda normal: _close(normal, kept, limit))
-    if named is None:
-        return replace(_close(loaded, rules, limit), by_names=False)
-    if named.copies is None:
-        return named.closed
-    loaded, own = len(set(loaded)), Counter(named.closed.by_rule)
-    seen = named.copies.seen()
+    rewritten = equality.rules
+    merged = close_by_representatives(equality, loaded, lambda normal: _close(normal, rewritten, limit))
+    if merged is None:
+        return replace(_close(loaded, rules, limit), by_representatives=False)
+    if merged.expanded is None:
+        return merged.closed
+    count, own = len(set(loaded)), Counter(merged.closed.by_rule)
+    visible = merged.expanded.visible_count()
     own[HIDDEN_TRIPLES] = 0
-    by_rule = {**own, "eq-rep": seen - loaded - sum(own.values()), HIDDEN_TRIPLES: len(named.copies) - seen}
-    found = tuple(sorted(named.contradictions))
-    return ClosedTriples(TriplesByPredicate(named.copies), named.copies.triples, found, loaded, by_rule, expanded=named.copies)
+    by_rule = {**own, "eq-rep": visible - count - sum(own.values()), HIDDEN_TRIPLES: len(merged.expanded) - visible}
+    found = tuple(sorted(merged.contradictions))
+    return ClosedTriples(TriplesByPredicate(merged.expanded), merged.expanded.triples, found, count, by_rule, expanded=merged.expanded)
 
 
-def _close(given: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
+def _close(triples: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
     found: set[Contradiction] = set()
     by_rule: Counter[str] = Counter()
     facts: list[tuple[str, list[Triple]]] = []
     for rule in rules:
-        if not _is_recurring(rule):
+        if not _has_atoms(rule):
             rows = _rows(rule)
             facts.append((rule.name, _facts(rule, rows)))
             if rows and not rule.head:
                 found.add(Contradiction(rule.name, ()))
-    prepared = RuleDispatch(filter(_is_recurring, rules))
-    asleep = BackgroundDispatch(prepared.free, TripleIndex()).dormant
-    closed = BulkCloser(prepared, TripleIndex(), limit)
-    if asleep:
-        closed.add(triple for triple in given if (triple[1], None) in asleep or (triple[1], triple[2]) in asleep)
+    dispatch = RuleDispatch(filter(_has_atoms, rules))
+    dormant = BackgroundDispatch(dispatch.free, TripleIndex()).dormant
+    closer = BulkCloser(dispatch, TripleIndex(), limit)
+    if dormant:
+        closer.add(triple for triple in triples if (triple[1], None) in dormant or (triple[1], triple[2]) in dormant)
         for name, each in facts:
-            closed.add((t for t in each if (t[1], None) in asleep or (t[1], t[2]) in asleep), name)
-        closed.close()
-        found.update(contradictions(closed.alarms))
-        by_rule += closed.derived
-    schema = closed.index
-    closed = BulkCloser(prepared, TripleIndex.of_groups(schema.of, schema.triples), limit)
-    loaded = closed.add(given)
+            closer.add((t for t in each if (t[1], None) in dormant or (t[1], t[2]) in dormant), name)
+        closer.close()
+        found.update(contradictions(closer.alarms))
+        by_rule += closer.derived
+    schema = closer.index
+    closer = BulkCloser(dispatch, TripleIndex.from_groups(schema.by_predicate, schema.triples), limit)
+    loaded = closer.add(triples)
     for name, each in facts:
-        closed.add(each, name)
-    closed.close()
-    found.update(contradictions(closed.alarms))
-    by_rule += closed.derived
-    index = closed.index
-    for predicate, more in schema.of.items():
-        index.of.setdefault(predicate, []).extend(more)
-    return ClosedTriples(index.of, index.triples, tuple(sorted(found)), loaded, by_rule)
+        closer.add(each, name)
+    closer.close()
+    found.update(contradictions(closer.alarms))
+    by_rule += closer.derived
+    index = closer.index
+    for predicate, more in schema.by_predicate.items():
+        index.by_predicate.setdefault(predicate, []).extend(more)
+    return ClosedTriples(index.by_predicate, index.triples, tuple(sorted(found)), loaded, by_rule)
 
 
-def _is_recurring(rule: DatalogRule) -> bool:
+def _has_atoms(rule: DatalogRule) -> bool:
     return any(isinstance(item, TriplePattern) for item in rule.body)
 
 

@@ -87,7 +87,10 @@ class BulkIndex(TripleIndex):
 
     def with_upper(self, upper: BulkIndex) -> BulkIndex:
         """An index of these triples and what was closed over them; of each predicate, these come first. They share what is alike."""
-        by_predicate = {**self.by_predicate, **{predicate: [*self.by_predicate.get(predicate, ()), *triples] for predicate, triples in upper.by_predicate.items()}}
+        by_predicate = {
+            **self.by_predicate,
+            **{predicate: [*self.by_predicate.get(predicate, ()), *triples] for predicate, triples in upper.by_predicate.items()},
+        }
         result = BulkIndex(closed=(by_predicate, upper.triples))
         for mine, its in ((self.by_subject, result.by_subject), (self.by_object, result.by_object)):
             its.update((predicate, ends) for predicate, ends in cast(_LazyTables, mine).built() if predicate not in upper.by_predicate)
@@ -106,7 +109,7 @@ class BulkIndex(TripleIndex):
             for triple in triples:
                 self.extend_edges(triple)
 
-    def _of(self, predicate: Term) -> Iterator[Triple]:
+    def _of_predicate(self, predicate: Term) -> Iterator[Triple]:
         return iter(self.by_predicate.get(predicate, ()))
 
 

@@ -63,7 +63,7 @@ def close_strata(closed: ClosedStrata, rules: StratifiedProgram, limit: int) -> 
         closed.by_rule += closer.derived
         upper = closer.index
         if rules.shares_index:
-            for predicate, triples in upper.of.items():
+            for predicate, triples in upper.by_predicate.items():
                 index.extend(predicate, triples)
             index.triples = upper.triples
         else:
@@ -71,14 +71,14 @@ def close_strata(closed: ClosedStrata, rules: StratifiedProgram, limit: int) -> 
             index = index.with_upper(upper)
             indexes.append(index)
             counts.append(_counts(index))
-    closed.by_predicate, closed.triples = index.of, index.triples
+    closed.by_predicate, closed.triples = index.by_predicate, index.triples
     total = _counts(index)
-    lower = counts[:1] if rules.shares_index else counts[:-1]
-    return StratumSizes(tuple({p: each.get(p, 0) for p, count in total.items() if each.get(p, 0) < count} for each in lower), needs_strata)
+    strata = counts[:1] if rules.shares_index else counts[:-1]
+    return StratumSizes(tuple({p: each.get(p, 0) for p, count in total.items() if each.get(p, 0) < count} for each in strata), needs_strata)
 
 
 def _counts(index: BulkIndex) -> dict[Term, int]:
-    return {predicate: len(triples) for predicate, triples in index.of.items()}
+    return {predicate: len(triples) for predicate, triples in index.by_predicate.items()}
 
 
 def stratum_indexes(
@@ -88,7 +88,9 @@ def stratum_indexes(
     upper_static = frozenset(triple for predicate, count in stratum_sizes.sizes[0].items() for triple in by_predicate[predicate][count:])
     if rules.shares_index:
         return StratumIndexes([whole] * rules.depth, upper_static, stratum_sizes.needs_strata)
-    return StratumIndexes([*(_lower_index(whole, by_predicate, heights) for heights in stratum_sizes.sizes), whole], upper_static, stratum_sizes.needs_strata)
+    return StratumIndexes(
+        [*(_lower_index(whole, by_predicate, heights) for heights in stratum_sizes.sizes), whole], upper_static, stratum_sizes.needs_strata
+    )
 
 
 def _lower_index(whole: TripleIndex, by_predicate: Mapping[Term, Sequence[Triple]], sizes: Mapping[Term, int]) -> TripleIndex:
@@ -96,14 +98,14 @@ def _lower_index(whole: TripleIndex, by_predicate: Mapping[Term, Sequence[Triple
         return whole
     index = TripleIndex()
     index.triples = whole.triples.difference(*(by_predicate[predicate][count:] for predicate, count in sizes.items()))
-    for mine, all_of_it, end in ((index.by_subject, whole.by_subject, 0), (index.by_object, whole.by_object, 2)):
-        mine.update(all_of_it)
+    for ends, all_ends, slot in ((index.by_subject, whole.by_subject, 0), (index.by_object, whole.by_object, 2)):
+        ends.update(all_ends)
         for predicate, count in sizes.items():
             if count:
-                mine[predicate] = {}
-                fill(mine[predicate], end, by_predicate[predicate][:count])
+                ends[predicate] = {}
+                fill(ends[predicate], slot, by_predicate[predicate][:count])
             else:
-                del mine[predicate]
+                del ends[predicate]
     return index
 
 

@@ -24,12 +24,12 @@ from dotr.datalog.sources import Sources
 from dotr.errors.diagnostics import Diagnostic, Severity, refuse
 from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
 from dotr.model.datalog import DatalogRule
-from dotr.store.dictionary import TooMany
-from dotr.store.file import UnusableFile, note_of
+from dotr.store.dictionary import StoreCapacityExceeded
+from dotr.store.file import UnusableFile, checked_path
 
-SMALL: Final = 1 << 20
+MIN_BYTES: Final = 1 << 20
 """Sources of fewer bytes are not worth a store, unless other processes need it too."""
-_UNUSED: Final = 30 * 86_400.0
+_MAX_UNUSED: Final = 30 * 86_400.0
 """A store that no process has opened for so many seconds is removed when another is made."""
 _SUFFIX: Final = ".dotrkb"
 
@@ -39,8 +39,8 @@ class CachePolicy:
     """Where stores are kept (None: nowhere), and from how many bytes of sources on. `fresh`: made again, even if there is one."""
 
     folder: Path | None
-    least: int = SMALL
-    fresh: bool = False
+    min_bytes: int = MIN_BYTES
+    rebuild: bool = False
 
     @staticmethod
     def default() -> CachePolicy:
@@ -71,65 +71,65 @@ class Background:
 
     knowledge: Knowledge
     store: CompiledStore | None = None
-    notices: tuple[Diagnostic, ...] = ()
-    made: bool = False
+    warnings: tuple[Diagnostic, ...] = ()
+    is_new: bool = False
 
 
-def background(sources: Sources, rules: Sequence[DatalogRule], keeping: CachePolicy | StoreFile) -> Background:
+def open_background(sources: Sources, rules: Sequence[DatalogRule], policy: CachePolicy | StoreFile) -> Background:
     """The closed background of some sources under their rules; raises `Refused` with what is wrong with graphs or rules."""
-    if isinstance(keeping, StoreFile):
+    if isinstance(policy, StoreFile):
         try:
-            store = CompiledStore(keeping.path, keeping.key)
+            store = CompiledStore(policy.path, policy.key)
         except (UnusableFile, OSError) as error:
             reraise_in_tests(error, FallbackKind.STORE)
             record_fallback(error, FallbackKind.STORE)
-            return Background(_in_memory(_closed(sources, rules), rules), None, (_damaged(keeping.path, error),))
+            return Background(_in_memory(_close_sources(sources, rules), rules), None, (_damaged(policy.path, error),))
         return Background(store.knowledge(rules), store)
-    return _kept(sources, rules, keeping)
+    return _open_cached(sources, rules, policy)
 
 
-def _kept(sources: Sources, rules: Sequence[DatalogRule], keeping: CachePolicy) -> Background:
+def _open_cached(sources: Sources, rules: Sequence[DatalogRule], policy: CachePolicy) -> Background:
     size = sources.size()
-    if keeping.folder is None or size < keeping.least:
-        return Background(_in_memory(_closed(sources, rules), rules))
+    if policy.folder is None or size < policy.min_bytes:
+        return Background(_in_memory(_close_sources(sources, rules), rules))
     try:
         stamps = sources.stamps()
         key = sources.key()
     except OSError:  # loading says which, and why
-        return Background(_in_memory(_closed(sources, rules), rules))
-    path = keeping.folder / (key.hex() + _SUFFIX)
-    notices: list[Diagnostic] = []
-    if not keeping.fresh:
+        return Background(_in_memory(_close_sources(sources, rules), rules))
+    path = policy.folder / (key.hex() + _SUFFIX)
+    warnings: list[Diagnostic] = []
+    if not policy.rebuild:
         try:
             store = CompiledStore(path, key)
             with suppress(OSError):
-                os.utime(note_of(path))
+                os.utime(checked_path(path))
             return Background(store.knowledge(rules), store)
         except (FileNotFoundError, NotADirectoryError):
             pass
         except (UnusableFile, OSError) as error:
             reraise_in_tests(error, FallbackKind.STORE)
-            notices.append(_damaged(path, error))
+            warnings.append(_damaged(path, error))
     start = time.perf_counter()
-    closed = _closed(sources, rules)
+    closed = _close_sources(sources, rules)
     seconds = time.perf_counter() - start
     try:
         if sources.stamps() != stamps:
             raise UnusableFile("would be of sources that changed while they were read")
         with without_collection():
             write_store(path, key, closed, seconds)
-        _tidy(keeping.folder)
+        _remove_stale(policy.folder)
         store = CompiledStore(path, key)
-    except TooMany as many:
+    except StoreCapacityExceeded as many:
         raise refuse("K503", f"the background is too large: {many}", hint="Divide it between pipelines.") from None
     except (UnusableFile, OSError) as error:
-        if size >= SMALL:
-            notices.append(_unwritten(path, error))
-        return Background(_in_memory(closed, rules), None, tuple(notices))
-    return Background(store.knowledge(rules), store, tuple(notices), made=True)
+        if size >= MIN_BYTES:
+            warnings.append(_unwritten(path, error))
+        return Background(_in_memory(closed, rules), None, tuple(warnings))
+    return Background(store.knowledge(rules), store, tuple(warnings), is_new=True)
 
 
-def _closed(sources: Sources, rules: Sequence[DatalogRule]) -> ClosedTriples:
+def _close_sources(sources: Sources, rules: Sequence[DatalogRule]) -> ClosedTriples:
     with without_collection():
         return close_background(load_graphs(sources.graphs), rules)
 
@@ -165,15 +165,15 @@ def _reason(error: Exception) -> str:
     return str(error)
 
 
-def _tidy(folder: Path) -> None:
+def _remove_stale(folder: Path) -> None:
     """Removes stores that nobody has used for long, and what interrupted writers left."""
     now = time.time()
     for path in folder.glob("*" + _SUFFIX + "*"):
         with suppress(OSError):
             if path.suffix == _SUFFIX:
-                note = note_of(path)
+                note = checked_path(path)
                 used = max(path.stat().st_mtime, note.stat().st_mtime if note.exists() else 0.0)
-                if now - used > _UNUSED:
+                if now - used > _MAX_UNUSED:
                     path.unlink()
                     note.unlink(missing_ok=True)
             elif path.suffix == ".part" and now - path.stat().st_mtime > 86_400:

@@ -24,7 +24,7 @@ from dotr.model.terms import Term, Triple
 from dotr.store.columns import ColumnWriter
 from dotr.store.dictionary import dictionary_sections
 from dotr.store.file import Buffer, MappedFile, UnusableFile, write_file
-from dotr.store.mapped_index import mapped_levels
+from dotr.store.mapped_index import mapped_strata
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class StoreSummary:
     by_rule: Mapping[str, int]
     contradictions: tuple[Contradiction, ...]
     seconds: float
-    by_names: bool
-    apart: bool
+    by_representatives: bool
+    needs_strata: bool
 
 
 def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -> None:
@@ -47,7 +47,7 @@ def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -
     numbers: defaultdict[Term, int] = defaultdict(count().__next__)
     every = chain.from_iterable(chain.from_iterable(closed.by_predicate.values()))
     deque(map(numbers.__getitem__, every), maxlen=0)
-    columns = ColumnWriter(numbers, _levels(closed))
+    columns = ColumnWriter(numbers, _strata(closed))
     about = {
         "loaded": closed.loaded,
         "derived": len(closed.triples) - closed.loaded,
@@ -67,13 +67,13 @@ def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -
     write_file(path, key, sections)
 
 
-def _levels(closed: ClosedTriples) -> Iterator[tuple[int, Term, Sequence[Triple]]]:
+def _strata(closed: ClosedTriples) -> Iterator[tuple[int, Term, Sequence[Triple]]]:
     """The triples of each predicate, and those of the lower strata where they are others than one stratum higher."""
-    heights = () if closed.stratum_sizes is None else closed.stratum_sizes.sizes
+    sizes = () if closed.stratum_sizes is None else closed.stratum_sizes.sizes
     for predicate, triples in closed.by_predicate.items():
-        yield len(heights), predicate, triples
-    for level, counts in enumerate(heights):
-        above: Mapping[Term, int] = heights[level + 1] if level + 1 < len(heights) else {}
+        yield len(sizes), predicate, triples
+    for level, counts in enumerate(sizes):
+        above: Mapping[Term, int] = sizes[level + 1] if level + 1 < len(sizes) else {}
         for predicate, height in counts.items():
             if above.get(predicate) != height:
                 yield level, predicate, closed.by_predicate[predicate][:height]
@@ -84,25 +84,34 @@ class CompiledStore:
 
     def __init__(self, path: Path, key: bytes | None = None) -> None:
         self.file = MappedFile(path, key)
-        self.levels = mapped_levels(self.file)
-        self.index = self.levels[-1]
-        self.about = _about(bytes(self.file.view("about")))
-        if len(self.index) != self.about.loaded + self.about.derived:
+        self.strata = mapped_strata(self.file)
+        self.index = self.strata[-1]
+        self.summary = _summary(bytes(self.file.view("about")))
+        if len(self.index) != self.summary.loaded + self.summary.derived:
             raise UnusableFile("is damaged: it does not hold the triples that it says it does")
 
     def knowledge(self, rules: Sequence[DatalogRule]) -> Knowledge:
         """Knowledge under the rules that the store was closed under."""
-        about = self.about
-        storeys = None
+        summary = self.summary
+        stratum_indexes = None
         if any(map(is_nonmonotonic, rules)):
-            layered = StratifiedProgram(rules)
-            late = TripleDifference(self.index.triples, self.levels[0].triples)
-            own = not layered.shares_index and len(self.levels) == layered.depth  # an empty background has one level
-            storeys = StratumIndexes(self.levels if own else [self.index] * layered.depth, late, about.apart)
-        return Knowledge.from_index(self.index, rules, about.contradictions, about.loaded, by_representatives=about.by_names, stratum_indexes=storeys)
+            program = StratifiedProgram(rules)
+            upper_static = TripleDifference(self.index.triples, self.strata[0].triples)
+            has_strata = not program.shares_index and len(self.strata) == program.depth  # an empty background has one level
+            stratum_indexes = StratumIndexes(
+                self.strata if has_strata else [self.index] * program.depth, upper_static, summary.needs_strata
+            )
+        return Knowledge.from_index(
+            self.index,
+            rules,
+            summary.contradictions,
+            summary.loaded,
+            by_representatives=summary.by_representatives,
+            stratum_indexes=stratum_indexes,
+        )
 
 
-def _about(text: bytes) -> StoreSummary:
+def _summary(text: bytes) -> StoreSummary:
     try:
         data = json.loads(text.decode("utf-8", "surrogatepass"))
         found = tuple(Contradiction(rule, tuple((s, p, o) for s, p, o in triples)) for rule, triples in data["contradictions"])

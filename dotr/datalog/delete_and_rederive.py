@@ -39,20 +39,20 @@ class StratumState(NamedTuple):
     """The model of a stratum at an instant: the background without what is gone, and the new triples."""
 
     view: TripleIndex
-    new: StratumDelta
+    delta: StratumDelta
     retracted: dict[Triple, None]
 
     @property
     def model(self) -> LowerModel:
-        return LowerModel(self.view, self.new)
+        return LowerModel(self.view, self.delta)
 
 
 @dataclass(eq=False)
 class TriggerChanges:
     """What a stratum's watched atoms make of the changes below: cases that held and may not any more, and cases to be looked at."""
 
-    lost: list[tuple[NonmonotonicItem, Row]] = field(default_factory=list)
-    risen: list[tuple[NonmonotonicItem, Row]] = field(default_factory=list)
+    falsified: list[tuple[NonmonotonicItem, Row]] = field(default_factory=list)
+    satisfied: list[tuple[NonmonotonicItem, Row]] = field(default_factory=list)
 
 
 class StratumIndexes(NamedTuple):
@@ -61,84 +61,84 @@ class StratumIndexes(NamedTuple):
     or a lower one negates or aggregates."""
 
     indexes: Sequence[TripleIndex]
-    late: Container[Triple]
-    apart: bool
+    upper_static: Container[Triple]
+    needs_strata: bool
 
 
-class Stratified:
+class StratifiedCloser:
     """Closes instants under a stratified program over a background that is closed under it; `static` are its contradictions."""
 
-    def __init__(self, rules: Sequence[DatalogRule], storeys: StratumIndexes, static: Iterable[Contradiction]) -> None:
-        layered = StratifiedProgram(rules)
-        self._shared = layered.depth if layered.shares_index else 0
-        self._late = storeys.late
+    def __init__(self, rules: Sequence[DatalogRule], stratum_indexes: StratumIndexes, static: Iterable[Contradiction]) -> None:
+        program = StratifiedProgram(rules)
+        self._shared_strata = program.depth if program.shares_index else 0
+        self._upper_static = stratum_indexes.upper_static
         self._static = frozenset(static)
         self._limit = LIMITS.triples
-        whole = storeys.indexes[-1]
-        if layered.shares_index:
-            asked = lower_models([whole] * layered.depth)
-            self._levels = [
+        whole = stratum_indexes.indexes[-1]
+        if program.shares_index:
+            lower = lower_models([whole] * program.depth)
+            self._strata = [
                 StratumRules(
-                    whole, layered.rules_at(number), layered.up_to(number), [each for each in layered.triggers if each[0] == number], asked
+                    whole, program.rules_at(number), program.up_to(number), [each for each in program.triggers if each[0] == number], lower
                 )
-                for number in range(layered.depth)
+                for number in range(program.depth)
             ]
         else:
-            self._levels = [
-                StratumRules(index, rules, rules, layered.triggers[:number], lower_models(storeys.indexes[:number]))
-                for number, (index, rules) in enumerate(zip(storeys.indexes, map(layered.up_to, range(layered.depth)), strict=True))
+            self._strata = [
+                StratumRules(index, rules, rules, program.triggers[:number], lower_models(stratum_indexes.indexes[:number]))
+                for number, (index, rules) in enumerate(zip(stratum_indexes.indexes, map(program.up_to, range(program.depth)), strict=True))
             ]
-        self._models = lower_models(storeys.indexes[:-1])
-        self._matters = predicates_read(each.table for _, each in layered.triggers)
-        self._predicates = None if self._matters is None else frozenset(self._matters)
-        at_once = self._matters is not None and not storeys.apart
-        self._everything = Closer(dispatch_of(layered.up_to(layered.depth)), whole) if at_once else None
+        self._models = lower_models(stratum_indexes.indexes[:-1])
+        self._read = predicates_read(each.table for _, each in program.triggers)
+        self._predicates = None if self._read is None else frozenset(self._read)
+        single_pass = self._read is not None and not stratum_indexes.needs_strata
+        self._single_pass = Closer(dispatch_of(program.up_to(program.depth)), whole) if single_pass else None
 
-    def limit_to(self, most: int) -> None:
+    def limit_to(self, limit: int) -> None:
         """So many triples an instant may have beyond the background; to be said before the first."""
-        self._limit = most
-        if self._everything is not None:
-            self._everything.limit_to(most)
-        for level in self._levels:
-            level.limit = most
+        self._limit = limit
+        if self._single_pass is not None:
+            self._single_pass.limit_to(limit)
+        for level in self._strata:
+            level.limit = limit
 
     def close(self, triples: Iterable[Triple]) -> Closure:
         """K(t) for an instant that holds these triples. Raises `LimitExceeded`."""
-        given = triples if isinstance(triples, list | tuple) else tuple(triples)
-        if self._everything is not None:
-            new = StratumDelta(self._models)
+        instant = triples if isinstance(triples, list | tuple) else tuple(triples)
+        if self._single_pass is not None:
+            delta = StratumDelta(self._models)
             try:
-                closure = self._everything.close(given, new)
+                closure = self._single_pass.close(instant, delta)
             except LimitExceeded:
-                if not self._touches(new):
+                if not self._may_trigger(delta):
                     raise
             else:
-                if not self._touches(new):
+                if not self._may_trigger(delta):
                     return closure
-        lowest = self._levels[0]
-        new = StratumDelta(lowest.models)
-        closure = lowest.closer.close(given, new)
-        return self._by_strata(given, StratumState(closure.background, new, {}), closure.contradictions)
+        lowest = self._strata[0]
+        delta = StratumDelta(lowest.models)
+        closure = lowest.closer.close(instant, delta)
+        return self._close_strata(instant, StratumState(closure.background, delta, {}), closure.contradictions)
 
-    def _touches(self, new: TripleIndex) -> bool:
+    def _may_trigger(self, delta: TripleIndex) -> bool:
         """Whether a NOT or an AGGREGATE may be about some of these triples."""
-        predicates, matters, by_object = self._predicates, self._matters, new.by_object
-        if predicates is None or matters is None:
+        predicates, read, by_object = self._predicates, self._read, delta.by_object
+        if predicates is None or read is None:
             return bool(by_object)
         if predicates.isdisjoint(by_object):
             return False
         for predicate in predicates.intersection(by_object):
-            objects = matters[predicate]
+            objects = read[predicate]
             if objects is None or not objects.isdisjoint(by_object[predicate]):
                 return True
         return False
 
-    def _by_strata(self, given: Sequence[Triple], lowest: StratumState, contradictions: Sequence[Contradiction]) -> Closure:
+    def _close_strata(self, instant: Sequence[Triple], lowest: StratumState, contradictions: Sequence[Contradiction]) -> Closure:
         found = set(contradictions)
         states = [lowest]
-        work = _InstantClosure(self._late, frozenset(given), self._shared, states, found)
-        for level in self._levels[1:]:
-            states.append(work.settled(level))  # noqa: PERF401 (each looks at those before it)
+        closure = _InstantClosure(self._upper_static, frozenset(instant), self._shared_strata, states, found)
+        for level in self._strata[1:]:
+            states.append(closure.close_stratum(level))  # noqa: PERF401 (each looks at those before it)
         view, new, gone = states[-1]
         if len(new) > self._limit:
             raise LimitExceeded(self._limit)
@@ -150,51 +150,51 @@ class _InstantClosure:
     """The closure of one instant, level by level. `shared` is the number of levels where they share one index, else 0; `states` are those
     settled so far, the lowest first."""
 
-    late: Container[Triple]
-    given: frozenset[Triple]
-    shared: int
+    upper_static: Container[Triple]
+    instant: frozenset[Triple]
+    shared_strata: int
     states: list[StratumState]
-    found: set[Contradiction]
+    contradictions: set[Contradiction]
 
-    def settled(self, level: StratumRules) -> StratumState:
+    def close_stratum(self, stratum: StratumRules) -> StratumState:
         """The state of a level over those below."""
         below = self.states[-1]
-        changes = self._changes(level)
-        if self.shared and not (below.retracted or changes.lost or changes.risen or level.reads_any(below.new)):
+        changes = self._trigger_changes(stratum)
+        if self.shared_strata and not (below.retracted or changes.falsified or changes.satisfied or stratum.reads_any(below.delta)):
             return below
-        gone = self._hidden(level, changes)
-        view = MaskedIndex(level.index, gone) if gone else level.index
+        retracted = self._overdeleted(stratum, changes)
+        view = MaskedIndex(stratum.index, retracted) if retracted else stratum.index
         seeds: list[Triple] = []
-        again: list[Triple] = []
-        if self.shared:
-            new, again = below.new, list(below.new)
-            new.models = [LowerModel(view, new)] * self.shared
+        revisited: list[Triple] = []
+        if self.shared_strata:
+            new, revisited = below.delta, list(below.delta)
+            new.models = [LowerModel(view, new)] * self.shared_strata
         else:
-            new, seeds = StratumDelta([LowerModel(EMPTY_INDEX, EMPTY_INDEX), *(state.model for state in self.states)]), list(below.new)
-        self._close(level, view, new, seeds, again, gone)
-        raised = self._raised(level, view, new, changes, gone)
-        if raised:
-            schema = level.closer.schema  # what an instant brings of it has effect on what is raised, too
+            new, seeds = StratumDelta([LowerModel(EMPTY_INDEX, EMPTY_INDEX), *(state.model for state in self.states)]), list(below.delta)
+        self._close(stratum, view, new, seeds, revisited, retracted)
+        rederived = self._rederived(stratum, view, new, changes, retracted)
+        if rederived:
+            schema = stratum.closer.schema  # what an instant brings of it has effect on what is raised, too
             woken = [t for t in new if (t[1], None) in schema or (t[1], t[2]) in schema] if schema else ()
-            self._close(level, view, new, raised, woken, gone)
-        back = [triple for triple in gone if triple in new.triples]
-        if back:
-            for triple in back:
-                del gone[triple]
-            view = MaskedIndex(level.index, gone) if gone else level.index
-            new = StratumDelta(new.models, (triple for triple in new if triple not in level.index.triples))
-            if self.shared:
-                new.models = [LowerModel(view, new)] * self.shared
-        return StratumState(view, new, gone)
+            self._close(stratum, view, new, rederived, woken, retracted)
+        restored = [triple for triple in retracted if triple in new.triples]
+        if restored:
+            for triple in restored:
+                del retracted[triple]
+            view = MaskedIndex(stratum.index, retracted) if retracted else stratum.index
+            new = StratumDelta(new.models, (triple for triple in new if triple not in stratum.index.triples))
+            if self.shared_strata:
+                new.models = [LowerModel(view, new)] * self.shared_strata
+        return StratumState(view, new, retracted)
 
-    def _changes(self, level: StratumRules) -> TriggerChanges:
+    def _trigger_changes(self, stratum_rules: StratumRules) -> TriggerChanges:
         """The cases of NOT and AGGREGATE that the changes below this level decide over."""
         changes = TriggerChanges()
         groups: dict[tuple[NonmonotonicItem, Row], None] = {}
-        for stratum, watches in level.triggers:
+        for stratum, watches in stratum_rules.triggers:
             below = self.states[stratum - 1]
-            old, now = level.models[stratum], below.model
-            for triples, model, to in ((below.new, now, changes.lost), (TripleIndex(below.retracted), old, changes.risen)):
+            old, now = stratum_rules.models[stratum], below.model
+            for triples, model, to in ((below.delta, now, changes.falsified), (TripleIndex(below.retracted), old, changes.satisfied)):
                 if len(triples):
                     for watch, triple in watches.triggered_by(triples):
                         asking = watch.source
@@ -204,69 +204,74 @@ class _InstantClosure:
                             else:
                                 groups[asking, case] = None
         for asking, case in groups:
-            before = asking.results(level.models[asking.stratum], case)
+            before = asking.results(stratum_rules.models[asking.stratum], case)
             after = asking.results(self.states[asking.stratum - 1].model, case)
             if before != after:
-                changes.lost += [(asking, (*case, *row)) for row in before]
-                changes.risen += [(asking, (*case, *row)) for row in after]
+                changes.falsified += [(asking, (*case, *row)) for row in before]
+                changes.satisfied += [(asking, (*case, *row)) for row in after]
         return changes
 
-    def _hidden(self, level: StratumRules, changes: TriggerChanges) -> dict[Triple, None]:
+    def _overdeleted(self, stratum: StratumRules, changes: TriggerChanges) -> dict[Triple, None]:
         """The static conclusions that may have lost their reason: those gone below, those of lost cases, and what was derived from them."""
         below = self.states[-1]
-        gone = dict(below.retracted)
-        static = StratumDelta(level.models)
+        retracted = dict(below.retracted)
+        static = StratumDelta(stratum.models)
         found: list[Triple] = []
         ignored: list[ConstraintViolation] = []
-        for asking, case in changes.lost:
-            asking.derive(level.index, static, found.append, ignored, *case)
-        late = self.late
-        waiting = list(gone)
-        while waiting or found:
+        for asking, case in changes.falsified:
+            asking.derive(stratum.index, static, found.append, ignored, *case)
+        upper_static = self.upper_static
+        queue = list(retracted)
+        while queue or found:
             for triple in found:
-                if triple in late and triple not in gone and triple not in self.given and not self._stands(triple, below):
-                    gone[triple] = None
-                    waiting.append(triple)
+                if (
+                    triple in upper_static
+                    and triple not in retracted
+                    and triple not in self.instant
+                    and not self._holds_below(triple, below)
+                ):
+                    retracted[triple] = None
+                    queue.append(triple)
             found.clear()
-            if waiting:
-                level.derive_from(waiting.pop(), level.index, static, found.append, ignored)
-        return gone
+            if queue:
+                stratum.derive_from(queue.pop(), stratum.index, static, found.append, ignored)
+        return retracted
 
-    def _stands(self, triple: Triple, below: StratumState) -> bool:
+    def _holds_below(self, triple: Triple, below: StratumState) -> bool:
         """Whether the model below this level holds a triple; one index for all levels does not tell."""
-        return not self.shared and (triple in below.new.triples or triple in below.view.triples)
+        return not self.shared_strata and (triple in below.delta.triples or triple in below.view.triples)
 
-    def _raised(
-        self, level: StratumRules, view: TripleIndex, new: StratumDelta, changes: TriggerChanges, gone: dict[Triple, None]
+    def _rederived(
+        self, stratum: StratumRules, view: TripleIndex, delta: StratumDelta, changes: TriggerChanges, retracted: dict[Triple, None]
     ) -> list[Triple]:
         """Conclusions of risen cases, and those hidden triples that still follow."""
-        raised: list[Triple] = []
+        rederived: list[Triple] = []
         alarms: list[ConstraintViolation] = []
-        for asking, case in changes.risen:
-            asking.derive(view, new, raised.append, alarms, *case)
-        raised += [triple for triple in gone if triple not in new.triples and level.is_supported(triple, view, new)]
-        self.found.update(contradictions(alarms))
-        return raised
+        for asking, case in changes.satisfied:
+            asking.derive(view, delta, rederived.append, alarms, *case)
+        rederived += [triple for triple in retracted if triple not in delta.triples and stratum.is_supported(triple, view, delta)]
+        self.contradictions.update(contradictions(alarms))
+        return rederived
 
     def _close(
         self,
-        level: StratumRules,
+        stratum: StratumRules,
         view: TripleIndex,
-        new: StratumDelta,
+        delta: StratumDelta,
         seeds: Sequence[Triple],
-        again: Sequence[Triple],
-        gone: dict[Triple, None],
+        revisited: Sequence[Triple],
+        retracted: dict[Triple, None],
     ) -> None:
-        if not gone:
-            self.found.update(level.closer.close(seeds, new, again).contradictions)
+        if not retracted:
+            self.contradictions.update(stratum.closer.close(seeds, delta, revisited).contradictions)
             return
         alarms: list[ConstraintViolation] = []
         pending = list(seeds)
-        for triple in again:
-            level.derive_from(triple, view, new, pending.append, alarms)
+        for triple in revisited:
+            stratum.derive_from(triple, view, delta, pending.append, alarms)
         for triple in pending:
-            if triple not in view.triples and new.add(triple):
-                if len(new) > level.closer.limit:
-                    raise LimitExceeded(level.closer.limit)
-                level.derive_from(triple, view, new, pending.append, alarms)
-        self.found.update(contradictions(alarms))
+            if triple not in view.triples and delta.add(triple):
+                if len(delta) > stratum.closer.limit:
+                    raise LimitExceeded(stratum.closer.limit)
+                stratum.derive_from(triple, view, delta, pending.append, alarms)
+        self.contradictions.update(contradictions(alarms))

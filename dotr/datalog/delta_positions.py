@@ -98,7 +98,10 @@ def _is_schema_atom(pattern: TriplePattern, variables: set[Variable], key: Varia
         return isinstance(pattern.object, Const) and (key in variables or _is_vocabulary(pattern.object.term))
     if predicate.startswith(_VOCABULARIES) and predicate not in _OF_INDIVIDUALS:
         return True
-    return key in variables and len(background.by_subject.get(predicate, ())) + len(background.by_object.get(predicate, ())) <= _MAX_SCHEMA_ENDS
+    return (
+        key in variables
+        and len(background.by_subject.get(predicate, ())) + len(background.by_object.get(predicate, ())) <= _MAX_SCHEMA_ENDS
+    )
 
 
 def _is_vocabulary(term: Term) -> bool:

@@ -145,7 +145,7 @@ def bindings_of(pattern: TriplePattern, triple: Triple) -> dict[Variable, Term] 
     """The terms that a triple gives to a pattern's variables; None where it does not match.
 
     >>> from dotr.model.algebra import Var
-    >>> matched(TriplePattern(Var("x"), Const("<p>"), Var("x")), ("<a>", "<p>", "<b>"))
+    >>> bindings_of(TriplePattern(Var("x"), Const("<p>"), Var("x")), ("<a>", "<p>", "<b>"))
     """
     terms: dict[Variable, Term] = {}
     for slot, term in zip((pattern.subject, pattern.predicate, pattern.object), triple, strict=True):

@@ -34,14 +34,14 @@ class Inconsistency(NamedTuple):
         >>> print(Inconsistency("cax-dw", ((("<A>", "<d>", "<B>"), PremiseOrigin.BACKGROUND), (("<x>", "<t>", "<A>"), PremiseOrigin.INSTANT))))
         cax-dw: <A> <d> <B> (background), <x> <t> <A> (instant)
         """
-        said = ", ".join(f"{' '.join(triple)} ({origin.value})" for triple, origin in self.premises)
-        return f"{self.rule}: {said or 'a rule without a body'}"
+        premises = ", ".join(f"{' '.join(triple)} ({origin.value})" for triple, origin in self.premises)
+        return f"{self.rule}: {premises or 'a rule without a body'}"
 
 
 NO_INCONSISTENCIES: Final[tuple[Inconsistency, ...]] = ()
 
 
-def inconsistencies(closure: Closure, given: Collection[Triple]) -> tuple[Inconsistency, ...]:
+def inconsistencies(closure: Closure, stated: Collection[Triple]) -> tuple[Inconsistency, ...]:
     """The contradictions of a closed instant that was given these triples, in their order.
 
     >>> from dotr.store.triples import TripleIndex
@@ -50,20 +50,20 @@ def inconsistencies(closure: Closure, given: Collection[Triple]) -> tuple[Incons
     >>> print(inconsistencies(Closure(background, TripleIndex(), (found,)), [("<x>", "<is>", "<A>")])[0])
     dw: <A> <disjoint> <B> (background), <x> <is> <A> (instant), <x> <is> <B> (derived)
     """
-    background, instant = closure.background.triples, frozenset(given)
+    background, stated = closure.background.triples, frozenset(stated)
 
     def origin(triple: Triple) -> PremiseOrigin:
-        return PremiseOrigin.INSTANT if triple in instant else PremiseOrigin.BACKGROUND if triple in background else PremiseOrigin.DERIVED
+        return PremiseOrigin.INSTANT if triple in stated else PremiseOrigin.BACKGROUND if triple in background else PremiseOrigin.DERIVED
 
     return tuple(
-        Inconsistency(found.rule, tuple((triple, origin(triple)) for triple in visible(found))) for found in closure.contradictions
+        Inconsistency(found.rule, tuple((triple, origin(triple)) for triple in visible_premises(found))) for found in closure.contradictions
     )
 
 
-def visible(found: Contradiction) -> list[Triple]:
+def visible_premises(found: Contradiction) -> list[Triple]:
     """The premises of a contradiction that a query could see.
 
-    >>> visible(Contradiction("r", (("<c>", "<urn:dotr:hidden:ends>", "<nil>"), ("<x>", "<p>", "<x>"))))
+    >>> visible_premises(Contradiction("r", (("<c>", "<urn:dotr:hidden:ends>", "<nil>"), ("<x>", "<p>", "<x>"))))
     [('<x>', '<p>', '<x>')]
     """
     return [triple for triple in found.triples if not is_hidden(triple[1])]

@@ -35,10 +35,10 @@ _FORMATS: Final = {
     ".owl": RdfFormat.RDF_XML,
     ".jsonld": RdfFormat.JSON_LD,
 }
-_PLACE: Final = re.compile(r"^Parser error at line [^:]*: ")
+_POSITION: Final = re.compile(r"^Parser error at line [^:]*: ")
 _BOM: Final = b"\xef\xbb\xbf"
 """A byte order mark, as editors of Windows write it before UTF-8."""
-_MEND: Final = "Mend the file; nothing of it was loaded."
+_REPAIR_HINT: Final = "Mend the file; nothing of it was loaded."
 _NAMES: Final = ", ".join(_FORMATS)
 
 
@@ -65,7 +65,7 @@ def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None
     content = _content(path)
     triples: list[Triple] = []
     blanks: dict[BlankNode, Term] = {}
-    same = ({} if terms is None else terms).setdefault
+    interned = ({} if terms is None else terms).setdefault
     try:
         if syntax == RdfFormat.JSON_LD:
             check_json_nesting(content, LIMITS.nesting)
@@ -77,16 +77,16 @@ def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None
                 raise refuse("K106", f"{path}: an N3 formula or rule", hint="Write rules as Datalog, in a .dlog file.")
             s = _blank(subject, blanks, number) if isinstance(subject, BlankNode) else str(subject)
             p, o = str(predicate), _term(value, blanks, number) if isinstance(value, BlankNode | TripleTerm) else str(value)
-            triples.append((same(s, s), same(p, p), same(o, o)))
+            triples.append((interned(s, s), interned(p, p), interned(o, o)))
     except SyntaxError as error:
         raise _unreadable(path, content, error) from None
     except MemoryError:
-        raise refuse("K104", f"{path}: a statement or a term longer than the parser can read at once (16 MiB)", hint=_MEND) from None
+        raise refuse("K104", f"{path}: a statement or a term longer than the parser can read at once (16 MiB)", hint=_REPAIR_HINT) from None
     except TextLimitExceeded as error:
         text = content.decode("utf-8", errors="replace")
         start = len(content[: error.offset].decode("utf-8", errors="replace"))
         problem = f"more than {LIMITS.nesting} brackets in each other"
-        raise refuse("K104", problem, Span(Document(str(path), text), start, start + 1), _MEND) from None
+        raise refuse("K104", problem, Span(Document(str(path), text), start, start + 1), _REPAIR_HINT) from None
     return triples
 
 
@@ -138,11 +138,11 @@ def _unreadable(path: Path, content: bytes, error: SyntaxError) -> Refused:
             "K107", f"{path}: a JSON-LD context elsewhere, which is not fetched", hint="Write the context into the file, or convert it."
         )
     if error.lineno is None:
-        return refuse("K104", f"{path}: {reason}", hint=_MEND)
-    reason = _PLACE.sub("", reason)
+        return refuse("K104", f"{path}: {reason}", hint=_REPAIR_HINT)
+    reason = _POSITION.sub("", reason)
     text = content.decode("utf-8", errors="replace")
     lines = text.split("\n")
     line = min(max(error.lineno, 1), len(lines))
     start = min(sum(len(each) + 1 for each in lines[: line - 1]) + max((error.offset or 1) - 1, 0), len(text))
     span = Span(Document(str(path), text), start, min(start + 1, len(text)))
-    return refuse("K104", reason, span, _MEND)
+    return refuse("K104", reason, span, _REPAIR_HINT)

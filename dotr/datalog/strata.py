@@ -187,7 +187,10 @@ def refusal(links: Sequence[CycleLink]) -> Diagnostic:
         line = rule.name.rpartition(":")[2]
         return f"line {line}" if len(documents) == 1 and line.isdigit() else rule.name
 
-    steps = [f"{display_name(link.head, link.rule)} needs {link.dependency.via}{display_name(link.dependency.key, link.rule)} ({place(link.rule)})" for link in links]
+    steps = [
+        f"{display_name(link.head, link.rule)} needs {link.dependency.via}{display_name(link.dependency.key, link.rule)} ({place(link.rule)})"
+        for link in links
+    ]
     via = links[0].dependency.via.split()[0]
     hint = f"Derive what is {'negated' if via == 'NOT' else 'aggregated'} by rules that do not depend on what they conclude."
     return Diagnostic("K307", f"recursion through {via}: {', '.join(steps)}", links[0].rule.span, hint)

@@ -115,7 +115,9 @@ class StratumRules:
         fixed = self.dispatch.fixed
         return bool(self.dispatch.free) or any(predicate in fixed for predicate in delta.by_subject)
 
-    def derive_from(self, triple: Triple, background: TripleIndex, delta: TripleIndex, push: Push, alarms: list[ConstraintViolation]) -> None:
+    def derive_from(
+        self, triple: Triple, background: TripleIndex, delta: TripleIndex, push: Push, alarms: list[ConstraintViolation]
+    ) -> None:
         """What follows from a triple by the rules of this level, over any background."""
         for position in self._positions(triple):
             terms = bindings_of(position.pattern, triple)

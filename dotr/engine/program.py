@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from dotr.datalog.background import Knowledge, without_collection
-from dotr.datalog.compiled_cache import CachePolicy, StoreFile, background
+from dotr.datalog.compiled_cache import CachePolicy, StoreFile, open_background
 from dotr.datalog.compiled_store import CompiledStore
 from dotr.datalog.entailment import rule_set
-from dotr.datalog.inconsistencies import visible
+from dotr.datalog.inconsistencies import visible_premises
 from dotr.datalog.loading import load_graphs
 from dotr.engine.multi_query import share_queries
 from dotr.engine.router import Router
@@ -173,7 +173,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
             problems += refused.diagnostics
         raise Refused(problems)
     try:
-        closed = background(
+        closed = open_background(
             spec.sources, [*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog], keeping or CachePolicy.default()
         )
     except Refused as refused:
@@ -195,14 +195,14 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         *single_partitions(layout),
     ]
     static.keep()
-    return CompiledProgram(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.made, closed.notices)
+    return CompiledProgram(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.is_new, closed.warnings)
 
 
 def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:
     """A warning for each contradiction of the background alone, with what clashes; of many, for the first few."""
     warnings = []
     for number, found in enumerate(knowledge.contradictions[:_TOLD], 1):
-        said = f"({found.rule}): {', '.join(map(' '.join, visible(found))) or 'by a rule without a body'}"
+        said = f"({found.rule}): {', '.join(map(' '.join, visible_premises(found))) or 'by a rule without a body'}"
         if number == _TOLD < len(knowledge.contradictions):
             said += f"; and {len(knowledge.contradictions) - _TOLD} more like these"
         hint = "Mend the graphs, or choose another entailment; what was derived is used all the same."

@@ -3,135 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final
 
 from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency
-from dotr.engine.instants import merge
+from dotr.engine.driver import Engine
 from dotr.engine.output_events import EPOCH, MICROSECOND, Event, utc
 from dotr.engine.program import CompiledProgram
-from dotr.engine.router import Facts
-from dotr.engine.stage_one import InstantFacts
-from dotr.engine.stage_two import StageTwo, TakeFirings
 from dotr.errors.diagnostics import DotrError
 from dotr.errors.fallbacks import FallbackKind, drain_fallbacks
 from dotr.joins.limits import LIMITS
 from dotr.languages.turtle.graphs import Misread, read_graph
-from dotr.model.stream import DeadLetter, Firing, Instant
+from dotr.model.stream import Firing, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
-from dotr.outputs.writing import ntriples, output_order
+from dotr.outputs.writing import ntriples
 
 _LOG: Final = logging.getLogger("dotr")
-
-
-class Engine:
-    """Both stages over closed instants in time order: what the local runtime and a session drive.
-
-    Between instants there are moments at which ticks or delayed anchors stand; they are gone through in the order of time, all layers at
-    one before any at the next. The first and the last time that the engine is told of bound the ticks, and the last one what is waited for.
-    `failed` holds what rules have failed at, or gone over a limit at, until its reader takes it out. `layers` are the program's, where they
-    are compiled already. Where a moment has many firings `put` has them on the way, in no order, and what is returned is the rest.
-    """
-
-    def __init__(
-        self, program: CompiledProgram, clock: Clock, layers: Sequence[StageTwo] | None = None, put: TakeFirings | None = None
-    ) -> None:
-        self.program = program
-        self._layers = program.stage_two(clock) if layers is None else layers
-        self._put = put
-        self._router = program.router()
-        self._states = [layer.start() for layer in self._layers]
-        self._timed = program.timed
-        self._passed: Micros | None = None
-        self.failed: list[DeadLetter] = []
-
-    def step(self, instant: Instant) -> tuple[list[Firing], InstantFacts]:
-        """The firings of an instant later than all before, in order of rule name, then attributes, after those of the moments before it;
-        and what stage one found. Nothing has happened where that was rejected."""
-        asked = self.evaluate(instant)
-        return [] if asked.rejected else self.match(instant.time, asked), asked
-
-    def evaluate(self, instant: Instant) -> InstantFacts:
-        """What stage one finds; nothing has happened yet."""
-        return self.program.stage_one.evaluate(instant)
-
-    def match(self, time: Micros, asked: InstantFacts) -> list[Firing]:
-        """The firings of an instant that was asked and is not rejected, as `step` gives them."""
-        if not self._timed:
-            return self._moment(time, asked.facts) if asked.facts else []
-        earlier = [firing for firings in self.moments_until(time - 1) for firing in firings]
-        self._passed = time
-        return earlier + self._moment(time, {**asked.facts, **self.program.stage_one.ticks_at(time)})
-
-    def moments_until(self, until: Micros) -> Iterator[list[Firing]]:
-        """The firings of each moment up to a time, while no instant comes."""
-        if self._timed:
-            if self._passed is None:
-                return  # before the first instant
-            while (time := self._next(self._passed)) is not None and time <= until:
-                self._passed = time
-                yield self._moment(time, self.program.stage_one.ticks_at(time))
-
-    def advance(self, time: Micros) -> Iterator[list[Firing]]:
-        """The firings of each moment up to a time later than all before: it counts like an instant at which nothing holds."""
-        if self._passed is None:
-            self._passed = time - 1
-        yield from self.moments_until(time)
-        self._passed = time
-
-    def finish(self) -> Iterator[list[Firing]]:
-        """The stream is over: the firings of each moment at which something stands that was waited for."""
-        while self._timed and (time := self._due()) is not None:
-            yield self._moment(time, {}, ended=True)
-
-    def _due(self) -> Micros | None:
-        """When the next delayed anchor stands."""
-        times = [layer.due(state) for layer, state in zip(self._layers, self._states, strict=True)]
-        return min([time for time in times if time is not None], default=None)
-
-    def _next(self, passed: Micros) -> Micros | None:
-        """The next moment after all before, if no instant comes first."""
-        due, tick = self._due(), self.program.stage_one.next_tick(passed)
-        return due if tick is None else tick if due is None else min(due, tick)
-
-    def _moment(self, time: Micros, facts: Facts, *, ended: bool = False) -> list[Firing]:
-        """All layers at one time; the firings are in order of rule name, then attributes."""
-        firings: list[Firing] = []
-        deliveries = self._router.facts(facts)
-        for number, layer in enumerate(self._layers):
-            arrivals = deliveries[number].get(0)
-            if not arrivals:
-                if not self._timed or layer.due(self._states[number]) != time:
-                    continue
-                arrivals = {}
-            step = layer.step(self._states[number], time, arrivals, ended=ended, put=self._put)
-            firings += step.firings
-            if step.failed:
-                self.failed += step.failed
-            if step.events and number + 1 < len(self._layers):
-                for above, further in enumerate(self._router.events(step.events, number)):
-                    for port, events in further.get(0, {}).items():
-                        deliveries[above].setdefault(0, {}).setdefault(port, []).extend(events)
-        if len(firings) > 1:
-            firings.sort(key=output_order)
-        return firings
-
-    def reload(self) -> None:
-        """Write all state and read it back, as a runtime does between batches."""
-        self._states = [layer.restore(state.encode()) for layer, state in zip(self._layers, self._states, strict=True)]
-
-    @property
-    def held(self) -> list[list[int]]:
-        """How many events each port of each layer holds."""
-        return [state.event_counts for state in self._states]
-
-    @property
-    def remembered(self) -> int:
-        """How many events the state holds."""
-        return sum(map(len, self._states))
 
 
 class SessionError(DotrError, ValueError):
@@ -219,15 +109,19 @@ class Session:
         self._last = now
         if not elements:
             return self._events(engine, engine.advance(now))
-        firings, asked = engine.step(merge(now, elements))
-        self.inconsistencies = asked.inconsistencies
-        if asked.exceeded:
-            label = self._program.asked_as(asked.over)
+        firings, closed = engine.step(now, elements)
+        facts = closed.facts
+        self.inconsistencies = facts.inconsistencies
+        if facts.exceeded:
+            label = self._program.asked_as(facts.over)
             where = f"the query {label}" if label else "the closure"
-            _LOG.warning("the instant %s is left out, it goes over a limit: %s in %s", self._shown(now), asked.exceeded, where)
-        for streams, reason in asked.failed:
+            _LOG.warning("the instant %s is left out, it goes over a limit: %s in %s", self._shown(now), facts.exceeded, where)
+        for each in closed.rejected:
+            if each.reason is Reason.FAILED:
+                _LOG.warning("graph %d of the instant %s is left out, it fails: %s", each.element + 1, self._shown(now), each.why)
+        for streams, reason in facts.failed:
             _LOG.warning("the query of rule %s fails: %s", ", ".join(self._program.readers(streams)), reason)
-        return self._events(engine, engine.advance(now) if asked.rejected else [firings])
+        return self._events(engine, engine.advance(now) if facts.rejected else [firings])
 
     def finish(self) -> list[Event]:
         """End the stream at the last time advanced to, and return the events that were waiting for

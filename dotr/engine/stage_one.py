@@ -77,6 +77,15 @@ class TickStream(NamedTuple):
     rows: Sequence[AttributeValues]
 
 
+def next_multiple(periods: Sequence[Micros], after: Micros) -> Micros | None:
+    """The first time after another that is a multiple of one of the periods.
+
+    >>> next_multiple([10, 4], -11), next_multiple([10, 4], 4), next_multiple([], 4)
+    (-10, 8, None)
+    """
+    return min([(after // period + 1) * period for period in periods], default=None)
+
+
 class StreamBinding(NamedTuple):
     """A stream that a plan feeds, its attributes, and how its values stand in the plan's rows (None: in order)."""
 
@@ -266,9 +275,9 @@ class StageOne:
         for unit in due:
             try:
                 if size <= unit.safe_size:
-                    unit.few(background, new, found)
+                    unit.evaluate_uncounted(background, new, found)
                 else:
-                    unit.answers(background, new, found)
+                    unit.evaluate(background, new, found)
             except LimitExceeded:  # a plan by itself says which of them goes over it
                 apart.update(unit.plans)
             except Exception as error:
@@ -284,7 +293,7 @@ class StageOne:
         >>> stage.next_tick(-11), stage.next_tick(4), sorted(stage.ticks_at(8)), sorted(stage.ticks_at(20))
         (-10, 8, [1], [0, 1])
         """
-        return min([(after // each.period + 1) * each.period for each in self.ticks]) if self.ticks else None
+        return next_multiple([each.period for each in self.ticks], after)
 
     def ticks_at(self, time: Micros) -> dict[int, Sequence[AttributeValues]]:
         """The ticks of a time, by stream."""

@@ -1,22 +1,26 @@
-"""Joins of triple patterns over the pair (background, new), as generated Python.
+"""Joins of triple patterns over the pair (background, delta), as generated Python.
 
-    join = compile_join(body, given, sides, wanted)
-    rows = join(background, new, *given_terms)          # list of tuples, one per way to match, in the order of `wanted`
+    join = compile_join(body, bound, sides, projection)
+    rows = join(background, delta, *bound_terms)        # a list of tuples, one for each match
 
-- `body`: triple patterns, triple terms, `FilterItem`s and `Bind`s, in any order. `given`: variables whose terms the caller passes (never None).
-- `sides`: for each triple pattern of the body, in its order, which index it reads: `Side.BACKGROUND`, `Side.NEW` or `Side.BOTH`.
-- `wanted`: the variables of a row. One that nothing binds is None in every row; no variables give `()` for every match.
-- `index`: the background, if it is known already and will not change: sizes and look-ups are then settled when the join is compiled.
-  The join is still called with it.
-- `hidden`: whether variable predicates see hidden predicates (`dotr.store.triples`); a query's do not.
+- `body`: triple patterns, triple terms, `FilterItem`s and `Bind`s, in any order.
+- `bound`: variables whose terms the caller passes, never None.
+- `sides`: the index that each triple pattern of the body reads, in the order of the body.
+- `projection`: the columns of a row. A variable that nothing binds is None in every row; an empty
+  projection gives `()` for every match.
+- `index`: the background, if it is known and will not change; sizes and tables are then resolved at
+  compile time. The join is called with the same index.
+- `hidden`: whether variable predicates match hidden predicates (`dotr.store.triples`), as in rule sets;
+  in queries they do not.
 
-Bag semantics: the multiplicity of a row is the number of ways to match, provided the two indexes share no triple (BOTH reads one after
-the other). A `FilterItem` that errs is false. A `Bind` that errs gives no row; SPARQL's `Extend` differs and is not compiled here. A `Bind` to a
-variable that is bound already compares terms. A variable that nothing binds is None for conditions (`BOUND`, `COALESCE`).
-To seed a query by each of its patterns: the seed NEW, those
-before it BACKGROUND, those after it BOTH; each answer that needs the new triples is then found exactly once.
-
-Idea: nested loops, ordered by `dotr.joins.order` and built with `dotr.codegen`. Cost: a call costs its matches.
+Idea: nested loops, ordered by `dotr.joins.order` and built with `dotr.codegen`.
+Invariant (bag semantics): the multiplicity of a row is the number of its matches, provided the two
+indexes share no triple, since BOTH reads one after the other. A `FilterItem` that errs is false. A
+`Bind` that errs gives no row (SPARQL's `Extend`, which differs, is in `dotr.joins.branch_loops`); a
+`Bind` to a bound variable compares terms. An unbound variable is None in conditions (`BOUND`).
+Semi-naive use: with one pattern on DELTA, those before it on BACKGROUND and those after it on BOTH, for
+each pattern in turn, every match that uses a delta triple is found exactly once.
+Cost: a call costs its matches.
 """
 
 from __future__ import annotations
@@ -52,12 +56,11 @@ def compile_join(
     index: TripleIndex | None = None,
     hidden: bool = False,
 ) -> JoinFunction:
-    """A join as a function.
-
+    """Compiles a join to a function; parameters as in the module's docstring.
     >>> from dotr.model.algebra import Var
     >>> sensor = TriplePattern(Var("read"), Const("<from>"), Var("sensor"))
     >>> room = TriplePattern(Var("sensor"), Const("<in>"), Var("room"))
-    >>> join = compile_join([sensor, room], [], [Side.NEW, Side.BOTH], ["read", "room"])
+    >>> join = compile_join([sensor, room], [], [Side.DELTA, Side.BOTH], ["read", "room"])
     >>> join(TripleIndex([("<s1>", "<in>", "<A>"), ("<s2>", "<in>", "<B>")]), TripleIndex([("<r>", "<from>", "<s1>")]))
     [('<r>', '<A>')]
     """
@@ -74,12 +77,11 @@ def write_join(
     index: TripleIndex | None = None,
     hidden: bool = False,
 ) -> JoinWriter:
-    """A join as text and parameters.
-
+    """Writes a join as source text and parameters, without compiling; parameters as for `compile_join`.
     >>> from dotr.model.algebra import Var
     >>> sensor = TriplePattern(Var("read"), Const("<from>"), Var("sensor"))
     >>> room = TriplePattern(Var("sensor"), Const("<in>"), Var("room"))
-    >>> writer = write_join([room, sensor], [], [Side.BOTH, Side.NEW], ["read", "room"])
+    >>> writer = write_join([room, sensor], [], [Side.BOTH, Side.DELTA], ["read", "room"])
     >>> print(writer.source)
     def make(k0, k1):
         def join(background, new):
@@ -109,7 +111,11 @@ def write_join(
 
 
 class JoinWriter(LoopBuilder):
-    """Builds the nested loops of a join, step by step. `hidden`: whether variable predicates see hidden ones."""
+    """A builder of a join's nested loops, step by step.
+
+    `index`: the background, if known at compile time. `hidden`: whether variable predicates match
+    hidden predicates.
+    """
 
     def __init__(
         self, name: str, *, leave: str, index: TripleIndex | None = None, hidden: bool = False, count: WorkCount | None = None
@@ -119,38 +125,39 @@ class JoinWriter(LoopBuilder):
         self.hidden = hidden
 
     def function(self) -> Callable[..., Any]:
-        """The function; its type is for the caller to say, who chose its arguments and what it returns."""
+        """Compiles the source; the caller chose the arguments and the result, hence knows the type."""
         return _factory(self.source, self.name)(*self.parameters.values())
 
     def collect_rows(self) -> None:
-        """Makes the list of rows, and `append`, which takes one more."""
+        """Writes the list of rows and `append`, its bound method."""
         self.assign("rows", "[]")
         self.assign("append", "rows.append")
 
     def row(self, projection: Sequence[Variable]) -> str:
-        """A row of these variables, as a tuple."""
+        """The tuple expression of a row."""
         names = [self.read(variable) for variable in projection]
         return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"
 
     def loop_over_rows(self, names: Sequence[Variable], rows: tuple[Row, ...]) -> None:
-        """A loop over rows that were found beforehand."""
+        """Writes a loop over constant rows."""
         self.loop(self.targets(names), self.parameter("r", rows))
 
     def targets(self, names: Sequence[Variable]) -> str:
-        """What takes a row that binds these variables."""
+        """The assignment targets that unpack a row into variables."""
         return "".join([f"{self.bind(name)}, " for name in names]).rstrip() or "_"
 
     def known_term(self, name_of: Slot) -> Term | None:
-        """The term of a slot, if it is settled when the function is compiled."""
+        """The term of a slot, if known at compile time."""
         return name_of.term if isinstance(name_of, Const) else self._known_terms.get(name_of.name)
 
     def slot(self, slot: Slot) -> str | None:
-        """The name that holds a slot's term, or None where it is not bound yet."""
+        """The Python name that holds a slot's term, or None for a variable that is not bound yet."""
         return self.constant(slot.term) if isinstance(slot, Const) else self.names.get(slot.name)
 
     # --- steps ---
 
     def write_steps(self, steps: Sequence[JoinStep]) -> None:
+        """Writes steps in their order, each inside the loops of those before."""
         for step in steps:
             match step:
                 case FilterItem(test):
@@ -173,8 +180,9 @@ class JoinWriter(LoopBuilder):
                     assert_never(step)
 
     def write_term_pattern(self, write_pattern: TermPattern) -> None:
-        """Takes a triple term apart, or makes one of parts that are bound: what is none then (a literal as its subject) is in no graph.
+        """Destructures a bound triple term, or builds one of bound parts.
 
+        Parts that form no triple term (a literal as the subject) give a text that no graph holds.
         `?t` bound, `<<( ?s <p> ?o )>>` with `?o` bound:
 
             if v_t[:2] != '<<': continue
@@ -200,15 +208,16 @@ class JoinWriter(LoopBuilder):
                     self.names[slot.name] = target
 
     def lower_stratum_item(self, step: Not | GroupAggregate) -> None:
-        """Writes what asks the strata below: only a rule's join does (`dotr.datalog.derivations`)."""
+        """Writes a NOT or an AGGREGATE; the override for rules is in `dotr.datalog.derivations`."""
         raise TypeError(f"{step} in the join of a query")
 
     def _arguments(self, expression: Expression) -> str:
         return ", ".join(self.read(variable) for variable in free_variables(expression))
 
     def pattern(self, pattern: TriplePattern, side: Side) -> None:
-        """The matches of a pattern on a side, found by those of its slots that are bound: `?x <p> ?y` of the new triples is
+        """Writes the matches of a pattern on a side, looked up by the bound slots.
 
+        `?x <p> ?y` on the delta is, with both, `?x` or none bound:
         a membership test        if (v_x, k0, v_y) not in s0: continue
         a look-up of ends        for v_y in n0.get(v_x, NO_TERMS):
         a loop over pairs        for v_x, w0 in n0.items(): for v_y in w0:
@@ -240,20 +249,21 @@ class JoinWriter(LoopBuilder):
             self._loop([pattern.subject, pattern.predicate, pattern.object], f"chain({triples})", sized=False)
 
     def _lookup(self, side: Side, lookup: str) -> str:
-        """A list that is looked up in one index, or in both and put together."""
+        """The expression of a list that is looked up in one index, or in both and concatenated."""
         if side is Side.BOTH:
             return f"{lookup.format(self._index_name(Side.BACKGROUND))} + {lookup.format('new')}"
         return lookup.format(self._index_name(side))
 
     def _index_name(self, side: Side) -> str:
-        """What holds the index of a side."""
+        """The Python name of the index of one side."""
         if side is Side.BACKGROUND and self.index is not None:
             return self.background_parameter("background", self.index)
         return side.value
 
     def _loop(self, slots: Sequence[Slot], items: str, *, sized: bool = True, looked_up: bool = False) -> None:
-        """A loop that binds what the slots hold; a variable that is bound by then is compared. `?p ?x` of the edges from `?x`:
+        """Writes a loop that binds free slots and compares bound ones.
 
+        `?p ?x` of the edges from `?x`:
         for v_p, w0 in new.edges_from.get(v_x, NO_EDGES):
             if w0 != v_x: continue
         """
@@ -270,7 +280,7 @@ class JoinWriter(LoopBuilder):
             self.skip_if(check)
 
     def _test_membership(self, triple: str, side: Side) -> None:
-        """A membership test of a triple all of whose slots are bound."""
+        """Writes a membership test of a triple all of whose slots are bound."""
         if side is Side.BOTH:
             background, new = self._triple_set(Side.BACKGROUND), self._triple_set(Side.DELTA)
             name = self.temporary()
@@ -285,7 +295,7 @@ class JoinWriter(LoopBuilder):
         return self.table("s", f"{side.value}.triples")
 
     def _delta_table(self, access: str, predicate: str, *, needed: bool) -> str:
-        if needed and self.is_forked:  # another branch may find something without it
+        if needed and self.is_forked:  # another branch of the fork may match without this table
             return self.table("n", f"new.{access}.get({predicate}, NO_ENDS)")
         return self.table("n", f"new.{access}.get({predicate})", required=needed)
 
@@ -302,8 +312,9 @@ class JoinWriter(LoopBuilder):
         return self.background_parameter(f"{access} {predicate} {end}", tables.get(fixed, NO_ENDS).get(fixed_end, NO_TERMS))
 
     def _loop_ends(self, access: str, predicate: str, end: str, other: Slot, side: Side, fixed: Term | None, fixed_end: Term | None) -> None:
-        """The other ends of the triples that have this predicate and this end. `?c <in> ?b` of both sides, with `?c` bound:
+        """Writes a loop over the other ends of the triples with a predicate and one end.
 
+        `?c <in> ?b` of both sides, with `?c` bound:
         for v_b in (b1.get(v_c, NO_TERMS) if n2 is None else b1.get(v_c, NO_TERMS) + n2.get(v_c, NO_TERMS)):
         """
         if fixed is None:
@@ -319,8 +330,9 @@ class JoinWriter(LoopBuilder):
             self._loop([other], f"({old} if {new} is None else {old} + {new}.get({end}, NO_TERMS))", looked_up=True)
 
     def _loop_pairs(self, predicate: str, pattern: TriplePattern, side: Side, fixed: Term | None) -> None:
-        """Both ends of the triples that have this predicate. `?a <at> ?c` of the new triples:
+        """Writes loops over both ends of the triples with a predicate.
 
+        `?a <at> ?c` of the delta:
         for v_a, w0 in n0.items():
             for v_c in w0:
         """

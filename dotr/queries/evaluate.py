@@ -1,6 +1,7 @@
 """Full evaluation of a SELECT over an instant: all of SPARQL 1.1's algebra, on one default graph.
 
-What no plan covers is answered here, exactly; cost: that of the query over background and instant together.
+Exact for every query, as the general case behind incremental plans.
+Cost: that of the query over background and instant together.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ from dotr.store.triples import TripleIndex
 
 
 def evaluate(select: Select, background: TripleIndex, delta: TripleIndex) -> list[tuple[Term | None, ...]]:
-    """The bag of solutions over background and new triples together, values in the order of the projection."""
+    """The bag of solutions over background and delta together, with values in the order of the projection."""
     solutions = AlgebraCompiler().compile(select).solutions(Graph(background, delta), EMPTY, EMPTY)
     return [tuple([solution.get(name) for name in select.projection]) for solution in solutions]
 
 
 class AlgebraCompiler:
-    """Makes the operator that evaluates a pattern."""
+    """Compiler of patterns to operators."""
 
     def compile(self, pattern: Pattern) -> AlgebraOperator:
+        """The operator that evaluates a pattern."""
         match pattern:
             case Bgp(patterns):
                 return BgpOperator(pattern, patterns)
@@ -64,9 +66,10 @@ class AlgebraCompiler:
             case _:
                 assert_never(pattern)
 
-    def compile_lookup(self, pattern: Pattern, given: Pattern) -> AlgebraOperator:
-        """The operator of a pattern that is asked about solutions of another."""
+    def compile_lookup(self, pattern: Pattern, left: Pattern) -> AlgebraOperator:
+        """Compiles a pattern that will be looked up for each solution of the pattern `left`."""
         return self.compile(pattern)
 
     def compile_exists(self, exists: Exists) -> AlgebraOperator:
+        """The operator of the pattern of an EXISTS."""
         return AlgebraCompiler().compile(exists.pattern)

@@ -1,6 +1,7 @@
-"""Background knowledge and what an instant adds to it, seen as one graph without copying either.
+"""Background and delta of an instant as one graph, without copying either.
 
-Invariant: the two share no triple (a restated background triple is not new), so that their union is their concatenation.
+Invariant: the two share no triple (a restated background triple is not in the delta), so that their
+union is their concatenation.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from dotr.store.triples import NO_ENDS, NO_TERMS, TripleIndex
 
 
 class Graph:
-    """K(t): the closed background and the closed instant. `removed`: what the background is a view without, if it is one.
+    """K(t): the closed background and the closed delta of an instant.
 
-    `left` counts down the triples and solutions that a query may still look at; `most` is how many solutions it may keep.
+    `removed`: the triples that `background` masks, if it is a view. `budget`: the number of triples and
+    solutions that a query may still visit, counted down. `max_rows`: the number of solutions that an
+    operator may return.
     """
 
     __slots__ = ("background", "budget", "limits", "max_rows", "delta", "indexes", "removed")
@@ -33,7 +36,7 @@ class Graph:
         return chain(self.background.match(subject, predicate, object), self.delta.match(subject, predicate, object))
 
     def spend(self, work: int) -> None:
-        """Counts what is looked at. Raises `LimitExceeded`."""
+        """Subtracts visited triples and solutions from the budget. Raises `LimitExceeded` below 0."""
         self.budget -= work
         if self.budget < 0:
             self.limits.check_probes(self.limits.probes - self.budget)
@@ -51,7 +54,7 @@ class Graph:
         return known + added if known and added else known or added
 
     def is_node(self, term: Term) -> bool:
-        """Whether the term is the subject or the object of a triple."""
+        """Tests whether the term is the subject or the object of a triple."""
         return any(term in part.by_subject[p] or term in part.by_object[p] for part in self.indexes for p in part.predicates())
 
     def nodes(self) -> Iterator[Term]:
@@ -68,7 +71,7 @@ class Graph:
         yield from (predicate for predicate in self.delta.predicates() if predicate not in self.background.by_subject)
 
     def size(self, subject: Term | None, predicate: Term | None, object: Term | None) -> float:
-        """About how many triples match; cheap, and exact where a predicate and one end are given."""
+        """The estimated number of matching triples; exact for a predicate with one end."""
         total = 0.0
         for part in self.indexes:
             if predicate is None:
@@ -78,7 +81,7 @@ class Graph:
         return total
 
     def fanouts(self, predicate: Term | None) -> tuple[float, float, float]:
-        """About how many triples have the predicate, how many of them one subject, and how many one object."""
+        """The estimated number of triples of a predicate, and their mean numbers per subject and per object."""
         if predicate is None:
             sizes = [self.fanouts(each) for each in self.predicates()]
             return sum(s[0] for s in sizes), sum(s[1] for s in sizes), sum(s[2] for s in sizes)

@@ -1,11 +1,12 @@
-"""Operators that start from what the instant brought (architecture.md, decision 1).
+"""Operators that start from the delta of an instant.
 
-Idea: a part of the algebra that is a union of conjunctions has, at an instant, its answers over the background, found once and kept,
-and those that need a new triple. The operators above it take these as their input and look everything else up, so OPTIONAL, NOT EXISTS,
-MINUS and aggregates cost what their input costs.
-Invariant: exact whatever the data: what is kept is complete for its part, and nothing is assumed of the rest.
-Cost: that of the whole background where a part has more than `KEPT` answers over it, or shares no variable with what leads to it;
-`AlgebraOperator.whole` then says so.
+Idea: a part of the algebra that is a union of conjunctions has, at an instant, its static answers,
+computed once and cached, and the answers of its delta queries. The operators above it take these as
+their input and look up everything else, so that OPTIONAL, NOT EXISTS, MINUS and aggregates cost what
+their input costs.
+Invariant: exact on all data, since the cached answers of a part are complete.
+Cost: that of the whole background for a part with more than `MAX_STATIC_ROWS` static answers, or
+without a variable in common with its input; `AlgebraOperator.full_scan_reason` reports such parts.
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ from dotr.queries.operators import AlgebraOperator, JoinOperator
 from dotr.store.triples import TripleIndex
 
 MAX_STATIC_ROWS: Final = 1_000
-"""A part with more answers over the background than this is not kept inside a larger query."""
+"""A part of a query with more static answers is evaluated in full instead of cached."""
 
 _MAX_STATIC_SIZE: Final = 50_000.0
 
 
 class DeltaScan(AlgebraOperator):
-    """A union of conjunctions, answered from what is kept and from the new triples; looked up in `general` where something is bound."""
+    """A union of conjunctions, answered from cached static rows and delta queries.
+
+    `general` evaluates the pattern when some of its variables are bound.
+    """
 
     __slots__ = ("_deltas", "_general", "_kept", "_names", "_parts", "_rows")
 
@@ -72,7 +76,7 @@ class DeltaScan(AlgebraOperator):
 
 
 class IncrementalCompiler(AlgebraCompiler):
-    """Compiles a pattern with its monotone parts seeded by the new triples."""
+    """Compiler of patterns to operators, with a `DeltaScan` for each part that distributes."""
 
     def __init__(self, background: TripleIndex, limits: Limits | None) -> None:
         self._background = background
@@ -84,7 +88,7 @@ class IncrementalCompiler(AlgebraCompiler):
         seeded = self._delta_scan(pattern)
         if seeded is None and isinstance(pattern, Bgp):
             triples, paths = _split_paths(pattern)
-            if triples.patterns and paths.patterns:  # paths are followed from what the triples bind
+            if triples.patterns and paths.patterns:  # the paths start at terms that the triples bind
                 return JoinOperator(pattern, self.compile(triples), AlgebraCompiler().compile(paths))
         return seeded or super().compile(pattern)
 
@@ -99,7 +103,7 @@ class IncrementalCompiler(AlgebraCompiler):
         names = tuple(sorted(possible(pattern)))
         try:
             parts = [Conjunction(branch, names, self._background, self._limits) for branch in branches(pattern)]
-        except (Unplannable, LimitExceeded):  # what the whole query may look at is counted elsewhere
+        except (Unplannable, LimitExceeded):  # the full evaluation counts its own work
             return None
         general = AlgebraCompiler().compile(pattern)
         if all(part.is_static_empty for part in parts):
@@ -111,7 +115,7 @@ class IncrementalCompiler(AlgebraCompiler):
 
 
 def _split_paths(pattern: Bgp) -> tuple[Bgp, Bgp]:
-    """The triple patterns, with the triple terms that they match and what is inside of these; and the rest."""
+    """The triple patterns with all triple terms, nested ones included, that they bind; and the rest."""
     taken: list[BgpItem] = [each for each in pattern.patterns if isinstance(each, TriplePattern)]
     rest = [each for each in pattern.patterns if not isinstance(each, TriplePattern)]
     bound = variables_of(taken)
@@ -123,7 +127,10 @@ def _split_paths(pattern: Bgp) -> tuple[Bgp, Bgp]:
 
 
 def conjunctions(select: Select, background: TripleIndex, limits: Limits | None) -> list[Conjunction]:
-    """The branches of a whole query, with rows in the order of its projection; raises `Unplannable`."""
+    """The branches of a query, with rows in the order of its projection.
+
+    Raises `Unplannable` for a query that does not distribute, `LimitExceeded` as `Conjunction` does.
+    """
     if select.offset or select.limit is not None:
         raise Unplannable("LIMIT or OFFSET")
     return [Conjunction(branch, select.projection, background, limits) for branch in branches(select.pattern)]

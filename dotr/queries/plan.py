@@ -1,7 +1,7 @@
-"""How a query is answered at every instant.
+"""Query plans: the evaluation of a query at every instant over a fixed background.
 
-Three ways, each exact: a union of conjunctions by generated joins from the new triples; other queries by operators whose leading parts
-start from the new triples; and what is left by the same operators at the cost of the background.
+Three strategies, each exact: delta queries for a union of conjunctions; operators whose leading parts
+start from the delta for other queries; and the same operators at the cost of the background for the rest.
 """
 
 from __future__ import annotations
@@ -30,13 +30,18 @@ StaticAnswers = Callable[[Select, Callable[[], Sequence[AnswerRow]]], Sequence[A
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """A query over one background.
+    """The plan of a query over one background.
 
-    `answers(new)` is the bag of solutions over background and new triples, which share none, with values in the order of the projection;
-    `amended(view, new, removed)` is that bag where of the background only a view without removed triples holds. `static` are the solutions
-    over the background alone: the answers wherever what came and went holds none of the `kinds` (a predicate, with an object or with any;
-    None: any triple may matter). `triggers` are the predicates of the kinds. A `planned` query costs what the instant brought and took
-    back; where it is not, `reason` says why. Where it is, but by operators, `reason` is the part that is no union of conjunctions.
+    - `static`: the solutions over the background alone, with values in the order of the projection.
+    - `answers(delta)`: the bag of solutions over background and delta, which share no triple.
+    - `answers_over_view(view, delta, removed)`: the same over a view of the background without the
+      triples `removed`.
+    - `reads`: the kinds of triples (a predicate, with an object or with None for any object) that affect
+      the answers; None if any triple may. A delta and a removal without such triples leave `static`.
+    - `triggers`: the predicates of `reads`, or None.
+    - `is_incremental`: the answers cost the size of delta and removal instead of the background's.
+    - `reason`: if not incremental, the construct that prevents it; if evaluated by operators, the part
+      that is no union of conjunctions; else empty.
     """
 
     select: Select
@@ -48,7 +53,7 @@ class QueryPlan:
     is_incremental: bool
     reason: str
     delta_queries: tuple[DeltaQuery, ...] | None = None
-    """What a union of conjunctions adds to its static answers, to be put together with that of other plans (`together`)."""
+    """The delta queries of a union of conjunctions, which `dotr.queries.shared_joins` groups; else None."""
 
     def answers_at(self, closure: Closure) -> list[AnswerRow]:
         """The bag of solutions over a closed instant."""
@@ -57,27 +62,28 @@ class QueryPlan:
         return self.answers_over_view(closure.background, closure.delta, closure.removed)
 
     def with_static(self, found: list[AnswerRow]) -> list[AnswerRow]:
-        """The answers, of those that the deltas found."""
+        """The answers of an instant whose delta queries returned these rows."""
         if not self.static and not self.select.distinct:
             return found
         return list(dict.fromkeys([*self.static, *found])) if self.select.distinct else [*self.static, *found]
 
 
 def compute_static(select: Select, find: Callable[[], Sequence[AnswerRow]]) -> Sequence[AnswerRow]:
-    """Finds the answers over the background."""
+    """Computes the static answers of a query, without a cache."""
     return find()
 
 
 def plan(select: Select, background: TripleIndex, static: StaticAnswers = compute_static, limits: Limits | None = None) -> QueryPlan:
-    """The plan of a query over a closed background, which must not change while the plan is used. `static` gives the answers over the
-    background, which may be known already. What is answered at an instant keeps to the limits, or raises `LimitExceeded`; so does the
-    planning where the background alone makes too much of the query (`Limits.beforehand`).
+    """Plans a query over a closed background, which must not change while the plan is in use.
 
+    `static(select, compute)`: returns the static answers, by `compute()` or from a cache. `limits`: bound
+    the work at an instant; the planning itself is bounded by `Limits.for_background`.
+    Raises `LimitExceeded` during planning or evaluation.
     >>> from dotr.model.algebra import Bgp, Const, TriplePattern, Var
     >>> sensor = TriplePattern(Var("read"), Const("<from>"), Var("sensor"))
     >>> room = TriplePattern(Var("sensor"), Const("<in>"), Var("room"))
-    >>> made = plan(Select(("room",), Bgp((sensor, room))), TripleIndex([("<s1>", "<in>", "<A>")]))
-    >>> made.answers(TripleIndex([("<r>", "<from>", "<s1>")])), made.static, made.triggers
+    >>> query_plan = plan(Select(("room",), Bgp((sensor, room))), TripleIndex([("<s1>", "<in>", "<A>")]))
+    >>> query_plan.answers(TripleIndex([("<r>", "<from>", "<s1>")])), query_plan.static, query_plan.triggers
     ([('<A>',)], (), frozenset({'<from>'}))
     """
     try:

@@ -1,10 +1,11 @@
-"""Queries that begin with the same joins, evaluated together: what they have in common is joined once.
+"""Shared evaluation of delta queries with common join prefixes.
 
-Idea: a query's delta is a list of steps, in the order in which it joins them. Deltas that begin with the same step, up to the names of
-variables, become one function in which every further common step stands once and what differs stands in branches below it (a trie).
-Where an instant is small, and brings nothing of what the background has, a step reads the background alone: most instants only bring
-what the background has not.
-Invariant: each query has the rows that its deltas have one by one. Cost: what the steps of the trie cost; compiled when first needed.
+Idea: a delta query is a list of join steps. Queries with the same first step, up to variable names,
+become one function: a trie of steps, in which common steps occur once and the rest are branches. For a
+delta without triples of the background's predicates, a second version reads the background alone where
+the first reads both sides.
+Invariant: each query has exactly the rows of its delta queries evaluated one by one.
+Cost: that of the steps of the trie; compiled on first use.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ from dotr.queries.plan import QueryPlan
 from dotr.store.triples import TripleIndex
 
 RowsByKey: TypeAlias = dict[int, list[AnswerRow]]
-"""The rows of those plans that have any, by the key of the plan."""
+"""The rows of plans that have any, by the key of the plan."""
 
 GroupFunction: TypeAlias = Callable[[TripleIndex, TripleIndex, RowsByKey], None]
-"""Adds to what is found so far the rows of background and new triples."""
+"""A function of background, delta and the rows so far, which adds the rows of its group."""
 
 MAX_MEMBERS: Final = 32
-"""Not more deltas than this become one function."""
+"""The largest number of delta queries in one function."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """A delta of a plan, whose rows go under a key; `shares`: other deltas' rows may be there already."""
+    """A delta query of a plan. `key`: the key of its rows. `is_key_shared`: other members add rows to the key."""
 
     key: int
     is_key_shared: bool
@@ -52,9 +53,12 @@ class GroupMember:
 
 
 class JoinGroup:
-    """Deltas that are evaluated in one call. `plans` numbers the plan of each member; `trigger` is the predicate of which a new triple is
-    needed (None: of any). `answers` keeps to the limits; `few` gives the same and counts nothing, for so few new triples that no limit can
-    be met (`safe`). Either adds to the rows all or, where it fails, nothing."""
+    """Delta queries that are evaluated in one call.
+
+    `plans`: the number of each member's plan. `trigger`: the predicate of which the delta needs a triple
+    (None: of any). `evaluate`: adds the members' rows, within the limits. `evaluate_uncounted`: the same
+    without counting, for at most `safe_size` delta triples. Both add all rows or, on an error, none.
+    """
 
     __slots__ = ("evaluate", "evaluate_uncounted", "plans", "safe_size", "trigger")
     evaluate: GroupFunction
@@ -71,7 +75,7 @@ class JoinGroup:
     ) -> None:
         self.trigger = trigger
         self.plans = tuple(plans)
-        self.safe_size = -1  # not known before it is first asked
+        self.safe_size = -1  # computed by the first call
 
         def bounded(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
             self.evaluate = compile_counted(members, background, limits) if len(members) > 1 else _single(members[0], members[0].delta_query.join)
@@ -105,7 +109,7 @@ def _single(member: GroupMember, join: BranchFunction) -> GroupFunction:
 
 
 def _safe_size(delta: DeltaQuery, background: TripleIndex, most: int, reaches: FanoutBounds) -> int:
-    """Up to how many new triples a delta does no more work than that."""
+    """The largest delta size for which a delta query does at most this work."""
     branch = delta.branch
     if not branch.is_monotone:
         return 0
@@ -116,8 +120,10 @@ def _safe_size(delta: DeltaQuery, background: TripleIndex, most: int, reaches: F
 def join_groups(
     plans: Sequence[QueryPlan], background: TripleIndex, limits: Limits | None = None, keys: Sequence[int] | None = None
 ) -> list[JoinGroup]:
-    """The deltas of all plans that have any, those together that begin alike. The rows of a plan are found under its key, by default its
-    number."""
+    """Groups the delta queries of plans by their first step.
+
+    `keys`: the key of each plan's rows, by default its number. Plans without delta queries are omitted.
+    """
     reaches = FanoutBounds(background)
     groups: dict[tuple[Term | None, object], list[list[tuple[int, GroupMember]]]] = {}
     for number, each in enumerate(plans):
@@ -138,7 +144,7 @@ def join_groups(
 
 @dataclass(frozen=True, slots=True)
 class _Canonical:
-    """A delta's branch and what is wanted of it, with variables numbered in the order in which its joins meet them."""
+    """A delta query's branch and projection, with variables numbered in join order."""
 
     branch: Branch
     wanted: tuple[Variable, ...]
@@ -146,7 +152,7 @@ class _Canonical:
 
 @dataclass(slots=True)
 class _TrieNode:
-    """A place in the trie: what goes on from there, and the members that end there."""
+    """A node of the trie: the next steps, and the numbers of the members that end here."""
 
     children: dict[JoinStep, _TrieNode] = field(default_factory=dict)
     ends: list[int] = field(default_factory=list)
@@ -173,15 +179,17 @@ def _steps(canonical: _Canonical, delta: DeltaQuery, background: TripleIndex) ->
 
 
 def compile_counted(members: Sequence[GroupMember], background: TripleIndex, limits: Limits | None) -> GroupFunction:
-    """One function for several deltas, which begin with the same step. It counts what they cost together: it may go over a limit that each
-    of them keeps to."""
+    """Compiles delta queries with the same first step to one function that counts their work together.
+
+    Together the members may exceed a limit that each of them keeps.
+    """
     trie = _Trie(members, background)
     count = None if limits is None else WorkCount(limits.uncounted_work, limits.next_check_of_several)
     return trie.function(count)
 
 
 def compile_uncounted(members: Sequence[GroupMember], background: TripleIndex) -> GroupFunction:
-    """One function for several deltas, which counts nothing, and reads the background alone where the instant brings nothing else."""
+    """Compiles delta queries to one function that counts no work and skips delta look-ups that cannot match."""
     trie = _Trie(members, background)
     if not trie.watched:
         return trie.function(None)
@@ -194,7 +202,7 @@ def compile_uncounted(members: Sequence[GroupMember], background: TripleIndex) -
 
 
 class _Trie:
-    """The steps of several deltas. `watched` are the predicates of which they read background and new triples both."""
+    """The steps of several delta queries; `watched` are the constant predicates that they read on both sides."""
 
     def __init__(self, members: Sequence[GroupMember], background: TripleIndex) -> None:
         self._members = members
@@ -209,7 +217,11 @@ class _Trie:
         self.watched: frozenset[Term] = frozenset(watched)
 
     def function(self, count: WorkCount | None, otherwise: GroupFunction | None = None) -> GroupFunction:
-        """The function. With `otherwise`, which gives the same, it calls that where the instant brings what is watched."""
+        """Compiles the trie.
+
+        With `otherwise`, a function of the same rows, the compiled function reads the background alone
+        and calls `otherwise` for a delta with a watched predicate.
+        """
         root = _TrieNode()
         for number, steps in enumerate(self._steps):
             node = root
@@ -239,14 +251,16 @@ def _over_background(step: JoinStep) -> JoinStep:
 
 
 def _store_rows(number: int, member: GroupMember) -> IfElse:
-    """Puts a member's rows where they are wanted."""
+    """The code that stores a member's rows under its key."""
     place = f"found[{member.key}]"
     rows = f"{place} + rows{number} if {member.key} in found else rows{number}" if member.is_key_shared else f"rows{number}"
     return IfElse([(f"rows{number}", [Assign(place, rows)])])
 
 
 def _write(writer: JoinWriter, node: _TrieNode, members: Sequence[_Canonical], background: TripleIndex) -> None:
-    """The loops of a node's steps, and a branch for each way on. `?x :at ?c . ?c :in ?b` alone, and with `?b :of ?o`:
+    """Writes the loops of a node's steps, and a branch for each child.
+
+    `?x :at ?c . ?c :in ?b` alone, and with `?b :of ?o`:
 
     for v_s0, w0 in n0.items():
         for v_s1 in w0:
@@ -255,7 +269,7 @@ def _write(writer: JoinWriter, node: _TrieNode, members: Sequence[_Canonical], b
                 for v_s3 in b2.get(v_s2, NO_TERMS):
                     rows1.append((v_s0, v_s1, v_s2, v_s3))
     """
-    while len(node.children) == 1 and not node.ends:  # a chain may be longer than Python's stack
+    while len(node.children) == 1 and not node.ends:  # iterative, since a chain may be longer than Python's stack
         ((step, node),) = node.children.items()
         writer.write_steps([step])
     if len(node.children) + len(node.ends) == 1:

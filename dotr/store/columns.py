@@ -25,7 +25,7 @@ from itertools import accumulate
 from typing import Final
 
 from dotr.model.terms import Term, Triple
-from dotr.store.dictionary import MOST_TERMS, TooMany
+from dotr.store.dictionary import MAX_TERMS, StoreCapacityExceeded
 from dotr.store.file import Buffer, MappedFile, UnusableFile
 
 _FIELDS: Final = 7
@@ -42,19 +42,19 @@ class ColumnDirection:
     start: int
 
     @property
-    def in_runs(self) -> bool:
+    def is_grouped(self) -> bool:
         return 2 * self.ends + 1 < self.triples
 
     @property
     def words(self) -> int:
-        return 2 * self.ends + 1 + self.triples if self.in_runs else 2 * self.triples
+        return 2 * self.ends + 1 + self.triples if self.is_grouped else 2 * self.triples
 
 
 @dataclass(frozen=True, slots=True)
 class PredicateColumns:
     """Where the triples of a predicate are, at a level."""
 
-    level: int
+    stratum: int
     term: int
     by_subject: ColumnDirection
     by_object: ColumnDirection
@@ -73,8 +73,8 @@ class ColumnWriter:
         numbers = self._numbers
         for level, predicate, triples in self._source:
             keys = [numbers[s] << 32 | numbers[o] for s, _, o in triples]
-            if len(keys) > MOST_TERMS:
-                raise TooMany(f"{len(keys):,} triples of {predicate}, where a compiled store can hold {MOST_TERMS:,}")
+            if len(keys) > MAX_TERMS:
+                raise StoreCapacityExceeded(f"{len(keys):,} triples of {predicate}, where a compiled store can hold {MAX_TERMS:,}")
             keys.sort()
             self._rows.extend((level, numbers[predicate], len(keys)))
             yield from self._direction(keys)
@@ -90,7 +90,7 @@ class ColumnWriter:
         ends, others = words[_UPPER::2], words[_LOWER::2]
         counts = Counter(ends)
         direction = ColumnDirection(len(keys), len(counts), self._words)
-        if direction.in_runs:
+        if direction.is_grouped:
             yield array("I", counts)
             yield array("I", accumulate(counts.values(), initial=0))
         else:
@@ -107,54 +107,54 @@ def read_predicates(file: MappedFile) -> list[PredicateColumns]:
     """The predicates of a file; raises `UnusableFile` where they point beyond its triples."""
     rows = file.view("predicates", "Q")
     words = file.section("triples").length // 4
-    found = []
+    predicates = []
     for row in range(0, len(rows), _FIELDS):
         level, term, triples, subjects, first, objects, second = rows[row : row + _FIELDS]
         directions = ColumnDirection(triples, subjects, first), ColumnDirection(triples, objects, second)
         if any((each.ends == 0) != (triples == 0) or each.ends > triples or each.start + each.words > words for each in directions):
             raise UnusableFile("is damaged: its predicates do not fit its triples")
-        found.append(PredicateColumns(level, term, *directions))
-    return found
+        predicates.append(PredicateColumns(level, term, *directions))
+    return predicates
 
 
 class Columns:
     """One direction of one predicate, to be looked up in."""
 
-    __slots__ = ("_first", "_in_runs", "_last", "_others", "_starts", "direction", "words")
+    __slots__ = ("_first", "_is_grouped", "_last", "_others", "_starts", "direction", "words")
 
     def __init__(self, words: memoryview, direction: ColumnDirection) -> None:
         self.words = words
         self.direction = direction
-        self._in_runs = direction.in_runs
+        self._is_grouped = direction.is_grouped
         self._first = direction.start
-        self._last = self._first + (direction.ends if self._in_runs else direction.triples)
+        self._last = self._first + (direction.ends if self._is_grouped else direction.triples)
         self._starts = self._last - self._first
-        self._others = self._last + (direction.ends + 1 if self._in_runs else 0)
+        self._others = self._last + (direction.ends + 1 if self._is_grouped else 0)
 
-    def find(self, end: int) -> tuple[int, int]:
+    def bounds(self, end: int) -> tuple[int, int]:
         """The words in which the other ends of an end stand, in order: from, to."""
         words, last = self.words, self._last
-        place = bisect_left(words, end, self._first, last)
-        if place == last or words[place] != end:
+        index = bisect_left(words, end, self._first, last)
+        if index == last or words[index] != end:
             return 0, 0
         others = self._others
-        if self._in_runs:
-            place += self._starts
-            return others + words[place], others + words[place + 1]
-        stop = place + 1
+        if self._is_grouped:
+            index += self._starts
+            return others + words[index], others + words[index + 1]
+        stop = index + 1
         if stop < last and words[stop] == end:
             stop = bisect_right(words, end, stop, last)
         others -= self._first
-        return others + place, others + stop
+        return others + index, others + stop
 
-    def holds(self, end: int, other: int) -> bool:
-        start, stop = self.find(end)
-        place = bisect_left(self.words, other, start, stop)
-        return place < stop and self.words[place] == other
+    def contains(self, end: int, other: int) -> bool:
+        start, stop = self.bounds(end)
+        index = bisect_left(self.words, other, start, stop)
+        return index < stop and self.words[index] == other
 
     def ends(self) -> Iterator[int]:
         """The different ends, in order."""
-        if self._in_runs:
+        if self._is_grouped:
             yield from self.words[self._first : self._last]
         else:
             before = -1
@@ -163,10 +163,10 @@ class Columns:
                     yield end
                     before = end
 
-    def runs(self) -> Iterator[tuple[int, int, int]]:
+    def groups(self) -> Iterator[tuple[int, int, int]]:
         """Each end, and the words from and to which its other ends stand."""
         words, others = self.words, self._others
-        if self._in_runs:
+        if self._is_grouped:
             for place in range(self._first, self._last):
                 at = place + self._starts
                 yield words[place], others + words[at], others + words[at + 1]

@@ -26,31 +26,31 @@ from dotr.errors.diagnostics import DotrError
 from dotr.model.terms import Term
 from dotr.store.file import Buffer, MappedFile, UnusableFile
 
-MOST_TERMS: Final = (1 << 32) - 1
-_A_BUCKET: Final = 4
+MAX_TERMS: Final = (1 << 32) - 1
+_TERMS_PER_BUCKET: Final = 4
 _BLOCK: Final = 1 << 16
 
-_RECENT: Final = 10_000
+_MAX_RECENT: Final = 10_000
 """How many known terms are remembered with their numbers."""
-_STRANGERS: Final = 4_000
+_MAX_KNOWN_ABSENT: Final = 4_000
 """How many unknown terms are remembered."""
 
 
-class TooMany(DotrError):
+class StoreCapacityExceeded(DotrError):
     """More terms, or triples of one predicate, than a store can number."""
 
 
-def _buckets(terms: int) -> int:
-    return terms // _A_BUCKET + 1
+def _bucket_count(terms: int) -> int:
+    return terms // _TERMS_PER_BUCKET + 1
 
 
-def dictionary_sections(terms: list[Term], *, wide_from: int = 1 << 32) -> dict[str, Iterable[Buffer]]:
+def dictionary_sections(terms: list[Term], *, high_from: int = 1 << 32) -> dict[str, Iterable[Buffer]]:
     """The sections of a dictionary of terms, all different, which are numbered in their order. `wide_from`: from how much text on ends have
     five bytes."""
-    if len(terms) > MOST_TERMS:
-        raise TooMany(f"{len(terms):,} terms, where a compiled store can number {MOST_TERMS:,}")
+    if len(terms) > MAX_TERMS:
+        raise StoreCapacityExceeded(f"{len(terms):,} terms, where a compiled store can number {MAX_TERMS:,}")
     ends, high = array("I", (0,)), bytearray((0,))
-    buckets = _buckets(len(terms))
+    buckets = _bucket_count(len(terms))
     keys: list[int] = []
     size = 0
     for number, term in enumerate(terms):
@@ -65,16 +65,16 @@ def dictionary_sections(terms: list[Term], *, wide_from: int = 1 << 32) -> dict[
     for key in keys:
         counts[(key >> 40) + 1] += 1
     return {
-        "text": _texts(terms),
+        "text": _encoded_blocks(terms),
         "ends": (ends,),
-        "high": (high,) if size >= wide_from else (),
+        "high": (high,) if size >= high_from else (),
         "buckets": (array("I", accumulate(counts)),),
         "marks": (bytes([key & 0xFF for key in keys]),),
         "numbers": (array("I", [key >> 8 & 0xFFFFFFFF for key in keys]),),
     }
 
 
-def _texts(terms: list[Term]) -> Iterator[bytes]:
+def _encoded_blocks(terms: list[Term]) -> Iterator[bytes]:
     for start in range(0, len(terms), _BLOCK):
         yield "".join(terms[start : start + _BLOCK]).encode("utf-8", "surrogatepass")
 
@@ -95,12 +95,14 @@ class Dictionary:
         self._marks = file.section("marks").offset
         self._count = len(self._numbers)
         self._recent: dict[Term, int] = {}
-        self.strangers: set[Term] = set()
+        self.known_absent: set[Term] = set()
         """Some terms that are not in the dictionary."""
-        counted = file.section("marks").length == self._count == len(self._ends) - 1 and len(self._buckets) == _buckets(self._count) + 1
+        counted = (
+            file.section("marks").length == self._count == len(self._ends) - 1 and len(self._buckets) == _bucket_count(self._count) + 1
+        )
         if not counted or self._buckets[-1] != self._count or len(self._high) not in (0, len(self._ends)):
             raise UnusableFile("is damaged: its dictionary does not fit together")
-        self._find = self._finder()
+        self._search = self._compile_search()
         if self._end(self._count) != file.section("text").length:
             raise UnusableFile("is damaged: its dictionary does not fit its text")
 
@@ -132,42 +134,42 @@ class Dictionary:
         number = self._recent.get(term)
         if number is not None:
             return number
-        if term in self.strangers:
+        if term in self.known_absent:
             return -1
-        number = self._find(term)
+        number = self._search(term)
         if number < 0:
-            if len(self.strangers) >= _STRANGERS:
-                self.strangers.clear()
-            self.strangers.add(term)
+            if len(self.known_absent) >= _MAX_KNOWN_ABSENT:
+                self.known_absent.clear()
+            self.known_absent.add(term)
         else:
-            if len(self._recent) >= _RECENT:
+            if len(self._recent) >= _MAX_RECENT:
                 self._recent.clear()
             self._recent[term] = number
         return number
 
-    def _finder(self) -> Callable[[Term], int]:
+    def _compile_search(self) -> Callable[[Term], int]:
         """The search for a term, as a function that has all it needs at hand."""
         buckets, numbers, ends, mapped = self._buckets, self._numbers, self._ends, self._bytes
         marks, text, count, find, high = self._marks, self._text, len(self._buckets) - 1, self._bytes.find, bool(self._high)
 
-        def found(term: Term) -> int:
+        def search(term: Term) -> int:
             try:
-                written = term.encode()
+                encoded = term.encode()
             except UnicodeEncodeError:
-                written = term.encode("utf-8", "surrogatepass")
-            code = crc32(written)
+                encoded = term.encode("utf-8", "surrogatepass")
+            code = crc32(encoded)
             bucket = code * count >> 32
             start, stop = marks + buckets[bucket], marks + buckets[bucket + 1]
             mark = _ONE_BYTE[code & 0xFF]
             while (start := find(mark, start, stop)) >= 0:
                 number = numbers[start - marks]
                 first, last = (self._end(number), self._end(number + 1)) if high else (ends[number], ends[number + 1])
-                if last - first == len(written) and mapped[text + first : text + last] == written:
+                if last - first == len(encoded) and mapped[text + first : text + last] == encoded:
                     return number
                 start += 1
             return -1
 
-        return found
+        return search
 
 
 _ONE_BYTE: Final = [bytes((code,)) for code in range(256)]

@@ -34,9 +34,9 @@ Buffer: TypeAlias = "bytes | bytearray | memoryview | array[int]"
 FORMAT: Final = 3
 _MAGIC: Final = b"\x89dotr\r\n\x1a"
 _PAGE: Final = 4096
-_START: Final = struct.Struct("=8sIIQI16s")
-_SECTION: Final = struct.Struct("=16sQQ16s")
-_ORDER: Final = 0x01020304
+_PREAMBLE: Final = struct.Struct("=8sIIQI16s")
+_SECTION_ENTRY: Final = struct.Struct("=16sQQ16s")
+_BYTE_ORDER: Final = 0x01020304
 _BLOCK: Final = 1 << 20
 
 
@@ -53,7 +53,7 @@ class FileSection:
     checksum: bytes
 
 
-def _sum(*parts: Buffer) -> bytes:
+def _checksum(*parts: Buffer) -> bytes:
     digest = blake2b(digest_size=16)
     for part in parts:
         digest.update(part)
@@ -85,7 +85,7 @@ def write_file(path: Path, key: bytes, sections: Mapping[str, Iterable[Buffer]])
             os.fsync(folder)
         finally:
             os.close(folder)
-    _note(path, _identity(os.stat(path)))
+    _write_checked(path, _identity(os.stat(path)))
 
 
 def _write_section(file: BinaryIO, parts: Iterable[Buffer]) -> FileSection:
@@ -102,10 +102,10 @@ def _write_section(file: BinaryIO, parts: Iterable[Buffer]) -> FileSection:
 
 
 def _header(key: bytes, length: int, table: Mapping[str, FileSection]) -> bytes:
-    header = _START.pack(_MAGIC, FORMAT, _ORDER, length, len(table), key)
+    header = _PREAMBLE.pack(_MAGIC, FORMAT, _BYTE_ORDER, length, len(table), key)
     for name, section in table.items():
-        header += _SECTION.pack(name.encode(), section.offset, section.length, section.checksum)
-    header += _sum(header)
+        header += _SECTION_ENTRY.pack(name.encode(), section.offset, section.length, section.checksum)
+    header += _checksum(header)
     assert len(header) <= _PAGE
     return header.ljust(_PAGE, b"\0")
 
@@ -115,22 +115,22 @@ def read_header(header: bytes, length: int) -> tuple[bytes, dict[str, FileSectio
 
     >>> read_header(b"PK", 2)
     Traceback (most recent call last):
-    dotr.store.file.Unusable: is not one of dotr's
+    dotr.store.file.UnusableFile: is not one of dotr's
     """
     if len(header) < _PAGE or not header.startswith(_MAGIC):
         raise UnusableFile("is not one of dotr's" if header[:8] != _MAGIC else "is cut off")
-    _, version, order, written, count, key = _START.unpack_from(header)
-    end = _START.size + count * _SECTION.size
-    if order != _ORDER:
+    _, version, order, written, count, key = _PREAMBLE.unpack_from(header)
+    end = _PREAMBLE.size + count * _SECTION_ENTRY.size
+    if order != _BYTE_ORDER:
         raise UnusableFile(f"was written on a machine of another byte order than this one's ({sys.byteorder}), or is damaged in its header")
     if version != FORMAT:
         raise UnusableFile(f"has format {version}, where this version of dotr has {FORMAT}")
-    if end + 16 > _PAGE or _sum(header[:end]) != header[end : end + 16]:
+    if end + 16 > _PAGE or _checksum(header[:end]) != header[end : end + 16]:
         raise UnusableFile("is damaged in its header")
     if written != length:
         raise UnusableFile(f"is {'cut off' if length < written else 'too long'}: {length:,} of {written:,} bytes")
     sections = {}
-    for name, offset, size, checksum in _SECTION.iter_unpack(header[_START.size : end]):
+    for name, offset, size, checksum in _SECTION_ENTRY.iter_unpack(header[_PREAMBLE.size : end]):
         if offset % _PAGE or offset + size > length:
             raise UnusableFile("is damaged in its header")
         sections[name.rstrip(b"\0").decode()] = FileSection(offset, size, checksum)
@@ -153,18 +153,18 @@ class MappedFile:
         if key is not None and self.key != key:
             raise UnusableFile("was made from other sources")
         identity = _identity(status)
-        if _noted(path) != identity:
-            for name in self.damaged():
+        if _read_checked(path) != identity:
+            for name in self.damaged_sections():
                 raise UnusableFile(f"is damaged (section {name})")
-            _note(path, identity)
+            _write_checked(path, identity)
 
-    def damaged(self) -> Iterator[str]:
+    def damaged_sections(self) -> Iterator[str]:
         """The sections whose bytes are not what was written."""
         with memoryview(self.bytes) as view:
             for name, section in self.sections.items():
                 stop = section.offset + section.length
                 blocks = (view[start : min(start + _BLOCK, stop)] for start in range(section.offset, stop, _BLOCK))
-                if _sum(*blocks) != section.checksum:
+                if _checksum(*blocks) != section.checksum:
                     yield name
 
     def section(self, name: str) -> FileSection:
@@ -183,21 +183,21 @@ def _identity(status: os.stat_result) -> str:
     return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 
-def note_of(path: Path) -> Path:
+def checked_path(path: Path) -> Path:
     """The file that says which identity has been checked."""
     return path.with_name(path.name + ".checked")
 
 
-def _noted(path: Path) -> str | None:
+def _read_checked(path: Path) -> str | None:
     try:
-        return note_of(path).read_text()
+        return checked_path(path).read_text()
     except (OSError, UnicodeDecodeError):
         return None
 
 
-def _note(path: Path, identity: str) -> None:
+def _write_checked(path: Path, identity: str) -> None:
     """Whoever may not write here checks again the next time."""
-    note = note_of(path)
+    note = checked_path(path)
     with suppress(OSError):
         part = note.with_name(f"{note.name}.{os.getpid()}.part")
         part.write_text(identity)

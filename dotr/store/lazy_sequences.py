@@ -52,23 +52,23 @@ class FilteredSequence(LazySequence[Item]):
     ([0, 2, 4], 3, False, True, 4, [7, 0, 2, 4])
     """
 
-    __slots__ = ("_gone", "_source")
+    __slots__ = ("_excluded", "_source")
 
-    def __init__(self, source: Sequence[Item], gone: Collection[Item]) -> None:
-        self._source, self._gone = source, gone
+    def __init__(self, source: Sequence[Item], excluded: Collection[Item]) -> None:
+        self._source, self._excluded = source, excluded
 
     def __iter__(self) -> Iterator[Item]:
-        gone = self._gone
-        return (item for item in self._source if item not in gone)
+        excluded = self._excluded
+        return (item for item in self._source if item not in excluded)
 
     def __len__(self) -> int:
-        return len(self._source) - len(self._gone)
+        return len(self._source) - len(self._excluded)
 
     def __contains__(self, item: object) -> bool:
-        return item not in self._gone and item in self._source
+        return item not in self._excluded and item in self._source
 
     @overload
-    def __getitem__(self, place: int) -> Item: ...
+    def __getitem__(self, index: int) -> Item: ...
     @overload
     def __getitem__(self, place: slice) -> list[Item]: ...
     def __getitem__(self, place: int | slice) -> Item | list[Item]:

@@ -23,17 +23,17 @@ from dotr.store.file import MappedFile, UnusableFile
 from dotr.store.lazy_sequences import LazySequence
 from dotr.store.triples import HIDDEN, NO_EDGES, NO_TERMS, Edges, Ends, TripleIndex
 
-_PROMOTED: Final = 30_000
+_MAX_PROMOTED: Final = 30_000
 """How many triples are copied into dictionaries, at most."""
-_ONE: Final = 10_000
+_MAX_PROMOTED_PREDICATE: Final = 10_000
 """A predicate with more triples is not copied."""
-_REMEMBERED: Final = 40_000
+_MAX_CACHED: Final = 40_000
 """How many terms the look-ups of the other predicates remember, at most."""
-_LONG: Final = 64
+_LAZY_FROM: Final = 64
 """A longer list is not made."""
-_NEAR: Final = 2_000
+_MAX_CACHED_EDGES: Final = 2_000
 """Of how many terms all edges are remembered."""
-_MOST_LEVELS: Final = 1 << 16
+_MAX_STRATA: Final = 1 << 16
 """Strata that no program has."""
 
 Default = TypeVar("Default")
@@ -44,14 +44,14 @@ class LookupCache:
     """What all look-ups of an index share: how much is copied and remembered, and what to forget."""
 
     promoted: int = 0
-    remembered: int = 0
-    lists: list[dict[Term, list[Term]]] = field(default_factory=list)
+    cached: int = 0
+    tables: list[dict[Term, list[Term]]] = field(default_factory=list)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Forgets what is remembered."""
-        for each in self.lists:
+        for each in self.tables:
             each.clear()
-        self.remembered = 0
+        self.cached = 0
 
 
 class TermRange(LazySequence[Term]):
@@ -67,7 +67,7 @@ class TermRange(LazySequence[Term]):
         return len(self._numbers)
 
     @overload
-    def __getitem__(self, place: int) -> Term: ...
+    def __getitem__(self, index: int) -> Term: ...
     @overload
     def __getitem__(self, place: slice) -> list[Term]: ...
     def __getitem__(self, place: int | slice) -> Term | list[Term]:
@@ -82,22 +82,22 @@ class TermRange(LazySequence[Term]):
         number = self._dictionary.number(term) if isinstance(term, str) else -1
         if number < 0:
             return False
-        place = bisect_left(self._numbers, number)
-        return place < len(self._numbers) and self._numbers[place] == number
+        index = bisect_left(self._numbers, number)
+        return index < len(self._numbers) and self._numbers[index] == number
 
 
 class MappedEnds(Mapping[Term, "list[Term]"]):
     """The triples of one predicate, one end to the other ends."""
 
-    __slots__ = ("_columns", "_decoded", "_dictionary", "_find", "_memory", "_number", "_term", "_words", "recent")
+    __slots__ = ("_columns", "_decode", "_dictionary", "_bounds", "_cache", "_number", "_term", "_words", "recent")
 
-    def __init__(self, columns: Columns, dictionary: Dictionary, memory: LookupCache) -> None:
+    def __init__(self, columns: Columns, dictionary: Dictionary, cache: LookupCache) -> None:
         self._columns = columns
         self._words = columns.words
         self._dictionary = dictionary
-        self._number, self._term, self._find = dictionary.number, dictionary.term, columns.find
-        self._decoded = dictionary.decoder()
-        self._memory = memory
+        self._number, self._term, self._bounds = dictionary.number, dictionary.term, columns.bounds
+        self._decode = dictionary.decoder()
+        self._cache = cache
         self.recent: dict[Term, list[Term]] = {}
 
     def get(self, term: Term, default: Default | list[Term] | None = None) -> Default | list[Term] | None:  # type: ignore[override]
@@ -106,19 +106,19 @@ class MappedEnds(Mapping[Term, "list[Term]"]):
             number = self._number(term)
             if number < 0:
                 return default
-            start, stop = self._find(number)
+            start, stop = self._bounds(number)
             found = [self._term(self._words[start])] if stop - start == 1 else self._others(start, stop)
-            memory = self._memory
-            memory.remembered += 2 + min(stop - start, _LONG)
-            if memory.remembered > _REMEMBERED:
-                memory.forget()
+            cache = self._cache
+            cache.cached += 2 + min(stop - start, _LAZY_FROM)
+            if cache.cached > _MAX_CACHED:
+                cache.clear()
             self.recent[term] = found
         return found or default
 
     def _others(self, start: int, stop: int) -> list[Term]:
-        if stop - start > _LONG:
+        if stop - start > _LAZY_FROM:
             return cast("list[Term]", TermRange(self._dictionary, self._words[start:stop]))
-        return self._decoded(self._words[start:stop])
+        return self._decode(self._words[start:stop])
 
     def __getitem__(self, term: Term) -> list[Term]:
         found = self.get(term, None)
@@ -128,7 +128,7 @@ class MappedEnds(Mapping[Term, "list[Term]"]):
 
     def __contains__(self, term: object) -> bool:
         number = self._dictionary.number(term) if isinstance(term, str) else -1
-        start, stop = self._columns.find(number) if number >= 0 else (0, 0)
+        start, stop = self._columns.bounds(number) if number >= 0 else (0, 0)
         return start < stop
 
     def __iter__(self) -> Iterator[Term]:
@@ -149,7 +149,7 @@ class MappedEnds(Mapping[Term, "list[Term]"]):
     def pairs(self) -> Iterator[tuple[Term, list[Term]]]:
         """Each end and its other ends; nothing of it is remembered."""
         term = self._dictionary.term
-        for end, start, stop in self._columns.runs():
+        for end, start, stop in self._columns.groups():
             yield term(end), self._others(start, stop)
 
 
@@ -165,21 +165,21 @@ class _Items(ItemsView[Term, "list[Term]"]):
 class MappedTables(Mapping[Term, Ends]):
     """The predicates of one direction; a small one is promoted when it is first asked for."""
 
-    __slots__ = ("_made", "_make", "_predicates")
+    __slots__ = ("_build", "_built", "_predicates")
 
-    def __init__(self, predicates: Mapping[Term, PredicateColumns], make: Callable[[PredicateColumns], Ends]) -> None:
+    def __init__(self, predicates: Mapping[Term, PredicateColumns], build: Callable[[PredicateColumns], Ends]) -> None:
         self._predicates = predicates
-        self._make = make
-        self._made: dict[Term, Ends] = {}
+        self._build = build
+        self._built: dict[Term, Ends] = {}
 
     def get(self, predicate: Term, default: Default | Ends | None = None) -> Default | Ends | None:  # type: ignore[override]
-        made = self._made.get(predicate)
-        if made is None:
+        table = self._built.get(predicate)
+        if table is None:
             row = self._predicates.get(predicate)
             if row is None:
                 return default
-            made = self._made[predicate] = self._make(row)
-        return made
+            table = self._built[predicate] = self._build(row)
+        return table
 
     def __getitem__(self, predicate: Term) -> Ends:
         found = self.get(predicate)
@@ -217,10 +217,10 @@ class MappedTriples(Set[Triple]):
         if ends is None:
             return False
         others = ends.get(subject, NO_TERMS)
-        if len(others) <= _LONG:
+        if len(others) <= _LAZY_FROM:
             return object_ in others
         end, other = self._number(subject), self._number(object_)
-        return other >= 0 and self._columns[predicate].holds(end, other)
+        return other >= 0 and self._columns[predicate].contains(end, other)
 
     def __iter__(self) -> Iterator[Triple]:
         return iter(self._index)
@@ -232,22 +232,26 @@ class MappedTriples(Set[Triple]):
 class MappedIndex(TripleIndex):
     """The triples of a file, or those of one of its levels."""
 
-    __slots__ = ("_dictionary", "_near", "file", "known_absent")
+    __slots__ = ("_dictionary", "_edge_cache", "file", "known_absent")
 
     def __init__(
-        self, file: MappedFile, dictionary: Dictionary, predicates: Mapping[Term, PredicateColumns], ends: Callable[[ColumnDirection], Ends]
+        self,
+        file: MappedFile,
+        dictionary: Dictionary,
+        predicates: Mapping[Term, PredicateColumns],
+        build_ends: Callable[[ColumnDirection], Ends],
     ) -> None:
         self.file = file
         self._dictionary = dictionary
         words = file.view("triples", "I")
         # Stand-ins: they read like what `TripleIndex` has there, and nobody may write to either.
-        self.by_subject = cast("dict[Term, Ends]", MappedTables(predicates, lambda row: ends(row.by_subject)))
-        self.by_object = cast("dict[Term, Ends]", MappedTables(predicates, lambda row: ends(row.by_object)))
+        self.by_subject = cast("dict[Term, Ends]", MappedTables(predicates, lambda row: build_ends(row.by_subject)))
+        self.by_object = cast("dict[Term, Ends]", MappedTables(predicates, lambda row: build_ends(row.by_object)))
         columns = {predicate: Columns(words, row.by_subject) for predicate, row in predicates.items()}
         self.triples = cast("set[Triple]", MappedTriples(self, dictionary, columns))
-        self.known_absent = dictionary.strangers
+        self.known_absent = dictionary.known_absent
         self.has_edges = False
-        self._near: dict[tuple[bool, Term], list[tuple[Term, Term]]] = {}
+        self._edge_cache: dict[tuple[bool, Term], list[tuple[Term, Term]]] = {}
 
     def add(self, triple: Triple) -> bool:
         raise TypeError("a compiled store is not written to")
@@ -256,25 +260,25 @@ class MappedIndex(TripleIndex):
         """The edges of a term, those of hidden predicates among them."""
         if self._dictionary.number(term) < 0:
             return NO_EDGES
-        found = self._near.get((outgoing, term))
+        found = self._edge_cache.get((outgoing, term))
         if found is None:
             if outgoing:
                 found = [(p, o) for p, ends in self.by_subject.items() for o in ends.get(term, NO_TERMS)]
             else:
                 found = [(s, p) for p, ends in self.by_object.items() for s in ends.get(term, NO_TERMS)]
-            if len(found) <= _LONG:
-                if len(self._near) >= _NEAR:
-                    self._near.clear()
-                self._near[outgoing, term] = found
+            if len(found) <= _LAZY_FROM:
+                if len(self._edge_cache) >= _MAX_CACHED_EDGES:
+                    self._edge_cache.clear()
+                self._edge_cache[outgoing, term] = found
         return found
 
     @property
     def edges_from(self) -> Edges:
-        return cast(Edges, _Visible(self.all_from, 0))
+        return cast(Edges, _VisibleEdges(self.all_from, 0))
 
     @property
     def edges_to(self) -> Edges:
-        return cast(Edges, _Visible(self.all_to, 1))
+        return cast(Edges, _VisibleEdges(self.all_to, 1))
 
     def all_from(self, subject: Term) -> list[tuple[Term, Term]]:
         return self._edges(subject, True)
@@ -292,56 +296,56 @@ class MappedIndex(TripleIndex):
         return [predicate for predicate in self.all_links(subject, object) if not predicate.startswith(HIDDEN)]
 
 
-def mapped_levels(file: MappedFile) -> tuple[MappedIndex, ...]:
+def mapped_strata(file: MappedFile) -> tuple[MappedIndex, ...]:
     """The levels of a file, the lowest first, the whole last; raises `UnusableFile` where the file does not fit together. They share what they
     copy and remember, and the tables of what they have in common."""
-    dictionary, memory = Dictionary(file), LookupCache()
+    dictionary, cache = Dictionary(file), LookupCache()
     words = file.view("triples", "I")
     rows = read_predicates(file)
-    if any(row.term >= len(dictionary) or row.level >= _MOST_LEVELS for row in rows):
+    if any(row.term >= len(dictionary) or row.stratum >= _MAX_STRATA for row in rows):
         raise UnusableFile("is damaged: its predicates have no names")
-    by_level: dict[int, list[PredicateColumns]] = {}
+    by_stratum: dict[int, list[PredicateColumns]] = {}
     for row in rows:
-        by_level.setdefault(row.level, []).append(row)
-    made: dict[ColumnDirection, Ends] = {}
+        by_stratum.setdefault(row.stratum, []).append(row)
+    built: dict[ColumnDirection, Ends] = {}
 
-    def ends(direction: ColumnDirection) -> Ends:
-        if direction not in made:
-            made[direction] = _ends(Columns(words, direction), dictionary, memory)
-        return made[direction]
+    def build_ends(direction: ColumnDirection) -> Ends:
+        if direction not in built:
+            built[direction] = _build_ends(Columns(words, direction), dictionary, cache)
+        return built[direction]
 
-    found: list[MappedIndex] = []
+    indexes: list[MappedIndex] = []
     predicates: dict[Term, PredicateColumns] = {}
-    for level in range(max(by_level, default=0), -1, -1):
-        if found and level not in by_level:
-            found.append(found[-1])
+    for stratum in range(max(by_stratum, default=0), -1, -1):
+        if indexes and stratum not in by_stratum:
+            indexes.append(indexes[-1])
             continue
-        predicates.update({dictionary.term(row.term): row for row in by_level.get(level, ())})
-        found.append(MappedIndex(file, dictionary, {p: row for p, row in predicates.items() if row.by_subject.triples}, ends))
-    return tuple(reversed(found))
+        predicates.update({dictionary.term(row.term): row for row in by_stratum.get(stratum, ())})
+        indexes.append(MappedIndex(file, dictionary, {p: row for p, row in predicates.items() if row.by_subject.triples}, build_ends))
+    return tuple(reversed(indexes))
 
 
-def _ends(columns: Columns, dictionary: Dictionary, memory: LookupCache) -> Ends:
-    mapped, triples = MappedEnds(columns, dictionary, memory), columns.direction.triples
-    if triples > _ONE or memory.promoted + triples > _PROMOTED:
-        memory.lists.append(mapped.recent)
+def _build_ends(columns: Columns, dictionary: Dictionary, cache: LookupCache) -> Ends:
+    mapped, triples = MappedEnds(columns, dictionary, cache), columns.direction.triples
+    if triples > _MAX_PROMOTED_PREDICATE or cache.promoted + triples > _MAX_PROMOTED:
+        cache.tables.append(mapped.recent)
         return cast(Ends, mapped)
-    memory.promoted += triples
+    cache.promoted += triples
     return {end: list(others) for end, others in mapped.items()}
 
 
-class _Visible:
+class _VisibleEdges:
     """Edges by term, without those of hidden predicates, which stand at `place`."""
 
-    __slots__ = ("_edges", "_place")
+    __slots__ = ("_edges", "_slot")
 
-    def __init__(self, edges: Callable[[Term], list[tuple[Term, Term]]], place: int) -> None:
+    def __init__(self, edges: Callable[[Term], list[tuple[Term, Term]]], slot: int) -> None:
         self._edges = edges
-        self._place = place
+        self._slot = slot
 
     def get(self, term: Term, default: list[tuple[Term, Term]] = NO_EDGES) -> list[tuple[Term, Term]]:
-        place = self._place
-        return [edge for edge in self._edges(term) if not edge[place].startswith(HIDDEN)] or default
+        slot = self._slot
+        return [edge for edge in self._edges(term) if not edge[slot].startswith(HIDDEN)] or default
 
     def __getitem__(self, term: Term) -> list[tuple[Term, Term]]:
         found = self.get(term, NO_EDGES)

@@ -25,9 +25,9 @@ class _FilteredList(list[Item]):
 
     __slots__ = ("_source",)
 
-    def __init__(self, source: Iterable[Item], gone: Collection[Item]) -> None:
+    def __init__(self, source: Iterable[Item], excluded: Collection[Item]) -> None:
         super().__init__()
-        self._source: Callable[[], list[Item]] | None = lambda: [item for item in source if item not in gone]
+        self._source: Callable[[], list[Item]] | None = lambda: [item for item in source if item not in excluded]
 
     def _filled(self) -> _FilteredList[Item]:
         source, self._source = self._source, None
@@ -51,26 +51,26 @@ class _FilteredList(list[Item]):
         return [*other, *self]
 
 
-def _rest(under: Sequence[Item], gone: Collection[Item]) -> list[Item]:
-    return cast("list[Item]", FilteredSequence(under, gone)) if isinstance(under, LazySequence) else _FilteredList(under, gone)
+def _filtered(source: Sequence[Item], excluded: Collection[Item]) -> list[Item]:
+    return cast("list[Item]", FilteredSequence(source, excluded)) if isinstance(source, LazySequence) else _FilteredList(source, excluded)
 
 
 class _MaskedTable(dict[Key, list[Item]]):
     """Lists by key, of which some hide items; it holds those itself (a plain list: nothing is left) and looks the others up beneath."""
 
-    __slots__ = ("_beneath",)
+    __slots__ = ("_base",)
 
-    def __init__(self, beneath: dict[Key, list[Item]], gone: dict[Key, list[Item]], whole: Callable[[Key, list[Item]], bool]) -> None:
+    def __init__(self, base: dict[Key, list[Item]], masked: dict[Key, list[Item]], covers_all: Callable[[Key, list[Item]], bool]) -> None:
         super().__init__()
-        self._beneath = beneath
-        for key, items in gone.items():
-            under = beneath.get(key)
-            if under is not None:
-                super().__setitem__(key, [] if whole(key, items) else _rest(under, set(items)))
+        self._base = base
+        for key, items in masked.items():
+            unmasked = base.get(key)
+            if unmasked is not None:
+                super().__setitem__(key, [] if covers_all(key, items) else _filtered(unmasked, set(items)))
 
     def get(self, key: Key, default: Any = None) -> Any:
         own = super().get(key)
-        return self._beneath.get(key, default) if own is None else default if type(own) is list else own
+        return self._base.get(key, default) if own is None else default if type(own) is list else own
 
     def __getitem__(self, key: Key) -> list[Item]:
         found = self.get(key)
@@ -79,13 +79,13 @@ class _MaskedTable(dict[Key, list[Item]]):
         return found  # type: ignore[no-any-return]
 
     def __contains__(self, key: object) -> bool:
-        return key in self._beneath and (not super().__contains__(key) or type(super().__getitem__(key)) is not list)
+        return key in self._base and (not super().__contains__(key) or type(super().__getitem__(key)) is not list)
 
     def __iter__(self) -> Iterator[Key]:
-        return (key for key in self._beneath if key in self)
+        return (key for key in self._base if key in self)
 
     def __len__(self) -> int:
-        return len(self._beneath) - sum(type(items) is list for items in super().values())
+        return len(self._base) - sum(type(items) is list for items in super().values())
 
     def keys(self) -> Any:
         return KeysView(self)
@@ -97,15 +97,15 @@ class _MaskedTable(dict[Key, list[Item]]):
 class _MaskedPredicates(dict[Term, Ends]):
     """The tables of the predicates, those that hide something among them."""
 
-    __slots__ = ("_beneath",)
+    __slots__ = ("_base",)
 
-    def __init__(self, beneath: dict[Term, Ends], own: dict[Term, Ends]) -> None:
+    def __init__(self, base: dict[Term, Ends], own: dict[Term, Ends]) -> None:
         super().__init__(own)
-        self._beneath = beneath
+        self._base = base
 
     def get(self, key: Term, default: Any = None) -> Any:
         own = super().get(key)
-        return self._beneath.get(key, default) if own is None else own if len(own) else default
+        return self._base.get(key, default) if own is None else own if len(own) else default
 
     def __getitem__(self, key: Term) -> Ends:
         found = self.get(key)
@@ -114,10 +114,10 @@ class _MaskedPredicates(dict[Term, Ends]):
         return found  # type: ignore[no-any-return]
 
     def __contains__(self, key: object) -> bool:
-        return key in self._beneath and (not super().__contains__(key) or len(super().__getitem__(key)) > 0)
+        return key in self._base and (not super().__contains__(key) or len(super().__getitem__(key)) > 0)
 
     def __iter__(self) -> Iterator[Term]:
-        return (key for key in self._beneath if key in self)
+        return (key for key in self._base if key in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -129,20 +129,20 @@ class _MaskedPredicates(dict[Term, Ends]):
 class _VisibleTriples(set[Triple]):
     """The triples of the background that are not hidden: for membership."""
 
-    __slots__ = ("_beneath", "_gone")
+    __slots__ = ("_base", "_masked")
 
-    def __init__(self, beneath: Collection[Triple], gone: Collection[Triple]) -> None:
+    def __init__(self, base: Collection[Triple], masked: Collection[Triple]) -> None:
         super().__init__()
-        self._beneath, self._gone = beneath, gone
+        self._base, self._masked = base, masked
 
     def __contains__(self, triple: object) -> bool:
-        return triple in self._beneath and triple not in self._gone
+        return triple in self._base and triple not in self._masked
 
     def __len__(self) -> int:
-        return len(self._beneath) - len(self._gone)
+        return len(self._base) - len(self._masked)
 
     def __iter__(self) -> Iterator[Triple]:
-        return (triple for triple in self._beneath if triple not in self._gone)
+        return (triple for triple in self._base if triple not in self._masked)
 
 
 class MaskedIndex(TripleIndex):
@@ -156,54 +156,56 @@ class MaskedIndex(TripleIndex):
     ([('<s>', '<q>', '<o>')], 2, False)
     """
 
-    __slots__ = ("_beneath", "_gone")
+    __slots__ = ("_base", "_masked")
 
-    def __init__(self, beneath: TripleIndex, gone: Collection[Triple]) -> None:
-        self._beneath, self._gone = beneath, gone
+    def __init__(self, base: TripleIndex, masked: Collection[Triple]) -> None:
+        self._base, self._masked = base, masked
         self.has_edges = False
-        self.triples = _VisibleTriples(beneath.triples, gone)
+        self.triples = _VisibleTriples(base.triples, masked)
         subjects: dict[Term, dict[Term, list[Term]]] = {}
         objects: dict[Term, dict[Term, list[Term]]] = {}
-        for s, p, o in gone:
+        for s, p, o in masked:
             subjects.setdefault(p, {}).setdefault(s, []).append(o)
             objects.setdefault(p, {}).setdefault(o, []).append(s)
-        self.by_subject = _hiding(beneath.by_subject, subjects)
-        self.by_object = _hiding(beneath.by_object, objects)
+        self.by_subject = _masked_predicates(base.by_subject, subjects)
+        self.by_object = _masked_predicates(base.by_object, objects)
 
     def add(self, triple: Triple) -> bool:
         raise TypeError("a view is only read")
 
     def _build_edges(self) -> None:
-        self._from, self._to = self._tables(self._beneath.edges_from, self._beneath.edges_to, hidden=False)
+        self._from, self._to = self._masked_edges(self._base.edges_from, self._base.edges_to, hidden=False)
         self.has_edges = True
 
-    def _tables(self, forward: Edges, backward: Edges, *, hidden: bool) -> tuple[Edges, Edges]:
+    def _masked_edges(self, forward: Edges, backward: Edges, *, hidden: bool) -> tuple[Edges, Edges]:
         leaving: Edges = {}
         arriving: Edges = {}
-        for s, p, o in self._gone:
+        for s, p, o in self._masked:
             if is_hidden(p) is hidden:
                 leaving.setdefault(s, []).append((p, o))
                 arriving.setdefault(o, []).append((s, p))
-        return _MaskedTable(forward, leaving, _whole(forward)), _MaskedTable(backward, arriving, _whole(backward))
+        return _MaskedTable(forward, leaving, _covers_all(forward)), _MaskedTable(backward, arriving, _covers_all(backward))
 
     def links(self, subject: Term, object: Term) -> list[Term]:
-        return [p for p in self._beneath.links(subject, object) if (subject, p, object) not in self._gone]
+        return [p for p in self._base.links(subject, object) if (subject, p, object) not in self._masked]
 
     def all_from(self, subject: Term) -> list[tuple[Term, Term]]:
-        return [(p, o) for p, o in self._beneath.all_from(subject) if (subject, p, o) not in self._gone]
+        return [(p, o) for p, o in self._base.all_from(subject) if (subject, p, o) not in self._masked]
 
     def all_to(self, object: Term) -> list[tuple[Term, Term]]:
-        return [(s, p) for s, p in self._beneath.all_to(object) if (s, p, object) not in self._gone]
+        return [(s, p) for s, p in self._base.all_to(object) if (s, p, object) not in self._masked]
 
     def all_links(self, subject: Term, object: Term) -> list[Term]:
-        return [p for p in self._beneath.all_links(subject, object) if (subject, p, object) not in self._gone]
+        return [p for p in self._base.all_links(subject, object) if (subject, p, object) not in self._masked]
 
 
-def _hiding(tables: dict[Term, Ends], gone: dict[Term, dict[Term, list[Term]]]) -> dict[Term, Ends]:
-    own: dict[Term, Ends] = {p: _MaskedTable(tables.get(p, NO_ENDS), ends, _whole(tables.get(p, NO_ENDS))) for p, ends in gone.items()}
+def _masked_predicates(tables: dict[Term, Ends], masked: dict[Term, dict[Term, list[Term]]]) -> dict[Term, Ends]:
+    own: dict[Term, Ends] = {
+        p: _MaskedTable(tables.get(p, NO_ENDS), ends, _covers_all(tables.get(p, NO_ENDS))) for p, ends in masked.items()
+    }
     return _MaskedPredicates(tables, own)
 
 
-def _whole(table: dict[Key, list[Item]]) -> Callable[[Key, list[Item]], bool]:
+def _covers_all(table: dict[Key, list[Item]]) -> Callable[[Key, list[Item]], bool]:
     """Whether so many items are all that a table has under a key."""
     return lambda key, items: len(table[key]) == len(items)

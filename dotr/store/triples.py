@@ -79,11 +79,11 @@ class TripleIndex:
             self.add(triple)
 
     @classmethod
-    def of_groups(cls, of: Mapping[Term, Iterable[Triple]], triples: set[Triple]) -> TripleIndex:
+    def from_groups(cls, groups: Mapping[Term, Iterable[Triple]], triples: set[Triple]) -> TripleIndex:
         """The index of triples that are grouped by predicate, each once; `triples`, which becomes its own, are all of them."""
         index = cls()
         index.triples = triples
-        for predicate, group in of.items():
+        for predicate, group in groups.items():
             fill(index.by_subject.setdefault(predicate, {}), 0, group)
             fill(index.by_object.setdefault(predicate, {}), 2, group)
         return index
@@ -154,10 +154,10 @@ class TripleIndex:
         """The predicates in use, hidden ones left out."""
         return (predicate for predicate in self.by_subject if not predicate.startswith(HIDDEN))
 
-    def seen(self) -> int:
+    def visible_count(self) -> int:
         """The number of triples that queries see: all but those of hidden predicates.
 
-        >>> TripleIndex([("<s>", "<p>", "<o>"), ("<s>", "<urn:dotr:hidden:p>", "<o>")]).seen()
+        >>> TripleIndex([("<s>", "<p>", "<o>"), ("<s>", "<urn:dotr:hidden:p>", "<o>")]).visible_count()
         1
         """
         hidden = [ends for predicate, ends in self.by_subject.items() if is_hidden(predicate)]
@@ -166,7 +166,7 @@ class TripleIndex:
     def visible(self) -> Iterator[Triple]:
         """All triples but those of hidden predicates."""
         for predicate in self.predicates():
-            yield from self._of(predicate)
+            yield from self._of_predicate(predicate)
 
     def match(self, subject: Term | None, predicate: Term | None, object: Term | None) -> Iterator[Triple]:
         """The triples with these terms; None stands for any term. Costs what it finds, and no more.
@@ -183,7 +183,7 @@ class TripleIndex:
                 return ((subject, predicate, o) for o in self.by_subject.get(predicate, NO_ENDS).get(subject, NO_TERMS))
             if object is not None:
                 return ((s, predicate, object) for s in self.by_object.get(predicate, NO_ENDS).get(object, NO_TERMS))
-            return self._of(predicate)
+            return self._of_predicate(predicate)
         if subject is not None and object is not None:
             return ((subject, p, object) for p in self.links(subject, object))
         if subject is not None:
@@ -200,7 +200,7 @@ class TripleIndex:
             return [p for p, o in outgoing if o == object]
         return [p for s, p in incoming if s == subject]
 
-    def _of(self, predicate: Term) -> Iterator[Triple]:
+    def _of_predicate(self, predicate: Term) -> Iterator[Triple]:
         for subject, objects in self.by_subject.get(predicate, NO_ENDS).items():
             for object in objects:
                 yield subject, predicate, object
@@ -214,7 +214,7 @@ class TripleIndex:
     def __iter__(self) -> Iterator[Triple]:
         """Every triple, by predicate, then subject, in order of first appearance."""
         for predicate in self.by_subject:
-            yield from self._of(predicate)
+            yield from self._of_predicate(predicate)
 
 
 def fill(ends: Ends, end: int, triples: Iterable[Triple]) -> None:

@@ -26,7 +26,7 @@ from dotr.layout.layers import lay_out
 from dotr.model.places import Document, Span
 from dotr.runtimes.pipeline import check_files
 from dotr.workbench.expectations import unknown_names
-from dotr.workbench.never_true import Streamed, never_true, of_graphs, of_inputs
+from dotr.workbench.never_true import StreamObjects, never_true, objects_of_graphs, objects_of_inputs
 from dotr.workbench.retained_state import RetainedState, state
 from dotr.workbench.rule_tests import TestFile, is_test, read_cases, read_file
 
@@ -54,8 +54,8 @@ def check(paths: Sequence[str]) -> Checked:
     left_out = 0
     for path in paths:
         try:
-            for file in _below(path) if Path(path).is_dir() else [_named(path)]:
-                if Path(path).is_dir() and not _ours(file):
+            for file in _files_below(path) if Path(path).is_dir() else [_checked_file(path)]:
+                if Path(path).is_dir() and not _is_dotr_yaml(file):
                     left_out += 1
                 else:
                     files.setdefault(file)
@@ -76,7 +76,7 @@ def check(paths: Sequence[str]) -> Checked:
     return Checked(tuple(unique.values()), len(files), left_out, tuple(programs.values()), len({str(each) for each in accepted}))
 
 
-def _below(folder: str) -> list[str]:
+def _files_below(folder: str) -> list[str]:
     """The files of our kinds below a folder, hidden folders left out."""
     found: list[str] = []
     for place, folders, names in os.walk(folder):
@@ -87,14 +87,14 @@ def _below(folder: str) -> list[str]:
     return found
 
 
-def _named(path: str) -> str:
+def _checked_file(path: str) -> str:
     (file, *_) = existing(path, None, "Is the path right? Relative paths are relative to the working directory.")
     if Path(file).suffix not in _KINDS:
         raise refuse("C303", f"{path} is nothing that dotr checks", None, f"It checks {', '.join(_KINDS)}.")
     return file
 
 
-def _ours(file: str) -> bool:
+def _is_dotr_yaml(file: str) -> bool:
     """Whether a file met in a folder is one of ours: YAML serves many."""
     if Path(file).suffix not in _YAML:
         return True
@@ -119,11 +119,11 @@ def _check_yaml(path: str, covered: set[str], programs: _Programs, accepted: lis
             test, problems = read_file(path)
             _cover(test.spec, covered)
             graphs = [graph for case in read_cases(test, problems) for graphs in case.elements.values() for graph in graphs]
-            return problems + _check_program(path, test.spec, problems, programs, of_graphs(graphs), test)
+            return problems + _check_program(path, test.spec, problems, programs, objects_of_graphs(graphs), test)
         config = read_config(path)
         spec, problems = config.spec()
         _cover(spec, covered)
-        found = _check_program(path, spec, problems, programs, of_inputs(config), keeping=config.keeping())
+        found = _check_program(path, spec, problems, programs, objects_of_inputs(config), keeping=config.keeping())
         every = [*problems, *found, *check_files(config)]
         known = [d for d in every if d.severity is Severity.WARNING and d.code in config.settings.report.accept]
         accepted += known
@@ -141,7 +141,7 @@ def _check_program(
     spec: ProgramSpec,
     missing: Sequence[Diagnostic],
     programs: _Programs,
-    streamed: Streamed,
+    streamed: StreamObjects,
     test: TestFile | None = None,
     keeping: CachePolicy | None = None,
 ) -> list[Diagnostic]:
@@ -150,7 +150,7 @@ def _check_program(
     try:
         program = compile_program(spec, keeping)
         found = [*program.warnings, *program.notices, *never_true(program, streamed)]
-        _remember(path, spec.rules, program.rules, programs)
+        _add_state(path, spec.rules, program.rules, programs)
         if test is not None:
             found += unknown_names(test, program)
         used = {rule.span.document.name for rule in program.rules.rules} | {query.span.document.name for query in program.rules.queries}
@@ -166,7 +166,7 @@ def _check_program(
     return [d for d in found if not (missing and d.code in _OF_OTHER_FILES)]
 
 
-def _remember(title: str, documents: Iterable[Document], rules: RuleSet, programs: _Programs) -> None:
+def _add_state(title: str, documents: Iterable[Document], rules: RuleSet, programs: _Programs) -> None:
     files = frozenset(os.path.realpath(document.name) for document in documents)
     if files and files not in programs:
         programs[files] = state(title, rules)
@@ -193,7 +193,7 @@ def _check_rules(paths: Sequence[str], programs: _Programs) -> list[Diagnostic]:
         own_rules = compile_rules([document], {})
         alone = list(own_rules.diagnostics)
         if not own_rules.errors:
-            _remember(document.name, [document], own_rules, programs)
+            _add_state(document.name, [document], own_rules, programs)
             alone += _single_partitions(own_rules)
         elif any(d.code in _OF_OTHER_FILES for d in alone):
             with_others = [d for d in all_rules.diagnostics if d.span is not None and d.span.document is document]
@@ -201,7 +201,7 @@ def _check_rules(paths: Sequence[str], programs: _Programs) -> list[Diagnostic]:
                 alone = with_others
                 if not all_rules.errors:
                     alone += [d for d in _single_partitions(all_rules) if d.span is not None and d.span.document is document]
-                    _remember(", ".join(d.name for d in documents), documents, all_rules, programs)
+                    _add_state(", ".join(d.name for d in documents), documents, all_rules, programs)
         found += _prefixes_once(alone, "prefix" in document.text.lower())
     return found
 
@@ -217,12 +217,12 @@ def _errors(diagnostics: Iterable[Diagnostic]) -> int:
 def _prefixes_once(diagnostics: Iterable[Diagnostic], declares: bool) -> list[Diagnostic]:
     """In a file that declares no prefix, each unknown one once: its configuration may declare them."""
     found: list[Diagnostic] = []
-    said: set[str] = set()
+    reported: set[str] = set()
     for diagnostic in diagnostics:
         if declares or not diagnostic.message.startswith("unknown prefix"):
             found.append(diagnostic)
-        elif diagnostic.message not in said:
-            said.add(diagnostic.message)
+        elif diagnostic.message not in reported:
+            reported.add(diagnostic.message)
             prefix = _prefix(diagnostic.span)
             hint = (
                 f"Declare it here (PREFIX {prefix} <…>), or check the file with the configuration that names it and declares its prefixes."

@@ -18,10 +18,10 @@ from dotr.model.terms import Label, Prefixes, Term
 from dotr.model.time import Micros
 from dotr.patterns.rule_templates import group_rules
 from dotr.queries import QueryPlan, canonical, plan
-from dotr.workbench.reasons import Reasons, answered
+from dotr.workbench.reasons import Reasons, aggregate_evaluation
 from dotr.workbench.rendering import bound_text, constraint_text, duration_text, expression_text, predicate_text, scope_text, term_text
 from dotr.workbench.retained_state import link_text
-from dotr.workbench.rules_touched import touched
+from dotr.workbench.rules_touched import relevant_rules
 
 _PREFIX: Final = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>", re.IGNORECASE | re.MULTILINE)
 
@@ -35,7 +35,7 @@ class QueryExplanation:
     labels: tuple[Label, ...]
     rules: tuple[str, ...]
     how: str
-    wakes: tuple[str, ...]
+    triggers: tuple[str, ...]
     datalog: tuple[str, ...]
     static: str
 
@@ -73,9 +73,9 @@ class RuleExplanation:
     condition: str
     assignments: tuple[str, ...]
     partition: str
-    placed: str
+    placement: str
     recursion: str
-    alike: tuple[str, ...]
+    same_template: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +106,13 @@ class _Explainer:
         self.reasons = Reasons(program.layout)
         self.numbers: dict[tuple[Select, bool], int] = {}
         for source in program.layout.streams:
-            if not _of_clock(source):
+            if not _is_clock(source):
                 self.numbers.setdefault((canonical(source.query), source.period is not None), len(self.numbers) + 1)
 
     def explanation(self, title: str) -> Explanation:
         knowledge = self.program.knowledge
         text = (
-            f"{knowledge.loaded:,} triples, and {knowledge.background.seen() - knowledge.loaded:,} derived from them once; "
+            f"{knowledge.loaded:,} triples, and {knowledge.background.visible_count() - knowledge.loaded:,} derived from them once; "
             f"entailment {self.program.spec.entailment.value}; {len(self.datalog)} Datalog rule{'' if len(self.datalog) == 1 else 's'}"
         )
         rules = [self.rule(layer, placed) for layer in self.program.layout.layers for placed in layer.rules]
@@ -127,7 +127,7 @@ class _Explainer:
         placed = sorted((p.rule for layer in self.program.layout.layers for p in layer.rules), key=lambda rule: rule.name)
         for rule in placed:
             for role in roles(rule):
-                if isinstance(role.source, FactSource) and not _of_clock(role.source):
+                if isinstance(role.source, FactSource) and not _is_clock(role.source):
                     number = self.number(role.source)
                     users.setdefault(number, []).append((rule.name, role.origin))
                     first.setdefault(number, role.source)
@@ -136,7 +136,7 @@ class _Explainer:
             labels = tuple(dict.fromkeys(label for _, label in users[number]))
             rules = tuple(dict.fromkeys(name for name, _ in users[number]))
             answers = f"{len(planned.static):,} answer{'' if len(planned.static) == 1 else 's'}"
-            datalog = touched(source.query, self.datalog)
+            datalog = relevant_rules(source.query, self.datalog)
             if source.period is not None:
                 ticks = f"{answers}, each a tick" if planned.static else "no answer, so that it never ticks"
                 how = f"once, of the background alone: {ticks}"
@@ -155,7 +155,7 @@ class _Explainer:
 
     def rule(self, layer: Layer, placed: PlacedRule) -> RuleExplanation:
         rule = placed.rule
-        answers = answered(rule, placed.ports, self.program.attributes[rule.event], self.prefixes)
+        answers = aggregate_evaluation(rule, placed.ports, self.program.attributes[rule.event], self.prefixes)
         clauses: tuple[Clause | None, ...] = (None, *rule.clauses)
         steps = [
             self.step(rule, role, clause, answer, self.state(layer, placed, place))
@@ -172,11 +172,11 @@ class _Explainer:
             self.reasons.partition(placed),
             self.reasons.layer(placed),
             self.reasons.recursion(placed),
-            self.alike[rule.name],
+            self.same_template[rule.name],
         )
 
     @cached_property
-    def alike(self) -> dict[str, tuple[str, ...]]:
+    def same_template(self) -> dict[str, tuple[str, ...]]:
         """For each rule, the others that one matcher serves too."""
         found: dict[str, tuple[str, ...]] = {}
         for layer in self.program.layout.layers:
@@ -191,7 +191,7 @@ class _Explainer:
         if not isinstance(role.source, FactSource):
             source: int | Label | None = role.source.event
         else:
-            source = None if _of_clock(role.source) else self.number(role.source)
+            source = None if _is_clock(role.source) else self.number(role.source)
         aggregates = [each.role.label for each in rule.clauses if isinstance(each, Aggregate)]
         constraints = tuple(constraint_text(constraint, aggregates, self.prefixes) for constraint in role.constraints)
         scope = "" if clause is None else scope_text(scope_of(clause))
@@ -209,20 +209,20 @@ class _Explainer:
         way = f" ({', '.join(map(link_text, links))})" if len(links) > 1 else ""
         more = ""
         if kept is not None and kept > own:
-            others = [other.rule.name for other in layer.rules if _reach(other, port) == kept]
+            others = [other.rule.name for other in layer.rules if _lookback(other, port) == kept]
             more = f", and {bound_text(kept)} for {'this rule' if others[0] == rule.name else 'rule ' + others[0]}"
             if others[0] == rule.name:
                 more += "'s other events of that kind"
         return f"{attributes}: kept {bound_text(own) if own > 0 else 'for their instant'}{way}{more}"
 
 
-def _reach(placed: PlacedRule, port: int) -> Micros:
+def _lookback(placed: PlacedRule, port: int) -> Micros:
     """How far back a rule needs the events of a port."""
     far = zip(placed.ports[1:], lookbacks(placed.rule)[1:], strict=True)
     return max((reach.far for other, reach in far if other == port), default=-1)
 
 
-def _of_clock(source: FactSource) -> bool:
+def _is_clock(source: FactSource) -> bool:
     """Whether these are ticks without a query."""
     return source.period is not None and not source.query.projection and not source.attributes
 
@@ -250,7 +250,7 @@ def _timer(role: Role) -> str:
     if role.delay:
         return f"delayed by {duration_text(role.delay)}: looked at that much after it held"
     if isinstance(role.source, FactSource) and role.source.period is not None:
-        each = "" if _of_clock(role.source) else ", a tick for each answer"
+        each = "" if _is_clock(role.source) else ", a tick for each answer"
         return f"every {duration_text(role.source.period)}{each}"
     return ""
 

@@ -17,35 +17,35 @@ _OF_TERMS = ("ends", "high", "buckets", "marks", "numbers")
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledBackground:
     """A configuration's program over a compiled background. `store` is None where it could not be written: `notices` say why. `made`:
     whether it was made now; `opened`: the seconds that opening it takes."""
 
     program: CompiledProgram
     store: CompiledStore | None
-    made: bool
-    opened: float
+    is_new: bool
+    open_seconds: float
     notices: tuple[Diagnostic, ...]
 
 
-def compiled(config: str, options: Sequence[str] = (), *, fresh: bool = False) -> Compiled:
+def compiled_background(config: str, options: Sequence[str] = (), *, fresh: bool = False) -> CompiledBackground:
     """Compile a configuration's background, or find it; raises `Refused` with what is wrong with the program."""
     settings = read_config(config, options)
     program = compile_program(settings.program(), settings.keeping(0, fresh=fresh))
     if program.store is None:
-        return Compiled(program, None, False, 0.0, program.notices)
+        return CompiledBackground(program, None, False, 0.0, program.notices)
     start = time.perf_counter()
     store = CompiledStore(program.store.file.path, program.store.file.key)
-    return Compiled(program, store, program.store_made, time.perf_counter() - start, program.notices)
+    return CompiledBackground(program, store, program.store_made, time.perf_counter() - start, program.notices)
 
 
-def told(found: Compiled, store: CompiledStore) -> Iterator[str]:
+def summary_lines(found: CompiledBackground, store: CompiledStore) -> Iterator[str]:
     """What there is to know, line by line."""
-    about, file = store.about, store.file
+    about, file = store.summary, store.file
     knowledge = found.program.knowledge
     sizes = {name: section.length for name, section in file.sections.items()}
     terms = sum(sizes[name] for name in _OF_TERMS)
-    seen = store.index.seen()
+    seen = store.index.visible_count()
     yield f"triples    {seen:,}: {about.loaded:,} loaded, {seen - about.loaded:,} derived"
     yield f"terms      {about.terms:,}"
     by_rule = {rule: count for rule, count in about.by_rule.items() if count and rule != HIDDEN_TRIPLES}
@@ -61,7 +61,7 @@ def told(found: Compiled, store: CompiledStore) -> Iterator[str]:
         f"size       {_bytes(file.size)}: {sizes['triples'] / max(1, len(store.index)):.1f} bytes a triple, "
         f"{terms / max(1, about.terms):.1f} a term, {_bytes(sizes[_TEXT])} of text"
     )
-    yield f"time       {about.seconds:.2f} s to read and close, {found.opened * 1e3:.1f} ms to open"
+    yield f"time       {about.seconds:.2f} s to read and close, {found.open_seconds * 1e3:.1f} ms to open"
     yield f"file       {file.path}"
 
 

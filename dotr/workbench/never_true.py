@@ -19,7 +19,7 @@ from dotr.datalog.entailment import Entailment
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.languages.datalog import parse_datalog
-from dotr.languages.rules import RuleCode, TermKind, TermKinds, compile_rules, kind_of, listed
+from dotr.languages.rules import RuleCode, TermKind, TermKinds, compile_rules, term_kind, kinds_text
 from dotr.languages.turtle import parse_template
 from dotr.layout.retention import roles
 from dotr.model.algebra import Const, TriplePattern, Var
@@ -30,38 +30,38 @@ from dotr.model.terms import XSD, Term, Triple
 from dotr.store.triples import NO_ENDS
 from dotr.workbench.rules_touched import patterns_in
 
-_SAID: Final = (RuleCode.NEVER_HOLDS, RuleCode.NEVER_COMPARABLE, RuleCode.CAN_ONLY_ERR)
+_REPORTED: Final = (RuleCode.NEVER_HOLDS, RuleCode.NEVER_COMPARABLE, RuleCode.CAN_ONLY_ERR)
 _PLAIN: Final = frozenset({TermKind.STRING, TermKind.IRI, TermKind.BLANK})
-_MANY: Final = 100_000
+_MAX_OBJECTS: Final = 100_000
 """Of a predicate with more distinct objects in the background nothing is said."""
 _QUOTED_NUMBER: Final = re.compile(r'"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"')
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class ObjectSource:
     """Objects that a predicate has: of which kind, by what (in words), and how they could be typed there. `kind`: None where that is not
     known."""
 
     predicate: Term
     kind: TermKind | None
-    by: str
-    mend: str = ""
+    origin: str
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Streamed:
+class StreamObjects:
     """What is known of the elements of a program: `whole` where nothing else can come."""
 
-    brought: tuple[Brought, ...]
-    whole: bool
+    sources: tuple[ObjectSource, ...]
+    is_complete: bool
 
 
-_KindsFound: TypeAlias = Mapping[Term, tuple[TermKinds, tuple[Brought, ...]]]
+_KindsFound: TypeAlias = Mapping[Term, tuple[TermKinds, tuple[ObjectSource, ...]]]
 
 
-def of_inputs(config: Config) -> Streamed:
+def objects_of_inputs(config: Config) -> StreamObjects:
     """What the inputs of a configuration can bring: a CSV input what its map makes, any other everything."""
-    brought: list[Brought] = []
+    brought: list[ObjectSource] = []
     whole = True
     for section in config.settings.input:
         if section.format != "csv" or section.map is None:
@@ -75,22 +75,22 @@ def of_inputs(config: Config) -> Streamed:
             continue
         for _, predicate, value in template.triples:
             if isinstance(predicate, Const):
-                brought.append(Brought(predicate.term, _made(value), f"by the map of input {section.name}", _mend(value)))
+                brought.append(ObjectSource(predicate.term, _kind_of_slot(value), f"by the map of input {section.name}", _remedy(value)))
             else:
                 whole = False
-    return Streamed(tuple(dict.fromkeys(brought)), whole)
+    return StreamObjects(tuple(dict.fromkeys(brought)), whole)
 
 
-def of_graphs(graphs: Iterable[Sequence[Triple]]) -> Streamed:
+def objects_of_graphs(graphs: Iterable[Sequence[Triple]]) -> StreamObjects:
     """What the graphs of a test bring."""
-    found = dict.fromkeys((predicate, kind_of(value)) for graph in graphs for _, predicate, value in graph)
-    return Streamed(tuple([Brought(predicate, kind, "in the streams of the cases") for predicate, kind in found]), whole=True)
+    found = dict.fromkeys((predicate, term_kind(value)) for graph in graphs for _, predicate, value in graph)
+    return StreamObjects(tuple([ObjectSource(predicate, kind, "in the streams of the cases") for predicate, kind in found]), is_complete=True)
 
 
-def _made(slot: TemplateSlot) -> TermKind | None:
+def _kind_of_slot(slot: TemplateSlot) -> TermKind | None:
     match slot:
         case Const(term):
-            return kind_of(term)
+            return term_kind(term)
         case CellIri():
             return TermKind.IRI
         case Blank():
@@ -105,7 +105,7 @@ def _made(slot: TemplateSlot) -> TermKind | None:
             assert_never(slot)
 
 
-def _mend(slot: TemplateSlot) -> str:
+def _remedy(slot: TemplateSlot) -> str:
     match slot:
         case CellLiteral((Cell(column),), _, _):
             return f'write {{{column}}} or "{{{column}}}"^^xsd:decimal there'
@@ -113,17 +113,17 @@ def _mend(slot: TemplateSlot) -> str:
             return ""
 
 
-def never_true(program: CompiledProgram, streamed: Streamed) -> Iterator[Diagnostic]:
+def never_true(program: CompiledProgram, streamed: StreamObjects) -> Iterator[Diagnostic]:
     """A warning for each condition that can only err because of what the data are."""
     if program.spec.entailment is not Entailment.NONE:
         return  # schema, streamed or not, may give a predicate the objects of another
-    known = _known(program, streamed)
+    known = _known_kinds(program, streamed)
     before = {(each.code, each.span) for each in program.rules.diagnostics}
 
     def told(predicates: Iterable[Term]) -> dict[tuple[str, Span | None], Diagnostic]:
         objects = {predicate: known[predicate][0] for predicate in predicates}
         found = compile_rules(program.spec.rules, program.spec.prefixes, objects).diagnostics
-        return {(d.code, d.span): d for d in found if d.code in _SAID and (d.code, d.span) not in before}
+        return {(d.code, d.span): d for d in found if d.code in _REPORTED and (d.code, d.span) not in before}
 
     problems = told(known) if known else {}
     because: dict[tuple[str, Span | None], list[Term]] = {}
@@ -137,10 +137,10 @@ def never_true(program: CompiledProgram, streamed: Streamed) -> Iterator[Diagnos
         yield Diagnostic(RuleCode.NEVER_AS_TYPED, f"{problem.message}, as the data are typed", problem.span, hint, Severity.WARNING)
 
 
-def _reason(predicate: Term, kinds: TermKinds, brought: Sequence[Brought], prefixes: Mapping[str, str]) -> str:
-    by = " and ".join(dict.fromkeys(each.by for each in brought))
-    mend = "; ".join(dict.fromkeys(each.mend for each in brought if each.mend))
-    return f"Every {_short(predicate, prefixes)} is {listed(kinds)}, {by}{f': {mend}' if mend else ''}."
+def _reason(predicate: Term, kinds: TermKinds, brought: Sequence[ObjectSource], prefixes: Mapping[str, str]) -> str:
+    by = " and ".join(dict.fromkeys(each.origin for each in brought))
+    mend = "; ".join(dict.fromkeys(each.remedy for each in brought if each.remedy))
+    return f"Every {_short(predicate, prefixes)} is {kinds_text(kinds)}, {by}{f': {mend}' if mend else ''}."
 
 
 def _short(predicate: Term, prefixes: Mapping[str, str]) -> str:
@@ -156,38 +156,38 @@ def _short(predicate: Term, prefixes: Mapping[str, str]) -> str:
     return f"{prefix}:{predicate[len(iri) + 1 : -1]}"
 
 
-def _known(program: CompiledProgram, streamed: Streamed) -> _KindsFound:
+def _known_kinds(program: CompiledProgram, streamed: StreamObjects) -> _KindsFound:
     """Of the predicates that the rules read, those whose objects are known to be no numbers, dates or the like."""
-    derived = _derived(program)
+    derived = _predicates_derived(program)
     if derived is None:
         return {}
-    found: dict[Term, tuple[TermKinds, tuple[Brought, ...]]] = {}
-    for predicate in _read(program):
-        background = _of_background(program, predicate, numbers=not streamed.whole)
-        brought = (*[each for each in streamed.brought if each.predicate == predicate], *background)
+    found: dict[Term, tuple[TermKinds, tuple[ObjectSource, ...]]] = {}
+    for predicate in _predicates_read(program):
+        background = _objects_in_background(program, predicate, numbers=not streamed.is_complete)
+        brought = (*[each for each in streamed.sources if each.predicate == predicate], *background)
         kinds = {each.kind for each in brought}
-        if predicate not in derived and kinds and kinds <= _PLAIN and (streamed.whole or (background and kinds == {TermKind.STRING})):
+        if predicate not in derived and kinds and kinds <= _PLAIN and (streamed.is_complete or (background and kinds == {TermKind.STRING})):
             found[predicate] = frozenset(kind for kind in kinds if kind is not None), brought
     return found
 
 
-def _of_background(program: CompiledProgram, predicate: Term, *, numbers: bool) -> tuple[Brought, ...]:
+def _objects_in_background(program: CompiledProgram, predicate: Term, *, numbers: bool) -> tuple[ObjectSource, ...]:
     """The kinds of a predicate's objects in the background; `numbers`: only numbers in quotes count as strings."""
     ends = program.knowledge.background.by_object.get(predicate, NO_ENDS)
     kinds: dict[TermKind | None, None] = {}
-    if len(ends) > _MANY:
+    if len(ends) > _MAX_OBJECTS:
         kinds[None] = None
     else:
         for term in ends:
-            kind = kind_of(term)
+            kind = term_kind(term)
             known = kind in _PLAIN and not (numbers and _QUOTED_NUMBER.fullmatch(term) is None)
             kinds[kind if known else None] = None
             if not known:
                 break
-    return tuple([Brought(predicate, kind, "in the background") for kind in kinds])
+    return tuple([ObjectSource(predicate, kind, "in the background") for kind in kinds])
 
 
-def _derived(program: CompiledProgram) -> frozenset[Term] | None:
+def _predicates_derived(program: CompiledProgram) -> frozenset[Term] | None:
     """The predicates that Datalog derives; None: any predicate."""
     found: set[Term] = set()
     for document in program.spec.datalog:
@@ -199,7 +199,7 @@ def _derived(program: CompiledProgram) -> frozenset[Term] | None:
     return frozenset(found)
 
 
-def _read(program: CompiledProgram) -> Iterator[Term]:
+def _predicates_read(program: CompiledProgram) -> Iterator[Term]:
     """The predicates that queries read with a variable for object, each once."""
     queries = [shared.query for shared in program.rules.queries]
     queries += [role.source.query for rule in program.rules.rules for role in roles(rule) if isinstance(role.source, FactSource)]

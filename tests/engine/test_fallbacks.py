@@ -59,10 +59,10 @@ def together(patch: pytest.MonkeyPatch) -> None:
 
     def broken(*arguments: object) -> Iterator[JoinGroup]:
         for unit in join_groups(*arguments):  # type: ignore[arg-type]
-            unit.few = unit.answers = fails
+            unit.evaluate_uncounted = unit.evaluate = fails
             yield unit
 
-    patch.setattr(stage_one, "units", broken)
+    patch.setattr(stage_one, "join_groups", broken)
 
 
 def query(patch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def query(patch: pytest.MonkeyPatch) -> None:
 
     def broken(*arguments: object) -> QueryPlan:
         found = plan(*arguments)  # type: ignore[arg-type]
-        return dataclasses.replace(found, answers=_once(found.answers, ValueError("once")), deltas=None)
+        return dataclasses.replace(found, answers=_once(found.answers, ValueError("once")), delta_queries=None)
 
     patch.setattr(stage_one, "plan", broken)
 
@@ -187,7 +187,7 @@ def test_a_rule_test_that_expects_nothing_fails_where_a_query_or_a_rule_fails(pr
         raise ValueError("always")
 
     def broken(*arguments: object) -> QueryPlan:
-        return dataclasses.replace(plan(*arguments), answers=fails, deltas=None)  # type: ignore[arg-type]
+        return dataclasses.replace(plan(*arguments), answers=fails, delta_queries=None)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
         patch.setattr(stage_one, "plan", broken)
@@ -222,7 +222,7 @@ def test_records_go_with_the_rows_of_a_batch_and_count_in_the_metrics(caplog: py
         sink.take(number, [(line.kind, line.payload)])
     assert sink.totals.fallbacks == 6
     (message,) = caplog.messages
-    assert message.startswith("C401 warning: a fault of dotr's own: a query failed, and was asked again (KeyError: 'x', tests/")
+    assert message.startswith("C401 warning: a fault of dotr's own: a query failed, and was evaluated again (KeyError: 'x', tests/")
     meter = LatestFigures("p", "spark")
     meter.update_totals(sink.totals)
     assert 'dotr_fallbacks_total{engine="spark",pipeline="p"} 6.0' in exposition(meter.read())

@@ -165,7 +165,7 @@ def test_queries_together_may_cost_more_than_one_may() -> None:
     stage = StageOne(Knowledge.load((), ()), [FactSource(select, ("x", "y"), ("x", "y")) for select in selects], limits=limits)
     (unit,) = join_groups(stage.plans, TripleIndex(), limits)
     with pytest.raises(LimitExceeded):
-        unit.answers(TripleIndex(), crossed(20), {})
+        unit.evaluate(TripleIndex(), crossed(20), {})
     asked = stage.evaluate(Instant(0, tuple(crossed(20))))
     assert {stream: len(rows) for stream, rows in asked.facts.items()} == dict.fromkeys(range(4), 400)
     asked = stage.evaluate(Instant(0, tuple(crossed(60))))

@@ -58,7 +58,7 @@ def answered(asked: Select, background: TripleIndex, new: TripleIndex, limits: L
     def together() -> list[AnswerRow]:
         found: dict[int, list[AnswerRow]] = {}
         for unit in join_groups([made], background, limits):
-            unit.answers(background, new, found)
+            unit.evaluate(background, new, found)
         return found.get(0, [])
 
     answers: list[list[AnswerRow] | str] = []

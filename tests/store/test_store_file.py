@@ -15,7 +15,7 @@ import pytest
 
 from dotr.datalog import compiled_cache as cache
 from dotr.datalog.closure import Contradiction
-from dotr.datalog.compiled_cache import Background, CachePolicy, StoreFile, background, default_folder
+from dotr.datalog.compiled_cache import Background, CachePolicy, StoreFile, open_background, default_folder
 from dotr.datalog.compiled_store import CompiledStore
 from dotr.datalog.entailment import Entailment, rule_set
 from dotr.datalog.loading import load_graphs
@@ -24,7 +24,7 @@ from dotr.errors.diagnostics import Refused
 from dotr.languages.datalog import parse_datalog
 from dotr.model.places import Document
 from dotr.store import dictionary
-from dotr.store.file import MappedFile, UnusableFile, note_of, write_file
+from dotr.store.file import MappedFile, UnusableFile, checked_path, write_file
 
 pytestmark = pytest.mark.core
 
@@ -41,7 +41,7 @@ def sources(tmp_path: Path) -> Sources:
 
 def opened(sources: Sources, folder: Path, **how: bool) -> Background:
     rules = [*rule_set(sources.entailment), *(rule for each in sources.datalog for rule in parse_datalog(each, {}))]
-    found = background(sources, rules, CachePolicy(folder, 0, **how))
+    found = open_background(sources, rules, CachePolicy(folder, 0, **how))
     assert ("<http://e/s0>", "<http://e/twice>", "<http://e/s2>") in found.knowledge.background
     assert (found.knowledge.loaded, found.knowledge.derived, len(found.knowledge.background)) == (40, 39, 79)
     return found
@@ -54,14 +54,14 @@ def path_of(found: Background) -> Path:
 
 def test_a_store_is_made_once_and_then_opened(tmp_path: Path, sources: Sources) -> None:
     first = opened(sources, tmp_path / "cache")
-    assert first.made
-    assert not first.notices
+    assert first.is_new
+    assert not first.warnings
     second = opened(sources, tmp_path / "cache")
-    assert not second.made
+    assert not second.is_new
     assert second.store is not None
     assert path_of(first) == path_of(second)
-    assert second.store.about.by_rule == {"twice.dlog:2": 39}
-    assert opened(sources, tmp_path / "cache", fresh=True).made
+    assert second.store.summary.by_rule == {"twice.dlog:2": 39}
+    assert opened(sources, tmp_path / "cache", rebuild=True).is_new
 
 
 def test_two_builds_write_the_same_bytes(tmp_path: Path, sources: Sources) -> None:
@@ -97,7 +97,7 @@ def test_another_source_is_another_store(tmp_path: Path, sources: Sources, chang
             changed = Sources((*sources.graphs, *sources.graphs), sources.datalog)
         case _:
             changed = sources
-            monkeypatch.setattr("dotr.datalog.sources._code", lambda: b"other code")
+            monkeypatch.setattr("dotr.datalog.sources._code_digest", lambda: b"other code")
     assert changed.key() != before
     assert len(changed.key()) == 16
 
@@ -140,8 +140,8 @@ def test_damage_anywhere_is_found_and_mended(tmp_path: Path, sources: Sources) -
         seen.add(name)
         path.write_bytes(whole[:place] + bytes((whole[place] ^ 0x41,)) + whole[place + 1 :])
         again = opened(sources, tmp_path / "cache")
-        notes += [notice.code for notice in again.notices] == ["K501"]
-        assert again.made, (name, place)
+        notes += [notice.code for notice in again.warnings] == ["K501"]
+        assert again.is_new, (name, place)
         assert MappedFile(path).key == MappedFile(path_of(again)).key
     assert seen >= {"header", "text", "ends", "buckets", "marks", "numbers", "triples", "predicates", "about"}
     assert notes > 60
@@ -167,9 +167,9 @@ def test_a_file_that_is_cut_off_is_made_again(tmp_path: Path, sources: Sources, 
     path = path_of(found)
     rewritten(found, path.read_bytes()[:length])
     again = opened(sources, tmp_path / "cache")
-    assert again.made
-    assert [notice.code for notice in again.notices] == ["K501"]
-    assert not opened(sources, tmp_path / "cache").notices
+    assert again.is_new
+    assert [notice.code for notice in again.warnings] == ["K501"]
+    assert not opened(sources, tmp_path / "cache").warnings
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,8 @@ def test_a_store_of_other_sources_is_not_believed(tmp_path: Path, sources: Sourc
     mine = path.with_name(other.key().hex() + path.suffix)
     mine.write_bytes(path.read_bytes())
     again = opened(other, tmp_path / "cache")
-    assert again.made
-    assert "other sources" in again.notices[0].message
+    assert again.is_new
+    assert "other sources" in again.warnings[0].message
 
 
 def test_sections_that_do_not_fit_together_are_refused(tmp_path: Path, sources: Sources) -> None:
@@ -226,16 +226,16 @@ def test_sections_that_do_not_fit_together_are_refused(tmp_path: Path, sources: 
 def test_many_may_build_at_once(tmp_path: Path, sources: Sources) -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: opened(sources, tmp_path / "cache"), range(16)))
-    assert not [notice for each in found for notice in each.notices]
+    assert not [notice for each in found for notice in each.warnings]
     path = path_of(found[0])
-    assert sorted(each.name for each in path.parent.iterdir()) == [path.name, note_of(path).name]
-    assert not opened(sources, tmp_path / "cache").made
+    assert sorted(each.name for each in path.parent.iterdir()) == [path.name, checked_path(path).name]
+    assert not opened(sources, tmp_path / "cache").is_new
 
 
 def test_a_file_without_its_note_is_checked_again(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
     path = path_of(opened(sources, tmp_path / "cache"))
     checked: list[int] = []
-    whole = MappedFile.damaged
+    whole = MappedFile.damaged_sections
 
     def damaged(mapped: MappedFile) -> Iterator[str]:
         checked.append(1)
@@ -244,11 +244,11 @@ def test_a_file_without_its_note_is_checked_again(tmp_path: Path, sources: Sourc
     monkeypatch.setattr(MappedFile, "damaged", damaged)
     CompiledStore(path)
     assert not checked
-    note_of(path).unlink()
+    checked_path(path).unlink()
     CompiledStore(path)
     CompiledStore(path)
     assert checked == [1]
-    note_of(path).write_bytes(b"\xff\xfe")
+    checked_path(path).write_bytes(b"\xff\xfe")
     CompiledStore(path)
     assert checked == [1, 1]
 
@@ -264,11 +264,11 @@ def test_where_nothing_can_be_written_memory_does(tmp_path: Path, sources: Sourc
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(os, "fsync", full)
-    assert not opened(sources, folder).notices  # too small to be worth a word
+    assert not opened(sources, folder).warnings  # too small to be worth a word
     monkeypatch.setattr(cache, "SMALL", 0)
     found = opened(sources, folder)
     assert found.store is None
-    assert [notice.code for notice in found.notices] == ["K502"]
+    assert [notice.code for notice in found.warnings] == ["K502"]
     if folder.is_dir():
         assert not list(folder.iterdir())
 
@@ -289,16 +289,16 @@ def test_sources_that_change_while_they_are_read_make_no_store(tmp_path: Path, s
 @pytest.mark.fallbacks("store")
 def test_a_worker_without_the_store_goes_back_to_the_sources(tmp_path: Path, sources: Sources) -> None:
     rules = [rule for each in sources.datalog for rule in parse_datalog(each, {})]
-    found = background(sources, rules, StoreFile(tmp_path / "gone", bytes(16)))
+    found = open_background(sources, rules, StoreFile(tmp_path / "gone", bytes(16)))
     assert len(found.knowledge.background) == 79
-    assert [notice.code for notice in found.notices] == ["K501"]
+    assert [notice.code for notice in found.warnings] == ["K501"]
 
 
 def test_a_worker_with_the_store_reads_no_source(tmp_path: Path, sources: Sources) -> None:
     path, key = path_of(opened(sources, tmp_path / "cache")), sources.key()
     os.unlink(sources.graphs[0])
     rules = [rule for each in sources.datalog for rule in parse_datalog(each, {})]
-    assert len(background(sources, rules, StoreFile(path, key)).knowledge.background) == 79
+    assert len(open_background(sources, rules, StoreFile(path, key)).knowledge.background) == 79
 
 
 def test_a_worker_maps_strata(tmp_path: Path, sources: Sources) -> None:
@@ -306,9 +306,9 @@ def test_a_worker_maps_strata(tmp_path: Path, sources: Sources) -> None:
     text += "[?b, e:n, ?n] :- AGGREGATE([?a, e:alone, ?b], [?b, e:in, ?z] ON ?b BIND COUNT(?a) AS ?n) .\n"
     sources = Sources(sources.graphs, (Document("not.dlog", text),))
     rules = parse_datalog(sources.datalog[0], {})
-    path, key = path_of(background(sources, rules, CachePolicy(tmp_path / "cache", 0))), sources.key()
+    path, key = path_of(open_background(sources, rules, CachePolicy(tmp_path / "cache", 0))), sources.key()
     os.unlink(sources.graphs[0])
-    knowledge = background(sources, rules, StoreFile(path, key)).knowledge
+    knowledge = open_background(sources, rules, StoreFile(path, key)).knowledge
     assert (knowledge.loaded, knowledge.derived) == (40, 40)
     gone = knowledge.close([("<http://e/s7>", "<http://e/off>", "<http://e/x>")]).removed
     assert gone is not None
@@ -324,14 +324,14 @@ def test_contradictions_are_kept(tmp_path: Path) -> None:
         )
     )
     sources, rules = Sources((str(path),), entailment=Entailment.OWL2RL), rule_set(Entailment.OWL2RL)
-    made, kept = (background(sources, rules, CachePolicy(tmp_path / "cache", 0)).knowledge for _ in range(2))
+    made, kept = (open_background(sources, rules, CachePolicy(tmp_path / "cache", 0)).knowledge for _ in range(2))
     assert made.contradictions == kept.contradictions
     assert isinstance(kept.contradictions[0], Contradiction)
     assert kept.contradictions[0].rule == "cax-dw"
 
 
 def test_too_many_terms_are_refused(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dictionary, "MOST_TERMS", 5)
+    monkeypatch.setattr(dictionary, "MAX_TERMS", 5)
     with pytest.raises(Refused, match="K503"):
         opened(sources, tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
@@ -339,20 +339,20 @@ def test_too_many_terms_are_refused(tmp_path: Path, sources: Sources, monkeypatc
 
 def test_small_sources_are_closed_in_memory(tmp_path: Path, sources: Sources) -> None:
     rules = [rule for each in sources.datalog for rule in parse_datalog(each, {})]
-    assert background(sources, rules, CachePolicy(tmp_path / "cache")).store is None
+    assert open_background(sources, rules, CachePolicy(tmp_path / "cache")).store is None
     assert not (tmp_path / "cache").exists()
 
 
 def test_what_nobody_uses_is_removed_in_the_end(tmp_path: Path, sources: Sources) -> None:
     path = path_of(opened(sources, tmp_path / "cache"))
-    for each in (path, note_of(path)):
+    for each in (path, checked_path(path)):
         os.utime(each, (1, 1))
     part = path.with_name("x.dotrkb.abc.part")
     part.write_text("")
     os.utime(part, (1, 1))
     other = Sources(sources.graphs, (*sources.datalog, Document("more.dlog", "")))
     kept = path_of(opened(other, tmp_path / "cache"))
-    assert sorted(each.name for each in kept.parent.iterdir()) == [kept.name, note_of(kept).name]
+    assert sorted(each.name for each in kept.parent.iterdir()) == [kept.name, checked_path(kept).name]
 
 
 def test_the_folder_is_the_users_cache(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,7 @@ def test_every_access_finds_the_same(found: list[Triple], promoted: bool, long: 
 def test_a_dictionary_knows_its_terms_and_no_others(terms: list[str], others: list[str], wide: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "d"
-        write_file(path, KEY, dictionary_sections(terms, wide_from=0 if wide else 1 << 32))
+        write_file(path, KEY, dictionary_sections(terms, high_from=0 if wide else 1 << 32))
         found = Dictionary(MappedFile(path, KEY))
         assert len(found) == len(terms)
         assert [found.term(number) for number in range(len(terms))] == terms == found.decoder()(range(len(terms)))
@@ -129,7 +129,7 @@ def test_terms_of_a_stream_are_not_kept(tmp_path: Path) -> None:
         for n in range(50_000):
             assert ends.get(f"<new{n}>", NO_TERMS) == []
             assert (f"<new{n}>", "<p>", "<o>") not in store.triples
-        assert len(store.known_absent) <= dictionary._STRANGERS
+        assert len(store.known_absent) <= dictionary._MAX_KNOWN_ABSENT
         assert len(getattr(ends, "recent")) == 0  # noqa: B009
 
 

@@ -46,7 +46,7 @@ def planning(select: Select, *rest: Any) -> QueryPlan:
             raise ArithmeticError("it hurts")
         return made.answers(new)
 
-    return dataclasses.replace(made, answers=answers, deltas=None)
+    return dataclasses.replace(made, answers=answers, delta_queries=None)
 
 
 def compiling(*arguments: Any) -> Matcher:

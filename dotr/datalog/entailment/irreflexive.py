@@ -38,10 +38,10 @@ REFLEXIVE: Final = (
 
 def irreflexive(rules: tuple[DatalogRule, ...]) -> tuple[DatalogRule, ...]:
     """The rules, with the tests that keep them from concluding a reflexive triple."""
-    return tuple(result for rule in rules for result in _of_rule(rule))
+    return tuple(result for rule in rules for result in _guarded(rule))
 
 
-def _of_rule(rule: DatalogRule) -> Iterator[DatalogRule]:
+def _guarded(rule: DatalogRule) -> Iterator[DatalogRule]:
     plain = tuple(head for head in rule.head if not _may_be_reflexive(head, rule))
     if plain or not rule.head:
         yield replace(rule, head=plain)
@@ -53,7 +53,7 @@ def _of_rule(rule: DatalogRule) -> Iterator[DatalogRule]:
         tests: list[tuple[Expression, ...]]
         if isinstance(head.predicate, Const):
             tests = [(different,)]
-        elif _is_named_by_a_premise(head.predicate, rule):
+        elif _is_bound_as_node(head.predicate, rule):
             tests = [(unlisted,), (listed, different)]
         else:
             tests = [(_call("||", different, unlisted),)]
@@ -74,7 +74,7 @@ def _may_be_reflexive(head: TriplePattern, rule: DatalogRule) -> bool:
             return True
 
 
-def _is_named_by_a_premise(variable: Var, rule: DatalogRule) -> bool:
+def _is_bound_as_node(variable: Var, rule: DatalogRule) -> bool:
     return any(isinstance(item, TriplePattern) and variable in (item.subject, item.object) for item in rule.body)
 
 

@@ -24,36 +24,36 @@ class NameClass:
     """Equal names of which the background says the same. `joined`: it says too that they are equal."""
 
     members: ClassMembers
-    joined: bool = True
+    is_known_equal: bool = True
 
 
 class NameClasses:
     """The names that a background has for one individual each; only individuals with several names.
 
     >>> parts = NameClasses(TripleIndex([("<a>", SAME, "<b>"), ("<b>", SAME, "<a>")]))
-    >>> parts.first["<b>"], parts.members["<a>"]
+    >>> parts.representative["<b>"], parts.members["<a>"]
     ('<a>', ('<a>', '<b>'))
     """
 
     def __init__(self, background: TripleIndex) -> None:
-        self.first: dict[Term, Term] = {}
+        self.representative: dict[Term, Term] = {}
         self.members: dict[Term, ClassMembers] = {}
         ends = background.by_subject.get(SAME, NO_ENDS)
         for name in ends:
-            if name not in self.first:
+            if name not in self.representative:
                 members = tuple(sorted({name, *ends[name]}))
                 if len(members) > 1:
                     self.members[members[0]] = members
-                    self.first.update(dict.fromkeys(members, members[0]))
+                    self.representative.update(dict.fromkeys(members, members[0]))
 
 
 class MergedClasses:
     """Parts of a background, joined at an instant.
 
     >>> classes = MergedClasses(TripleIndex([("<b>", "<p>", "<o>")]), {}, {})
-    >>> classes.join("<a>", "<b>"), classes.join("<b>", "<c>"), classes.join("<c>", "<a>")
+    >>> classes.merge("<a>", "<b>"), classes.merge("<b>", "<c>"), classes.merge("<c>", "<a>")
     (True, True, False)
-    >>> classes.name("<a>"), [part.members for part in classes.parts("<b>")]
+    >>> classes.representative("<a>"), [part.members for part in classes.parts("<b>")]
     ('<b>', [('<b>',), ('<a>', '<c>')])
     """
 
@@ -62,10 +62,10 @@ class MergedClasses:
         self._first = first
         self._members = members
         self._class: dict[Term, list[Term]] = {}
-        self._name: dict[Term, Term] = {}
+        self._representative: dict[Term, Term] = {}
         self._weights: dict[Term, int] = {}
 
-    def join(self, one: Term, other: Term) -> bool:
+    def merge(self, one: Term, other: Term) -> bool:
         """Says that two names are equal; whether that is news."""
         a, b = self._first.get(one, one), self._first.get(other, other)
         if a == b:
@@ -78,32 +78,32 @@ class MergedClasses:
         mine += others
         for part in others:
             self._class[part] = mine
-        self._name.clear()
+        self._representative.clear()
         return True
 
-    def name(self, term: Term) -> Term:
+    def representative(self, term: Term) -> Term:
         """The name that stands for the term's class."""
         first = self._first.get(term, term)
         if first not in self._class:
             return first
-        if first not in self._name:
+        if first not in self._representative:
             parts = self._class[first]
             chosen = min(parts, key=lambda part: (-self._weight(part), part))
             for part in parts:
-                self._name[part] = chosen
-        return self._name[first]
+                self._representative[part] = chosen
+        return self._representative[first]
 
     def triple(self, triple: Triple) -> Triple:
         """A triple with the names that stand for its ends."""
-        return self.name(triple[0]), triple[1], self.name(triple[2])
+        return self.representative(triple[0]), triple[1], self.representative(triple[2])
 
-    def has(self, name: Term) -> bool:
+    def has_copies(self, name: Term) -> bool:
         """Whether a name that stands for its class stands for others too."""
         return name in self._class or name in self._members
 
-    def joined(self) -> Iterator[Term]:
+    def merged(self) -> Iterator[Term]:
         """The name of each class that was joined here."""
-        return iter(dict.fromkeys(map(self.name, self._class)))
+        return iter(dict.fromkeys(map(self.representative, self._class)))
 
     def parts(self, name: Term) -> list[NameClass]:
         """The parts of the class that a name stands for; those of which the background says nothing are put together."""
@@ -117,23 +117,23 @@ class MergedClasses:
             else:
                 fresh.append(part)
         if fresh:
-            found.append(NameClass(tuple(sorted(fresh)), joined=False))
+            found.append(NameClass(tuple(sorted(fresh)), is_known_equal=False))
         return found
 
-    def all_names(self) -> list[Term]:
+    def merged_names(self) -> list[Term]:
         """The names of all classes that were joined here."""
-        return [each for name in self.joined() for each in self.names(name)]
+        return [each for name in self.merged() for each in self.members(name)]
 
-    def names(self, name: Term) -> list[Term]:
+    def members(self, name: Term) -> list[Term]:
         """All the names of a class, sorted."""
         return sorted(member for part in self.parts(name) for member in part.members)
 
-    def said(self, *, of_all: bool = False) -> Iterable[Triple]:
+    def rewritten(self, *, every_part: bool = False) -> Iterable[Triple]:
         """What the background says of parts that another name stands for now, said of that name; or of all parts that were joined."""
         found: dict[Triple, None] = {}
-        for part, name in [(part, self.name(part)) for part in self._class]:
-            if of_all or part != name:
-                found.update(dict.fromkeys(map(self.triple, self._said_of(part))))
+        for part, name in [(part, self.representative(part)) for part in self._class]:
+            if every_part or part != name:
+                found.update(dict.fromkeys(map(self.triple, self._triples_of(part))))
         return found
 
     def _weight(self, part: Term) -> int:
@@ -144,7 +144,7 @@ class MergedClasses:
             self._weights[part] = weight
         return weight
 
-    def _said_of(self, part: Term) -> Iterator[Triple]:
+    def _triples_of(self, part: Term) -> Iterator[Triple]:
         """The background's triples with this end, found by predicate: an access by end may not have been built."""
         if self._weight(part):
             for p, ends in self._background.by_subject.items():

@@ -25,29 +25,29 @@ class ExpandedTriples(AbstractSet[Triple]):
 
     def __init__(
         self,
-        said: AbstractSet[Triple],
-        loops: AbstractSet[Term],
-        name: Callable[[Term], Term],
+        rewritten: AbstractSet[Triple],
+        reflexive: AbstractSet[Term],
+        representative: Callable[[Term], Term],
         background: TripleIndex,
         index: TripleIndex,
     ) -> None:
-        self._said = said
-        self._loops = loops
-        self._name = name
+        self._rewritten = rewritten
+        self._reflexive = reflexive
+        self._representative = representative
         self._background = background
         self._index = index
         self._count = sum(len(ends) for table in index.by_subject.values() for ends in table.values())
 
     def __contains__(self, triple: object) -> bool:
-        if triple in self._said:
+        if triple in self._rewritten:
             return triple not in self._background.triples
         s, p, o = cast(Triple, triple)
-        subject, object = self._name(s), self._name(o)
+        subject, object = self._representative(s), self._representative(o)
         if p == SAME:
-            return subject == object and (s != o or s in self._loops) and triple not in self._background.triples
+            return subject == object and (s != o or s in self._reflexive) and triple not in self._background.triples
         if subject == s and object == o:
             return False
-        return (subject, p, object) in self._said and triple not in self._background.triples
+        return (subject, p, object) in self._rewritten and triple not in self._background.triples
 
     def __iter__(self) -> Iterator[Triple]:
         return iter(self._index)
@@ -56,12 +56,14 @@ class ExpandedTriples(AbstractSet[Triple]):
         return self._count
 
 
-def expanded_index(said: AbstractSet[Triple], loops: AbstractSet[Term], classes: MergedClasses, background: TripleIndex) -> TripleIndex:
+def expanded_index(
+    rewritten: AbstractSet[Triple], reflexive: AbstractSet[Term], classes: MergedClasses, background: TripleIndex
+) -> TripleIndex:
     """An index of the copies of triples that were said with standing names, none of `owl:sameAs`. The names in `loops` are said to be equal
     to themselves, too.
 
     >>> classes = MergedClasses(TripleIndex(), {}, {})
-    >>> _ = classes.join("<a>", "<b>")
+    >>> _ = classes.merge("<a>", "<b>")
     >>> index = expanded_index({("<a>", "<p>", "<o>")}, set(), classes, TripleIndex())
     >>> sorted(index), ("<b>", "<p>", "<o>") in index, len(index)  # doctest: +NORMALIZE_WHITESPACE
     ([('<a>', '<http://www.w3.org/2002/07/owl#sameAs>', '<b>'), ('<a>', '<p>', '<o>'),
@@ -72,8 +74,8 @@ def expanded_index(said: AbstractSet[Triple], loops: AbstractSet[Term], classes:
     parts: dict[Term, list[NameClass]] = {}
     shared_subjects: dict[tuple[Term, ClassMembers], None] = {}
     shared_objects: dict[tuple[Term, ClassMembers], None] = {}
-    for s, p, o in said:
-        several = [classes.has(s), classes.has(o)]
+    for s, p, o in rewritten:
+        several = [classes.has_copies(s), classes.has_copies(o)]
         by_subject, by_object = index.by_subject.setdefault(p, {}), index.by_object.setdefault(p, {})
         if several == [False, False]:
             by_subject.setdefault(s, []).append(o)
@@ -96,26 +98,26 @@ def expanded_index(said: AbstractSet[Triple], loops: AbstractSet[Term], classes:
             list_of_all = ends[members[0]]
             for member in members[1:]:
                 ends[member] = list_of_all
-    _equalities(index, loops, classes, background)
+    _add_equalities(index, reflexive, classes, background)
     for p in [p for p, ends in index.by_subject.items() if not ends]:
         del index.by_subject[p], index.by_object[p]
-    index.triples = cast("set[Triple]", ExpandedTriples(said, loops, classes.name, background, index))
+    index.triples = cast("set[Triple]", ExpandedTriples(rewritten, reflexive, classes.representative, background, index))
     return index
 
 
-def _equalities(index: TripleIndex, loops: AbstractSet[Term], classes: MergedClasses, background: TripleIndex) -> None:
+def _add_equalities(index: TripleIndex, reflexive: AbstractSet[Term], classes: MergedClasses, background: TripleIndex) -> None:
     """Says of all names of joined classes that they are equal, where the background does not say it."""
     ends = index.by_subject.setdefault(SAME, {})
     index.by_object[SAME] = ends
-    for name in classes.joined():
+    for name in classes.merged():
         parts = classes.parts(name)
         for part in parts:
             others = [member for other in parts if other is not part for member in other.members]
             for member in part.members:
-                own = others if part.joined else others + [each for each in part.members if each != member]
+                own = others if part.is_known_equal else others + [each for each in part.members if each != member]
                 if own:
                     ends[member] = own
-    for name in sorted(loops):
+    for name in sorted(reflexive):
         if (name, SAME, name) not in background.triples:
             ends[name] = [*ends.get(name, ()), name]
 

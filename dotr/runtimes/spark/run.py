@@ -50,7 +50,9 @@ _LETTERS: Final = 1_000
 """Dead letters that are written at a time."""
 
 
-def run_spark(pipeline: Pipeline, progress: ReportTotals, stand: ReportProgress = ignore_progress, does: ReportActivity = ignore_activity) -> Totals:
+def run_spark(
+    pipeline: Pipeline, progress: ReportTotals, stand: ReportProgress = ignore_progress, does: ReportActivity = ignore_activity
+) -> Totals:
     """Runs a pipeline to the end of its input, from its checkpoint on; the totals are this run's. `does` is told what goes on before the
     first batch is written.
 
@@ -97,7 +99,7 @@ def run_spark(pipeline: Pipeline, progress: ReportTotals, stand: ReportProgress 
             pipeline.clock,
             wanted.first,
             standings.took,
-            pipeline.told,
+            pipeline.dead_letter_warnings,
         )
 
         first = FirstBatchProgress(session, checkpoint, does)
