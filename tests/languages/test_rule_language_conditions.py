@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dotr.expressions import evaluator
 from dotr.expressions.functions import FUNCTIONS
 from dotr.languages.rules import RuleCode, compile_rules
-from dotr.languages.rules.domains import TAKES
-from dotr.languages.rules.kinds import TermKind, kind_of
+from dotr.languages.rules.domains import ACCEPTED_KINDS
+from dotr.languages.rules.kinds import TermKind, term_kind
 from dotr.model.algebra import Call, Const, Filter
 from dotr.model.places import Document
 from dotr.model.rules import FactSource
@@ -130,7 +130,7 @@ def test_aggregates_and_times_in_the_last_condition() -> None:
 
 KINDS: dict[TermKind, list[Term]] = {}
 for _term in TERMS:
-    KINDS.setdefault(kind_of(_term), []).append(_term)
+    KINDS.setdefault(term_kind(_term), []).append(_term)
 KINDS[TermKind.OTHER] += [
     literal("2024-05-14T08:00:00Z", XSD + "dateTime"),
     literal("2024-05-14", XSD + "date"),
@@ -147,10 +147,10 @@ SUITABLE = {
 }
 
 
-@pytest.mark.parametrize("function", [name for name in TAKES if name != "!"])
+@pytest.mark.parametrize("function", [name for name in ACCEPTED_KINDS if name != "!"])
 def test_a_function_takes_no_kind_that_is_not_in_its_row(function: str) -> None:
     """Whatever stands at the other places, an argument of another kind is an error."""
-    takes = TAKES[function]
+    takes = ACCEPTED_KINDS[function]
     width = 1 if function.startswith("UNARY") else 2 if not function[0].isalpha() and function[0] != "<" else FUNCTIONS[function].least or 1
     for place in range(width):
         others = [

@@ -21,7 +21,7 @@ from dotr.languages.rules.conditions import check_conditions
 from dotr.languages.rules.cycles import check_cycles
 from dotr.languages.rules.emit import emit
 from dotr.languages.rules.fragments import read_fragments
-from dotr.languages.rules.kinds import NOTHING_KNOWN, Objects, TermKind, TermKinds, kind_of, listed
+from dotr.languages.rules.kinds import NO_OBJECT_KINDS, ObjectKinds, TermKind, TermKinds, kinds_text, term_kind
 from dotr.languages.rules.labels import check_labels
 from dotr.languages.rules.names import resolve_names
 from dotr.languages.rules.parse import parse
@@ -34,7 +34,7 @@ from dotr.model.places import Document
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.terms import Prefixes
 
-__all__ = ["PASSES", "Objects", "RuleCode", "RuleSet", "TermKind", "TermKinds", "compile_rules", "kind_of", "listed"]
+__all__ = ["PASSES", "ObjectKinds", "RuleCode", "RuleSet", "TermKind", "TermKinds", "compile_rules", "kinds_text", "term_kind"]
 
 PASSES: Final[tuple[Pass, ...]] = (
     parse,
@@ -81,7 +81,7 @@ class RuleSet:
         return self
 
 
-def compile_rules(documents: Sequence[Document], prefixes: Prefixes, objects: Objects = NOTHING_KNOWN) -> RuleSet:
+def compile_rules(documents: Sequence[Document], prefixes: Prefixes, objects: ObjectKinds = NO_OBJECT_KINDS) -> RuleSet:
     """Compile rule files as one program: labels and events are shared between the files.
 
     `prefixes` (prefix to namespace IRI) hold in files that declare no PREFIX of their own.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.rules import scan
-from dotr.languages.rules.attributes import meant
+from dotr.languages.rules.attributes import did_you_mean_variable
 from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.program import ProgramDraft, RoleOrigin, RuleDraft, warning
 from dotr.languages.rules.syntax import AggregateSyntax, ChooseSyntax
@@ -20,15 +20,15 @@ FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
 def check_clauses(program: ProgramDraft) -> ProgramDraft:
     """Report D209 to D211, D217 and D305 to D307."""
-    read = _read_elsewhere(program)
+    read = _attributes_read(program)
     problems: list[Diagnostic] = []
     for rule in program.rules:
-        problems += _clauses(rule)
-        problems += _assignments(rule, read.get(rule.syntax.event.text, frozenset()))
-    return program.reporting(problems)
+        problems += _clause_problems(rule)
+        problems += _assignment_problems(rule, read.get(rule.syntax.event.text, frozenset()))
+    return program.with_problems(problems)
 
 
-def _clauses(rule: RuleDraft) -> Iterator[Diagnostic]:
+def _clause_problems(rule: RuleDraft) -> Iterator[Diagnostic]:
     for clause in rule.syntax.clauses:
         match clause:
             case ChooseSyntax(keyword, _, count) if count is not None and int(count.text) == 0:
@@ -47,7 +47,7 @@ def _clauses(rule: RuleDraft) -> Iterator[Diagnostic]:
                 pass
 
 
-def _assignments(rule: RuleDraft, read: frozenset[Variable]) -> Iterator[Diagnostic]:
+def _assignment_problems(rule: RuleDraft, read: frozenset[Variable]) -> Iterator[Diagnostic]:
     event, assigned = rule.syntax.event.text, dict[Variable, int]()
     for assignment in rule.syntax.assignments:
         label, name = assignment.label, assignment.variable
@@ -59,34 +59,34 @@ def _assignments(rule: RuleDraft, read: frozenset[Variable]) -> Iterator[Diagnos
         assigned[name.text] = assigned.get(name.text, 0) + 1
     if rule.template is None:
         return
-    needed = _needed(rule.template)
-    for missing in needed:
+    required = _template_variables(rule.template)
+    for missing in required:
         if missing not in assigned:
-            hint = f"Add: with {event}.?{missing} = … {meant(missing, [v for v in assigned if v not in needed])}".rstrip()
+            hint = f"Add: with {event}.?{missing} = … {did_you_mean_variable(missing, [v for v in assigned if v not in required])}".rstrip()
             place = scan.plain_variable(rule.syntax.template, missing)
             yield Diagnostic(RuleCode.UNBOUND_IN_TEMPLATE, f"with never binds ?{missing}", place, hint)
     for assignment in rule.syntax.assignments:
         name = assignment.variable
-        if name.text not in needed and name.text not in read:
+        if name.text not in required and name.text not in read:
             hint = f"Use ?{name.text} in define, or leave the assignment out."
             yield warning(RuleCode.UNUSED_ASSIGNMENT, f"?{name.text} is never used by the template", name.span, hint)
 
 
-def _needed(template: Template) -> dict[Variable, None]:
+def _template_variables(template: Template) -> dict[Variable, None]:
     return {slot.name: None for slot in leaves(template) if isinstance(slot, Var)}
 
 
-def _read_elsewhere(program: ProgramDraft) -> dict[Label, frozenset[Variable]]:
+def _attributes_read(program: ProgramDraft) -> dict[Label, frozenset[Variable]]:
     """For each event, those of its attributes that a rule reads."""
     found: dict[Label, set[Variable]] = {}
     for rule in program.rules:
         events = {role.label.text: role for role in rule.roles if role.origin is RoleOrigin.EVENT}
         for reference in rule.references:
             if reference.label in events and reference.variable is not None:
-                found.setdefault(events[reference.label].read.text, set()).add(reference.variable)
+                found.setdefault(events[reference.label].source_label.text, set()).add(reference.variable)
         for role, clause in zip(rule.roles, (None, *rule.syntax.clauses), strict=True):
             if role.origin is RoleOrigin.EVENT:
-                names = found.setdefault(role.read.text, set())
+                names = found.setdefault(role.source_label.text, set())
                 names.update(name for condition in role.filters for name in free_variables(condition))
                 if isinstance(clause, AggregateSyntax) and clause.argument is not None:
                     names.add(clause.argument[1].text)

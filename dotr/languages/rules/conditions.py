@@ -18,10 +18,21 @@ from dotr.errors.diagnostics import Diagnostic
 from dotr.expressions import condition
 from dotr.languages.rules import scan
 from dotr.languages.rules.codes import RuleCode
-from dotr.languages.rules.conjuncts import Conjunct, constant, first_atom, parts, place, shown
-from dotr.languages.rules.domains import NUMERIC_AGGREGATES, Misused, misused, way_out
-from dotr.languages.rules.exclusive import together
-from dotr.languages.rules.kinds import ANYTHING, Objects, Scope, TermKind, TermKinds, aggregate_kinds, kind_of, kinds_in, kinds_of, listed
+from dotr.languages.rules.conjuncts import Conjunct, expression_text, first_atom, is_constant, span_of, split
+from dotr.languages.rules.domains import NUMERIC_AGGREGATES, Misused, misuse_hint, misused_arguments
+from dotr.languages.rules.exclusive import exclusive_comparisons
+from dotr.languages.rules.kinds import (
+    ANYTHING,
+    ObjectKinds,
+    Scope,
+    TermKind,
+    TermKinds,
+    aggregate_kinds,
+    expression_kinds,
+    kinds_text,
+    pattern_kinds,
+    term_kind,
+)
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, SplitQuery, warning
 from dotr.languages.rules.syntax import AggregateSyntax, ByLabel
 from dotr.model.algebra import Attribute, Call, Const, Expression, Extend, Filter, Group, Pattern, Var, is_arithmetic
@@ -34,7 +45,7 @@ _NUMBER: Final = frozenset({TermKind.NUMBER})
 _NODES: Final = frozenset({TermKind.IRI, TermKind.BLANK, TermKind.TRIPLE})
 _ORDERED: Final = _LITERALS | {TermKind.OTHER}
 
-_Events: TypeAlias = Mapping[Label, Mapping[Variable, TermKinds]]
+_EventKinds: TypeAlias = Mapping[Label, Mapping[Variable, TermKinds]]
 
 
 def check_conditions(program: ProgramDraft) -> ProgramDraft:
@@ -43,86 +54,86 @@ def check_conditions(program: ProgramDraft) -> ProgramDraft:
     problems = [
         p
         for query in program.queries
-        if query.question
+        if query.query
         for p in (
-            *_judged(_where(query.question), _own(query.question, program.objects), {}),
-            *_bindings(query.question, program.objects),
+            *_contradictions(_where_conjuncts(query.query), _query_kinds(query.query, program.object_kinds), {}),
+            *_binding_errors(query.query, program.object_kinds),
         )
     ]
     for rule in program.rules:
-        problems += _rule(rule, events, program.objects)
-    return program.reporting(problems)
+        problems += _rule_problems(rule, events, program.object_kinds)
+    return program.with_problems(problems)
 
 
-def _rule(rule: RuleDraft, events: _Events, objects: Objects) -> Iterator[Diagnostic]:
+def _rule_problems(rule: RuleDraft, events: _EventKinds, objects: ObjectKinds) -> Iterator[Diagnostic]:
     bound: dict[Label, Mapping[Variable, TermKinds]] = {}
     aggregates: dict[Variable, TermKinds] = {}
     for role, clause in zip(rule.roles, (None, *rule.syntax.clauses), strict=True):
-        own = _attributes(role, events, objects)
-        left = _left(role, own)
-        where = _where(role.question)
-        own_problems = list(_judged(where, own, bound))
-        if role.origin is RoleOrigin.OWN and role.question is not None:
+        own = _attribute_kinds(role, events, objects)
+        left = _narrowed(role, own)
+        where = _where_conjuncts(role.query)
+        own_problems = list(_contradictions(where, own, bound))
+        if role.origin is RoleOrigin.OWN and role.query is not None:
             yield from own_problems
-            yield from _bindings(role.question, objects)
-        conjuncts = [Conjunct(c, role.question.text) for c in role.question.constraints] if role.question else []
+            yield from _binding_errors(role.query, objects)
+        conjuncts = [Conjunct(c, role.query.text) for c in role.query.constraints] if role.query else []
         if isinstance(role.syntax, ByLabel) and role.syntax.filters is not None:
             conjuncts += [Conjunct(c, role.syntax.filters) for c in role.filters]
         if conjuncts:
-            yield from (p for p in _judged([*where, *conjuncts], own, bound) if p not in own_problems)
+            yield from (p for p in _contradictions([*where, *conjuncts], own, bound) if p not in own_problems)
         bound[role.label.text] = left
         if isinstance(clause, AggregateSyntax):
             argument = ANYTHING if clause.argument is None else left.get(clause.argument[1].text, ANYTHING)
-            yield from _aggregated(clause, argument)
+            yield from _non_numeric_aggregate(clause, argument)
             aggregates[clause.variable.text] = aggregate_kinds(clause.function.text, argument)
             bound[role.label.text] = {clause.variable.text: aggregates[clause.variable.text]}
     if rule.condition is not None and rule.syntax.condition is not None:
-        yield from _judged([Conjunct(rule.condition, rule.syntax.condition)], aggregates, bound)
+        yield from _contradictions([Conjunct(rule.condition, rule.syntax.condition)], aggregates, bound)
     for assignment, expression in zip(rule.syntax.assignments, rule.expressions, strict=False):
         if expression is not None:
-            yield from _errors(Conjunct(expression, assignment.expression), aggregates, bound)
+            yield from _type_errors(Conjunct(expression, assignment.expression), aggregates, bound)
 
 
-def _aggregated(clause: AggregateSyntax, kinds: TermKinds) -> Iterator[Diagnostic]:
+def _non_numeric_aggregate(clause: AggregateSyntax, kinds: TermKinds) -> Iterator[Diagnostic]:
     """The warning for a sum or an average over an attribute that is never a number."""
     function = clause.function.text.lower()
     if function in NUMERIC_AGGREGATES and TermKind.NUMBER not in kinds and clause.argument is not None:
         variable = clause.argument[1]
-        hint = f"Here ?{variable.text} is {listed(kinds)}, so that ?{clause.variable.text} is unbound wherever there is an event."
+        hint = f"Here ?{variable.text} is {kinds_text(kinds)}, so that ?{clause.variable.text} is unbound wherever there is an event."
         yield warning(RuleCode.CAN_ONLY_ERR, f"{function} takes numbers", variable.span, hint)
 
 
-def _bindings(question: SplitQuery, objects: Objects) -> Iterator[Diagnostic]:
+def _binding_errors(query: SplitQuery, objects: ObjectKinds) -> Iterator[Diagnostic]:
     """Type errors in the BINDs of the WHERE group itself and in the SELECT line."""
-    pattern = question.select.pattern
+    pattern = query.select.pattern
     while isinstance(pattern, Extend | Filter | Group):
         if isinstance(pattern, Extend):
-            yield from _errors(Conjunct(pattern.expression, question.text), kinds_in(pattern.pattern, objects), {})
+            yield from _type_errors(Conjunct(pattern.expression, query.text), pattern_kinds(pattern.pattern, objects), {})
         pattern = pattern.pattern
 
 
-def _errors(conjunct: Conjunct, own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
+def _type_errors(conjunct: Conjunct, own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
     """Type errors in the operations of an expression; one for each span."""
-    said: set[Span] = set()
-    for wrong in islice(misused(conjunct.expression, own, bound), _MOST):
-        at, written = _misused_at(conjunct, wrong), shown(wrong.argument)
-        if at not in said:
-            said.add(at)
-            hint = f"Here {written} is {listed(wrong.kinds)}. {way_out(wrong, written)}".rstrip()
-            yield warning(RuleCode.CAN_ONLY_ERR, f"{_operation(wrong.function)} can only err", at, hint)
+    reported: set[Span] = set()
+    for wrong in islice(misused_arguments(conjunct.expression, own, bound), _MAX_REPORTS):
+        at, written = _misused_span(conjunct, wrong), expression_text(wrong.argument)
+        if at not in reported:
+            reported.add(at)
+            hint = f"Here {written} is {kinds_text(wrong.kinds)}. {misuse_hint(wrong, written)}".rstrip()
+            yield warning(RuleCode.CAN_ONLY_ERR, f"{_operation_text(wrong.function)} can only err", at, hint)
 
 
-def _misused_at(conjunct: Conjunct, wrong: Misused) -> Span:
+def _misused_span(conjunct: Conjunct, wrong: Misused) -> Span:
     match first_atom(wrong.argument):
         case Var(name) if wrong.function[0].isalpha():
             return scan.argument_variable(conjunct.text, name, wrong.function)
         case Var(name) if is_arithmetic(wrong.function):
             return scan.compared_variable(conjunct.text, name, "+-*/")
         case atom:
-            return place(conjunct, atom)
+            return span_of(conjunct, atom)
 
 
-def _operation(function: str) -> str:
+def _operation_text(function: str) -> str:
     match function:
         case "!":
             return "the negation"
@@ -134,48 +145,48 @@ def _operation(function: str) -> str:
             return "this arithmetic"
 
 
-def _own(question: SplitQuery, objects: Objects) -> Mapping[Variable, TermKinds]:
-    return kinds_in(question.select.pattern, objects)
+def _query_kinds(query: SplitQuery, objects: ObjectKinds) -> Mapping[Variable, TermKinds]:
+    return pattern_kinds(query.select.pattern, objects)
 
 
-def _attributes(role: RoleDraft, events: _Events, objects: Objects) -> Mapping[Variable, TermKinds]:
+def _attribute_kinds(role: RoleDraft, events: _EventKinds, objects: ObjectKinds) -> Mapping[Variable, TermKinds]:
     if role.origin is RoleOrigin.EVENT:
-        return events.get(role.read.text, {})
-    return _own(role.question, objects) if role.question else {}
+        return events.get(role.source_label.text, {})
+    return _query_kinds(role.query, objects) if role.query else {}
 
 
-def _left(role: RoleDraft, own: Mapping[Variable, TermKinds]) -> Mapping[Variable, TermKinds]:
+def _narrowed(role: RoleDraft, own: Mapping[Variable, TermKinds]) -> Mapping[Variable, TermKinds]:
     """The kinds of a role's attributes under its conditions: with `?v > 5`, ?v is a number."""
     left = dict(own)
-    conditions = [conjunct.expression for conjunct in _where(role.question)] + list(role.filters)
-    for each in (part.expression for whole in conditions for part in parts(Conjunct(whole, role.label.span))):
+    conditions = [conjunct.expression for conjunct in _where_conjuncts(role.query)] + list(role.filters)
+    for each in (part.expression for whole in conditions for part in split(Conjunct(whole, role.label.span))):
         match each:
             case Call("=" | "<" | "<=" | ">" | ">=", (Var(name), Const(term)) | (Const(term), Var(name))):
-                # An empty set is a contradiction, which `_contradictions` reports.
+                # An empty intersection is a contradiction, which `_contradictions` reports.
                 kinds = left.get(name, ANYTHING)
-                left[name] = kinds & {kind_of(term)} or kinds
+                left[name] = kinds & {term_kind(term)} or kinds
             case _:
                 pass
     return left
 
 
-def _event_kinds(program: ProgramDraft) -> _Events:
+def _event_kinds(program: ProgramDraft) -> _EventKinds:
     """The kinds of each event's attributes, by the assignments of all rules.
 
     A least fixpoint from the empty sets, as rules may be recursive. An attribute without a kind
     belongs to an event that is never derived, and may be anything.
     """
     nothing: TermKinds = frozenset()
-    found: _Events = {label: dict.fromkeys(names, nothing) for label, names in program.events.items()}
-    while (more := _given(program, found)) != found:
+    found: _EventKinds = {label: dict.fromkeys(names, nothing) for label, names in program.event_attributes.items()}
+    while (more := _assigned_kinds(program, found)) != found:
         found = more
     return {label: {name: kinds or ANYTHING for name, kinds in names.items()} for label, names in found.items()}
 
 
-def _given(program: ProgramDraft, events: _Events) -> _Events:
+def _assigned_kinds(program: ProgramDraft, events: _EventKinds) -> _EventKinds:
     found: dict[Label, dict[Variable, TermKinds]] = {}
     for rule in program.rules:
-        bound = {role.label.text: _left(role, _attributes(role, events, program.objects)) for role in rule.roles}
+        bound = {role.label.text: _narrowed(role, _attribute_kinds(role, events, program.object_kinds)) for role in rule.roles}
         aggregates: dict[Variable, TermKinds] = {}
         for role, clause in zip(rule.roles[1:], rule.syntax.clauses, strict=True):
             if isinstance(clause, AggregateSyntax):
@@ -184,14 +195,14 @@ def _given(program: ProgramDraft, events: _Events) -> _Events:
                 aggregates[clause.variable.text] = aggregate_kinds(clause.function.text, argument)
         attributes = found.setdefault(rule.syntax.event.text, {})
         for assignment, expression in zip(rule.syntax.assignments, rule.expressions, strict=False):
-            kinds = ANYTHING if expression is None else kinds_of(expression, aggregates, bound)
+            kinds = ANYTHING if expression is None else expression_kinds(expression, aggregates, bound)
             attributes[assignment.variable.text] = attributes.get(assignment.variable.text, frozenset()) | kinds
     return found
 
 
-def _where(question: SplitQuery | None) -> list[Conjunct]:
+def _where_conjuncts(query: SplitQuery | None) -> list[Conjunct]:
     """The conditions of the WHERE group itself: every solution satisfies all of them."""
-    if question is None:
+    if query is None:
         return []
 
     def conditions(pattern: Pattern) -> tuple[Expression, ...]:
@@ -203,63 +214,63 @@ def _where(question: SplitQuery | None) -> list[Conjunct]:
             case _:
                 return ()
 
-    return [Conjunct(expression, question.text) for expression in conditions(question.select.pattern)]
+    return [Conjunct(expression, query.text) for expression in conditions(query.select.pattern)]
 
 
 # --- conjunctions ---
 
 
-_MOST: Final = 100
+_MAX_REPORTS: Final = 100
 """Bound on the reports of one conjunction: finding the span of each takes time."""
 
 
-def _judged(conjuncts: Iterable[Conjunct], own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
+def _contradictions(conjuncts: Iterable[Conjunct], own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
     """Warnings for the conditions of one conjunction that can never hold, at most one for each."""
-    return islice(_each_judged(conjuncts, own, bound), _MOST)
+    return islice(_all_contradictions(conjuncts, own, bound), _MAX_REPORTS)
 
 
-def _each_judged(conjuncts: Iterable[Conjunct], own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
+def _all_contradictions(conjuncts: Iterable[Conjunct], own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
     sound: list[Conjunct] = []
-    for conjunct in (part for whole in conjuncts for part in parts(whole)):
-        yield from _errors(conjunct, own, bound)
-        reason = _never(conjunct.expression, own, bound)
+    for conjunct in (part for whole in conjuncts for part in split(whole)):
+        yield from _type_errors(conjunct, own, bound)
+        reason = _contradiction(conjunct.expression, own, bound)
         if reason is None:
             sound.append(conjunct)
         else:
             code, message, hint = reason
-            yield warning(code, message, place(conjunct), hint)
-    yield from together(sound)
+            yield warning(code, message, span_of(conjunct), hint)
+    yield from exclusive_comparisons(sound)
 
 
 _Reason: TypeAlias = tuple[RuleCode, str, str]
 
 
-def _never(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> _Reason | None:
+def _contradiction(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> _Reason | None:
     """The code, message and hint of a condition that can never hold; None if it can."""
-    if constant(expression):
+    if is_constant(expression):
         if condition(expression, ())():
             return None
         return RuleCode.NEVER_HOLDS, "this condition is constant, and false or an error", "Leave it out, or compare with a variable."
-    kinds = kinds_of(expression, own, bound)
+    kinds = expression_kinds(expression, own, bound)
     if kinds and kinds <= _NODES:
-        return RuleCode.NEVER_HOLDS, f"{listed(kinds)} is no condition", "Compare it, or ask BOUND(…)."
+        return RuleCode.NEVER_HOLDS, f"{kinds_text(kinds)} is no condition", "Compare it, or ask BOUND(…)."
     match expression:
         case Call("&&", arguments):
-            return next((reason for a in arguments if (reason := _never(a, own, bound))), None)
+            return next((reason for a in arguments if (reason := _contradiction(a, own, bound))), None)
         case Call("||", arguments):
-            reasons = [_never(a, own, bound) for a in arguments]
+            reasons = [_contradiction(a, own, bound) for a in arguments]
             return reasons[0] if all(reasons) else None
         case Call(("=" | "!=" | "<" | "<=" | ">" | ">=") as operator, (left, right)):
-            a, b = kinds_of(left, own, bound), kinds_of(right, own, bound)
+            a, b = expression_kinds(left, own, bound), expression_kinds(right, own, bound)
             if not _comparable(operator, a, b):
-                return _clash(left, a, right, b)
+                return _never_comparable(left, a, right, b)
             if operator in ("<", ">") and left == right:
-                return RuleCode.NEVER_HOLDS, f"{shown(left)} is compared with itself", "Compare it with another event's: M.?v."
+                return RuleCode.NEVER_HOLDS, f"{expression_text(left)} is compared with itself", "Compare it with another event's: M.?v."
             return None
         case Call("IN", (tested, *members)) if members:
-            a = kinds_of(tested, own, bound)
-            clashes = [(member, b) for member in members if not _comparable("=", a, b := kinds_of(member, own, bound))]
-            return _clash(tested, a, *clashes[0]) if len(clashes) == len(members) else None
+            a = expression_kinds(tested, own, bound)
+            clashes = [(member, b) for member in members if not _comparable("=", a, b := expression_kinds(member, own, bound))]
+            return _never_comparable(tested, a, *clashes[0]) if len(clashes) == len(members) else None
         case _:
             return None
 
@@ -278,13 +289,13 @@ def _comparable(operator: str, a: TermKinds, b: TermKinds) -> bool:
             return bool(a & b & _ORDERED)
 
 
-def _clash(left: Expression, a: TermKinds, right: Expression, b: TermKinds) -> _Reason:
-    hint = f"Here {shown(left)} is {listed(a)}, and {shown(right)} is {listed(b)}."
+def _never_comparable(left: Expression, a: TermKinds, right: Expression, b: TermKinds) -> _Reason:
+    hint = f"Here {expression_text(left)} is {kinds_text(a)}, and {expression_text(right)} is {kinds_text(b)}."
     if _is_number_in_quotes(left) or _is_number_in_quotes(right):
         hint += " Write the number without quotes."
     elif (text := left if a <= _TEXT else right if b <= _TEXT else None) and (b if text is left else a) <= _NUMBER:
         if isinstance(text, Var | Attribute):
-            hint += f" Write xsd:decimal({shown(text)})."
+            hint += f" Write xsd:decimal({expression_text(text)})."
         elif not isinstance(text, Const):
             hint += " Cast the string by xsd:decimal(…)."
     elif a & b:
@@ -295,6 +306,6 @@ def _clash(left: Expression, a: TermKinds, right: Expression, b: TermKinds) -> _
 def _is_number_in_quotes(expression: Expression) -> bool:
     return (
         isinstance(expression, Const)
-        and kind_of(expression.term) is TermKind.STRING
+        and term_kind(expression.term) is TermKind.STRING
         and expression.term[1:-1].replace(".", "", 1).isdigit()
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dotr.languages.rules import scan
-from dotr.languages.rules.kinds import TermKind, kind_of
+from dotr.languages.rules.kinds import TermKind, term_kind
 from dotr.languages.sparql import scan_references
 from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.model.places import Span
@@ -24,15 +24,15 @@ class Conjunct:
     text: Span
 
 
-def parts(conjunct: Conjunct) -> list[Conjunct]:
+def split(conjunct: Conjunct) -> list[Conjunct]:
     return [Conjunct(each, conjunct.text) for each in conjuncts(conjunct.expression)]
 
 
-def constant(expression: Expression) -> bool:
+def is_constant(expression: Expression) -> bool:
     return all(isinstance(each, Const | Call) for each in subexpressions(expression))
 
 
-def shown(expression: Expression) -> str:
+def expression_text(expression: Expression) -> str:
     match expression:
         case Var(name):
             return f"?{name}"
@@ -41,19 +41,19 @@ def shown(expression: Expression) -> str:
         case TimeOf(label):
             return f"time({label})"
         case Const(term):
-            return _written(term)
+            return _term_text(term)
         case Call(function, _) if function[0].isalpha():
             return f"{function}(…)"
         case _:
             return "the expression"
 
 
-def _written(term: Term) -> str:
+def _term_text(term: Term) -> str:
     """A term as in a rule file, without prefixes."""
-    return literal_parts(term)[0] if not is_iri(term) and kind_of(term) in (TermKind.NUMBER, TermKind.BOOLEAN) else term
+    return literal_parts(term)[0] if not is_iri(term) and term_kind(term) in (TermKind.NUMBER, TermKind.BOOLEAN) else term
 
 
-def place(conjunct: Conjunct, atom: ComparedTerm | None = None) -> Span:
+def span_of(conjunct: Conjunct, atom: ComparedTerm | None = None) -> Span:
     """The span of the atom that a condition compares (by default its first).
 
     The whole text if it is not found.

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from dotr.expressions.casts import CASTS
-from dotr.languages.rules.kinds import ANYTHING, Scope, TermKind, TermKinds, kinds_of
+from dotr.languages.rules.kinds import ANYTHING, Scope, TermKind, TermKinds, expression_kinds
 from dotr.model.algebra import Call, Expression, is_chain
 from dotr.model.terms import XSD, Variable
 
@@ -26,7 +26,7 @@ _QUANTITY: Final = frozenset({TermKind.NUMBER, TermKind.OTHER})
 _MOMENT: Final = frozenset({TermKind.OTHER})
 _IRI: Final = frozenset({TermKind.IRI})
 
-TAKES: Final[Mapping[str, tuple[TermKinds, ...]]] = {
+ACCEPTED_KINDS: Final[Mapping[str, tuple[TermKinds, ...]]] = {
     **dict.fromkeys(("+", "-", "*", "/", "UNARY-", "UNARY+"), (_QUANTITY,)),
     "!": (_LITERALS,),
     **dict.fromkeys(("STRLEN", "UCASE", "LCASE", "ENCODE_FOR_URI", "CONCAT", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"), (_TEXT,)),
@@ -57,32 +57,32 @@ class Misused(NamedTuple):
     function: str
     argument: Expression
     kinds: TermKinds
-    taken: TermKinds
+    accepted: TermKinds
 
 
-def misused(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Misused]:
+def misused_arguments(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Misused]:
     """The arguments in an expression outside their function's domain, the innermost first."""
     if not isinstance(expression, Call):
         return
     for argument in expression.arguments:
-        yield from misused(argument, own, bound)
-    takes = (_QUANTITY,) if is_chain(expression.function) else TAKES.get(expression.function)
+        yield from misused_arguments(argument, own, bound)
+    takes = (_QUANTITY,) if is_chain(expression.function) else ACCEPTED_KINDS.get(expression.function)
     if takes is None:
         return
     for place, argument in enumerate(expression.arguments):
         taken = takes[min(place, len(takes) - 1)]
-        kinds = kinds_of(argument, own, bound)
+        kinds = expression_kinds(argument, own, bound)
         if kinds and not kinds & taken:
             yield Misused(expression.function, argument, kinds, taken)
 
 
-def way_out(wrong: Misused, shown: str) -> str:
+def misuse_hint(wrong: Misused, shown: str) -> str:
     """The replacement to suggest for a misused argument, or an empty text.
 
     `shown` is the argument's text.
     """
-    if TermKind.STRING in wrong.taken and TermKind.NUMBER not in wrong.taken and not wrong.kinds <= _NO_TEXT:
+    if TermKind.STRING in wrong.accepted and TermKind.NUMBER not in wrong.accepted and not wrong.kinds <= _NO_TEXT:
         return f"Write STR({shown})."
-    if TermKind.NUMBER in wrong.taken and TermKind.STRING in wrong.kinds and TermKind.STRING not in wrong.taken:
+    if TermKind.NUMBER in wrong.accepted and TermKind.STRING in wrong.kinds and TermKind.STRING not in wrong.accepted:
         return f"Write xsd:decimal({shown})."
     return ""

@@ -32,42 +32,42 @@ from dotr.model.rules import (
 from dotr.model.terms import Label, Variable
 from dotr.model.traverse import free_variables
 
-_Known = TypeVar("_Known")
-_Events = Mapping[Label, tuple[Variable, ...]]
+_Part = TypeVar("_Part")
+_EventAttributes = Mapping[Label, tuple[Variable, ...]]
 
 
 def emit(program: ProgramDraft) -> ProgramDraft:
     """Fill `emitted_rules` and `emitted_queries`; reports nothing."""
-    if not program.sound:
+    if not program.is_error_free:
         return program
-    events = program.events
+    events = program.event_attributes
     return replace(
         program,
         emitted_rules=tuple(_rule(rule, events) for rule in program.rules),
-        emitted_queries=tuple(SharedQuery(q.syntax.label.text, _known(q.question).select, q.syntax.label.span) for q in program.queries),
+        emitted_queries=tuple(SharedQuery(q.syntax.label.text, _present(q.query).select, q.syntax.label.span) for q in program.queries),
     )
 
 
-def _known(part: _Known | None) -> _Known:
+def _present(part: _Part | None) -> _Part:
     """Assert that a part is present: it is missing only in programs with errors."""
     assert part is not None
     return part
 
 
-def _rule(rule: RuleDraft, events: _Events) -> Rule:
+def _rule(rule: RuleDraft, events: _EventAttributes) -> Rule:
     syntax = rule.syntax
     anchor, *roles = rule.roles
     hidden: dict[Label, set[Variable]] = {}
     for role in rule.roles:
-        hidden.setdefault(role.read.text, set()).update(name for c in _constraints(role) for name in free_variables(c))
-    reader = _RoleEmitter(events, hidden)
+        hidden.setdefault(role.source_label.text, set()).update(name for c in _constraints(role) for name in free_variables(c))
+    emitter = _RoleEmitter(events, hidden)
     return Rule(
         name=rule.name.text,
         documentation=syntax.documentation,
         event=syntax.event.text,
-        template=_known(rule.template),
-        anchor=reader.role(anchor),
-        clauses=tuple(_clause(clause, role, reader) for clause, role in zip(syntax.clauses, roles, strict=True)),
+        template=_present(rule.template),
+        anchor=emitter.role(anchor),
+        clauses=tuple(_clause(clause, role, emitter) for clause, role in zip(syntax.clauses, roles, strict=True)),
         condition=rule.condition,
         assignments=tuple(_assignments(rule)),
         consuming=tuple(dict.fromkeys(word.text for word in syntax.consuming)),
@@ -82,7 +82,7 @@ def _assignments(rule: RuleDraft) -> Iterator[Assignment]:
 
 
 def _constraints(role: RoleDraft) -> tuple[Expression, ...]:
-    return (role.question.constraints if role.question else ()) + role.filters
+    return (role.query.constraints if role.query else ()) + role.filters
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,29 +93,29 @@ class _RoleEmitter:
     constraints need, by the label of the query or event that is read.
     """
 
-    events: _Events
+    events: _EventAttributes
     hidden: Mapping[Label, set[Variable]]
 
     def role(self, role: RoleDraft) -> Role:
-        return Role(role.label.text, role.read.text, self._source(role), _constraints(role), role.label.span, role.delay)
+        return Role(role.label.text, role.source_label.text, self._source(role), _constraints(role), role.label.span, role.delay)
 
     def _source(self, role: RoleDraft) -> Source:
         match role.origin:
             case RoleOrigin.OWN | RoleOrigin.SHARED:
-                select = _known(role.question).select
+                select = _present(role.query).select
                 reported = tuple(sorted(select.projection))
-                attributes = tuple(sorted({*reported, *self.hidden[role.read.text]}))
+                attributes = tuple(sorted({*reported, *self.hidden[role.source_label.text]}))
                 return FactSource(replace(select, projection=attributes), attributes, reported, role.period)
             case RoleOrigin.EVENT:
-                return EventSource(role.read.text, self.events[role.read.text])
+                return EventSource(role.source_label.text, self.events[role.source_label.text])
             case RoleOrigin.UNKNOWN:
-                raise AssertionError(role.read)
+                raise AssertionError(role.source_label)
             case _:
                 assert_never(role.origin)
 
 
-def _clause(clause: ClauseSyntax, role: RoleDraft, reader: _RoleEmitter) -> Clause:
-    emitted = reader.role(role)
+def _clause(clause: ClauseSyntax, role: RoleDraft, emitter: _RoleEmitter) -> Clause:
+    emitted = emitter.role(role)
     match clause:
         case ChooseSyntax():
             scope = _scope(role)
@@ -133,7 +133,7 @@ def _clause(clause: ClauseSyntax, role: RoleDraft, reader: _RoleEmitter) -> Clau
 def _scope(role: RoleDraft) -> Window | Between:
     match role.scope:
         case WindowSyntax(_, reference):
-            return Window(_known(role.interval), reference.text)
+            return Window(_present(role.interval), reference.text)
         case BetweenSyntax(first, second):
             return Between(first.text, second.text)
         case None:

@@ -15,8 +15,8 @@ from dotr.errors.diagnostics import Diagnostic
 from dotr.expressions.operators import to_double
 from dotr.expressions.values import EXACT_TYPES, NUMERIC, Number, read, single
 from dotr.languages.rules.codes import RuleCode
-from dotr.languages.rules.conjuncts import ComparedTerm, Conjunct, place, shown
-from dotr.languages.rules.kinds import TermKind, kind_of
+from dotr.languages.rules.conjuncts import ComparedTerm, Conjunct, expression_text, span_of
+from dotr.languages.rules.kinds import TermKind, term_kind
 from dotr.languages.rules.program import warning
 from dotr.model.algebra import Attribute, Call, Const, TimeOf, Var
 
@@ -24,7 +24,7 @@ _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": 
 
 
 @dataclass(frozen=True, slots=True)
-class _Compared:
+class _Comparison:
     """Comparison `atom operator other`; `other` is a constant or an atom."""
 
     atom: ComparedTerm
@@ -33,38 +33,38 @@ class _Compared:
     conjunct: Conjunct
 
     def __str__(self) -> str:
-        return f"{shown(self.atom)} {self.operator} {shown(self.other)}"
+        return f"{expression_text(self.atom)} {self.operator} {expression_text(self.other)}"
 
 
-_MOST: Final = 200
+_MAX_COMPARISONS: Final = 200
 """Bound on the comparisons of one atom that are compared pairwise."""
 
 
-def together(conjuncts: Sequence[Conjunct]) -> Iterator[Diagnostic]:
+def exclusive_comparisons(conjuncts: Sequence[Conjunct]) -> Iterator[Diagnostic]:
     """One warning for each variable, or pair of variables, with two exclusive comparisons."""
-    compared: dict[tuple[ComparedTerm, ComparedTerm | None], list[_Compared]] = {}
+    compared: dict[tuple[ComparedTerm, ComparedTerm | None], list[_Comparison]] = {}
     for conjunct in conjuncts:
-        if (found := _compared(conjunct)) is not None:
+        if (found := _comparison(conjunct)) is not None:
             compared.setdefault((found.atom, None if isinstance(found.other, Const) else found.other), []).append(found)
-    for (atom, _), comparisons in ((key, found[:_MOST]) for key, found in compared.items()):
+    for (atom, _), comparisons in ((key, found[:_MAX_COMPARISONS]) for key, found in compared.items()):
         pair = next(((a, b) for i, b in enumerate(comparisons) for a in comparisons[:i] if _exclude(a, b)), None)
         if pair is not None:
             hint = "One of them must go, or they belong on both sides of ||."
-            yield warning(RuleCode.NEVER_HOLDS, f"{pair[0]} and {pair[1]} never hold together", place(pair[1].conjunct, atom), hint)
+            yield warning(RuleCode.NEVER_HOLDS, f"{pair[0]} and {pair[1]} never hold together", span_of(pair[1].conjunct, atom), hint)
 
 
-def _compared(conjunct: Conjunct) -> _Compared | None:
+def _comparison(conjunct: Conjunct) -> _Comparison | None:
     match conjunct.expression:
         case Call(
             ("=" | "!=" | "<" | "<=" | ">" | ">=") as operator, (Var() | Attribute() | TimeOf() as a, Var() | Attribute() | TimeOf() as b)
         ):
             if repr(a) <= repr(b):
-                return _Compared(a, operator, b, conjunct)
-            return _Compared(b, _MIRRORED[operator], a, conjunct)
+                return _Comparison(a, operator, b, conjunct)
+            return _Comparison(b, _MIRRORED[operator], a, conjunct)
         case Call(("=" | "<" | "<=" | ">" | ">=") as operator, (Var() | Attribute() | TimeOf() as atom, Const() as term)):
-            return _Compared(atom, operator, term, conjunct)
+            return _Comparison(atom, operator, term, conjunct)
         case Call(("=" | "<" | "<=" | ">" | ">=") as operator, (Const() as term, Var() | Attribute() | TimeOf() as atom)):
-            return _Compared(atom, _MIRRORED[operator], term, conjunct)
+            return _Comparison(atom, _MIRRORED[operator], term, conjunct)
         case _:
             return None
 
@@ -72,27 +72,27 @@ def _compared(conjunct: Conjunct) -> _Compared | None:
 _EXCLUSIVE: Final = frozenset({frozenset(pair) for pair in (("<", ">"), ("<", "="), (">", "="), ("=", "!="), ("<", ">="), (">", "<="))})
 
 
-def _exclude(a: _Compared, b: _Compared) -> bool:
+def _exclude(a: _Comparison, b: _Comparison) -> bool:
     """True if no term satisfies both comparisons."""
     if not isinstance(a.other, Const) or not isinstance(b.other, Const):
         return frozenset((a.operator, b.operator)) in _EXCLUSIVE
-    kinds = kind_of(a.other.term), kind_of(b.other.term)
+    kinds = term_kind(a.other.term), term_kind(b.other.term)
     if TermKind.OTHER in kinds:
         return False
     if kinds[0] is not kinds[1]:
         return True
     x, y = read(a.other.term), read(b.other.term)
     if type(x) in NUMERIC and type(y) in NUMERIC:
-        return _apart(a.operator, x, b.operator, y) or _apart(b.operator, y, a.operator, x)  # type: ignore[arg-type]
+        return _bounds_exclude(a.operator, x, b.operator, y) or _bounds_exclude(b.operator, y, a.operator, x)  # type: ignore[arg-type]
     return a.operator == b.operator == "=" and x != y
 
 
-def _apart(above: str, low: Number, below: str, high: Number) -> bool:
+def _bounds_exclude(above: str, low: Number, below: str, high: Number) -> bool:
     """True if no number is both `above` (`=`, `>`, `>=`) `low` and `below` (`=`, `<`, `<=`) `high`.
 
-    >>> _apart(">", 5, "<", 3), _apart(">", 5, "<", 5)
+    >>> _bounds_exclude(">", 5, "<", 3), _bounds_exclude(">", 5, "<", 5)
     (True, True)
-    >>> _apart(">=", 5, "<=", 5), _apart("<", 5, ">", 3)
+    >>> _bounds_exclude(">=", 5, "<=", 5), _bounds_exclude("<", 5, ">", 3)
     (False, False)
     """
     if above not in ("=", ">", ">=") or below not in ("=", "<", "<="):

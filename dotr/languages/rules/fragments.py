@@ -38,7 +38,7 @@ class _FragmentReader:
             self.problems += refused.diagnostics
             return None
 
-    def question(self, span: Span, prefixes: Prefixes) -> SplitQuery | None:
+    def split_query(self, span: Span, prefixes: Prefixes) -> SplitQuery | None:
         select = self.read(parse_select, span, prefixes)
         if select is None:
             return None
@@ -48,10 +48,10 @@ class _FragmentReader:
 def read_fragments(program: ProgramDraft) -> ProgramDraft:
     """Parse all embedded texts; reports the errors of the SPARQL and Turtle parsers."""
     reader = _FragmentReader()
-    queries = tuple(replace(q, question=reader.question(q.syntax.text, q.prefixes)) for q in program.queries)
-    shared = replace(program, queries=queries).shared
+    queries = tuple(replace(q, query=reader.split_query(q.syntax.text, q.prefixes)) for q in program.queries)
+    shared = replace(program, queries=queries).shared_queries
     rules = tuple(_read_rule(reader, rule, shared) for rule in program.rules)
-    return replace(program, queries=queries, rules=rules).reporting(reader.problems)
+    return replace(program, queries=queries, rules=rules).with_problems(reader.problems)
 
 
 def _read_rule(reader: _FragmentReader, rule: RuleDraft, shared: Mapping[Label, QueryDraft]) -> RuleDraft:
@@ -66,14 +66,14 @@ def _read_rule(reader: _FragmentReader, rule: RuleDraft, shared: Mapping[Label, 
 def _read_role(reader: _FragmentReader, role: RoleDraft, prefixes: Prefixes, shared: Mapping[Label, QueryDraft]) -> RoleDraft:
     match role.syntax:
         case Inline(_, text):
-            return replace(role, question=reader.question(text, prefixes))
+            return replace(role, query=reader.split_query(text, prefixes))
         case TicksSyntax(keyword, _, text):
             if text is None:
-                return replace(role, question=SplitQuery(keyword.span, Select((), Bgp(())), (), ()))
-            return replace(role, question=reader.question(text, prefixes))
+                return replace(role, query=SplitQuery(keyword.span, Select((), Bgp(())), (), ()))
+            return replace(role, query=reader.split_query(text, prefixes))
         case ByLabel(origin, _, block):
             if role.origin is RoleOrigin.SHARED:
-                role = replace(role, question=shared[origin.text].question)
+                role = replace(role, query=shared[origin.text].query)
             if block is None:
                 return role
             conditions = reader.read(parse_filters, block, prefixes) or ()

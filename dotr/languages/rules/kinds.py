@@ -89,15 +89,15 @@ _RESULTS: Final[Mapping[str, TermKinds]] = {
 }
 
 
-def listed(kinds: TermKinds) -> str:
+def kinds_text(kinds: TermKinds) -> str:
     return " or ".join(kind.value for kind in TermKind if kind in kinds)
 
 
-def kind_of(term: Term) -> TermKind:
+def term_kind(term: Term) -> TermKind:
     """The kind of a constant; an ill-typed literal is OTHER.
 
     >>> integer = "^^<http://www.w3.org/2001/XMLSchema#integer>"
-    >>> kind_of(f'"1"{integer}').name, kind_of(f'"one"{integer}').name
+    >>> term_kind(f'"1"{integer}').name, term_kind(f'"one"{integer}').name
     ('NUMBER', 'OTHER')
     """
     if is_iri(term):
@@ -112,14 +112,14 @@ def kind_of(term: Term) -> TermKind:
     return TermKind.STRING if value is str else TermKind.BOOLEAN if value is bool else TermKind.OTHER
 
 
-def kinds_of(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> TermKinds:
+def expression_kinds(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> TermKinds:
     """The kinds of an expression's value.
 
     `own` are those of plain variables, `bound` those of `M.?v`.
     """
     match expression:
         case Const(term):
-            return frozenset({kind_of(term)})
+            return frozenset({term_kind(term)})
         case Var(name):
             return own.get(name, ANYTHING)
         case Attribute(label, name):
@@ -127,7 +127,7 @@ def kinds_of(expression: Expression, own: Mapping[Variable, TermKinds], bound: S
         case TimeOf():
             return _QUANTITY
         case Call("IF", (_, *branches)) | Call("COALESCE", branches):
-            return frozenset().union(*(kinds_of(branch, own, bound) for branch in branches))
+            return frozenset().union(*(expression_kinds(branch, own, bound) for branch in branches))
         case Call(function, _):
             return _QUANTITY if is_chain(function) else _RESULTS.get(function, ANYTHING)
         case Exists():
@@ -136,74 +136,76 @@ def kinds_of(expression: Expression, own: Mapping[Variable, TermKinds], bound: S
             assert_never(expression)
 
 
-_Found: TypeAlias = dict[Variable, tuple[TermKinds, bool]]
+_BindingKinds: TypeAlias = dict[Variable, tuple[TermKinds, bool]]
 """For each variable, its kinds where it is bound, and True if every solution binds it."""
 
 
-Objects: TypeAlias = Mapping[Term, TermKinds]
+ObjectKinds: TypeAlias = Mapping[Term, TermKinds]
 """The kinds of the objects of each predicate; a predicate without an entry may have any."""
 
-NOTHING_KNOWN: Final[Objects] = {}
+NO_OBJECT_KINDS: Final[ObjectKinds] = {}
 
 
-def kinds_in(pattern: Pattern, objects: Objects) -> dict[Variable, TermKinds]:
+def pattern_kinds(pattern: Pattern, objects: ObjectKinds) -> dict[Variable, TermKinds]:
     """The kinds of a pattern's variables, where they are bound.
 
     >>> triple = TriplePattern(Var("room"), Const("<p>"), Var("v"))
-    >>> kinds = kinds_in(Bgp((triple,)), {})
+    >>> kinds = pattern_kinds(Bgp((triple,)), {})
     >>> sorted(kind.name for kind in kinds["room"]), kinds["v"] == ANYTHING
     (['BLANK', 'IRI'], True)
     """
-    return {name: kinds for name, (kinds, _) in _kinds(pattern, objects).items()}
+    return {name: kinds for name, (kinds, _) in _binding_kinds(pattern, objects).items()}
 
 
-def _kinds(pattern: Pattern, objects: Objects) -> _Found:
+def _binding_kinds(pattern: Pattern, objects: ObjectKinds) -> _BindingKinds:
     match pattern:
         case Bgp(patterns):
             found: dict[Variable, TermKinds] = {}
             for item in patterns:
-                for slot, kinds in _places(item, objects):
+                for slot, kinds in _slot_kinds(item, objects):
                     if isinstance(slot, Var):
                         found[slot.name] = found.get(slot.name, ANYTHING) & kinds
             return {name: (kinds, True) for name, kinds in found.items()}
         case Join(left, right):
-            return _joined(_kinds(left, objects), _kinds(right, objects))
+            return _join_kinds(_binding_kinds(left, objects), _binding_kinds(right, objects))
         case LeftJoin(left, right, _):
-            return _joined(_kinds(left, objects), {name: (kinds, False) for name, (kinds, _) in _kinds(right, objects).items()})
+            return _join_kinds(
+                _binding_kinds(left, objects), {name: (kinds, False) for name, (kinds, _) in _binding_kinds(right, objects).items()}
+            )
         case Union(left, right):
-            a, b = _kinds(left, objects), _kinds(right, objects)
-            return {name: (_either(a, b, name), all(name in side and side[name][1] for side in (a, b))) for name in {**a, **b}}
+            a, b = _binding_kinds(left, objects), _binding_kinds(right, objects)
+            return {name: (_union_kinds(a, b, name), all(name in side and side[name][1] for side in (a, b))) for name in {**a, **b}}
         case Minus(inner, _) | Filter(inner, _):
-            return _kinds(inner, objects)
+            return _binding_kinds(inner, objects)
         case Extend(inner, variable, expression):
-            before = _kinds(inner, objects)
-            return {**before, variable: (kinds_of(expression, {name: kinds for name, (kinds, _) in before.items()}, {}), False)}
+            before = _binding_kinds(inner, objects)
+            return {**before, variable: (expression_kinds(expression, {name: kinds for name, (kinds, _) in before.items()}, {}), False)}
         case Values(names, rows):
             columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-            return {name: (frozenset(kind_of(t) for t in terms if t is not None), None not in terms) for name, terms in columns.items()}
+            return {name: (frozenset(term_kind(t) for t in terms if t is not None), None not in terms) for name, terms in columns.items()}
         case Group(inner, keys, aggregates):
-            before = _kinds(inner, objects)
+            before = _binding_kinds(inner, objects)
             own = {name: kinds for name, (kinds, _) in before.items()}
-            grouped: _Found = {name: (kinds_of(expression, own, {}), False) for name, expression in keys}
-            return {**grouped, **{name: (_aggregate(call, own), False) for name, call in aggregates}}
+            grouped: _BindingKinds = {name: (expression_kinds(expression, own, {}), False) for name, expression in keys}
+            return {**grouped, **{name: (_call_kinds(call, own), False) for name, call in aggregates}}
         case Select():
-            return {name: kinds for name, kinds in _kinds(pattern.pattern, objects).items() if name in pattern.projection}
+            return {name: kinds for name, kinds in _binding_kinds(pattern.pattern, objects).items() if name in pattern.projection}
         case _:
             assert_never(pattern)
 
 
-def _of_objects(predicate: Slot, objects: Objects) -> TermKinds:
+def _object_kinds(predicate: Slot, objects: ObjectKinds) -> TermKinds:
     return objects.get(predicate.term, ANYTHING) if isinstance(predicate, Const) else ANYTHING
 
 
-def _places(item: BgpItem, objects: Objects) -> tuple[tuple[Slot, TermKinds], ...]:
+def _slot_kinds(item: BgpItem, objects: ObjectKinds) -> tuple[tuple[Slot, TermKinds], ...]:
     """The slots of a pattern with the kinds possible there.
 
     A path of length zero starts and ends at any term.
     """
     match item:
         case TriplePattern(subject, predicate, object):
-            return (subject, _NODE), (predicate, _IRI), (object, _of_objects(predicate, objects))
+            return (subject, _NODE), (predicate, _IRI), (object, _object_kinds(predicate, objects))
         case TermPattern(term, subject, predicate, object):
             return (term, _TRIPLE), (subject, _NODE), (predicate, _IRI), (object, ANYTHING)
         case PathPattern(subject, _, object):
@@ -212,7 +214,7 @@ def _places(item: BgpItem, objects: Objects) -> tuple[tuple[Slot, TermKinds], ..
             assert_never(item)
 
 
-def _joined(a: _Found, b: _Found) -> _Found:
+def _join_kinds(a: _BindingKinds, b: _BindingKinds) -> _BindingKinds:
     found = {**a, **b}
     for name in a.keys() & b.keys():
         (left, left_always), (right, right_always) = a[name], b[name]
@@ -228,13 +230,13 @@ def _joined(a: _Found, b: _Found) -> _Found:
     return found
 
 
-def _either(a: _Found, b: _Found, name: Variable) -> TermKinds:
+def _union_kinds(a: _BindingKinds, b: _BindingKinds, name: Variable) -> TermKinds:
     nothing: TermKinds = frozenset()
     return a.get(name, (nothing, False))[0] | b.get(name, (nothing, False))[0]
 
 
-def _aggregate(call: AggregateCall, own: Mapping[Variable, TermKinds]) -> TermKinds:
-    return aggregate_kinds(call.function, ANYTHING if call.argument is None else kinds_of(call.argument, own, {}))
+def _call_kinds(call: AggregateCall, own: Mapping[Variable, TermKinds]) -> TermKinds:
+    return aggregate_kinds(call.function, ANYTHING if call.argument is None else expression_kinds(call.argument, own, {}))
 
 
 def aggregate_kinds(function: str, argument: TermKinds) -> TermKinds:

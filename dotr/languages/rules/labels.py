@@ -18,27 +18,27 @@ from dotr.model.terms import Label
 
 def check_labels(program: ProgramDraft) -> ProgramDraft:
     """Report D203, D204, D212 to D214, D308 and D311."""
-    return program.reporting(problem for rule in program.rules for problem in _problems(rule))
+    return program.with_problems(problem for rule in program.rules for problem in _problems(rule))
 
 
-def unbound(label: Label, span: Span, roles: Sequence[RoleDraft], position: int) -> Diagnostic | None:
+def unbound_label(label: Label, span: Span, roles: Sequence[RoleDraft], position: int) -> Diagnostic | None:
     """The error of a label that is not bound to one event by a role before `position`.
 
     None if it is bound.
     """
-    before = [role.label.text for role in roles[:position] if role.part.bound]
+    before = [role.label.text for role in roles[:position] if role.use.binds_label]
     if label in before:
         return None
     named = next((role for role in roles[: position + 1] if role.label.text == label), None)
-    if named is not None and not named.part.bound:
-        negated = named.part is RoleUse.ABSENT
+    if named is not None and not named.use.binds_label:
+        negated = named.use is RoleUse.ABSENT
         message = f"{label} is {'negated' if negated else 'aggregated'}: it is not one event"
         hint = "There is no such event in a match." if negated else "Use the aggregate's variable."
-        return Diagnostic(RuleCode.NOT_ONE_EVENT, message, span, f"{hint} Bound are {_listed(before)}.")
-    binds = f"The rule binds {_listed([role.label.text for role in roles if role.part.bound])}."
+        return Diagnostic(RuleCode.NOT_ONE_EVENT, message, span, f"{hint} Bound are {_label_list(before)}.")
+    binds = f"The rule binds {_label_list([role.label.text for role in roles if role.use.binds_label])}."
     if label in (role.label.text for role in roles[position:]):
         here = (
-            f"Before this clause: {_listed(before)}. Clauses bind in the order written."
+            f"Before this clause: {_label_list(before)}. Clauses bind in the order written."
             if before
             else "Nothing is bound before the anchor."
         )
@@ -47,12 +47,12 @@ def unbound(label: Label, span: Span, roles: Sequence[RoleDraft], position: int)
     return Diagnostic(RuleCode.UNBOUND_LABEL, f"unbound label {label}", span, f"{binds} {meant}".rstrip())
 
 
-def _listed(labels: Sequence[str]) -> str:
+def _label_list(labels: Sequence[str]) -> str:
     return ", ".join(labels) or "no label"
 
 
 def _problems(rule: RuleDraft) -> Iterator[Diagnostic]:
-    yield from _twice(rule)
+    yield from _duplicate_labels(rule)
     for position, role in enumerate(rule.roles):
         match role.scope:
             case WindowSyntax(_, reference):
@@ -62,7 +62,7 @@ def _problems(rule: RuleDraft) -> Iterator[Diagnostic]:
             case None:
                 words = ()
         for word in words:
-            if problem := unbound(word.text, word.span, rule.roles, position):
+            if problem := unbound_label(word.text, word.span, rule.roles, position):
                 yield problem
     for clause in rule.syntax.clauses:
         if isinstance(clause, AggregateSyntax) and clause.argument is not None:
@@ -71,15 +71,15 @@ def _problems(rule: RuleDraft) -> Iterator[Diagnostic]:
                 hint = f"Write {clause.event.label.text}.?{variable.text}, or `of {label.text}`."
                 message = f"the aggregate is over {clause.event.label.text}, not over {label.text}"
                 yield Diagnostic(RuleCode.WRONG_AGGREGATED_LABEL, message, label.span, hint)
-    yield from _consuming(rule)
+    yield from _consuming_problems(rule)
 
 
-def _twice(rule: RuleDraft) -> Iterator[Diagnostic]:
+def _duplicate_labels(rule: RuleDraft) -> Iterator[Diagnostic]:
     labels: set[Label] = set()
     for role in rule.roles:
         label = role.label.text
         if label in labels:
-            new = f"{label}2 = [ SELECT … ]" if isinstance(role.syntax, Inline) else f"{role.read.text} as {label}2"
+            new = f"{label}2 = [ SELECT … ]" if isinstance(role.syntax, Inline) else f"{role.source_label.text} as {label}2"
             hint = f"Give it a label of its own: {new}."
             yield Diagnostic(RuleCode.LABEL_TWICE, f"two events of the rule are called {label}", role.label.span, hint)
         labels.add(label)
@@ -93,17 +93,17 @@ def _twice(rule: RuleDraft) -> Iterator[Diagnostic]:
             variables.add(name.text)
 
 
-def _consuming(rule: RuleDraft) -> Iterator[Diagnostic]:
+def _consuming_problems(rule: RuleDraft) -> Iterator[Diagnostic]:
     positions = rule.positions
     for word in rule.syntax.consuming:
         position = positions.get(word.text)
         if position is None:
-            labels = [role.label.text for role in rule.roles if role.part is not RoleUse.ABSENT]
-            hint = f"The rule binds {_listed(labels)}. {did_you_mean(word.text, labels)}".rstrip()
+            labels = [role.label.text for role in rule.roles if role.use is not RoleUse.ABSENT]
+            hint = f"The rule binds {_label_list(labels)}. {did_you_mean(word.text, labels)}".rstrip()
             yield Diagnostic(RuleCode.UNBOUND_LABEL, f"unbound label {word.text}", word.span, hint)
-        elif rule.roles[position].part is RoleUse.ABSENT:
+        elif rule.roles[position].use is RoleUse.ABSENT:
             hint = "No event has that place in a match, so there is nothing to consume."
             yield Diagnostic(RuleCode.NEGATED_CONSUMED, f"{word.text} is negated and cannot be consumed", word.span, hint)
-        elif rule.roles[position].part is RoleUse.ANCHOR:
+        elif rule.roles[position].use is RoleUse.ANCHOR:
             hint = "An anchor is looked at once anyway. Leave it out."
             yield warning(RuleCode.ANCHOR_CONSUMED, f"consuming the anchor {word.text} has no effect", word.span, hint)

@@ -25,14 +25,15 @@ def resolve_names(program: ProgramDraft) -> ProgramDraft:
     shared: dict[Label, Word] = {q.syntax.label.text: q.syntax.label for q in reversed(program.queries)}
     events: dict[Label, Word] = {r.syntax.event.text: r.syntax.event for r in reversed(program.rules)}
     broken = frozenset(label for file in program.files for label in file.broken)
-    problems: list[Diagnostic] = [*_twice(program), *_queries_and_events(shared, events)]
+    problems: list[Diagnostic] = [*_duplicate_names(program), *_ambiguous_labels(shared, events)]
 
     def resolved(role: RoleDraft) -> RoleDraft:
-        label = role.read
+        label = role.source_label
         if not isinstance(role.syntax, ByLabel):
             if hidden := shared.get(label.text) or events.get(label.text):
                 what = "shared query" if label.text in shared else "event"
-                hint = f"The {what} {label.text} stands at {place_of(hidden.span)}; here the label means this rule's own query. Rename one."
+                at = location_text(hidden.span)
+                hint = f"The {what} {label.text} is at {at}; here the label means this rule's own query. Rename one."
                 problems.append(warning(RuleCode.HIDDEN_SHARED_LABEL, f"{label.text} hides the {what} of that label", label.span, hint))
             return replace(role, origin=RoleOrigin.OWN)
         if label.text in broken:
@@ -47,34 +48,34 @@ def resolve_names(program: ProgramDraft) -> ProgramDraft:
         return role
 
     rules = tuple(replace(rule, roles=tuple(map(resolved, rule.roles))) for rule in program.rules)
-    return replace(program, rules=rules).reporting(problems)
+    return replace(program, rules=rules).with_problems(problems)
 
 
-def place_of(span: Span) -> str:
+def location_text(span: Span) -> str:
     """The start of a span as `file:line:column`."""
     line, column = span.line_column
     return f"{span.document.name}:{line}:{column}"
 
 
-def _twice(program: ProgramDraft) -> Iterator[Diagnostic]:
+def _duplicate_names(program: ProgramDraft) -> Iterator[Diagnostic]:
     names: dict[str, Word] = {}
     for rule in program.rules:
         first = names.setdefault(rule.name.text, rule.name)
         if first is not rule.name:
             unnamed = f" Give this one a name: rule {rule.name.text}2 define {rule.syntax.event.text} = …"
-            hint = f"The first is at {place_of(first.span)}.{unnamed if rule.syntax.name is None else ''}"
+            hint = f"The first is at {location_text(first.span)}.{unnamed if rule.syntax.name is None else ''}"
             yield Diagnostic(RuleCode.RULE_NAME_TWICE, f"two rules are called {rule.name.text}", rule.name.span, hint)
     labels: dict[Label, Word] = {}
     for query in program.queries:
         label = query.syntax.label
         first = labels.setdefault(label.text, label)
         if first is not label:
-            hint = f"The first is at {place_of(first.span)}."
+            hint = f"The first is at {location_text(first.span)}."
             yield Diagnostic(RuleCode.QUERY_LABEL_TWICE, f"two shared queries are called {label.text}", label.span, hint)
 
 
-def _queries_and_events(shared: dict[Label, Word], events: dict[Label, Word]) -> Iterator[Diagnostic]:
+def _ambiguous_labels(shared: dict[Label, Word], events: dict[Label, Word]) -> Iterator[Diagnostic]:
     for label, query in shared.items():
         if label in events:
-            hint = f"A rule defines the event {label} at {place_of(events[label].span)}. Rename the query or the event."
+            hint = f"A rule defines the event {label} at {location_text(events[label].span)}. Rename the query or the event."
             yield Diagnostic(RuleCode.QUERY_AND_EVENT, f"{label} is a shared query and an event", query.span, hint)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from dotr.errors.diagnostics import Diagnostic
 from dotr.languages.rules.grammar import Grammar
-from dotr.languages.rules.program import ProgramDraft, QueryDraft, draft
+from dotr.languages.rules.program import ProgramDraft, QueryDraft, rule_draft
 from dotr.languages.rules.syntax import DocumentSyntax
 
 
@@ -25,5 +25,5 @@ def parse(program: ProgramDraft) -> ProgramDraft:
         program,
         files=tuple(files),
         queries=tuple(QueryDraft(query) for file in files for query in file.queries),
-        rules=tuple(draft(rule) for file in files for rule in file.rules),
-    ).reporting(problems)
+        rules=tuple(rule_draft(rule) for file in files for rule in file.rules),
+    ).with_problems(problems)

@@ -11,7 +11,7 @@ from dotr.errors.diagnostics import Diagnostic
 from dotr.expressions import condition
 from dotr.languages.rules import scan
 from dotr.languages.rules.codes import RuleCode
-from dotr.languages.rules.conjuncts import Conjunct, constant, parts
+from dotr.languages.rules.conjuncts import Conjunct, is_constant, split
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RoleUse, RuleDraft, warning
 from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, TicksSyntax, WindowSyntax
 from dotr.model.algebra import Attribute, Call, Expression, Var
@@ -21,10 +21,10 @@ from dotr.model.traverse import conjuncts
 
 def check_pointless(program: ProgramDraft) -> ProgramDraft:
     """Report the warnings D220, D221, D315, D316, D318 and D403."""
-    return program.reporting(_pointless(program)) if program.sound else program
+    return program.with_problems(_all_warnings(program)) if program.is_error_free else program
 
 
-def _pointless(program: ProgramDraft) -> Iterator[Diagnostic]:
+def _all_warnings(program: ProgramDraft) -> Iterator[Diagnostic]:
     for rule in program.rules:
         yield from _unused_aggregates(rule)
         yield from _anchors_in_negations(rule)
@@ -47,7 +47,7 @@ def _unused_aggregates(rule: RuleDraft) -> Iterator[Diagnostic]:
 
 def _unused_queries(program: ProgramDraft) -> Iterator[Diagnostic]:
     """Shared queries that no rule reads, in files that have rules."""
-    read = {role.read.text for rule in program.rules for role in rule.roles}
+    read = {role.source_label.text for rule in program.rules for role in rule.roles}
     with_rules = {id(rule.syntax.span.document) for rule in program.rules}
     for query in program.queries:
         label = query.syntax.label
@@ -62,25 +62,25 @@ def _anchors_in_negations(rule: RuleDraft) -> Iterator[Diagnostic]:
     distance of its delay: `from Temp as Now delayed by 1 h and not Temp as Other … within 1 h from
     Now`.
     """
-    bound = {role.label.text: role for role in rule.roles if role.part.bound and not isinstance(role.syntax, TicksSyntax)}
+    bound = {role.label.text: role for role in rule.roles if role.use.binds_label and not isinstance(role.syntax, TicksSyntax)}
     for role in rule.roles[1:]:
         match role.scope:
-            case WindowSyntax(_, reference) if role.part is RoleUse.ABSENT and role.interval is not None and reference.text in bound:
+            case WindowSyntax(_, reference) if role.use is RoleUse.ABSENT and role.interval is not None and reference.text in bound:
                 other = bound[reference.text]
                 least, greatest = role.interval.bounds
-                alike = role.read.text == other.read.text and role.origin is other.origin
-                if alike and least <= other.delay <= greatest and _met_by(role, other):
-                    yield _forbids(role, other)
+                alike = role.source_label.text == other.source_label.text and role.origin is other.origin
+                if alike and least <= other.delay <= greatest and _satisfies(role, other):
+                    yield _negated_warning(role, other)
             case _:
                 pass
 
 
-def _forbids(role: RoleDraft, other: RoleDraft) -> Diagnostic:
-    what = "the anchor" if other.part is RoleUse.ANCHOR else "the event"
+def _negated_warning(role: RoleDraft, other: RoleDraft) -> Diagnostic:
+    what = "the anchor" if other.use is RoleUse.ANCHOR else "the event"
     distance = "the distance by which it is delayed" if other.delay else "distance 0"
     window = "within [0, …) of that length" if other.delay else "(0, …]"
     hint = (
-        f"It is an event of {other.read.text} at {distance}, and a negation looks at every event: nothing is absent then. "
+        f"It is an event of {other.source_label.text} at {distance}, and a negation looks at every event: nothing is absent then. "
         f"Leave it out by a window that is open there: {window}."
     )
     return warning(RuleCode.ANCHOR_NEGATED, f"{what} {other.label.text} is itself in this window", role.label.span, hint)
@@ -92,18 +92,20 @@ def _unfounded(program: ProgramDraft) -> Iterator[Diagnostic]:
     A least fixpoint: an event is derivable if a rule defines it of which all positive roles read
     derivable events.
     """
-    possible: set[Label] = set()
-    while more := {rule.syntax.event.text for rule in program.rules if not _missing(rule, possible)} - possible:
-        possible |= more
+    derivable: set[Label] = set()
+    while more := {rule.syntax.event.text for rule in program.rules if not _underivable_roles(rule, derivable)} - derivable:
+        derivable |= more
     for rule in program.rules:
-        for role in _missing(rule, possible):
+        for role in _underivable_roles(rule, derivable):
             hint = "Let a rule define the first one, without reading another: its clause may be `and not`."
-            yield warning(RuleCode.UNFOUNDED, f"no {role.read.text} can ever be the first", role.read.span, hint)
+            yield warning(RuleCode.UNFOUNDED, f"no {role.source_label.text} can ever be the first", role.source_label.span, hint)
 
 
-def _missing(rule: RuleDraft, possible: Set[Label]) -> list[RoleDraft]:
+def _underivable_roles(rule: RuleDraft, derivable: Set[Label]) -> list[RoleDraft]:
     """The positive roles of a rule that read an event outside of `possible`."""
-    return [role for role in rule.roles if role.part.bound and role.origin is RoleOrigin.EVENT and role.read.text not in possible]
+    return [
+        role for role in rule.roles if role.use.binds_label and role.origin is RoleOrigin.EVENT and role.source_label.text not in derivable
+    ]
 
 
 def _between_itself(rule: RuleDraft) -> Iterator[Diagnostic]:
@@ -114,12 +116,12 @@ def _between_itself(rule: RuleDraft) -> Iterator[Diagnostic]:
             yield warning(RuleCode.NOTHING_BETWEEN, "nothing lies between an event and itself", role.scope.second.span, hint)
 
 
-def _met_by(role: RoleDraft, other: RoleDraft) -> bool:
+def _satisfies(role: RoleDraft, other: RoleDraft) -> bool:
     """True if `other` satisfies the negated role's constraints.
 
     Proven if each of them, `?v = M.?v`, equates an attribute with that of `other`.
     """
-    constraints = (*(role.question.constraints if role.question else ()), *role.filters)
+    constraints = (*(role.query.constraints if role.query else ()), *role.filters)
     return all(_equates_with_itself(each, other.label.text) for constraint in constraints for each in conjuncts(constraint))
 
 
@@ -136,5 +138,5 @@ def _always_true(rule: RuleDraft) -> Iterator[Diagnostic]:
     if rule.condition is None or rule.syntax.condition is None:
         return
     whole = Conjunct(rule.condition, rule.syntax.condition)
-    if any(constant(part.expression) and condition(part.expression, ())() for part in parts(whole)):
+    if any(is_constant(part.expression) and condition(part.expression, ())() for part in split(whole)):
         yield warning(RuleCode.ALWAYS_HOLDS, "this condition, or a part of it, always holds", whole.text, "Leave it out.")

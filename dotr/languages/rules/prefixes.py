@@ -23,7 +23,7 @@ _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 def resolve_prefixes(program: ProgramDraft) -> ProgramDraft:
     """Give every query and rule its file's prefixes; reports D215 and D216."""
     problems: list[Diagnostic] = []
-    by_file: dict[int, Prefixes] = {id(file.document): _declared(file, problems) or program.defaults for file in program.files}
+    by_file: dict[int, Prefixes] = {id(file.document): _declared(file, problems) or program.default_prefixes for file in program.files}
 
     def of(document: Document) -> Prefixes:
         return by_file[id(document)]
@@ -32,7 +32,7 @@ def resolve_prefixes(program: ProgramDraft) -> ProgramDraft:
         program,
         queries=tuple(replace(q, prefixes=of(q.syntax.text.document)) for q in program.queries),
         rules=tuple(replace(r, prefixes=of(r.syntax.span.document)) for r in program.rules),
-    ).reporting(problems)
+    ).with_problems(problems)
 
 
 def _declared(file: DocumentSyntax, problems: list[Diagnostic]) -> Prefixes:

@@ -41,63 +41,63 @@ _VariableSet: TypeAlias = frozenset[Variable]
 
 def check_products(program: ProgramDraft) -> ProgramDraft:
     """Report the warning D319, in programs without errors."""
-    if not program.sound:
+    if not program.is_error_free:
         return program
-    own = [role.question for rule in program.rules for role in rule.roles if role.origin is RoleOrigin.OWN]
-    questions = [*(query.question for query in program.queries), *own]
-    return program.reporting([found for question in questions if question is not None for found in _told(question)])
+    own = [role.query for rule in program.rules for role in rule.roles if role.origin is RoleOrigin.OWN]
+    queries = [*(query.query for query in program.queries), *own]
+    return program.with_problems([found for query in queries if query is not None for found in _cross_products(query)])
 
 
-def _told(question: SplitQuery) -> Iterator[Diagnostic]:
-    for first, second in _apart(question.select, ()):
-        a, b = _named(first), _named(second)
+def _cross_products(query: SplitQuery) -> Iterator[Diagnostic]:
+    for first, second in _unconnected(query.select, ()):
+        a, b = _visible_variable(first), _visible_variable(second)
         if a and b:
             hint = "Connect the two by a variable or a FILTER, or ask them in two clauses of the rule."
             message = f"a cross product: nothing connects ?{b} with ?{a}, so that all are paired with all"
-            yield warning(RuleCode.CROSS_PRODUCT, message, _place(question.text, b), hint)
+            yield warning(RuleCode.CROSS_PRODUCT, message, _variable_span(query.text, b), hint)
 
 
-def _named(names: _VariableSet) -> Variable:
+def _visible_variable(names: _VariableSet) -> Variable:
     """The first of the variables that is in the text of the query; empty if all are hidden."""
     return min((name for name in names if not is_hidden(name)), default="")
 
 
-def _place(text: Span, name: Variable) -> Span:
+def _variable_span(text: Span, name: Variable) -> Span:
     found = [Span(text.document, *t.span()) for t in scan.tokens(text) if t.lastgroup == "variable" and t[0][1:] == name]
     body = text.document.text.find("{", text.start)
     return next((each for each in found if each.start > body), found[0] if found else text)
 
 
-def _apart(pattern: Pattern, links: Sequence[_VariableSet]) -> Iterator[tuple[_VariableSet, _VariableSet]]:
+def _unconnected(pattern: Pattern, links: Sequence[_VariableSet]) -> Iterator[tuple[_VariableSet, _VariableSet]]:
     """For each group, its first connected component with every further one.
 
     `links` are further connecting sets.
     """
     match pattern:
         case Bgp() | Join() | LeftJoin():
-            parts, conditions = _parts(pattern)
-            groups = _connected([names for names in parts if names], [*links, *conditions])
+            parts, conditions = _group_parts(pattern)
+            groups = _components([names for names in parts if names], [*links, *conditions])
             yield from ((groups[0], other) for other in groups[1:])
-            for inside in _inside(pattern):
-                yield from _apart(inside, ())
+            for inside in _nested_groups(pattern):
+                yield from _unconnected(inside, ())
         case Filter(inner, expressions):
-            yield from _apart(inner, [*links, *map(_mentioned, expressions)])
+            yield from _unconnected(inner, [*links, *map(_linked_variables, expressions)])
         case Extend(inner, variable, expression):
-            yield from _apart(inner, [*links, _mentioned(expression) | {variable}])
+            yield from _unconnected(inner, [*links, _linked_variables(expression) | {variable}])
         case Group(inner) | Minus(inner):
-            yield from _apart(inner, links if isinstance(pattern, Minus) else ())
+            yield from _unconnected(inner, links if isinstance(pattern, Minus) else ())
         case Select(_, inner):
-            yield from _apart(inner, ())
+            yield from _unconnected(inner, ())
         case Union(left, right):
-            yield from _apart(left, ())
-            yield from _apart(right, ())
+            yield from _unconnected(left, ())
+            yield from _unconnected(right, ())
         case Values():
             pass
         case _:
             assert_never(pattern)
 
 
-def _mentioned(expression: Expression) -> _VariableSet:
+def _linked_variables(expression: Expression) -> _VariableSet:
     """The variables of an expression, and those in scope of its EXISTS."""
     found: set[Variable] = set()
     for parameter in parameters_of([expression]):
@@ -108,51 +108,51 @@ def _mentioned(expression: Expression) -> _VariableSet:
     return frozenset(found)
 
 
-def _parts(pattern: Pattern) -> tuple[list[_VariableSet], list[_VariableSet]]:
+def _group_parts(pattern: Pattern) -> tuple[list[_VariableSet], list[_VariableSet]]:
     """The variables of each part of a joined group, and of each condition between the parts."""
     match pattern:
         case Bgp(patterns):
             return [frozenset(in_scope(Bgp((each,)))) for each in patterns], []
         case Join(left, right) | LeftJoin(left, right):
-            (some, conditions), (others, more) = _parts(left), _parts(right)
+            (some, conditions), (others, more) = _group_parts(left), _group_parts(right)
             if isinstance(pattern, LeftJoin):
                 others = [frozenset().union(*others)]
-                more = [] if pattern.condition is None else [_mentioned(pattern.condition)]
+                more = [] if pattern.condition is None else [_linked_variables(pattern.condition)]
             return some + others, conditions + more
         case Values():
             return [], []
         case Filter(inner, expressions):
-            parts, conditions = _parts(inner)
-            return parts, conditions + [_mentioned(each) for each in expressions]
+            parts, conditions = _group_parts(inner)
+            return parts, conditions + [_linked_variables(each) for each in expressions]
         case Extend(inner, variable, expression):
-            parts, conditions = _parts(inner)
-            return parts, [*conditions, _mentioned(expression) | {variable}]
+            parts, conditions = _group_parts(inner)
+            return parts, [*conditions, _linked_variables(expression) | {variable}]
         case _:
             return [frozenset(in_scope(pattern))], []
 
 
-def _inside(pattern: Pattern) -> Iterator[Pattern]:
+def _nested_groups(pattern: Pattern) -> Iterator[Pattern]:
     """The groups nested in a group."""
     match pattern:
         case Join(left, right):
-            yield from _inside(left)
-            yield from _inside(right)
+            yield from _nested_groups(left)
+            yield from _nested_groups(right)
         case LeftJoin(left, right):
-            yield from _inside(left)
+            yield from _nested_groups(left)
             yield right
         case Filter(inner) | Extend(inner):
-            yield from _inside(inner)
+            yield from _nested_groups(inner)
         case Union() | Select() | Minus() | Group():
             yield pattern
         case _:
             pass
 
 
-def _connected(parts: Sequence[_VariableSet], links: Sequence[_VariableSet]) -> list[_VariableSet]:
+def _components(parts: Sequence[_VariableSet], links: Sequence[_VariableSet]) -> list[_VariableSet]:
     """Connected components of the parts: parts with a common variable or link are merged.
 
     >>> parts = [frozenset("ab"), frozenset("c"), frozenset("de")]
-    >>> [sorted(component) for component in _connected(parts, [frozenset("bd")])]
+    >>> [sorted(component) for component in _components(parts, [frozenset("bd")])]
     [['a', 'b', 'd', 'e'], ['c']]
     """
     groups: list[_VariableSet] = []

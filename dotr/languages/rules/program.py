@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic, Severity
-from dotr.languages.rules.kinds import Objects
+from dotr.languages.rules.kinds import ObjectKinds
 from dotr.languages.rules.syntax import (
     AbsentSyntax,
     AggregateSyntax,
@@ -53,7 +53,7 @@ class QueryDraft:
 
     syntax: QuerySyntax
     prefixes: Prefixes = field(default_factory=dict)
-    question: SplitQuery | None = None
+    query: SplitQuery | None = None
 
 
 class RoleOrigin(Enum):
@@ -77,7 +77,7 @@ class RoleUse(Enum):
     AGGREGATED = auto()
 
     @property
-    def bound(self) -> bool:
+    def binds_label(self) -> bool:
         return self in (RoleUse.ANCHOR, RoleUse.CHOSEN)
 
 
@@ -89,11 +89,11 @@ class RoleDraft:
     interval. `period` (of ticks) and `delay` (of the anchor) are in µs.
     """
 
-    part: RoleUse
+    use: RoleUse
     syntax: EventSyntax
     scope: ScopeSyntax | None = None
     origin: RoleOrigin = RoleOrigin.UNKNOWN
-    question: SplitQuery | None = None
+    query: SplitQuery | None = None
     filters: tuple[Expression, ...] = ()
     filter_references: tuple[Reference, ...] = ()
     interval: Interval | None = None
@@ -105,13 +105,13 @@ class RoleDraft:
         return self.syntax.label
 
     @property
-    def read(self) -> Word:
+    def source_label(self) -> Word:
         """The label of the query or event that the role reads."""
         return self.syntax.origin if isinstance(self.syntax, ByLabel) else self.syntax.label
 
     @property
     def references(self) -> tuple[Reference, ...]:
-        return (self.question.references if self.question else ()) + self.filter_references
+        return (self.query.references if self.query else ()) + self.filter_references
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class RuleDraft:
         return frozenset(c.variable.text for c in self.syntax.clauses if isinstance(c, AggregateSyntax))
 
 
-def draft(syntax: RuleSyntax) -> RuleDraft:
+def rule_draft(syntax: RuleSyntax) -> RuleDraft:
     """The draft of a rule before any pass."""
     roles = [RoleDraft(RoleUse.ANCHOR, syntax.anchor)]
     for clause in syntax.clauses:
@@ -170,8 +170,8 @@ class ProgramDraft:
     """
 
     documents: tuple[Document, ...]
-    defaults: Prefixes
-    objects: Objects = field(default_factory=dict)
+    default_prefixes: Prefixes
+    object_kinds: ObjectKinds = field(default_factory=dict)
     files: tuple[DocumentSyntax, ...] = ()
     queries: tuple[QueryDraft, ...] = ()
     rules: tuple[RuleDraft, ...] = ()
@@ -180,12 +180,12 @@ class ProgramDraft:
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
-    def sound(self) -> bool:
+    def is_error_free(self) -> bool:
         """True if no error has been reported."""
         return all(d.severity is Severity.WARNING for d in self.diagnostics)
 
     @property
-    def events(self) -> Mapping[Label, tuple[Variable, ...]]:
+    def event_attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
         """Attributes of each event, sorted: the `with` variables of all rules that define it."""
         found: dict[Label, set[Variable]] = {}
         for rule in self.rules:
@@ -193,10 +193,10 @@ class ProgramDraft:
         return {label: tuple(sorted(names)) for label, names in found.items()}
 
     @property
-    def shared(self) -> Mapping[Label, QueryDraft]:
+    def shared_queries(self) -> Mapping[Label, QueryDraft]:
         return {query.syntax.label.text: query for query in reversed(self.queries)}
 
-    def reporting(self, diagnostics: Iterable[Diagnostic]) -> ProgramDraft:
+    def with_problems(self, diagnostics: Iterable[Diagnostic]) -> ProgramDraft:
         return replace(self, diagnostics=self.diagnostics + tuple(diagnostics))
 
 
@@ -207,12 +207,12 @@ def warning(code: str, message: str, span: Span, hint: str = "") -> Diagnostic:
     return Diagnostic(code, message, span, hint, Severity.WARNING)
 
 
-def attributes(role: RoleDraft, events: Mapping[Label, tuple[Variable, ...]]) -> tuple[Variable, ...] | None:
+def role_attributes(role: RoleDraft, events: Mapping[Label, tuple[Variable, ...]]) -> tuple[Variable, ...] | None:
     """The attributes `?v` that `M.?v` may name for a role M; None if they are unknown."""
     match role.origin:
         case RoleOrigin.OWN | RoleOrigin.SHARED:
-            return role.question.select.projection if role.question else None
+            return role.query.select.projection if role.query else None
         case RoleOrigin.EVENT:
-            return events[role.read.text]
+            return events[role.source_label.text]
         case RoleOrigin.UNKNOWN:
             return None
