@@ -1,4 +1,4 @@
-"""SPARQL over a closed instant: plans that start from what the instant brought, and full evaluation."""
+"""SPARQL over a closed instant: incremental plans that start from the delta, and full evaluation."""
 
 from dotr.queries.canonical_query import canonical, canonical_columns, same_query
 from dotr.queries.evaluate import evaluate

@@ -1,8 +1,8 @@
-"""When two queries ask the same: equal up to the names of their variables.
+"""Equality of queries up to the names of their variables.
 
-Their answers are then the same rows, since values stand in the order of the projection; where their names sort otherwise, the same rows
-with the columns in another order (`canonical_columns`). Names matter where a tie is broken by them (LIMIT and OFFSET, semantics.md, section 4), so
-that such queries are compared as they stand.
+Equal queries have the same rows, in the order of the projection; `canonical_columns` also identifies
+queries whose columns differ in order. LIMIT and OFFSET break ties by variable names (semantics.md,
+section 4), so that sliced queries are compared as written.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from dotr.model.traverse import rename, walk
 
 
 def canonical(select: Select) -> Select:
-    """The query with its variables numbered in the order in which they are met: equal for queries that ask the same.
+    """The query with its variables numbered in order of appearance; a sliced query is returned unchanged.
 
     >>> from dotr.model.algebra import Bgp, Const, TriplePattern, Var
-    >>> def asked(subject: str, object: str) -> Select:
+    >>> def renamed(subject: str, object: str) -> Select:
     ...     return canonical(Select((object,), Bgp((TriplePattern(Var(subject), Const("<p>"), Var(object)),))))
-    >>> asked("x", "y") == asked("y", "z"), asked("x", "y") == asked("x", "x")
+    >>> renamed("x", "y") == renamed("y", "z"), renamed("x", "y") == renamed("x", "x")
     (True, False)
     """
     return select if _is_sliced(select) else rename(select, _Numbering().name)
 
 
 def canonical_columns(select: Select) -> tuple[Select, tuple[Variable, ...]]:
-    """The query as `canonical` has it, whatever the order of its columns; and what its columns are called there, in their order.
+    """The canonical query with sorted columns, and the canonical names of the query's own columns, in their order.
 
     >>> from dotr.model.algebra import Bgp, Const, TriplePattern, Var
-    >>> def asked(subject: str, object: str) -> tuple[Select, tuple[Variable, ...]]:
+    >>> def renamed(subject: str, object: str) -> tuple[Select, tuple[Variable, ...]]:
     ...     names = tuple(sorted([subject, object]))
     ...     return canonical_columns(Select(names, Bgp((TriplePattern(Var(subject), Const("<p>"), Var(object)),))))
-    >>> asked("x", "y")[0] == asked("y", "x")[0], asked("x", "y")[1], asked("y", "x")[1]
+    >>> renamed("x", "y")[0] == renamed("y", "x")[0], renamed("x", "y")[1], renamed("y", "x")[1]
     (True, ('v0', 'v1'), ('v1', 'v0'))
     """
     if _is_sliced(select):
@@ -45,7 +45,7 @@ def canonical_columns(select: Select) -> tuple[Select, tuple[Variable, ...]]:
 
 
 def same_query(a: Select, b: Select) -> bool:
-    """Whether two queries have the same answers in the same columns, as far as their text shows."""
+    """Tests whether two queries are equal up to variable names, hence have the same answers."""
     return a == b or canonical(a) == canonical(b)
 
 
@@ -54,14 +54,14 @@ def _is_sliced(select: Select) -> bool:
 
 
 class _Numbering:
-    """New names for variables, by the order in which they are met."""
+    """New names for variables, numbered in order of appearance."""
 
     def __init__(self) -> None:
         self._names: dict[Variable, Variable] = {}
 
     def name(self, variable: Variable) -> Variable:
-        """A name of the same sort: a blank node's, a hidden one, or one that a query can write."""
+        """A new name of the same kind: blank node (`_:`), hidden (`.`) or ordinary variable."""
         if variable not in self._names:
-            sort = "_:" if variable.startswith("_:") else "." if variable.startswith(".") else "v"
-            self._names[variable] = f"{sort}{len(self._names)}"
+            prefix = "_:" if variable.startswith("_:") else "." if variable.startswith(".") else "v"
+            self._names[variable] = f"{prefix}{len(self._names)}"
         return self._names[variable]

@@ -92,8 +92,8 @@ class IncrementalCompiler(AlgebraCompiler):
                 return JoinOperator(pattern, self.compile(triples), AlgebraCompiler().compile(paths))
         return seeded or super().compile(pattern)
 
-    def compile_lookup(self, pattern: Pattern, given: Pattern) -> AlgebraOperator:
-        if certain(given) & possible(pattern):
+    def compile_lookup(self, pattern: Pattern, left: Pattern) -> AlgebraOperator:
+        if certain(left) & possible(pattern):
             return AlgebraCompiler().compile(pattern)
         return self.compile(pattern)
 

@@ -1,8 +1,9 @@
 """Basic graph patterns over a graph, by nested loops (SPARQL 1.1, section 18.3).
 
-Invariant: `matches` gives exactly the solutions of the patterns that agree with `bound` and, where `outer` binds a variable, with the
-substitution of it (EXISTS); each binds every variable of the patterns. A triple term comes when it or its parts are bound.
-Cost: patterns are matched as they stand; `order` puts the one with the fewest expected matches, given what is bound by then, next.
+Invariant: `matches` returns exactly the solutions that are compatible with `bound` and with the
+substitution of the variables of `outer` (EXISTS); each binds every variable of the patterns. A triple
+term is matched after the term or all of its parts are bound.
+Cost: patterns are matched in their order; `most_selective_first` orders them greedily by expected matches.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ Bindings: TypeAlias = Mapping[Variable, Term]
 
 
 def matches(graph: Graph, patterns: tuple[BgpItem, ...], bound: Bindings, outer: Bindings) -> Iterator[Solution]:
+    """The solutions of a basic graph pattern; `bound` and `outer` as in the module's invariant."""
     known = {**outer, **bound}
     start = {slot.name: known[slot.name] for p in patterns for slot in slots_of(p) if isinstance(slot, Var) and slot.name in known}
     yield from _extend(graph, patterns, 0, start, outer)
 
 
 def most_selective_first(graph: Graph, patterns: tuple[BgpItem, ...], bound: frozenset[Variable]) -> tuple[BgpItem, ...]:
-    """The patterns, the most selective first, given the variables bound before."""
+    """The patterns in greedy order of expected matches, for variables bound before."""
     if len(patterns) < 2:
         return patterns
     left, chosen, known = list(patterns), [], set(bound)
@@ -41,7 +43,7 @@ def most_selective_first(graph: Graph, patterns: tuple[BgpItem, ...], bound: fro
 
 
 def expected_matches(graph: Graph, pattern: BgpItem, known: set[Variable]) -> float:
-    """About how many matches the pattern has for one solution that binds the known variables."""
+    """The estimated number of matches of a pattern for one solution that binds the known variables."""
     if isinstance(pattern, TermPattern):
         return 0.1 if can_look_up(pattern, known) else inf
     subject, object = _constant(pattern.subject), _constant(pattern.object)
@@ -102,12 +104,12 @@ def _triple_matches(graph: Graph, pattern: TriplePattern, solution: Solution) ->
 
 
 def _term_matches(pattern: TermPattern, solution: Solution) -> Iterator[Solution]:
-    """The solution, with the term or with its parts; nothing where they do not agree."""
+    """The solution extended by the triple term or its parts; none if they do not match."""
     slots = slots_of(pattern)
     term, *parts = (_value(slot, solution) for slot in slots)
     if term is None:
         subject, predicate, object = parts
-        term = triple_term(subject, predicate, object)  # type: ignore[arg-type]  # the order sees to it
+        term = triple_term(subject, predicate, object)  # type: ignore[arg-type]  # the order has bound all parts
     if term is None or not is_triple(term):
         return
     extended = solution.copy()
@@ -123,7 +125,7 @@ def _path_matches(graph: Graph, pattern: PathPattern, solution: Solution, outer:
     if is_nullable(pattern.path):
         for slot, value in ((subject, start), (object, end)):
             if value is not None and isinstance(slot, Var) and slot.name not in outer and not graph.is_node(value):
-                return  # a path of length zero stands at a constant, or at a node of the graph
+                return  # a path of length zero matches at a constant, or at a node of the graph
     if start is not None:
         for found in path_ends(graph, pattern.path, start, forward=True):
             if end is not None:

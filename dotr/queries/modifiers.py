@@ -1,6 +1,7 @@
 """Grouping, and the solution modifiers of a SELECT (SPARQL 1.1, sections 11, 15 and 18.5).
 
-Where SPARQL leaves an order open, it is that of semantics.md, section 4: by (name, value) pairs, blank nodes equal at first.
+Solutions that SPARQL leaves unordered are ordered by their (name, value) pairs, with blank nodes equal at
+first (semantics.md, section 4).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CompileExists: TypeAlias = Callable[[Exists], Existence]
 
 
 def tie_key(solution: Solution) -> SolutionKey:
-    """What orders solutions that SPARQL does not order.
+    """The sort key of solutions that SPARQL leaves unordered.
 
     >>> tie_key({"x": "_:b9", "y": "<a>"}) < tie_key({"y": "<b>", "x": "_:b1"})
     True
@@ -33,7 +34,7 @@ def tie_key(solution: Solution) -> SolutionKey:
 
 
 def distinct(solutions: Sequence[Solution]) -> list[Solution]:
-    """Each solution once, the first of its equals."""
+    """The distinct solutions, in order of first appearance."""
     kept: dict[frozenset[tuple[Variable, Term]], Solution] = {}
     for solution in solutions:
         kept.setdefault(frozenset(solution.items()), solution)
@@ -41,7 +42,7 @@ def distinct(solutions: Sequence[Solution]) -> list[Solution]:
 
 
 class _GroupAggregate:
-    """One aggregate of a group."""
+    """A compiled aggregate of a group's solutions."""
 
     __slots__ = ("_argument", "_combine", "_distinct")
 
@@ -59,6 +60,7 @@ class _GroupAggregate:
 
 
 class GroupOperator(AlgebraOperator):
+    """GROUP BY with its aggregates (section 18.5.1)."""
     __slots__ = ("_aliases", "_inner", "_keys", "_plain", "_summaries")
 
     def __init__(self, pattern: Group, inner: AlgebraOperator, compiled: CompileExists) -> None:
@@ -93,6 +95,7 @@ class GroupOperator(AlgebraOperator):
 
 
 class SelectOperator(AlgebraOperator):
+    """Projection, DISTINCT, and ORDER BY with LIMIT and OFFSET of a SELECT."""
     __slots__ = ("_inner", "_order", "_select", "_sliced")
 
     def __init__(self, pattern: Select, inner: AlgebraOperator, compiled: CompileExists) -> None:

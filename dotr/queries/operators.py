@@ -1,10 +1,12 @@
-"""The operators of SPARQL's algebra over a graph, compiled once and evaluated per graph (SPARQL 1.1, section 18.5, bag semantics).
+"""Operators of SPARQL's algebra, compiled once and evaluated per graph (SPARQL 1.1, section 18.5, bag semantics).
 
-Idea: an operator is asked for its solutions that agree with some bindings, so that a join looks its right side up for each left
-solution instead of computing it whole; where the left side has more solutions than the right one is expected to have, they are hashed.
-Invariant of `solutions(graph, bound, outer)`: exactly the solutions, with multiplicity, of the pattern with `outer` substituted into it
-(EXISTS, section 18.6; empty elsewhere) that are compatible with `bound`. `bound` restricts, it is not in scope: an expression
-inside sees the solutions of its own group and `outer`. A solution is never changed once it was handed out.
+Idea: an operator evaluates to the solutions that are compatible with some bindings, so that a join
+looks its right side up for each left solution (index nested loops); if the left side has more
+solutions than the right side is expected to have, it is a hash join.
+Invariant of `solutions(graph, bound, outer)`: exactly the solutions, with multiplicity, of the pattern
+with `outer` substituted (EXISTS, section 18.6; empty elsewhere) that are compatible with `bound`.
+`bound` restricts solutions and is not in scope of expressions, which see the solutions of their own
+group and `outer`. A returned solution is never modified.
 """
 
 from __future__ import annotations
@@ -24,15 +26,15 @@ from dotr.queries.solution_expressions import CompiledCondition, CompiledExpress
 
 EMPTY: Final[Solution] = {}
 _FEW: Final = 16
-"""Up to so many left solutions are always looked up one by one."""
+"""Up to this number of left solutions a join always looks up one by one."""
 
 
 class AlgebraOperator(ABC):
     """A compiled pattern.
 
-    `empty`: known to have no solution over the background alone. `reads`: the solutions are those over the background alone where the
-    new triples hold none of these kinds (None: any). `whole(bound)`: why evaluation, given values of `bound`, can still cost the size of
-    the background; empty where it costs what the instant brought.
+    `variables`, `certain`: the variables that solutions may bind, and always bind. `is_static_empty`:
+    known to have no solution over the background alone. `reads`: a delta without triples of these
+    kinds (None: any) leaves the static solutions unchanged.
     """
 
     __slots__ = ("certain", "is_static_empty", "reads", "variables")
@@ -44,20 +46,23 @@ class AlgebraOperator(ABC):
         self.reads: Reads | None = reads(pattern)
 
     @abstractmethod
-    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]: ...
+    def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
+        """The bag of solutions, by the module's invariant. Raises `LimitExceeded`."""
 
     @abstractmethod
     def size(self, graph: Graph) -> float:
-        """About how many solutions there are when nothing is bound."""
+        """The estimated number of solutions without bindings."""
 
     @abstractmethod
-    def full_scan_reason(self, bound: Variables) -> str: ...
+    def full_scan_reason(self, bound: Variables) -> str:
+        """The reason for which evaluation with values of `bound` can cost the size of the background; empty if
+        it costs the size of the delta."""
 
     def has_solution(self, graph: Graph, outer: Bindings) -> bool:
         return bool(self.solutions(graph, EMPTY, outer))
 
     def compatible_with(self, solutions: Sequence[Solution], bound: Bindings, names: frozenset[Variable]) -> Sequence[Solution]:
-        """The solutions that agree with the bindings, which they may disagree with in these variables only."""
+        """The solutions that are compatible with the bindings; only `names` need a test."""
         tested = [name for name in names if name in bound]
         if not tested:
             return solutions
@@ -67,7 +72,7 @@ class AlgebraOperator(ABC):
 def are_compatible(left: Solution, right: Solution) -> bool:
     """Compatible solution mappings (section 18.3).
 
-    >>> agree({"x": "<a>"}, {"y": "<b>"}), agree({"x": "<a>"}, {"x": "<b>"})
+    >>> are_compatible({"x": "<a>"}, {"y": "<b>"}), are_compatible({"x": "<a>"}, {"x": "<b>"})
     (True, False)
     """
     return all(left.get(name, value) == value for name, value in right.items())
@@ -76,7 +81,10 @@ def are_compatible(left: Solution, right: Solution) -> bool:
 def partners(
     operator: AlgebraOperator, certain_left: frozenset[Variable], rows: Sequence[Solution], graph: Graph, bound: Bindings, outer: Bindings
 ) -> Iterator[tuple[Solution, Sequence[Solution]]]:
-    """Each row with the operator's solutions that are compatible with it and with `bound`."""
+    """Pairs of each row with the operator's solutions that are compatible with the row and with `bound`.
+
+    `certain_left`: the variables that every row binds.
+    """
     if len(rows) > _FEW and operator.size(graph) <= len(rows):
         yield from _hashed_partners(operator, certain_left, rows, graph, bound, outer)
         return
@@ -106,6 +114,7 @@ def _hashed_partners(
 
 
 class BgpOperator(AlgebraOperator):
+    """A basic graph pattern, by nested loops."""
     __slots__ = ("_orders", "_size", "patterns")
 
     def __init__(self, pattern: Pattern, patterns: tuple[BgpItem, ...]) -> None:
@@ -115,7 +124,7 @@ class BgpOperator(AlgebraOperator):
         self._size: float | None = None
 
     def _ordered(self, graph: Graph, bound: Variables) -> tuple[BgpItem, ...]:
-        """The order that was best for the first graph met: the background's sizes decide it."""
+        """The best order for the first graph evaluated; the sizes of the background decide."""
         found = self._orders.get(bound)
         if found is None:
             found = self._orders[bound] = most_selective_first(graph, self.patterns, bound)
@@ -154,6 +163,7 @@ class BgpOperator(AlgebraOperator):
 
 
 class JoinOperator(AlgebraOperator):
+    """Join of two patterns; the side with fewer expected solutions leads."""
     __slots__ = ("left", "right")
 
     def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
@@ -187,6 +197,7 @@ class JoinOperator(AlgebraOperator):
 
 
 class LeftJoinOperator(AlgebraOperator):
+    """OPTIONAL; `test` is the condition inside, or None."""
     __slots__ = ("left", "right", "test")
 
     def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator, test: CompiledCondition | None) -> None:
@@ -218,6 +229,7 @@ class LeftJoinOperator(AlgebraOperator):
 
 
 class UnionOperator(AlgebraOperator):
+    """UNION as concatenation of bags."""
     __slots__ = ("left", "right")
 
     def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
@@ -237,7 +249,7 @@ class UnionOperator(AlgebraOperator):
 
 
 class MinusOperator(AlgebraOperator):
-    """A left solution goes where a right one shares a variable with it and agrees with it."""
+    """MINUS: removes left solutions with a compatible right solution that shares a bound variable."""
 
     __slots__ = ("left", "right")
 
@@ -264,6 +276,7 @@ class MinusOperator(AlgebraOperator):
 
 
 class FilterOperator(AlgebraOperator):
+    """FILTER by a conjunction of conditions."""
     __slots__ = ("inner", "tests")
 
     def __init__(self, pattern: Pattern, inner: AlgebraOperator, tests: tuple[CompiledCondition, ...]) -> None:
@@ -287,6 +300,7 @@ class FilterOperator(AlgebraOperator):
 
 
 class ExtendOperator(AlgebraOperator):
+    """BIND: leaves the variable unbound if the expression errs."""
     __slots__ = ("computed", "inner", "variable")
 
     def __init__(self, pattern: Pattern, inner: AlgebraOperator, variable: Variable, computed: CompiledExpression) -> None:
@@ -314,6 +328,7 @@ class ExtendOperator(AlgebraOperator):
 
 
 class ValuesOperator(AlgebraOperator):
+    """VALUES: the rows of an inline table."""
     __slots__ = ("rows",)
 
     def __init__(self, pattern: Values) -> None:

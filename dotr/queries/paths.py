@@ -1,7 +1,8 @@
 """Property paths over a graph (SPARQL 1.1, sections 9 and 18.4).
 
-Sequence, alternative and negated sets keep multiplicity; `?`, `*` and `+` give each pair once.
-Idea: a path is walked forward from a known subject or backward from a known object; only where neither is known are all pairs made.
+Idea: evaluation walks forward from a known subject or backward from a known object; all pairs are
+enumerated only if neither end is known.
+Invariant: sequence, alternative and negated sets keep multiplicity; `?`, `*` and `+` are distinct.
 Cost: of `*` and `+`, the edges reachable from the known end.
 """
 
@@ -17,7 +18,7 @@ from dotr.queries.graph import Graph
 
 
 def path_ends(graph: Graph, path: Path, start: Term, *, forward: bool) -> Iterable[Term]:
-    """The ends of the path that starts at a term, or (backward) the starts of the path that ends there."""
+    """The ends of paths that start at a term, or (backward) the starts of paths that end there."""
     match path:
         case Link(predicate):
             return graph.objects(start, predicate) if forward else graph.subjects(predicate, start)
@@ -37,7 +38,7 @@ def path_ends(graph: Graph, path: Path, start: Term, *, forward: bool) -> Iterab
 
 def _sequence(graph: Graph, left: Path, right: Path, start: Term, forward: bool) -> Iterator[Term]:
     if is_nullable(left) and is_nullable(right) and not graph.is_node(start):
-        return  # the term in the middle is a variable's: a node of the graph
+        return  # the term in the middle is the value of a variable, hence a node of the graph
     first, second = (left, right) if forward else (right, left)
     for middle in path_ends(graph, first, start, forward=forward):
         yield from path_ends(graph, second, middle, forward=forward)
@@ -63,7 +64,7 @@ def _negated(graph: Graph, path: Negated, start: Term, forward: bool) -> Iterato
 
 
 def path_pairs(graph: Graph, path: Path) -> Iterator[tuple[Term, Term]]:
-    """All (subject, object) pairs of the path; zero-length ones at every node of the graph."""
+    """All (subject, object) pairs of a path, with zero-length paths at every node of the graph."""
     match path:
         case Link(predicate):
             for subject, _, object in graph.match(None, predicate, None):

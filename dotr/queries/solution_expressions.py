@@ -1,7 +1,7 @@
 """Expressions over solutions: the bridge from algebra to `dotr.expressions` (SPARQL 1.1, section 17).
 
-EXISTS is evaluated here: the values of the solution are substituted into its pattern (section 18.6) and its answer is handed to the
-expression as a boolean.
+EXISTS is evaluated here, with the values of the solution substituted into its pattern (section 18.6);
+its answer is a boolean argument of the expression.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dotr.queries.matching import Bindings, Solution
 
 
 class Existence(Protocol):
-    """What EXISTS asks of a compiled pattern."""
+    """The part of a compiled pattern that EXISTS needs."""
 
     def has_solution(self, graph: Graph, outer: Bindings) -> bool: ...
 
@@ -26,7 +26,7 @@ class Existence(Protocol):
 
 
 class _Argument:
-    """The value of one parameter of an expression for a solution."""
+    """One parameter of an expression: a variable, or an EXISTS with its compiled `pattern`."""
 
     __slots__ = ("_name", "_names", "_negated", "pattern")
 
@@ -44,7 +44,7 @@ class _Argument:
 
 
 class _Expression:
-    """An expression and where its arguments come from."""
+    """The parameters of a compiled expression."""
 
     __slots__ = ("_arguments",)
 
@@ -56,13 +56,13 @@ class _Expression:
         return any(argument.pattern is not None for argument in self._arguments)
 
     def full_scan_reason(self, bound: Variables) -> str:
-        """Why an EXISTS inside can cost the size of the background, given values of `bound`; empty where it cannot."""
-        why = next(filter(None, (a.pattern.full_scan_reason(bound) for a in self._arguments if a.pattern is not None)), "")
-        return why and f"EXISTS: {why}"
+        """The reason for which an EXISTS with values of `bound` can cost the size of the background, or empty."""
+        reason = next(filter(None, (a.pattern.full_scan_reason(bound) for a in self._arguments if a.pattern is not None)), "")
+        return reason and f"EXISTS: {reason}"
 
 
 class CompiledCondition(_Expression):
-    """A condition of FILTER or OPTIONAL."""
+    """A condition of FILTER or OPTIONAL; an error is false."""
 
     __slots__ = ("_holds",)
 
@@ -76,7 +76,7 @@ class CompiledCondition(_Expression):
 
 
 class CompiledExpression(_Expression):
-    """The value of an expression; None where it errs."""
+    """An expression of BIND, GROUP BY or ORDER BY; an error is None."""
 
     __slots__ = ("_value",)
 
