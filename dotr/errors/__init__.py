@@ -1,1 +1,1 @@
-"""Diagnostics, fallbacks, the catalogue of error codes, and text on its way to a terminal."""
+"""Diagnostics, fallbacks, the catalogue of error codes, and output to a terminal."""

@@ -1,7 +1,8 @@
-"""Errors and warnings with a code, a place, a reason and a way out.
+"""Diagnostics: errors and warnings with a code, a span, a message and a hint.
 
-Every problem that a file of the user's can have is a `Diagnostic`. `Refused` carries them to the command line, which prints them and
-exits with 2. Codes: C configuration and command line, D rules, K knowledge and Datalog, Q queries, I input, S Spark.
+Every problem of a user's file is a `Diagnostic`. `Refused` carries diagnostics to the command line,
+which prints them and exits with 2. First letter of a code: C configuration and command line, D
+rules, K background knowledge and Datalog, Q queries, T templates, I inputs and outputs, S Spark.
 """
 
 from __future__ import annotations
@@ -17,13 +18,21 @@ from dotr.model.places import Span
 
 
 class Severity(Enum):
+    """An error ends the command with exit code 2; a warning does not."""
+
     ERROR = "error"
     WARNING = "warning"
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """`message` names what is wrong in a few words; `hint` says what to write instead (may be empty)."""
+    """A problem of a file or an argument.
+
+    - `code`: a code of `dotr.errors.catalogue`.
+    - `message`: the problem in a few words.
+    - `span`: its place in a file, where it has one.
+    - `hint`: a correction to write instead; may be empty.
+    """
 
     code: str
     message: str
@@ -32,7 +41,7 @@ class Diagnostic:
     severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
-        r"""The message as a user meets it.
+        r"""Return the text for users.
 
         >>> from dotr.model.places import Document
         >>> place = Span(Document("fire.dotr", "within 5 min from Smok\n"), 18, 22)
@@ -61,7 +70,7 @@ _EXCERPT: Final = 160
 
 
 def _excerpt(source: str, start: int) -> tuple[str, int]:
-    """A line as a terminal can show it, cut around a place if it is very long; and where in it the place is."""
+    """Return a very long line cut around `start`, without control characters, and the new `start`."""
     if len(source) > _MAX_LINE:
         begin = max(0, start - _EXCERPT // 2)
         before, after = "…" if begin else "", "…" if begin + _EXCERPT < len(source) else ""
@@ -70,11 +79,10 @@ def _excerpt(source: str, start: int) -> tuple[str, int]:
 
 
 class DotrError(Exception):
-    """The base class of every error that dotr raises of itself.
+    """Base class of all errors that dotr raises.
 
-    `Refused` is a program, configuration or argument that cannot be used, and has a list of
-    diagnostics; `SessionError` (also a `ValueError`) is a call of a session that cannot be carried
-    out.
+    `Refused` is a program, configuration or argument that cannot be used, with its diagnostics.
+    `SessionError` (also a `ValueError`) is a call of a session that cannot be carried out.
 
     >>> import dotr
     >>> try:
@@ -89,8 +97,7 @@ class DotrError(Exception):
 class Refused(DotrError):
     """A rule file, configuration, background file or argument that cannot be used.
 
-    `diagnostics` holds every problem found, in the order in which they were found; `str` of the
-    error is their text.
+    `diagnostics` holds every problem, in the order of discovery; `str` of the error is their text.
     """
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
@@ -99,16 +106,16 @@ class Refused(DotrError):
 
 
 class ArgumentRefused(Refused, ValueError):
-    """A `Refused` for the argument of a Python function: also a `ValueError`."""
+    """A `Refused` for the argument of a Python function; also a `ValueError`."""
 
 
 def refuse(code: str, message: str, span: Span | None = None, hint: str = "") -> Refused:
-    """A `Refused` with a single error."""
+    """Return a `Refused` with a single error."""
     return Refused([Diagnostic(code, message, span, hint)])
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """A hint for a misspelt word, or an empty string.
+    """Return a hint with the known word closest to a misspelt one, or an empty string.
 
     >>> did_you_mean("Smok", ["Smoke", "HighTemp"])
     'Did you mean Smoke?'

@@ -1,9 +1,10 @@
-"""Errors of dotr's own after which something else gave the answer, at a higher cost: recorded, so that no fault stays unseen.
+"""Fallbacks: unforeseen errors after which a slower path gave the whole result; users are warned.
 
-A fallback takes two calls. `caught` comes first in an `except` that catches what nobody foresaw; with DOTR_FALLBACKS=raise in the
-environment it raises the error again, which is how tests run. `answered` comes where the fallback has given a whole answer, and records
-the error. Where content is lost instead, there are dead letters, and nothing is recorded.
-Records stay in the process until a runtime takes them: Spark's workers hand them on with the rows of a batch.
+A fallback makes two calls. `reraise_in_tests` is the first statement of the `except` clause; it
+raises the error again where the environment has DOTR_FALLBACKS=raise, as tests do.
+`record_fallback` follows once the fallback has given the whole result. Where content is lost
+instead, it becomes dead letters, and nothing is recorded. Records stay in the process until a
+runtime drains them: workers of Spark send them with the rows of a batch.
 """
 
 from __future__ import annotations
@@ -17,43 +18,43 @@ from typing import Final, NamedTuple
 from dotr.errors.diagnostics import DotrError
 
 RAISE: Final = "DOTR_FALLBACKS"
-"""The variable of the environment that has errors raised again where it is `raise`."""
+"""Environment variable; its value `raise` disables fallbacks."""
 EXPECTED: Final = "DOTR_FALLBACKS_EXPECTED"
-"""Names of kinds, with commas between them, that are not raised all the same; `all` names each of them."""
+"""Environment variable: comma-separated kinds whose fallbacks stay enabled, or `all`."""
 
 _PACKAGE: Final = Path(__file__).parent.parent
 
 
 class ExpectedError(DotrError):
-    """An error that code raises on purpose, and that is no fault: a limit, say."""
+    """An error raised on purpose, such as an exceeded limit; never recorded as a fallback."""
 
 
 class FallbackKind(Enum):
-    """A place that has a fallback, with what is done instead."""
+    """A place in the code that has a fallback; the value describes it to users."""
 
-    TOGETHER = "queries that are asked together failed, and each was asked by itself"
-    QUERY = "a query failed, and was asked again"
+    TOGETHER = "the joint evaluation of several queries failed, and each query was evaluated separately"
+    QUERY = "a query failed, and was evaluated again"
     INSTANT = "an instant failed, and was evaluated again"
-    RULES = "rules failed at an event, and were tried again one by one"
-    GRAPHS = "output graphs could not be made, and were made again one by one"
-    STORE = "a compiled background could not be used, and its sources were closed again"
-    ANSWERS = "answers kept beside a compiled background could not be used, and were found again"
-    TOTALS = "the totals of earlier runs could not be read, and begin anew"
-    RESTART = "Spark gave up the query, and it was started again"
+    RULES = "rules failed at an event, and were matched again one by one"
+    GRAPHS = "output graphs failed to build, and were built again one by one"
+    STORE = "a compiled background could not be used, and its sources were read and closed again"
+    ANSWERS = "answers stored beside a compiled background could not be used, and were computed again"
+    TOTALS = "the totals of earlier runs could not be read, and start from zero"
+    RESTART = "Spark ended the query, which was restarted"
 
     @property
     def is_reported_at_once(self) -> bool:
-        """Whether the user is told of it where it happens."""
+        """Return whether the user is warned by the code with the fallback itself."""
         return self is FallbackKind.RESTART
 
     @property
     def is_fault(self) -> bool:
-        """Whether the program is at fault, and not what it was given or where it runs."""
+        """Return whether the cause is a fault of dotr, and not its input or environment."""
         return self in (FallbackKind.TOGETHER, FallbackKind.QUERY, FallbackKind.INSTANT, FallbackKind.RULES, FallbackKind.GRAPHS)
 
 
 class Fallback(NamedTuple):
-    """A kind of fallback, the error before it in a line, where that was raised, and how often."""
+    """A recorded fallback: its kind, the error in one line, the place of the error, and the count."""
 
     kind: FallbackKind
     error: str
@@ -66,7 +67,7 @@ class Fallback(NamedTuple):
 
 
 def error_line(error: BaseException) -> str:
-    """An error in a line.
+    """Return type and message of an error in one line of at most 300 characters.
 
     >>> error_line(RecursionError("maximum recursion depth exceeded"))
     'RecursionError: maximum recursion depth exceeded'
@@ -76,13 +77,13 @@ def error_line(error: BaseException) -> str:
 
 
 _records: Final[dict[tuple[FallbackKind, str, str], Fallback]] = {}
-"""By kind, type of the error and place, with the text of the first."""
+"""Records by kind, type of the error, and place; each holds the text of its first error."""
 reraised: Final[list[str]] = []
-"""What was raised again, for tests in which somebody else has caught it."""
+"""Errors raised again, for tests in which other code has caught them."""
 
 
 def reraise_in_tests(error: BaseException, kind: FallbackKind) -> None:
-    """Take note of an error before a fallback begins. Raises it again where nobody expects it."""
+    """Raise the error again where fallbacks are disabled; the first call of a fallback."""
     if isinstance(error, ExpectedError) or os.environ.get(RAISE) != "raise":
         return
     if not {kind.name.lower(), "all"} & set(os.environ.get(EXPECTED, "").split(",")):
@@ -91,7 +92,7 @@ def reraise_in_tests(error: BaseException, kind: FallbackKind) -> None:
 
 
 def record_fallback(error: BaseException, kind: FallbackKind) -> None:
-    """Record an error in whose place a fallback has given the whole answer."""
+    """Record an error after which a fallback has given the whole result."""
     if isinstance(error, ExpectedError):
         return
     place = _raise_location(error)
@@ -101,16 +102,16 @@ def record_fallback(error: BaseException, kind: FallbackKind) -> None:
 
 
 def drain_fallbacks() -> list[Fallback]:
-    """The records since they were last taken."""
+    """Return the records and remove them."""
     if not _records:
         return []
-    found = list(_records.values())
+    fallbacks = list(_records.values())
     _records.clear()
-    return found
+    return fallbacks
 
 
 def _raise_location(error: BaseException) -> str:
-    """The innermost line of code that an error passed, below the folder of the package."""
+    """Return the innermost line of code that raised, relative to the folder of the package."""
     place = "nowhere"
     for frame, line in walk_tb(error.__traceback__):
         code = frame.f_code

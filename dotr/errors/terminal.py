@@ -1,8 +1,9 @@
-"""Text on its way to a terminal: the one place that writes to standard output and standard error, and escapes what content may hold.
+r"""Output to a terminal: the only place that writes to standard output and standard error.
 
-A file name, a header, a rule test or a dead letter may hold control characters, and a terminal does what they say: colours, a title, a
-line written over. Each is shown as its escape, `\\u001b`. That is what JSON, Turtle and N-Triples read back as the same character, so a
-JSON line stays the JSON that it was, and a term the term. Data that sinks write go another way and stay as they are.
+A file name, a header, a rule test or a dead letter may hold control characters, which a terminal
+would execute (colours, title, overwritten lines). Each is printed as its escape, `\u001b`. JSON,
+Turtle and N-Triples decode it to the same character, so printed JSON and terms stay valid. Sinks
+write their data unchanged, without this module.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _CONTROLS: Final = re.compile(
 
 
 def escape_controls(text: str) -> str:
-    r"""Text with an escape for each control character; lines and tabs stay.
+    r"""Return the text with an escape for each control character, except line feed and tab.
 
     >>> print(escape_controls("a\x1b[31m.csv \x9b1m\u202e\r\udcff and two\nlines"))
     a\u001b[31m.csv \u009b1m\u202e\u000d\udcff and two
@@ -34,7 +35,7 @@ def escape_controls(text: str) -> str:
 
 
 def escape_line(text: str) -> str:
-    r"""The same where no line may end: content within a line of ours.
+    r"""Return the text with line feeds escaped as well, for content within a line.
 
     >>> print(escape_line("a\nb.csv"))
     a\u000ab.csv
@@ -43,7 +44,7 @@ def escape_line(text: str) -> str:
 
 
 def mask_controls(text: str) -> str:
-    r"""A sign of the same width for each control character, where places below a line are pointed at.
+    r"""Return the text with each control character replaced by one printable character.
 
     >>> mask_controls("a\x1bb\u202e")
     'a\ufffdb\ufffd'
@@ -57,13 +58,13 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def print_stderr(text: str) -> None:
-    """A line, or several, on standard error."""
+    """Print one or several lines to standard error."""
     if sys.stderr is not None:
         _print(text, sys.stderr)
 
 
 def print_stdout(text: str) -> None:
-    """A line, or several, on standard output."""
+    """Print one or several lines to standard output."""
     _print(text, sys.stdout)
 
 

@@ -29,7 +29,7 @@ from dotr.patterns.events import StoredEvent
 from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from dotr.queries import JoinGroup, QueryPlan, join_groups, plan
 from dotr.runtimes.spark.rows import RowKind as Row
-from dotr.runtimes.spark.rows import fallback_lines
+from dotr.runtimes.spark.rows import fallback_rows
 from dotr.runtimes.spark.sink import Sink
 from tests.conftest import Project
 from tests.support.paths import ROOT
@@ -214,12 +214,12 @@ def test_what_is_raised_on_purpose_is_no_fault() -> None:
 def test_records_go_with_the_rows_of_a_batch_and_count_in_the_metrics(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(3):
         record_fallback(raised(), FallbackKind.QUERY)
-    (line,) = fallback_lines()
+    (line,) = fallback_rows()
     assert (line.kind, line.time) == (Row.FALLBACKS, 3)
-    assert fallback_lines() == []
+    assert fallback_rows() == []
     sink = Sink(lambda number, firings, letters: None, lambda totals: None, lambda letter: letter, Clock())
     for number in range(2):
-        sink.take(number, [(line.kind, line.payload)])
+        sink.process(number, [(line.kind, line.payload)])
     assert sink.totals.fallbacks == 6
     (message,) = caplog.messages
     assert message.startswith("C401 warning: a fault of dotr's own: a query failed, and was evaluated again (KeyError: 'x', tests/")

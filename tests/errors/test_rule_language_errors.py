@@ -1,6 +1,6 @@
-"""One small file of rules for each error and warning, with the message that a user meets beside it (`tests/errors`).
+"""Messages of the rule language: each `.dotr` file of `tests/errors` with its `.txt` file beside it.
 
-Run as a program, it writes the messages anew.
+Run as a program, the module writes the `.txt` files again.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def messages(case: Path) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_message(case: Path) -> None:
+def test_rule_file_gives_its_message(case: Path) -> None:
     expected = case.with_suffix(".txt").read_text("utf-8")
     assert messages(case) == expected
     assert f" {case.stem.split('_')[0]} " in expected
 
 
-def test_every_code_has_a_case() -> None:
+def test_every_rule_code_has_a_case() -> None:
     assert {code.value for code in RuleCode} - {case.stem.split("_")[0] for case in CASES} == FOUND_BY_THE_ENGINE | FOUND_IN_THE_DATA
 
 

@@ -1,4 +1,4 @@
-"""Every code of an error or a warning: what it means, an example, and the way out. The one source of `docs/errors.md`."""
+"""Catalogue of all codes of errors and warnings; `docs/errors.md` is generated from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The codes of configurations, rule tests and the command line."""
+"""Codes of configurations, rule tests and the command line (C)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C102",
         "Not a configuration",
-        "The file is no YAML, or no mapping of keys to values, or empty.",
-        "Mend the place shown.",
+        "The file is not YAML, not a mapping of keys to values, or empty.",
+        "Correct the place shown.",
         _config("name: example\nrules: [rules.dotr\n"),
     ),
     ErrorCode(
         "C103",
         "A key is given twice",
-        "YAML would keep one of the two values and say nothing.",
+        "YAML would silently keep one of the two values.",
         "Keep one.",
         _config("name: a\nname: b\nrules: [rules.dotr]\n" + _INPUT),
     ),
@@ -38,14 +38,14 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C105",
         "`--set` does not fit",
-        "The option is not `key.path=value`, or the configuration has no such place.",
+        "The option is not `key.path=value`, or the configuration has no such key.",
         "For example `--set output.0.path=elsewhere.ndjson`.",
         ShownMessage("C105 --set output is not key.path=value\nFor example --set output.0.path=x"),
     ),
     ErrorCode(
         "C106",
         "No folder for generated code",
-        "`DOTR_CODE` in the environment asks for the generated Python as files, and names what is no folder or cannot be written.",
+        "The environment variable `DOTR_CODE` names the folder for generated Python; it is no folder, or cannot be written.",
         "Name a folder that can be written, or unset the variable.",
         ShownMessage(
             "C106 DOTR_CODE=/dev/null is no folder for generated code: file exists\n"
@@ -55,8 +55,8 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C201",
         "An unknown key",
-        "Keys that mean nothing are errors, so that none is misspelt.",
-        "Mend it.",
+        "Keys without a meaning are errors, so that a misspelt key is noticed.",
+        "Correct it.",
         _config("name: example\nrule: [rules.dotr]\n" + _INPUT),
     ),
     ErrorCode(
@@ -65,36 +65,36 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C203",
         "A value does not fit its key",
-        "A number where a list is wanted, an unknown format, and the like.",
-        "Write what is expected.",
+        "For example a number where a list is required, or an unknown format.",
+        "Write a value of the expected kind.",
         _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: xml, path: a.xml }]\n" + _OUTPUT),
     ),
     ErrorCode(
         "C204",
         "Keys that do not go together",
-        "`time` and `map` belong to csv inputs, `settle` and `idle` to inputs that grow; `watch` needs a pattern; `one_per_instant` "
+        "`time` and `map` belong to csv inputs, `settle` and `idle` to growing inputs; `watch` needs a pattern; `one_per_instant` "
         "does not go with a lateness. A rule test has either `config`, or `rules`, `knowledge` and `time` of its own.",
         "Leave one out.",
         _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: ndjson, path: a.ndjson, time: at }]\n" + _OUTPUT),
     ),
     ErrorCode(
         "C205",
-        "No time, or no length of time",
+        "Not a time, or not a duration",
         "A time is an integer or an ISO 8601 date-time; a delay is written like `30 s`.",
-        "Write it so.",
+        "Write it in one of these forms.",
         _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: ndjson, path: a.ndjson, lateness: soon }]\n" + _OUTPUT),
     ),
     ErrorCode(
         "C206",
-        "Paths in each other's way",
-        "A run would write over another of its outputs, or over what it reads.",
-        "Choose a path that nothing else has.",
+        "Conflicting paths",
+        "A run would overwrite another of its outputs, or one of its inputs.",
+        "Choose a path that is not in use.",
         _config("name: example\nrules: [rules.dotr]\n" + _INPUTS + "output: [{ format: ndjson, path: a.ndjson }]\n"),
     ),
     ErrorCode(
         "C207",
         "`--fresh` does not remove this",
-        "`--fresh` removes what earlier runs wrote, and nothing that was not made by one.",
+        "`--fresh` removes only files that an earlier run wrote.",
         "Is the path right? If it is, remove it by hand.",
         ShownMessage(
             "C207 --fresh does not remove notes.txt, the output: it was not made by a run (it does not begin as such a file does)\n"
@@ -106,8 +106,8 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         "A rule test's graph or term cannot be read",
         "Graphs of a rule test are Turtle with its `prefixes`; attributes are RDF terms as in Turtle, "
         "plain numbers and true and false among them (`m: 3.0`). "
-        "What is expected may use the prefixes rdf, rdfs, owl, xsd and prov without declaring them.",
-        "Mend it.",
+        "Expected terms may use the prefixes rdf, rdfs, owl, xsd and prov without declaring them.",
+        "Correct the graph or term.",
         InFiles(
             (
                 (
@@ -121,16 +121,16 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C209",
         "A rule file without a rule",
-        "The configuration names a file that holds neither a rule nor a shared query.",
-        "Is it the file meant? It is a warning.",
+        "The configuration names a file without a rule or a shared query.",
+        "Check the file name. It is a warning.",
         InFiles((("example.yaml", "name: example\nrules: [rules.dotr]\n" + _INPUT), ("rules.dotr", "# to be written\n"), ("a.ndjson", ""))),
     ),
     ErrorCode(
         "C210",
-        "A rule test expects what the program does not have",
-        "No rule defines the event, or no query has the label, or it has no such attribute: the case can only fail, unless it is the "
-        "program that is not finished. It is a warning.",
-        "Mend the name.",
+        "A rule test expects an unknown event, fact or attribute",
+        "No rule defines the event, no query has the label, or it has no such attribute: the case can only fail until the program is "
+        "extended. It is a warning.",
+        "Correct the name.",
         InFiles(
             (
                 (
@@ -145,7 +145,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C215",
         "Metrics cannot be served there",
-        "The address of `metrics.prometheus` is taken by another program, perhaps another run, or this machine does not have it.",
+        "The address of `metrics.prometheus` is used by another program, perhaps another run, or does not belong to this machine.",
         "Choose another address.",
         ShownMessage(
             "C215 metrics cannot be served at 127.0.0.1:9464: address already in use\n"
@@ -155,9 +155,9 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C216",
         "Another run is writing there",
-        "A run holds its outputs, its dead letters and its checkpoint as long as it goes on, on both engines: no other run, of "
-        "whatever pipeline and with `--fresh` or without, writes to them or removes them. What a killed run leaves holds nothing.",
-        "Wait for the other run's end, or stop it; or choose other paths.",
+        "A run locks its outputs, its dead letters and its checkpoint while it runs, on both engines: no other run, of any "
+        "pipeline, with or without `--fresh`, writes to them or removes them. A killed run leaves no lock.",
+        "Wait for the other run to end, or stop it; or choose other paths.",
         ShownMessage(
             "C216 another run is writing to out/fire.ndjson and out/checkpoint: pipeline fire, process 4711 on plant\n"
             "Wait for its end, or stop it; or choose other paths. Nothing was removed."
@@ -166,48 +166,48 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C301",
         "There is no such file",
-        "Nothing is at this path, or no file matches the pattern.",
-        "Mend the path: it is relative to the configuration.",
+        "The path does not exist, or no file matches the pattern.",
+        "Correct the path, which is relative to the configuration.",
         _config("name: example\nrules: [rulez.dotr]\n" + _INPUT),
     ),
     ErrorCode(
         "C302",
         "A file cannot be read or removed",
-        "It is not UTF-8, or this user may not.",
-        "Save it as UTF-8; mend its rights.",
+        "The file is not UTF-8, or this user has no permission.",
+        "Save it as UTF-8; correct its permissions.",
         ShownMessage("C302 cannot read rules/fire.dotr: permission denied"),
     ),
     ErrorCode(
         "C303",
-        "Nothing that `dotr check` knows",
-        "It checks rule files, Datalog files, configurations and rule tests.",
+        "A file that `dotr check` cannot check",
+        "`dotr check` checks rule files, Datalog files, configurations and rule tests.",
         "Name one of them, or a folder that holds some.",
         InFiles((("notes.txt", "To do.\n"),)),
     ),
     ErrorCode(
         "C304",
         "A file cannot be written",
-        "`dotr new` or `dotr bundle` may not write there.",
+        "`dotr new` or `dotr bundle` has no permission to write there.",
         "Choose a folder that can be written.",
         ShownMessage("C304 cannot write /dotr.zip: Permission denied\nChoose a folder that can be written."),
     ),
     ErrorCode(
         "C305",
         "The folder is in use",
-        "`dotr new` writes a project into a folder that is empty, or not there yet.",
+        "`dotr new` writes a project into a folder that is empty or does not exist.",
         "Name another.",
         ShownMessage("C305 plant is there and not empty\nName a folder that is empty, or not there yet."),
     ),
     ErrorCode(
         "C401",
-        "Something else gave the answer",
-        "An error was caught that nobody foresaw, and a fallback that takes longer has answered: queries that are asked together are asked "
-        "one by one, say. The results are right. The first error of each place is a warning with that place; all are counted "
+        "A fallback gave the result",
+        "An unforeseen error was caught, and a slower fallback has given the result: for example, queries of a joint evaluation are "
+        "evaluated separately. The results are right. The first error of each place is a warning with that place; all are counted "
         "(`dotr_fallbacks_total`, `fallbacks` in `--progress json`). With DOTR_FALLBACKS=raise in the environment such an error ends "
         "the run.",
-        "Where it is called a fault of dotr's own, report it; else look at the file that it names.",
+        "If the message calls it a fault of dotr's own, report it; otherwise check the file that it names.",
         ShownMessage(
-            "C401 warning: a fault of dotr's own: queries that are asked together failed, and each was asked by itself "
+            "C401 warning: a fault of dotr's own: the joint evaluation of several queries failed, and each query was evaluated separately "
             "(KeyError: 'x', dotr/engine/stage_one.py:262 in _ask)\n"
             "The results are right and took longer; further ones are only counted (fallbacks). Please report it with this line."
         ),

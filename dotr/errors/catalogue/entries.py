@@ -1,4 +1,4 @@
-"""What the table of codes is made of."""
+"""Entries of the catalogue of codes, and the kinds of examples that they have."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 RULE: Final = "PREFIX : <http://example.org/>\ndefine E = [ [] a :E ] from A = [ SELECT ?x WHERE { ?x a :A } ]\n"
-"""A rule file without problems, for examples that need one; the page does not show it."""
+"""A rule file without problems, for examples that need one; the page omits it."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoldenFile:
-    """A file of `tests/errors`, with its messages beside it."""
+    """A file of `tests/errors`; its messages are in the `.txt` file beside it."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class InQuery:
-    """A text between the brackets of a query."""
+    """The text between the brackets of a query."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class InCondition:
-    """A text behind `if`."""
+    """The text after `if`."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class InTemplate:
-    """A text between the brackets of `define`; with `cells`, the `map` of a CSV input."""
+    """The text between the brackets of `define`, or (`cells`) the `map` of a CSV input."""
 
     text: str
     cells: bool = False
@@ -40,14 +40,14 @@ class InTemplate:
 
 @dataclass(frozen=True, slots=True)
 class InFiles:
-    """Files, each a name and a text; `dotr check` of the first says what is wrong."""
+    """Files as (name, text); the example is `dotr check` of the first."""
 
     files: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """A message that needs a machine in a certain state: as it reads, and no more."""
+    """A fixed message, for a code that needs a machine in a certain state."""
 
     text: str
 
@@ -57,7 +57,7 @@ Example: TypeAlias = GoldenFile | InQuery | InCondition | InTemplate | InFiles |
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """A code: what it is called, when it is given, what to do, and an example."""
+    """A code with its title, meaning, remedy and example."""
 
     code: str
     title: str
