@@ -12,12 +12,12 @@ from pyparsing import ParserElement
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.languages.sparql import grammar
-from dotr.languages.sparql.meant import syntax_hint
+from dotr.languages.sparql.hints import syntax_hint
+from dotr.languages.sparql.keywords import REFUSED_KEYWORDS
 from dotr.languages.sparql.queries import QueryReader
-from dotr.languages.sparql.quoted import merge_quoted_tokens, with_quoted_parts
+from dotr.languages.sparql.quoted_triples import merge_quoted_tokens, with_quoted_parts
 from dotr.languages.sparql.scope import event_references as references_of
 from dotr.languages.sparql.tokens import TokenScan, placeholder_text, scan
-from dotr.languages.sparql.words import REFUSED_KEYWORDS
 from dotr.model.algebra import Attribute, Expression, Extend, Filter, Group, Join, Pattern, Select, TimeOf, Values
 from dotr.model.places import Span
 from dotr.model.terms import Label, Prefixes, Variable

@@ -12,8 +12,8 @@ from pyparsing import ParseResults
 from rdflib.plugins.sparql.parserutils import CompValue
 
 from dotr.languages.sparql.grammar import ParseNode
-from dotr.languages.sparql.quoting import TripleReader
 from dotr.languages.sparql.tokens import SparqlTokenKind, TokenScan
+from dotr.languages.sparql.triples import TripleReader
 from dotr.model.algebra import (
     Alternative,
     Bgp,

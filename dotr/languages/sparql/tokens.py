@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import urljoin
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
-from dotr.languages.sparql.words import KEYWORDS, REFUSED_KEYWORDS, TRIPLE_FUNCTIONS
+from dotr.languages.sparql.keywords import KEYWORDS, REFUSED_KEYWORDS, TRIPLE_FUNCTIONS
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, invalid_escape, iri, literal, unescaped

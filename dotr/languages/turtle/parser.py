@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from dotr.errors.diagnostics import Refused
 from dotr.languages.turtle import tokens
-from dotr.languages.turtle.quoted import QuotedTriples, is_literal_slot, is_term_slot, literal_hint
+from dotr.languages.turtle.quoted_triples import QuotedTriples, is_literal_slot, is_term_slot, literal_hint
 from dotr.languages.turtle.terms import UnreadableTemplate
 from dotr.model.algebra import Const
 from dotr.model.places import Span

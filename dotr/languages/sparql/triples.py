@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.term import BNode, Literal
 
+from dotr.languages.sparql.expressions import ExpressionReader, signed_number
 from dotr.languages.sparql.grammar import ParseNode
-from dotr.languages.sparql.quoted import QUOTED_TRIPLE, with_quoted_parts
-from dotr.languages.sparql.reading import ExpressionReader, signed_number
+from dotr.languages.sparql.quoted_triples import QUOTED_TRIPLE, with_quoted_parts
 from dotr.languages.sparql.tokens import Annotation, Quoted, SparqlTokenKind, Token, TokenScan
 from dotr.model.algebra import Attribute, BgpItem, Const, Slot, TermPattern, TimeOf, TriplePattern, Var
 from dotr.model.places import Span

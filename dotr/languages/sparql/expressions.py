@@ -15,9 +15,9 @@ from dotr.expressions.casts import CASTS
 from dotr.expressions.functions import FUNCTIONS
 from dotr.expressions.regexes import problem
 from dotr.languages.sparql.grammar import ParseNode
-from dotr.languages.sparql.quoted import QUOTED_TRIPLE, with_quoted_parts
+from dotr.languages.sparql.keywords import AGGREGATES
+from dotr.languages.sparql.quoted_triples import QUOTED_TRIPLE, with_quoted_parts
 from dotr.languages.sparql.tokens import Annotation, Quoted, SparqlTokenKind, Token, TokenScan
-from dotr.languages.sparql.words import AGGREGATES
 from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var, chain
 from dotr.model.places import Span
 from dotr.model.terms import RDF, XSD, Term, iri, literal_parts, triple_term
