@@ -115,7 +115,7 @@ def test_a_folder_that_cannot_be_written(known: Project, monkeypatch: pytest.Mon
     known.write("cache", "in the way")
     answer = known.dotr("kb", "build", "c.yaml")
     assert answer.code == 1
-    monkeypatch.setattr(cache, "SMALL", 0)
+    monkeypatch.setattr(cache, "MIN_BYTES", 0)
     assert "K502" in known.dotr("kb", "build", "c.yaml").err
 
 

@@ -49,7 +49,7 @@ def one_by_one(given: Sequence[Triple], rules: Sequence[DatalogRule]) -> tuple[s
 def test_bulk_is_one_by_one(entailment: Entailment, given: list[Triple], chunk: int, datalog: bool) -> None:
     rules = [*rule_set(entailment), *(parse_datalog(Document("d.dlog", DATALOG), {}) if datalog else ())]
     rules = [rule for rule in rules if rule.body]
-    with patch.object(bulk, "_CHUNK", chunk):
+    with patch.object(bulk, "_CHUNK_SIZE", chunk):
         closed = close_background(given, rules)
     expected, contradictions = one_by_one(given, rules)
     assert closed.triples == expected
@@ -101,7 +101,7 @@ def test_superclasses_of_superclasses_are_not_concluded_again() -> None:
 
     for facts, count in ((typed, 100 + 800), (said, 100 + 800)):
         concluded = 0
-        with patch.object(bulk.BulkCloser, "_unknown", counted):
+        with patch.object(bulk.BulkCloser, "_register", counted):
             closed = close_background([*chain, of_domain, *facts], rule_set(Entailment.RDFS))
         assert sum(triple[1] == RDF_TYPE and triple[0].startswith("<http://e/i") for triple in closed.triples) == 900
         assert concluded == count

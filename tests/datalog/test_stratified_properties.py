@@ -192,7 +192,7 @@ def check(seed: int, entailment: Entailment, folder: Path) -> list[Closure]:
     instants = [author.graph(0, 5) + (author.schema(1) if number == 1 and entailment is not Entailment.NONE else []) for number in range(3)]
     models = [close([*background, *instant], program, entailment.value) for instant in instants]
     # In a file, tables are copied, or looked up a term at a time; lists of two are made, or gone through.
-    with patch.multiple(index, _PROMOTED=30_000 * (seed % 3 == 0), _LONG=1 + seed % 2, _REMEMBERED=6):
+    with patch.multiple(index, _MAX_PROMOTED=30_000 * (seed % 3 == 0), _LAZY_FROM=1 + seed % 2, _MAX_CACHED=6):
         closures = [
             over(knowledge, static, instants, models, queries)
             for knowledge in (Knowledge.from_closed(closed, rules), mapped(closed, rules, folder / f"{seed}"))

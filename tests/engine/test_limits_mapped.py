@@ -76,7 +76,7 @@ def test_the_same_rows_and_the_same_limits(known: list[Triple], instant: list[Tr
     """Long lists of the background are mapped, and read behind those of the instant."""
     memory = TripleIndex(known)
     new = TripleIndex(triple for triple in instant if triple not in memory)
-    with tempfile.TemporaryDirectory() as folder, patch.multiple(index, _PROMOTED=0, _LONG=long):
+    with tempfile.TemporaryDirectory() as folder, patch.multiple(index, _MAX_PROMOTED=0, _LAZY_FROM=long):
         file = mapped(known, folder)
         for asked in map(select, data.draw(st.lists(st.sampled_from(QUERIES), min_size=1, max_size=3, unique=True))):
             size = data.draw(st.integers(1, 40))
@@ -95,7 +95,7 @@ def test_what_stands_behind_a_long_list_counts(tmp_path: Path) -> None:
         lengths.append(length(both))
         return lengths[-1]
 
-    with patch.multiple(index, _PROMOTED=0), patch.object(unmade._Concatenation, "__len__", noted):
+    with patch.multiple(index, _MAX_PROMOTED=0), patch.object(unmade._Concatenation, "__len__", noted):
         file = mapped(known, tmp_path)
         assert len(plan(asked, file, limits=Limits(rows=102, probes=1_000)).answers(new)) == 102
         assert lengths == [102]

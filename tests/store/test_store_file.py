@@ -241,7 +241,7 @@ def test_a_file_without_its_note_is_checked_again(tmp_path: Path, sources: Sourc
         checked.append(1)
         return whole(mapped)
 
-    monkeypatch.setattr(MappedFile, "damaged", damaged)
+    monkeypatch.setattr(MappedFile, "damaged_sections", damaged)
     CompiledStore(path)
     assert not checked
     checked_path(path).unlink()
@@ -265,7 +265,7 @@ def test_where_nothing_can_be_written_memory_does(tmp_path: Path, sources: Sourc
 
         monkeypatch.setattr(os, "fsync", full)
     assert not opened(sources, folder).warnings  # too small to be worth a word
-    monkeypatch.setattr(cache, "SMALL", 0)
+    monkeypatch.setattr(cache, "MIN_BYTES", 0)
     found = opened(sources, folder)
     assert found.store is None
     assert [notice.code for notice in found.warnings] == ["K502"]

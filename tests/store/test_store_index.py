@@ -88,8 +88,8 @@ def test_every_access_finds_the_same(found: list[Triple], promoted: bool, long: 
     few = 1000 if promoted else 0
     with (
         tempfile.TemporaryDirectory() as folder,
-        patch.multiple(index, _PROMOTED=few, _LONG=long, _REMEMBERED=remembered, _NEAR=2),
-        patch.multiple(dictionary, _RECENT=remembered, _STRANGERS=2),
+        patch.multiple(index, _MAX_PROMOTED=few, _LAZY_FROM=long, _MAX_CACHED=remembered, _MAX_CACHED_EDGES=2),
+        patch.multiple(dictionary, _MAX_RECENT=remembered, _MAX_KNOWN_ABSENT=2),
     ):
         alike(TripleIndex(found), mapped(found, folder))
 
@@ -123,7 +123,7 @@ def test_a_triple_takes_sixteen_bytes(tmp_path: Path, ends: int) -> None:
 
 
 def test_terms_of_a_stream_are_not_kept(tmp_path: Path) -> None:
-    with patch.multiple(index, _PROMOTED=0):
+    with patch.multiple(index, _MAX_PROMOTED=0):
         store = mapped([(f"<s{n}>", "<p>", "<o>") for n in range(100)], tmp_path)
         ends = store.by_subject["<p>"]
         for n in range(50_000):
