@@ -1,5 +1,4 @@
-"""The program as a caller in Python makes it: from files, or from the configuration of a pipeline
-(docs/python.md)."""
+"""Public class `Program`: compiled from files, or from the configuration of a pipeline (docs/python.md)."""
 
 from __future__ import annotations
 
@@ -26,19 +25,18 @@ _E = TypeVar("_E", bound=Enum)
 
 _ENTAILMENTS: Final = {each.value: each for each in Entailment}
 _INCONSISTENT: Final = {each.value: each for each in Inconsistent}
-_SHOWN: Final = 28
-"""The characters that `repr` gives a list of names, about."""
+_NAMES_WIDTH: Final = 28
+"""Approximate number of characters that `repr` spends on a list of names."""
 
 
 class Program(CompiledProgram):
     """A compiled program: rules, their queries and background knowledge. Immutable; any number of
     sessions may run it.
 
-    Make one with `Program.load` or `Program.from_config`, and run it with `Program.session`.
+    `Program.load` and `Program.from_config` compile one; `Program.session` runs it.
 
     Attributes:
-        warnings: problems of the files that do not keep the program from running, as `dotr check`
-            shows them.
+        warnings: problems of the files that do not prevent a run, as `dotr check` shows them.
 
     >>> import dotr
     >>> program = dotr.Program.load(
@@ -71,7 +69,7 @@ class Program(CompiledProgram):
         inconsistent: str | Inconsistent = Inconsistent.REPORT,
         limits: Limits = LIMITS,
     ) -> Self:
-        """Compile the program in some files.
+        """Compile a program from files.
 
         Args:
             rules: paths of rule files (`.dotr`), or one path. Relative paths are relative to the
@@ -80,20 +78,19 @@ class Program(CompiledProgram):
                 path.
             datalog: paths of Datalog files (`.dlog`); or one path.
             entailment: `"none"`, `"rdfs"` or `"owl2rl"`, or the member of `Entailment`.
-            axiomatic: whether the axiomatic and reflexive triples of the entailment are derived,
-                too.
+            axiomatic: derive the axiomatic and reflexive triples of the entailment, too.
             prefixes: prefix without colon to namespace IRI, for graphs given as text, and for files
                 that declare none.
-            unit: what an integer time counts: `"us"`, `"ms"`, `"s"`, `"min"`, `"h"` or `"d"`, or
-                the member of `Unit`.
+            unit: unit of integer times: `"us"`, `"ms"`, `"s"`, `"min"`, `"h"` or `"d"`, or the
+                member of `Unit`.
             inconsistent: `"report"`, or `"reject"`: an instant that contradicts itself or the
                 background makes no events.
             limits: bounds on the work of one instant.
 
         Raises:
-            Refused: a file cannot be read or is wrong (all problems of all files together), or an
-                argument is none of its words: then it is a `ValueError` as well. It is a
-                `DotrError`.
+            Refused: a file cannot be read or is wrong; holds all problems of all files.
+            ArgumentRefused: an argument has an unknown value; a `Refused` and a `ValueError`. Both
+                are `DotrError`s.
 
         >>> import dotr
         >>> dotr.Program.load("rules/fire.dotr", unit="parsec")
@@ -122,14 +119,14 @@ class Program(CompiledProgram):
 
     @classmethod
     def from_config(cls, path: OnePath) -> Self:
-        """Compile the program that the configuration of a pipeline names (docs/operation.md),
-        without its inputs and outputs.
+        """Compile the program of a pipeline's configuration (docs/operation.md), without inputs and
+        outputs.
 
         Args:
             path: the configuration (YAML). Relative paths in it are relative to its folder.
 
         Raises:
-            Refused: the configuration, or a file that it names, cannot be read or is wrong. It is a
+            Refused: the configuration, or a file that it names, cannot be read or is wrong; a
                 `DotrError`.
 
         >>> import dotr
@@ -157,7 +154,7 @@ class Program(CompiledProgram):
 
 
 def _paths(paths: SomePaths) -> list[str]:
-    """The paths of a list, or of one that stands alone.
+    """Paths of an iterable, or a single path, as a list.
 
     >>> _paths("a.ttl"), _paths(["a.ttl", "b.ttl"])
     (['a.ttl'], ['a.ttl', 'b.ttl'])
@@ -166,7 +163,7 @@ def _paths(paths: SomePaths) -> list[str]:
 
 
 def _documents(paths: SomePaths, problems: list[Diagnostic]) -> tuple[Document, ...]:
-    """The text files of a list; what cannot be read is added to the problems."""
+    """Contents of text files; problems of unreadable ones are added to `problems`."""
     found = []
     for path in _paths(paths):
         try:
@@ -177,7 +174,7 @@ def _documents(paths: SomePaths, problems: list[Diagnostic]) -> tuple[Document, 
 
 
 def _member(argument: str, value: object, members: type[_E], words: Mapping[str, _E]) -> _E:
-    """The member of an enumeration that is given, or named by the configuration's word.
+    """Member of an enumeration, from the member itself or the configuration's word for it.
 
     >>> _member("entailment", "rdfs", Entailment, _ENTAILMENTS)
     <Entailment.RDFS: 'rdfs'>
@@ -197,7 +194,7 @@ def _member(argument: str, value: object, members: type[_E], words: Mapping[str,
 
 
 def _check_limits(limits: Limits) -> None:
-    """Raises `ArgumentRefused` where a limit is no positive integer.
+    """Check that every limit is a positive integer; raises `ArgumentRefused` otherwise.
 
     >>> _check_limits(Limits(rows=0))
     Traceback (most recent call last):
@@ -211,18 +208,18 @@ def _check_limits(limits: Limits) -> None:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are.
+    """First names of a list, and the number of further ones.
 
     >>> _some(["R", "S"]), _some([f"Rule{n}" for n in range(100)]), _some([])
     ('R, S', 'Rule0, Rule1, Rule2, Rule3 and 96 more', 'none')
     """
     shown, length = 0, 0
-    while shown < len(names) and (length := length + len(names[shown]) + 2) <= _SHOWN:
+    while shown < len(names) and (length := length + len(names[shown]) + 2) <= _NAMES_WIDTH:
         shown += 1
     if shown == len(names):
         return ", ".join(names) or "none"
     first = names[: shown or 1]
-    text = ", ".join(first) if shown else names[0][:_SHOWN] + "…"
+    text = ", ".join(first) if shown else names[0][:_NAMES_WIDTH] + "…"
     return f"{text} and {len(names) - len(first)} more" if len(names) > len(first) else text
 
 

@@ -1,7 +1,7 @@
-"""A run's progress on stderr: a line that is rewritten on a terminal, and a line every ten seconds elsewhere.
+"""Progress of a run on stderr: a rewritten line on a terminal, a line every ten seconds elsewhere.
 
-As JSON it is one object a line: reports (docs/operation.md has their fields), the last with `"final": true`, and between them
-what is logged, as `{"level": …, "message": …}`.
+JSON progress is one object a line: reports (fields in docs/operation.md), the last with `"final": true`,
+and log messages between them as `{"level": …, "message": …}`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _EVERY_SECONDS = 10.0
 
 @contextmanager
 def progress(name: str, *, quiet: bool) -> Iterator[ProgressShown]:
-    """What to tell the totals, now and then; what a run logs goes above its line. Quiet: nothing but errors is said."""
+    """Context with a line of progress on stderr, below the log messages. With `quiet` only errors are printed.
+
+    Yields the callable that receives the totals.
+    """
     console = Console(stderr=True, highlight=False)
     with _logging(console, logging.ERROR if quiet else logging.WARNING):
         if quiet:
@@ -46,40 +49,42 @@ def progress(name: str, *, quiet: bool) -> Iterator[ProgressShown]:
 
 
 class ProgressShown:
-    """The line of a run's progress, handed to `show` so many seconds apart at least. Called with the totals; `does` says what the run is
-    doing before there are any."""
+    """Line of a run's progress, passed to `show` at least `interval` seconds apart.
 
-    def __init__(self, name: str, show: Callable[[str], None], apart: float = 0.0) -> None:
+    Calls pass the totals so far; `report_activity` names the work before the first totals.
+    """
+
+    def __init__(self, name: str, show: Callable[[str], None], interval: float = 0.0) -> None:
         self._name = name
         self._show = show
-        self._apart = apart
-        self._doing = ""
+        self._interval = interval
+        self._activity = ""
         self._totals = Totals()
         self._started = self._last = time.monotonic()
 
     def __call__(self, totals: Totals) -> None:
         self._totals = totals
-        self._tell()
+        self._refresh()
 
-    def report_activity(self, doing: str) -> None:
-        """Until it says otherwise, the run is doing this; nothing: what it does shows in the totals."""
-        self._doing = doing
-        self._tell()
+    def report_activity(self, activity: str) -> None:
+        """Show an activity instead of the totals, until the next call; an empty text ends it."""
+        self._activity = activity
+        self._refresh()
 
-    def _tell(self) -> None:
+    def _refresh(self) -> None:
         now = time.monotonic()
-        if now - self._last >= self._apart:
+        if now - self._last >= self._interval:
             self._last = now
-            self._show(line(self._name, self._totals, now - self._started, self._doing))
+            self._show(line(self._name, self._totals, now - self._started, self._activity))
 
 
 def _print(console: Console, text: str) -> None:
-    """Content is no markup, and `:fire:` in it is no emoji."""
+    """Print a text literally, without markup and emoji codes."""
     console.print(escape_controls(text), markup=False, emoji=False, soft_wrap=True)
 
 
 class _Handler(logging.Handler):
-    """Prints what is logged on the console that has the progress."""
+    """Logging handler that prints above the line of progress."""
 
     def __init__(self, console: Console, level: int) -> None:
         super().__init__(level)
@@ -90,8 +95,8 @@ class _Handler(logging.Handler):
 
 
 @contextmanager
-def json_progress(meter: LatestFigures) -> Iterator[None]:
-    """While it holds, what the meter hears is reported as JSON lines, at once and then every ten seconds; at the end once more."""
+def json_progress(latest: LatestFigures) -> Iterator[None]:
+    """Context that writes reports as JSON lines: the first at once, then one every ten seconds, the last at the end."""
     last = -_EVERY_SECONDS
     writing = threading.Lock()
 
@@ -102,21 +107,21 @@ def json_progress(meter: LatestFigures) -> Iterator[None]:
             if now - last < _EVERY_SECONDS:
                 return
             last = now
-            print_stderr(json_report(meter.read()))
+            print_stderr(json_report(latest.read()))
 
     handler = _JsonHandler(logging.WARNING)
     with _handled(handler, logging.WARNING):
-        meter.on_change = report
+        latest.on_change = report
         try:
             yield
         finally:
-            meter.on_change = lambda: None
+            latest.on_change = lambda: None
             with writing:
-                print_stderr(json_report(meter.read(), final=True))
+                print_stderr(json_report(latest.read(), final=True))
 
 
 def json_message(level: str, message: str) -> str:
-    """A line that is no report.
+    """JSON line of a log message.
 
     >>> json_message("error", "there is no file")
     '{"level": "error", "message": "there is no file"}'
@@ -125,12 +130,14 @@ def json_message(level: str, message: str) -> str:
 
 
 class _JsonHandler(logging.Handler):
+    """Logging handler that prints JSON lines."""
+
     def emit(self, record: logging.LogRecord) -> None:
         print_stderr(json_message(record.levelname.lower(), record.getMessage()))
 
 
-def json_report(reading: Figures, *, final: bool = False) -> str:
-    """A report, as one line.
+def json_report(figures: Figures, *, final: bool = False) -> str:
+    """JSON line of a report.
 
     >>> totals = Totals(3, 2, 4, 1, {Reason.LATE: 1})
     >>> progress = RunProgress(12_000_000, (InputProgress("a", 12_000_000),), (HeldEvents(0, "Smoke", 2),))
@@ -138,21 +145,21 @@ def json_report(reading: Figures, *, final: bool = False) -> str:
     >>> report["elements"], report["dead"], report["closed"], report["inputs"], report["state"]["held"]
     (3, {'late': 1}, 12, [{'name': 'a', 'watermark': 12, 'lag': 0.0, 'ended': False}], [{'layer': 0, 'label': 'Smoke', 'events': 2}])
     """
-    totals, standing, batch = reading.totals, reading.progress, reading.progress.batch
+    totals, progress, batch = figures.totals, figures.progress, figures.progress.batch
 
     def at(time: Micros | None) -> str | int | None:
-        return None if time is None or abs(time) >= LAST_MICRO else format_time(time, reading.clock)
+        return None if time is None or abs(time) >= LAST_MICRO else format_time(time, figures.clock)
 
     inputs = []
-    for each in standing.inputs:
-        lag = standing.lag(each)
+    for each in progress.inputs:
+        lag = progress.lag(each)
         inputs.append(
             {"name": each.name, "watermark": at(each.watermark), "lag": None if lag is None else lag / 1_000_000, "ended": each.ended}
         )
     report = {
-        "pipeline": reading.pipeline,
-        "engine": reading.engine,
-        "seconds": round(reading.seconds, 3),
+        "pipeline": figures.pipeline,
+        "engine": figures.engine,
+        "seconds": round(figures.seconds, 3),
         "final": final,
         "elements": totals.elements,
         "instants": totals.instants,
@@ -162,12 +169,12 @@ def json_report(reading: Figures, *, final: bool = False) -> str:
         "dropped": totals.dropped,
         "inconsistent": totals.inconsistent,
         "fallbacks": totals.fallbacks,
-        "closed": at(standing.closed),
+        "closed": at(progress.closed),
         "inputs": inputs,
         "state": {
-            "events": sum(each.events for each in standing.stored),
-            "bytes": standing.state_bytes,
-            "held": [{"layer": each.layer, "label": each.label, "events": each.events} for each in standing.stored],
+            "events": sum(each.events for each in progress.stored),
+            "bytes": progress.state_bytes,
+            "held": [{"layer": each.layer, "label": each.label, "events": each.events} for each in progress.stored],
         },
         "batch": batch
         and {
@@ -196,20 +203,20 @@ def _handled(handler: logging.Handler, level: int) -> Iterator[None]:
         yield
     finally:
         LOG.removeHandler(handler)
-        LOG.setLevel(before)  # an assignment would leave what the logger remembers of the level
+        LOG.setLevel(before)  # setLevel clears the logger's cache of levels; an assignment would not
         LOG.propagate = propagated
 
 
-def line(name: str, totals: Totals, seconds: float, doing: str = "") -> str:
-    """What a run has done, in a line; or, before there is anything, what it is doing.
+def line(name: str, totals: Totals, seconds: float, activity: str = "") -> str:
+    """Line of progress: the totals and their rate, or the activity before there are any.
 
     >>> line("city", Totals(7416, 432, 22959, 168, {Reason.LATE: 3}), 2.0)
     'city: 7,416 elements (3,708/s), 432 instants, 168 events, 3 late, 2 s'
     >>> line("city", Totals(), 4.0, "starting Spark")
     'city: starting Spark, 4 s'
     """
-    if doing:
-        return f"{name}: {doing}, {seconds:,.0f} s"
+    if activity:
+        return f"{name}: {activity}, {seconds:,.0f} s"
     rate = totals.elements / seconds if seconds >= 0.1 else 0.0
     parts = [
         f"{counted(totals.elements, 'element')} ({rate:,.0f}/s)" if rate >= 1 else counted(totals.elements, "element"),
@@ -223,16 +230,17 @@ def line(name: str, totals: Totals, seconds: float, doing: str = "") -> str:
 
 
 def dead_letters_line(totals: Totals) -> str:
-    """The dead letters by reason.
+    """Numbers of dead letters by reason.
 
-    >>> dead(Totals())
+    >>> dead_letters_line(Totals())
     '0 late'
     """
     return ", ".join(f"{totals.dead_letters[reason]:,} {reason.value}" for reason in Reason if totals.dead_letters.get(reason)) or "0 late"
 
 
 def counted(number: int, noun: str) -> str:
-    """
+    """Number with its noun, in the plural unless it is 1.
+
     >>> counted(1, "event"), counted(1200, "event")
     ('1 event', '1,200 events')
     """

@@ -1,6 +1,6 @@
-"""The latest figures of a run, for those who ask while it goes on: the run writes, any thread reads.
+"""Latest figures of a run: written by the run, read by any thread.
 
-Invariant: a reading is of one moment: totals and standing are replaced whole, never changed in place.
+Invariant: totals and progress are immutable and replaced as a whole, so a reader never sees a partial update.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dotr.monitoring.totals import Totals
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a run has done, and where it stands, so many seconds after its start. `clock` is how the pipeline writes time."""
+    """Totals and progress of a run, `seconds` after its start; `clock` formats the pipeline's times."""
 
     pipeline: str
     engine: str
@@ -27,7 +27,7 @@ class Figures:
 
 
 class LatestFigures:
-    """Holds the latest figures; `heard` is called when there are new totals."""
+    """Holder of the latest figures; `on_change` is called after each update of the totals."""
 
     def __init__(self, pipeline: str, engine: str) -> None:
         self._pipeline = pipeline
@@ -39,14 +39,14 @@ class LatestFigures:
         self.on_change: Callable[[], None] = lambda: None
 
     def update_totals(self, totals: Totals) -> None:
-        """Take the totals so far."""
+        """Replace the totals, and call `on_change`."""
         self._totals = totals
         self.on_change()
 
-    def update_progress(self, standing: RunProgress) -> None:
-        """Take where the run stands; the totals follow."""
-        self._progress = standing
+    def update_progress(self, progress: RunProgress) -> None:
+        """Replace the progress; an update of the totals follows."""
+        self._progress = progress
 
     def read(self) -> Figures:
-        """The figures as they are now."""
+        """Return the figures of this moment."""
         return Figures(self._pipeline, self._engine, time.monotonic() - self._started, self._totals, self._progress, self.clock)

@@ -1,8 +1,8 @@
-"""Where a run stands, beside what it has counted: how far time is closed, how far each input is, what the state holds.
+"""Progress of a run in event time: closed instants, watermarks and lags of inputs, stored events.
 
-A *watermark* is what semantics.md, section 6, calls passed: no element of that time or of an earlier one can come any more from the
-input. The *lag* of an input is how far its watermark stands behind that of the input that is furthest: the one that lags is the one that
-all others wait for. Both are of event time, so that nothing here looks at a clock.
+Watermark of an input: no element of that time or of an earlier one follows (semantics.md, section 6: passed).
+Lag of an input: distance of its watermark from the furthest one; the other inputs wait for the one with the greatest lag.
+Both are event times, independent of the system clock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from dotr.model.time import LAST_MICRO, Micros
 
 @dataclass(frozen=True, slots=True)
 class InputProgress:
-    """An input by its name in the configuration: its watermark (None: nothing was read yet), and whether all of it is read."""
+    """Progress of an input, by its name in the configuration.
+
+    `watermark` is in µs since 1970, None before the first record; `ended`: all of the input is read.
+    """
 
     name: str
     watermark: Micros | None
@@ -28,7 +31,7 @@ class InputProgress:
 
 @dataclass(frozen=True, slots=True)
 class HeldEvents:
-    """How many events of a label a layer of rules remembers."""
+    """Number of events of a label that a layer of rules stores."""
 
     layer: int
     label: str
@@ -37,7 +40,7 @@ class HeldEvents:
 
 @dataclass(frozen=True, slots=True)
 class BatchFigures:
-    """What Spark says of its last batch: its number, how long it took, and what its state stores hold."""
+    """Figures of Spark's last batch: number, duration, rows and bytes of its state stores."""
 
     number: int
     milliseconds: int
@@ -47,7 +50,11 @@ class BatchFigures:
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """`closed`: all instants up to it are closed and processed; `written` is the bytes of the state as written (None in process)."""
+    """Progress of a run at one moment.
+
+    `closed`: all instants up to this time (µs since 1970) are closed and processed; `state_bytes`: bytes of the state as
+    written (None in process); `batch`: last batch on Spark.
+    """
 
     closed: Micros | None = None
     inputs: Sequence[InputProgress] = ()
@@ -56,11 +63,11 @@ class RunProgress:
     batch: BatchFigures | None = None
 
     def lag(self, each: InputProgress) -> Micros | None:
-        """How far an input stands behind the one that is furthest; nothing once it has ended.
+        """Lag of an input in µs: 0 once it has ended, None before its first record.
 
         >>> slow, fast, new = InputProgress("slow", 5), InputProgress("fast", 12), InputProgress("new", None)
-        >>> standing = RunProgress(inputs=[slow, fast, new])
-        >>> standing.lag(slow), standing.lag(fast), standing.lag(new)
+        >>> progress = RunProgress(inputs=[slow, fast, new])
+        >>> progress.lag(slow), progress.lag(fast), progress.lag(new)
         (7, 0, None)
         """
         if each.watermark is None:
@@ -69,35 +76,37 @@ class RunProgress:
 
 
 ReportProgress: TypeAlias = Callable[[RunProgress], None]
-"""Told where the run stands, now and then."""
+"""Callback that receives the progress of a run from time to time."""
 
 
-def ignore_progress(standing: RunProgress) -> None:
-    """For a run that nobody watches."""
+def ignore_progress(progress: RunProgress) -> None:
+    """Discard the progress."""
 
 
-def by_name(files: Iterable[tuple[str, Micros, bool]], closed: Micros | None) -> tuple[InputProgress, ...]:
-    """The inputs by their names, from their files' names, watermarks and whether they have ended: an input is as far as the slowest of its
-    files that have not ended, and at least as far as time is closed.
+def progress_by_input(files: Iterable[tuple[str, Micros, bool]], closed: Micros | None) -> tuple[InputProgress, ...]:
+    """Progress of inputs, in the order of their first files.
 
-    >>> by_name([("a", 5, False), ("a", 9, False), ("b", 3, True)], 4)
-    (InputStanding(name='a', watermark=5, ended=False), InputStanding(name='b', watermark=4, ended=True))
+    `files` are triples of an input's name, a watermark and whether the file has ended. The watermark of an input is the
+    smallest of its files that have not ended, and at least `closed`.
+
+    >>> progress_by_input([("a", 5, False), ("a", 9, False), ("b", 3, True)], 4)
+    (InputProgress(name='a', watermark=5, ended=False), InputProgress(name='b', watermark=4, ended=True))
     """
     found: dict[str, list[tuple[Micros, bool]]] = {}
     for name, watermark, ended in files:
         found.setdefault(name, []).append((watermark, ended))
-    standing = []
+    inputs = []
     for name, each in found.items():
-        going = [watermark for watermark, ended in each if not ended]
-        watermark = min(going) if going else max(watermark for watermark, _ in each)
+        open_files = [watermark for watermark, ended in each if not ended]
+        watermark = min(open_files) if open_files else max(watermark for watermark, _ in each)
         if closed is not None and abs(closed) < LAST_MICRO:
             watermark = max(watermark, closed)
-        standing.append(InputProgress(name, watermark if abs(watermark) < LAST_MICRO // 2 else None, not going))
-    return tuple(standing)
+        inputs.append(InputProgress(name, watermark if abs(watermark) < LAST_MICRO // 2 else None, not open_files))
+    return tuple(inputs)
 
 
 def port_labels(layers: Sequence[Layer]) -> tuple[tuple[str, ...], ...]:
-    """For each layer, what its ports are called: by the queries or events that its rules read there."""
+    """Names of the ports of each layer: the queries or events that rules read there."""
     return tuple(map(_labels, layers))
 
 
@@ -106,22 +115,22 @@ def _labels(layer: Layer) -> tuple[str, ...]:
     for placed in layer.rules:
         for role, port in zip(roles(placed.rule), placed.ports, strict=True):
             found[port].add(role.origin)
-    return tuple(map(_named, map(sorted, found)))
+    return tuple(map(_joined, map(sorted, found)))
 
 
-def _named(names: Sequence[Label]) -> str:
+def _joined(names: Sequence[Label]) -> str:
     """
-    >>> _named(["A", "B"]), _named(["A", "B", "C", "D"])
+    >>> _joined(["A", "B"]), _joined(["A", "B", "C", "D"])
     ('A, B', 'A, B, C and 1 more')
     """
     return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def stored_events(labels: Sequence[Sequence[str]], counts: Sequence[Sequence[int]]) -> tuple[HeldEvents, ...]:
-    """What the ports of each layer hold; what anchors alone read holds nothing and is left out. Several ports of a label are one.
+    """Stored events by layer and label, summed over ports of one label; zero counts are left out.
 
-    >>> held([["A", "B", "B"]], [[0, 2, 3]])
-    (Held(layer=0, label='B', events=5),)
+    >>> stored_events([["A", "B", "B"]], [[0, 2, 3]])
+    (HeldEvents(layer=0, label='B', events=5),)
     """
     found: dict[tuple[int, str], int] = {}
     for layer, (names, numbers) in enumerate(zip(labels, counts, strict=True)):

@@ -1,4 +1,4 @@
-"""What a run has done so far, counted the same way by every runtime."""
+"""Totals of a run, counted alike by every runtime."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from dotr.model.stream import Reason
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Elements read and not rejected, the instants they made, facts of interest, events written, dead letters by reason, the triples
-    that firings had to drop, how many of the instants were inconsistent, and how many fallbacks there were (`dotr.errors.fallbacks`): the last
-    depends on how a run is divided, so that two runs are equal whatever it is."""
+    """Totals of a run.
+
+    `elements` are those read and not rejected, `instants` those processed, `facts` those of interest, `events` those
+    written, `dropped` output triples that cannot be written. `fallbacks` (`dotr.errors.fallbacks`) depend on how a run is
+    divided into batches, so equality ignores them.
+    """
 
     elements: int = 0
     instants: int = 0
@@ -27,13 +30,13 @@ class Totals:
 
     @property
     def all_rejected(self) -> bool:
-        """Whether elements were read and every one was rejected."""
+        """True where elements were read and every one was rejected."""
         return not self.elements and any(self.dead_letters.values())
 
     def __add__(self, other: Totals) -> Totals:
         """
-        >>> Totals(elements=2, dead={Reason.LATE: 1}) + Totals(elements=3, dead={Reason.LATE: 2})
-        Totals(elements=5, instants=0, facts=0, events=0, dead={<Reason.LATE: 'late'>: 3}, dropped=0, inconsistent=0, fallbacks=0)
+        >>> Totals(elements=2, dead_letters={Reason.LATE: 1}) + Totals(elements=3, dead_letters={Reason.LATE: 2})
+        Totals(elements=5, instants=0, facts=0, events=0, dead_letters={<Reason.LATE: 'late'>: 3}, dropped=0, inconsistent=0, fallbacks=0)
         """
         reasons = [reason for reason in Reason if reason in self.dead_letters or reason in other.dead_letters]
         return Totals(
@@ -49,16 +52,16 @@ class Totals:
 
 
 ReportTotals: TypeAlias = Callable[[Totals], None]
-"""Told the totals so far, now and then."""
+"""Callback that receives the totals so far from time to time."""
 
 
 ReportActivity: TypeAlias = Callable[[str], None]
-"""Told what a run is doing before it has totals: a few words, or none once it has."""
+"""Callback that receives the activity of a run before its first totals: a few words, empty once there are totals."""
 
 
-def ignore_activity(doing: str) -> None:
-    """Nobody asks what a run is doing."""
+def ignore_activity(activity: str) -> None:
+    """Discard the activity."""
 
 
 class RunFailed(DotrError):
-    """A run that could not go on for a reason that is not the user's text: one sentence, and where the log is."""
+    """Failure of a run for a reason outside the user's files; the message is one sentence and the place of the log."""

@@ -38,7 +38,7 @@ def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
     growing: list[GrowingInput] = []
     sections = config.settings.input
     for number, section in enumerate(sections):
-        with collecting(problems):
+        with collect_problems(problems):
             there, further = _input(config, section, number)
             files += there
             growing += further
@@ -50,7 +50,7 @@ def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
 
 
 @contextmanager
-def collecting(problems: list[Diagnostic]) -> Iterator[None]:
+def collect_problems(problems: list[Diagnostic]) -> Iterator[None]:
     """Takes what is refused inside into a list, each problem once."""
     try:
         yield
@@ -88,17 +88,17 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     settle: Micros = 0
     csv: CsvMap | None = None
     paths: list[str] = []
-    with collecting(problems):
+    with collect_problems(problems):
         delay = _length(config, number, "lateness", section.lateness, unit)
-    with collecting(problems):
+    with collect_problems(problems):
         idle = None if section.idle is None else _length(config, number, "idle", section.idle, Unit.SECOND)
-    with collecting(problems):
+    with collect_problems(problems):
         settle = _length(config, number, "settle", section.settle if section.settle is not None else "1 s", Unit.SECOND)
-    with collecting(problems):
+    with collect_problems(problems):
         csv = _csv_map(config, section, number)
-    with collecting(problems):
+    with collect_problems(problems):
         paths = files_of(config, section, number)
-    problems += _together(config, section, number, delay)
+    problems += _setting_conflicts(config, section, number, delay)
     if problems:
         raise Refused(problems)
     prefixes = tuple(config.settings.prefixes.items())
@@ -108,10 +108,10 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     )
     files = [replace(like, path=path) for path in paths]
     for file in files or [like]:
-        with collecting(problems):
+        with collect_problems(problems):
             check_input(file, config.place(*at))
     if problems:
-        raise Refused(dict.fromkeys(_placed(problem, config, number) for problem in problems))
+        raise Refused(dict.fromkeys(_with_place(problem, config, number) for problem in problems))
     if section.path == STANDARD_INPUT:
         return [], [GrowingInput(replace(like, path=STANDARD_INPUT), idle=idle)]
     if section.watch:
@@ -119,7 +119,7 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     return files, []
 
 
-def _together(config: Config, section: InputSection, number: int, delay: Micros) -> Iterator[Diagnostic]:
+def _setting_conflicts(config: Config, section: InputSection, number: int, delay: Micros) -> Iterator[Diagnostic]:
     """What does not go together in an input's settings."""
 
     def problem(key: str, message: str, hint: str) -> Diagnostic:
@@ -161,7 +161,7 @@ def _csv_map(config: Config, section: InputSection, number: int) -> CsvMap | Non
     return CsvMap(section.time, Document(f"map of input {section.name}", section.map), section.delimiter)
 
 
-def _placed(problem: Diagnostic, config: Config, number: int) -> Diagnostic:
+def _with_place(problem: Diagnostic, config: Config, number: int) -> Diagnostic:
     """A problem of a map or of a prefix, with its place in the configuration."""
     if problem.code == "I105":
         return replace(problem, span=config.place("prefixes"))
@@ -184,7 +184,7 @@ def _length(config: Config, number: int, key: str, value: str | int, unit: Unit)
         raise Refused([Diagnostic("C205", f"{key}: {error}", place, "Write it like 30 s or 5 min.")]) from None
 
 
-def not_spooled(config: Config, growing: GrowingInput) -> Iterator[Diagnostic]:
+def spool_problems(config: Config, growing: GrowingInput) -> Iterator[Diagnostic]:
     """Why standard input cannot be kept for a replay, where it cannot."""
     if growing.like.format is Format.TRIG:
         number = next(number for number, section in enumerate(config.settings.input) if section.path == STANDARD_INPUT)
@@ -193,7 +193,7 @@ def not_spooled(config: Config, growing: GrowingInput) -> Iterator[Diagnostic]:
         yield Diagnostic("S107", message, config.place("input", number, "path"), hint)
 
 
-def settle_all(inputs: Inputs) -> None:
+def wait_until_stable(inputs: Inputs) -> None:
     """Waits until the files that are there in watched folders are complete."""
     for growing in inputs.growing:
         stable_files([file.path for file in inputs.files if growing.pattern and file.input == growing.like.input], growing.settle)
@@ -208,7 +208,7 @@ def clock_of_inputs(inputs: Inputs, unit: Unit, notices: list[Diagnostic]) -> Cl
     while True:
         for growing, folder in looks:
             if folder is None:
-                said = _standard_dated(growing.like, notices)
+                said = _standard_input_has_dates(growing.like, notices)
             else:
                 said = next(
                     (said for path in folder.look() if (said := dated(replace(growing.like, path=path), notices)) is not None), None
@@ -220,7 +220,7 @@ def clock_of_inputs(inputs: Inputs, unit: Unit, notices: list[Diagnostic]) -> Cl
         time.sleep(0.05)
 
 
-def _standard_dated(like: InputFile, notices: list[Diagnostic]) -> bool | None:
+def _standard_input_has_dates(like: InputFile, notices: list[Diagnostic]) -> bool | None:
     """What the first record of standard input says; None where it ends without one."""
     waiting = standard_bytes()
     while True:
@@ -237,7 +237,7 @@ def _standard_dated(like: InputFile, notices: list[Diagnostic]) -> bool | None:
             return said
 
 
-def kept_clock(checkpoint: str) -> Clock | None:
+def checkpoint_clock(checkpoint: str) -> Clock | None:
     """How the runs that made a checkpoint wrote times; None where there is none, or it does not say."""
     try:
         unit, is_dated = json.loads((Path(checkpoint.removeprefix("file://")) / "dotr.json").read_text())["clock"]

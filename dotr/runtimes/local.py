@@ -16,16 +16,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from dotr.engine.fault_isolation import attribute_failures, isolate
-from dotr.engine.instants import merge
-from dotr.engine.session import Engine
+from dotr.engine.driver import Engine, Rejection, close_instant, inconsistency_line
 from dotr.engine.stage_one import InstantFacts
 from dotr.errors.diagnostics import Refused
 from dotr.errors.fallbacks import drain_fallbacks
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.monitoring.dead_letter_log import LOG, WarningLimiter, inconsistency_line, rejection_reason
-from dotr.monitoring.progress import ReportProgress, RunProgress, by_name, ignore_progress, port_labels, stored_events
+from dotr.monitoring.dead_letter_log import LOG, WarningLimiter
+from dotr.monitoring.progress import ReportProgress, RunProgress, progress_by_input, ignore_progress, port_labels, stored_events
 from dotr.monitoring.totals import ReportTotals, RunFailed, Totals
 from dotr.outputs.external_sort import FIRING_FORMAT, RUN_SIZE, SortedRuns, blocks
 from dotr.outputs.external_sort import merge_runs as sorted_runs
@@ -119,73 +117,56 @@ class _LocalRun:
         self._rejected = rejected
         self._stop = stop
         self._dead: Counter[Reason] = Counter()
-        self._complaints = WarningLimiter(pipeline.told)
+        self._complaints = WarningLimiter(pipeline.dead_letter_warnings)
 
     def go(self, report: ReportTotals) -> None:
         """Run to the end of the inputs, or until stopped."""
-        stop, engine, sinks, timed = self._stop, self.engine, self._sinks, self._timed
+        stop, engine, sinks, timed, program = self._stop, self.engine, self._sinks, self._timed, self._pipeline.program
         next_report = time.monotonic()
         try:
-            stop.free()
+            stop.end_write()
             for number, (now, elements) in enumerate(self.instants_of(self._pipeline, report)):
-                try:
-                    asked = engine.evaluate(merge(now, [triples for _, triples in elements]))
-                except Exception as error:
-                    rescued = self.rescued(now, elements, error)
-                    if rescued is None:
-                        continue
-                    asked, elements = rescued
-                if asked.rejected:
-                    self.reject(now, elements, asked)
+                facts, rejected, failing = close_instant(program, now, [triples for _, triples in elements])
+                if rejected:
+                    elements = self.reject(now, elements, rejected, facts)
+                if facts.rejected:
                     continue
                 if timed:
                     self.write(engine.moments_until(now - 1))
-                firings = engine.match(now, asked)
-                letters = self.blame(now, elements, asked) if asked.failed else ()
-                stop.busy = True
+                firings = engine.match(now, facts)
+                letters = self.dead_letters(now, elements, failing) if failing else ()
+                stop.is_writing = True
                 if firings or self._many:
                     self.put(firings)
-                if asked.inconsistencies:
+                if facts.inconsistencies:
                     self.contradictory += 1
-                    self._complaints.inconsistent(now, inconsistency_line(asked.inconsistencies), self._clock)
+                    self._complaints.report_inconsistency(now, inconsistency_line(facts.inconsistencies), self._clock)
                 self.instants += 1
                 self._closed = now
-                self.elements += len(elements)
+                self.elements += len(elements) - len(rejected)
                 for letter in letters:
                     self._reject(letter)
                 if engine.failed:
                     self.failed()
-                if asked.facts:
-                    self.facts += sum(map(len, asked.facts.values()))
+                if facts.facts:
+                    self.facts += sum(map(len, facts.facts.values()))
                 if not number % _CHECK_EVERY and time.monotonic() >= next_report:
                     self.tell()
                     report(self.totals())
                     for _, sink in sinks:
                         sink.flush()
                     next_report = time.monotonic() + _REPORT_SECONDS
-                stop.free()
+                stop.end_write()
             self.write(engine.finish())
             self._ended = True
         except KeyboardInterrupt:
             LOG.warning("Stopped: the output holds all instants so far.")
-        stop.busy = True  # so that files are closed before a signal is heard
+        stop.is_writing = True  # so that files are closed before a signal is heard
 
-    def rescued(self, now: Micros, elements: Sequence[Element], error: Exception) -> tuple[InstantFacts, list[Element]] | None:
-        """What stage one says of the elements that it can take, and those; the others are dead letters. None: it can take none."""
-        found = isolate(self.engine.program, now, [triples for _, triples in elements], error)
-        if not found.rejected:
-            return None if found.asked is None else (found.asked, list(elements))
-        traced = self.traced(now, elements)
-        for number, why in found.rejected.items():
-            self.dead(traced[number].letter(Reason.FAILED, why))
-        left: list[Element] = [element for number, element in enumerate(traced) if number not in found.rejected]
-        return None if found.asked is None else (found.asked, left)
-
-    def blame(self, now: Micros, elements: Sequence[Element], asked: InstantFacts) -> list[DeadLetter]:
-        """The dead letters of the elements that make queries fail."""
-        traced = self.traced(now, elements)
-        found = attribute_failures(self.engine.program, now, [triples for _, triples in elements], asked)
-        return [traced[number].letter(Reason.FAILED, why) for number, why in found.items()]
+    def dead_letters(self, now: Micros, elements: Sequence[Element], rejections: Sequence[Rejection]) -> list[DeadLetter]:
+        """The dead letters of elements of an instant."""
+        sourced = self.traced(now, elements)
+        return [sourced[each.element].letter(each.reason, each.why) for each in rejections]
 
     def failed(self) -> None:
         """Tell of the anchors that rules have failed at, or gone over a limit at."""
@@ -208,11 +189,11 @@ class _LocalRun:
 
         def wait(seconds: float) -> None:
             if self._unflushed:
-                self._stop.busy = True
+                self._stop.is_writing = True
                 self.flush()
                 self.tell()
                 report(self.totals())
-                self._stop.busy = False
+                self._stop.is_writing = False
             elif time.monotonic() >= self._told + _STAND_SECONDS:
                 self.tell()
                 report(self.totals())
@@ -246,13 +227,13 @@ class _LocalRun:
         """Write and count the firings of an instant that has many; where a signal comes, none of them."""
         many, stop = self._many, self._stop
         many.add(firings, len(firings))
-        stop.free()  # runs may be merged first
+        stop.end_write()  # runs may be merged first
         ordered = sorted_runs(FIRING_FORMAT, many.buffered, [path for path, _ in many.runs])
-        stop.busy = True
+        stop.is_writing = True
         events = dropped = 0
         marks = [sink.mark() for _, sink in self._sinks]
         for block in blocks(ordered):
-            if stop.wanted and None not in marks:
+            if stop.requested and None not in marks:
                 for (_, sink), mark in zip(self._sinks, marks, strict=True):
                     sink.back(mark or 0)
                 raise KeyboardInterrupt
@@ -287,34 +268,35 @@ class _LocalRun:
         """Write the firings of moments at which there is no instant, until stopped."""
         stop = self._stop
         for firings in moments:
-            stop.busy = True
+            stop.is_writing = True
             if firings or self._many:
                 self.put(firings)
             if self.engine.failed:
                 self.failed()
-            stop.free()
+            stop.end_write()
 
-    def reject(self, now: Micros, elements: Sequence[Element], asked: InstantFacts) -> None:
-        """Make all elements of an instant dead letters."""
-        reason, why = rejection_reason(asked, self.engine.program)
-        letters = [element.letter(reason, why) for element in self.traced(now, elements)]
-        self._stop.busy = True
-        if asked.inconsistencies:
+    def reject(self, now: Micros, elements: Sequence[Element], rejections: Sequence[Rejection], facts: InstantFacts) -> list[Element]:
+        """Write the dead letters of elements left out of an instant; returns all of its elements, with their records."""
+        sourced: list[Element] = [*self.traced(now, elements)]
+        letters = self.dead_letters(now, sourced, rejections)
+        self._stop.is_writing = True
+        if facts.rejected and facts.inconsistencies:
             self.contradictory += 1
         for letter in letters:
             self._reject(letter)
-        self._stop.free()
+        self._stop.end_write()
+        return sourced
 
     def dead(self, letter: DeadLetter) -> None:
         """Count, tell and keep a dead letter."""
-        self._stop.busy = True
+        self._stop.is_writing = True
         self._reject(letter)
-        self._stop.free()
+        self._stop.end_write()
 
     def _reject(self, letter: DeadLetter) -> None:
         self._dead[letter.reason] += 1
         self._unflushed = True
-        self._complaints.dead_letter(letter)
+        self._complaints.report_dead_letter(letter)
         if self._rejected is not None:
             self._rejected.write([letter_line(letter, self._clock) + "\n"])
 
@@ -329,12 +311,12 @@ class _LocalRun:
         if not self._channels:
             passed = -LAST_MICRO if self._closed is None else self._closed
             files = [(file.input, passed, self._ended) for file in self._pipeline.inputs]
-        self._stand(RunProgress(self._closed, by_name(files, self._closed), stored_events(self._labels, self.engine.held)))
+        self._stand(RunProgress(self._closed, progress_by_input(files, self._closed), stored_events(self._labels, self.engine.held)))
 
     def totals(self) -> Totals:
         """What the run has done so far."""
         for found in drain_fallbacks():
             self.fallbacks += found.times
-            self._complaints.fallback(found)
+            self._complaints.report_fallback(found)
         dead = dict(self._dead)
         return Totals(self.elements, self.instants, self.facts, self.events, dead, self.dropped, self.contradictory, self.fallbacks)

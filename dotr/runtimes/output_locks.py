@@ -22,9 +22,9 @@ from dotr.errors.diagnostics import Diagnostic
 from dotr.runtimes.removal import Target
 from dotr.sinks.files import passing
 
-_HELD: Final = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
+_LOCKED_ERRNOS: Final = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
 _TRIES: Final = 100
-_SAID: Final = 4_096
+_HOLDER_SIZE: Final = 4_096
 
 
 class OutputLocks:
@@ -32,7 +32,7 @@ class OutputLocks:
 
     def __init__(self) -> None:
         self._locks: list[tuple[int, Path | None]] = []
-        self._made: list[Path] = []
+        self._created_folders: list[Path] = []
 
     def __enter__(self) -> OutputLocks:
         return self
@@ -40,14 +40,14 @@ class OutputLocks:
     def __exit__(self, *_: object) -> None:
         self.release()
 
-    def take(self, targets: Sequence[Target], pipeline: str) -> list[Diagnostic]:
+    def acquire(self, targets: Sequence[Target], pipeline: str) -> list[Diagnostic]:
         """Hold the targets; a problem where another run holds any of them, and then none is held."""
         others: dict[str, str] = {}
         first: Target | None = None
         for target in targets:
             if passing(target.path):
                 continue
-            found = self._hold(target, pipeline)
+            found = self._acquire_one(target, pipeline)
             if found is not None:
                 first = first or target
                 others[target.path] = found
@@ -66,28 +66,28 @@ class OutputLocks:
                 with suppress(OSError):
                     path.unlink()  # while it is held: who opens it meanwhile looks whether it still stands there
             os.close(number)
-        for folder in reversed(self._made):
+        for folder in reversed(self._created_folders):
             with suppress(OSError):
                 folder.rmdir()
-        self._locks, self._made = [], []
+        self._locks, self._created_folders = [], []
 
-    def _hold(self, target: Target, pipeline: str) -> str | None:
+    def _acquire_one(self, target: Target, pipeline: str) -> str | None:
         """Hold one target; who holds it, if another does."""
         path = Path(os.path.realpath(target.path))
         beside = path.with_name(f".{path.name}.lock")
         try:
             if not target.checkpoint:
-                self._make(beside.parent)
+                self._create_folder(beside.parent)
             for _ in range(_TRIES):
                 number = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
                 try:
-                    if not _locked(number):
+                    if not _try_lock(number):
                         return _holder(number)
                 except OSError:
                     if not beside.stat().st_size:
                         beside.unlink()
                     raise
-                if _stands(number, beside):
+                if _has_name(number, beside):
                     self._locks.append((number, beside))
                     os.ftruncate(number, 0)
                     os.write(number, json.dumps({"pipeline": pipeline, "process": os.getpid(), "host": socket.gethostname()}).encode())
@@ -97,32 +97,32 @@ class OutputLocks:
             pass
         with suppress(OSError):
             number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            if not _locked(number):
+            if not _try_lock(number):
                 os.close(number)
                 return "its process cannot be told"
             self._locks.append((number, None))
         return None
 
-    def _make(self, folder: Path) -> None:
+    def _create_folder(self, folder: Path) -> None:
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
         for each in reversed(missing):
             each.mkdir(exist_ok=True)
-            self._made.append(each)
+            self._created_folders.append(each)
 
 
-def _locked(number: int) -> bool:
+def _try_lock(number: int) -> bool:
     """Whether the lock could be had; raises OSError where the disk has none."""
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        if error.errno in _HELD:
+        if error.errno in _LOCKED_ERRNOS:
             return False
         os.close(number)
         raise
     return True
 
 
-def _stands(number: int, path: Path) -> bool:
+def _has_name(number: int, path: Path) -> bool:
     """Whether the open file still has its name: its holder removes it before the lock."""
     try:
         there = os.stat(path)
@@ -134,8 +134,8 @@ def _stands(number: int, path: Path) -> bool:
 
 def _holder(number: int) -> str:
     try:
-        said = json.loads(os.pread(number, _SAID, 0))
-        return f"pipeline {said['pipeline']}, process {said['process']} on {said['host']}"
+        holder = json.loads(os.pread(number, _HOLDER_SIZE, 0))
+        return f"pipeline {holder['pipeline']}, process {holder['process']} on {holder['host']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "its process cannot be told"
     finally:

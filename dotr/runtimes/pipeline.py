@@ -18,7 +18,7 @@ from dotr.model.places import Span
 from dotr.model.time import Clock, Micros
 from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND
 from dotr.outputs.writing import StreamFormat
-from dotr.runtimes.inputs import clock_of_inputs, files_of, kept_clock, not_spooled, read_inputs, settle_all
+from dotr.runtimes.inputs import clock_of_inputs, files_of, checkpoint_clock, spool_problems, read_inputs, wait_until_stable
 from dotr.runtimes.output_locks import OutputLocks
 from dotr.runtimes.removal import Target, remove
 from dotr.sinks.files import check_new, passing
@@ -66,7 +66,7 @@ class Pipeline:
     dead_letter_place: Span | None = None
     growing: tuple[GrowingInput, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
-    told: int = WARNINGS_PER_KIND
+    dead_letter_warnings: int = WARNINGS_PER_KIND
     notices: Sequence[Diagnostic] = ()
 
     @cached_property
@@ -77,7 +77,7 @@ class Pipeline:
 DEAD_LETTERS: Final = "dead letters"
 
 
-def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True, held: OutputLocks | None = None) -> Pipeline:
+def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, locks: OutputLocks | None = None) -> Pipeline:
     """Compile a configuration's program and find its files; raises `Refused` with every problem found.
 
     `fresh` removes what older runs left, once all else is well. In process an output that exists already is refused; on Spark the
@@ -88,13 +88,13 @@ def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True, 
     problems: list[Diagnostic] = []
     inputs = read_inputs(config, problems)
     if on_spark:
-        problems += [problem for each in inputs.growing if each.standard for problem in not_spooled(config, each)]
+        problems += [problem for each in inputs.growing if each.standard for problem in spool_problems(config, each)]
     targets = _targets(config)
-    problems += _clashes(config, targets)
-    if held is not None and not problems:
-        problems += held.take(targets, settings.name)
+    problems += _path_conflicts(config, targets)
+    if locks is not None and not problems:
+        problems += locks.acquire(targets, settings.name)
     if not fresh and not on_spark and not problems:
-        problems += _there_already(targets)
+        problems += _existing_outputs(targets)
     try:
         # Spark's workers are many: a store of the smallest background spares each of them reading and closing it.
         program = compile_program(config.program(), config.keeping(0) if on_spark else config.keeping())
@@ -104,12 +104,12 @@ def build(config: Config, *, fresh: bool, on_spark: bool, waiting: bool = True, 
         raise Refused(problems)
     if fresh:
         remove(targets)
-    if inputs.growing and waiting:
-        settle_all(inputs)
+    if inputs.growing and wait:
+        wait_until_stable(inputs)
     unit = UNITS[settings.time.unit]
-    clock = kept_clock(targets[-1].path) if on_spark else None
+    clock = checkpoint_clock(targets[-1].path) if on_spark else None
     notices: list[Diagnostic] = []
-    clock = clock or (clock_of_inputs(inputs, unit, notices) if waiting else Clock(unit, dated=False))
+    clock = clock or (clock_of_inputs(inputs, unit, notices) if wait else Clock(unit, dated=False))
     outputs = tuple(
         Output(StreamFormat(section.format), target.path, target.place) for section, target in zip(settings.output, targets, strict=False)
     )
@@ -152,7 +152,7 @@ def _targets(config: Config) -> tuple[Target, ...]:
     return tuple(found)
 
 
-def _clashes(config: Config, targets: Sequence[Target]) -> list[Diagnostic]:
+def _path_conflicts(config: Config, targets: Sequence[Target]) -> list[Diagnostic]:
     """Paths that would be written over each other, or over what the pipeline reads or where it is run."""
     read = {config.path: "the configuration", os.getcwd(): "the working directory"}
     settings = config.settings
@@ -186,7 +186,7 @@ def _clashes(config: Config, targets: Sequence[Target]) -> list[Diagnostic]:
     return problems
 
 
-def _there_already(targets: Sequence[Target]) -> list[Diagnostic]:
+def _existing_outputs(targets: Sequence[Target]) -> list[Diagnostic]:
     """One problem for all that older runs left."""
     found: list[Diagnostic] = []
     there: list[str] = []
@@ -206,4 +206,4 @@ def check_files(config: Config) -> list[Diagnostic]:
     """The problems of a configuration's inputs and outputs that show without running it."""
     problems: list[Diagnostic] = []
     read_inputs(config, problems)
-    return problems + _clashes(config, _targets(config))
+    return problems + _path_conflicts(config, _targets(config))

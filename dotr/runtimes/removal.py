@@ -22,7 +22,7 @@ from dotr.model.places import Span
 from dotr.sinks.files import passing
 
 _BATCH: Final = re.compile(r"\.?[0-9]{12}\.[a-z.]+")
-_OURS: Final = re.compile(
+_OWN_FILE: Final = re.compile(
     r'\{"time": .*"rule": .*"event": .*"attributes": |\{"reason": .*"input": .*"file": |<urn:dotr:[0-9a-f]{32}> <http://www\.w3\.org/ns/prov#'
 )
 _CHECKPOINT: Final = re.compile(
@@ -30,7 +30,7 @@ _CHECKPOINT: Final = re.compile(
 )
 _FOLDER: Final = re.compile(r"query(-[0-9]+)?|moved-[0-9]+|spool|waiting")
 _MAGIC: Final = b"\x1f\x8b"
-_LOOKED_AT: Final = 1 << 16
+_HEAD_SIZE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def remove(targets: Sequence[Target]) -> None:
     problems: list[Diagnostic] = []
     for target in targets:
         try:
-            _look(target)
+            _check_removable(target)
         except Refused as refused:
             problems += refused.diagnostics
         except OSError as error:
@@ -67,7 +67,7 @@ def _failed(target: Target, error: OSError) -> Diagnostic:
     return Diagnostic("C302", f"cannot remove {error.filename or target.path}: {reason}", target.place, "Remove it by hand.")
 
 
-def _look(target: Target) -> None:
+def _check_removable(target: Target) -> None:
     path = Path(target.path)
     if not path.exists() or passing(target.path):
         return
@@ -80,7 +80,7 @@ def _look(target: Target) -> None:
             raise _foreign(target, "there is no dotr.json in it")
     elif target.checkpoint:
         raise _foreign(target, "it is no folder")
-    elif not _made_here(path):
+    elif not _is_own_file(path):
         raise _foreign(target, "it does not begin as such a file does")
 
 
@@ -89,17 +89,17 @@ def _foreign(target: Target, why: str) -> Refused:
     return refuse("C207", message, target.place, "Is the path right? If it is, remove it by hand.")
 
 
-def _made_here(path: Path) -> bool:
+def _is_own_file(path: Path) -> bool:
     """Whether a file begins as an output or a file of dead letters does; an empty one may be either."""
     with path.open("rb") as file:
-        begin = file.read(_LOOKED_AT)
+        begin = file.read(_HEAD_SIZE)
     if begin[:2] == _MAGIC:
         try:
             with gzip.open(path) as packed:
-                begin = packed.read(_LOOKED_AT)
+                begin = packed.read(_HEAD_SIZE)
         except (OSError, EOFError, zlib.error):
             begin = b""  # cut off by a crash
-    return not begin or _OURS.match(begin.decode(errors="replace")) is not None
+    return not begin or _OWN_FILE.match(begin.decode(errors="replace")) is not None
 
 
 def _remove(path: Path) -> None:

@@ -19,24 +19,24 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 class Stop:
     """`busy` is set by the run while an instant is being written, and true before it has begun; then `wanted` says that a signal came."""
 
-    __slots__ = ("busy", "wanted")
+    __slots__ = ("is_writing", "requested")
 
     def __init__(self) -> None:
-        self.busy = True
-        self.wanted = False
+        self.is_writing = True
+        self.requested = False
 
-    def free(self) -> None:
+    def end_write(self) -> None:
         """Nothing is being written: a signal that has come interrupts now, and one that comes at once."""
-        self.busy = False
-        if self.wanted:
+        self.is_writing = False
+        if self.requested:
             raise KeyboardInterrupt
 
-    def signalled(self, number: int, frame: FrameType | None) -> None:
+    def handle_signal(self, number: int, frame: FrameType | None) -> None:
         """What a signal does."""
-        if self.wanted or not self.busy:
-            self.wanted = True
+        if self.requested or not self.is_writing:
+            self.requested = True
             raise KeyboardInterrupt
-        self.wanted = True
+        self.requested = True
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def stoppable() -> Iterator[Stop]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = [(number, signal.signal(number, stop.signalled)) for number in _SIGNALS]
+    before = [(number, signal.signal(number, stop.handle_signal)) for number in _SIGNALS]
     try:
         yield stop
     finally:

@@ -30,14 +30,14 @@ class Item:
     attributes: frozenset[str] | None
     graph: frozenset[str] | None
 
-    def answers(self, wanted: Item) -> bool:
+    def matches(self, expected: Item) -> bool:
         """Whether it is as expected."""
         return (
-            self.time == wanted.time
-            and wanted.kind in (None, self.kind)
-            and wanted.rule in (None, self.rule)
-            and wanted.attributes in (None, self.attributes)
-            and wanted.graph in (None, self.graph)
+            self.time == expected.time
+            and expected.kind in (None, self.kind)
+            and expected.rule in (None, self.rule)
+            and expected.attributes in (None, self.attributes)
+            and expected.graph in (None, self.graph)
         )
 
 
@@ -47,7 +47,7 @@ def comparable(graph: Sequence[Triple]) -> frozenset[str]:
     >>> comparable([("<urn:dotr:1>", "<x:p>", "_:a")]) == comparable([("_:z", "<x:p>", "_:y")])
     True
     """
-    lines = "".join(f"{s} {p} {o} .\n" for s, p, o in ([_unnamed(term) for term in triple] for triple in graph))
+    lines = "".join(f"{s} {p} {o} .\n" for s, p, o in ([_as_blank(term) for term in triple] for triple in graph))
     dataset = Dataset(parse(lines, RdfFormat.N_TRIPLES))
     dataset.canonicalize(CanonicalizationAlgorithm.UNSTABLE)
     return frozenset(f"{quad.subject} {quad.predicate} {_text(quad.object)}" for quad in dataset)
@@ -71,24 +71,24 @@ def comparable_attributes(attributes: Mapping[Variable, Term]) -> frozenset[str]
     return frozenset(f"{name}: {named.get(name, value)}" for name, value in attributes.items())
 
 
-def _unnamed(term: Term) -> Term:
+def _as_blank(term: Term) -> Term:
     if is_triple(term):
-        return f"<<( {' '.join(map(_unnamed, triple_parts(term)))} )>>"
+        return f"<<( {' '.join(map(_as_blank, triple_parts(term)))} )>>"
     return f"_:g{term[10:-1]}" if term.startswith("<urn:dotr:") else term
 
 
-def difference(wanted: Sequence[Item], seen: Sequence[Item], clock: Clock, prefixes: Mapping[str, str]) -> str:
+def difference(expected: Sequence[Item], actual: Sequence[Item], clock: Clock, prefixes: Mapping[str, str]) -> str:
     """A diff of what no pairing of expected and actual can bring together; empty where all is as expected."""
-    pairs = _paired(wanted, seen)
+    pairs = _paired(expected, actual)
     met = set(pairs.values())
-    missing = [item for w, item in enumerate(wanted) if w not in pairs]
-    extra = [actual for s, actual in enumerate(seen) if s not in met]
+    missing = [item for w, item in enumerate(expected) if w not in pairs]
+    extra = [actual for s, actual in enumerate(actual) if s not in met]
     shown: list[tuple[Micros, list[str]]] = []
     for item in missing:
         like = next((e for e in extra if e.time == item.time and item.kind in (None, e.kind) and item.rule in (None, e.rule)), None)
         if like is not None:
             extra.remove(like)
-            shown.append((item.time, _unlike(item, like, clock, prefixes)))
+            shown.append((item.time, _item_diff(item, like, clock, prefixes)))
         else:
             lines = [f"-     {text}" for _, text in _lines(item, item, prefixes)]
             shown.append((item.time, [f"- expected {_head(item, clock)}", *lines]))
@@ -96,35 +96,35 @@ def difference(wanted: Sequence[Item], seen: Sequence[Item], clock: Clock, prefi
     return "\n".join(line for _, lines in sorted(shown, key=lambda entry: entry[0]) for line in lines)
 
 
-def _paired(wanted: Sequence[Item], seen: Sequence[Item]) -> dict[int, int]:
+def _paired(expected: Sequence[Item], outputs: Sequence[Item]) -> dict[int, int]:
     """As many pairs as there can be: for each expectation that is in one, the actual output that answers it. An expectation that finds no
     free output takes that of another one that finds a further one, and so on, along a shortest way."""
     at: dict[Micros, list[int]] = {}
-    for s, actual in enumerate(seen):
+    for s, actual in enumerate(outputs):
         at.setdefault(actual.time, []).append(s)
-    answers = [[s for s in at.get(item.time, ()) if seen[s].answers(item)] for item in wanted]
+    candidates = [[s for s in at.get(item.time, ()) if outputs[s].matches(item)] for item in expected]
     pairs: dict[int, int] = {}
-    taken: dict[int, int] = {}  # the same, by output
-    for w in range(len(wanted)):
-        came: dict[int, int] = {}  # by output, the expectation from which the search met it
-        looking = deque([w])
-        while looking:
-            following = looking.popleft()
-            found = next((s for s in answers[following] if s not in taken), None)
+    matched: dict[int, int] = {}  # the same, by output
+    for w in range(len(expected)):
+        reached_from: dict[int, int] = {}  # by output, the expectation from which the search met it
+        frontier = deque([w])
+        while frontier:
+            following = frontier.popleft()
+            found = next((s for s in candidates[following] if s not in matched), None)
             if found is not None:
                 while found is not None:
                     before = pairs.get(following)
-                    pairs[following], taken[found] = found, following
-                    found, following = before, came.get(before, w) if before is not None else w
+                    pairs[following], matched[found] = found, following
+                    found, following = before, reached_from.get(before, w) if before is not None else w
                 break
-            for s in answers[following]:
-                if s not in came:
-                    came[s] = following
-                    looking.append(taken[s])
+            for s in candidates[following]:
+                if s not in reached_from:
+                    reached_from[s] = following
+                    frontier.append(matched[s])
     return pairs
 
 
-def _unlike(wanted: Item, actual: Item, clock: Clock, prefixes: Mapping[str, str]) -> list[str]:
+def _item_diff(wanted: Item, actual: Item, clock: Clock, prefixes: Mapping[str, str]) -> list[str]:
     """The diff of an expectation and the output that comes next to it, in what the expectation says."""
     expected, got = _lines(wanted, wanted, prefixes), _lines(actual, wanted, prefixes)
     both = set(expected) & set(got)

@@ -169,7 +169,7 @@ def svg(found: Explanation) -> str:
 
 def _columns(found: Explanation) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]:
     """The boxes from left to right, with the gaps for arrows that pass, each column ordered by where its arrows come from."""
-    queries = {asked.number: _query_box(asked.number, asked.labels, asked.how, asked.wakes) for asked in found.queries}
+    queries = {asked.number: _query_box(asked.number, asked.labels, asked.how, asked.triggers) for asked in found.queries}
     events = {event: _Box([event], round=18.0) for event in dict.fromkeys(rule.event for rule in found.rules)}
     clock = _Box(["clock"], round=18.0)
     timed = any(step.source is None for rule in found.rules for step in rule.steps)

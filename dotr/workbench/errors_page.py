@@ -54,17 +54,17 @@ def entry(explained: ErrorCode, goldens: Path) -> str:
     return "\n".join([*lines, ""])
 
 
-def said(example: Example, goldens: Path) -> str:
+def message_of(example: Example, goldens: Path) -> str:
     """What the program says to an example, as a user meets it."""
     match example:
         case GoldenFile(name):
             return (goldens / name).with_suffix(".txt").read_text(encoding="utf-8")
         case InQuery(text):
-            return _refused(lambda span: parse_select(span, _PREFIXES), "rules.dotr", text)
+            return _refusal(lambda span: parse_select(span, _PREFIXES), "rules.dotr", text)
         case InCondition(text):
-            return _refused(lambda span: parse_expression(span, _PREFIXES), "rules.dotr", text)
+            return _refusal(lambda span: parse_expression(span, _PREFIXES), "rules.dotr", text)
         case InTemplate(text, cells):
-            return _refused(lambda span: parse_template(span, _PREFIXES, cells=cells), "example.yaml" if cells else "rules.dotr", text)
+            return _refusal(lambda span: parse_template(span, _PREFIXES, cells=cells), "example.yaml" if cells else "rules.dotr", text)
         case InFiles(files):
             with tempfile.TemporaryDirectory() as folder, chdir(folder):
                 for name, text in files:
@@ -77,7 +77,7 @@ def said(example: Example, goldens: Path) -> str:
             assert_never(example)
 
 
-def _refused(parse: Callable[[Span], object], name: str, text: str) -> str:
+def _refusal(parse: Callable[[Span], object], name: str, text: str) -> str:
     try:
         parse(Span(Document(name, text), 0, len(text)))
     except Refused as refused:
@@ -103,7 +103,7 @@ def _blocks(example: Example, goldens: Path) -> Iterator[tuple[str, str]]:
                     )
         case ShownMessage():
             pass
-    yield "text", said(example, goldens)
+    yield "text", message_of(example, goldens)
 
 
 if __name__ == "__main__":

@@ -67,8 +67,8 @@ def _query(asked: QueryExplanation) -> Iterator[str]:
     shared = "" if len(asked.rules) == 1 else ", asked once for all of them"
     yield f"Query {asked.number}: {', '.join(asked.labels)} of {', '.join(asked.rules)}{shared}"
     yield f"  asked      {asked.how}"
-    if asked.wakes:
-        yield f"  wakes on   {', '.join(asked.wakes)}"
+    if asked.triggers:
+        yield f"  wakes on   {', '.join(asked.triggers)}"
     if asked.datalog:
         yield f"  Datalog    {', '.join(asked.datalog)}"
     if asked.static:
@@ -91,11 +91,11 @@ def _rule(rule: RuleExplanation) -> Iterator[str]:
         if step.consumed:
             yield f"  consuming  {step.label}: {step.consumed}"
     yield f"  partition  {rule.partition}"
-    yield f"  layer      {rule.placed}"
+    yield f"  layer      {rule.placement}"
     if rule.recursion:
         yield f"  recursion  {rule.recursion}"
-    if rule.alike:
-        yield f"  runs       as one with {', '.join(rule.alike)}, which differ{'s' if len(rule.alike) == 1 else ''} in constants alone"
+    if rule.same_template:
+        yield f"  runs       as one with {', '.join(rule.same_template)}, which differ{'s' if len(rule.same_template) == 1 else ''} in constants alone"
     kept = [step for step in rule.steps if step.state]
     for step in kept:
         yield f"  state      {step.label}: {step.state}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dotr.expressions.times import format_time
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline import Pipeline
-from dotr.runtimes.spark.checkpoint import Checkpoint, wanted_layout
+from dotr.runtimes.spark.checkpoint import Checkpoint, required_layout
 from dotr.runtimes.spark.planner import BEGINNING
 from dotr.state.state_migration import StateFate
 
@@ -16,8 +16,8 @@ def plan(pipeline: Pipeline) -> list[str]:
     if checkpoint.layout is None:
         return [f"There is no checkpoint {checkpoint.folder} yet: all rules start empty."]
     checkpoint.check()
-    wanted, kept = wanted_layout(pipeline), checkpoint.layout.layers
-    found = checkpoint.examine(wanted, pipeline.program)
+    required, kept = required_layout(pipeline), checkpoint.layout.layers
+    found = checkpoint.preview(required, pipeline.program)
     position = checkpoint.position()
     if position is None or position.time == BEGINNING:
         return [f"No instant has closed yet in the checkpoint {checkpoint.folder}: all rules start empty."]
@@ -26,9 +26,9 @@ def plan(pipeline: Pipeline) -> list[str]:
     lines = [f"The checkpoint {checkpoint.folder} has come to {where}.", *learns, *map(str, found.verdicts)]
     if not found.moves:
         return [*lines, "The run goes on as it is."]
-    needs = f"The program needs another layout ({_operators(wanted.layers)}, not {kept or 'none'}). " if kept != wanted.layers else ""
+    needs = f"The program needs another layout ({_operators(required.layers)}, not {kept or 'none'}). " if kept != required.layers else ""
     rules = sum(verdict.fate is StateFate.KEPT for verdict in found.verdicts), len(found.after.rules)
-    if not wanted.layers:
+    if not required.layers:
         moves = "Its rules keep no state: nothing moves, and what there was goes." if kept else "No rule keeps any state: nothing moves."
     elif not kept:
         moves = "The rules before it kept no state: nothing moves."

@@ -37,32 +37,32 @@ class Reasons:
     """The reasons of one program's rules."""
 
     def __init__(self, layout: Layout) -> None:
-        self._remembers = layout.stateful_operators > 0
+        self._has_state = layout.stateful_operators > 0
         self._placed = {placed.rule.name: placed for layer in layout.layers for placed in layer.rules}
         self._layers = {placed.rule.name: layer.number for layer in layout.layers for placed in layer.rules}
-        self._makers: dict[Label, list[PlacedRule]] = {}
+        self._producers: dict[Label, list[PlacedRule]] = {}
         for placed in self._placed.values():
-            self._makers.setdefault(placed.rule.event, []).append(placed)
-        needs = [(name, maker) for name, placed in self._placed.items() for _, maker in self._needs(placed.rule)]
-        self._itself = {name for name, maker in needs if name == maker}
+            self._producers.setdefault(placed.rule.event, []).append(placed)
+        needs = [(name, maker) for name, placed in self._placed.items() for _, maker in self._events_read(placed.rule)]
+        self._self_recursive = {name for name, maker in needs if name == maker}
         self._component = components(needs)
 
-    def _needs(self, rule: Rule) -> Iterator[tuple[Label, str]]:
+    def _events_read(self, rule: Rule) -> Iterator[tuple[Label, str]]:
         """The events that a rule reads, and the rules that make them."""
         for role in roles(rule):
             if isinstance(role.source, EventSource):
-                for maker in self._makers[role.source.event]:
+                for maker in self._producers[role.source.event]:
                     yield role.source.event, maker.rule.name
 
     def partition(self, placed: PlacedRule) -> str:
         """How a rule's events are spread over partitions, and why."""
         rule, split = placed.rule, placed.split
-        if not self._remembers and not isinstance(split, AnyPartition):
+        if not self._has_state and not isinstance(split, AnyPartition):
             return "any: each instant is on its own, for nothing is remembered"
         match split:
             case KeyedPartitions(attribute):
                 key = " = ".join(f"{role.label}.?{attribute[role.label]}" for role in roles(rule))
-                return f"by the value of {key}: {self._why_keyed(rule, split)}"
+                return f"by the value of {key}: {self._key_reason(rule, split)}"
             case SinglePartition(why):
                 return f"one partition, on one core: {why}"
             case AnyPartition():
@@ -70,11 +70,11 @@ class Reasons:
             case _:
                 assert_never(split)
 
-    def _why_keyed(self, rule: Rule, split: KeyedPartitions) -> str:
+    def _key_reason(self, rule: Rule, split: KeyedPartitions) -> str:
         source = rule.anchor.source
         key = split.attribute[rule.anchor.label]
         here = isinstance(source, EventSource) and all(
-            isinstance(maker.split, KeyedPartitions) and key in carried_keys(maker.rule, maker.split) for maker in self._makers[source.event]
+            isinstance(maker.split, KeyedPartitions) and key in carried_keys(maker.rule, maker.split) for maker in self._producers[source.event]
         )
         made = [f"{rule.anchor.origin} is made under it"] if here else []
         if not rule.clauses:
@@ -89,7 +89,7 @@ class Reasons:
         for role in roles(placed.rule):
             if isinstance(role.source, EventSource):
                 events[role.source.event] = None
-                for maker in self._makers[role.source.event]:
+                for maker in self._producers[role.source.event]:
                     if self._layers[maker.rule.name] < number and not are_copartitioned(maker.rule, maker.split, placed.split, role):
                         sent[role.source.event] = None
         if not events:
@@ -102,9 +102,9 @@ class Reasons:
         """With which rules this one is recursive, over which events; empty where it is not."""
         name = placed.rule.name
         members = sorted(other for other, number in self._component.items() if number == self._component.get(name))
-        if len(members) < 2 and name not in self._itself:
+        if len(members) < 2 and name not in self._self_recursive:
             return ""
-        events = sorted({event for member in members for event, maker in self._needs(self._placed[member].rule) if maker in members})
+        events = sorted({event for member in members for event, maker in self._events_read(self._placed[member].rule) if maker in members})
         together = f"rules {_listed(members)} need each other's {_listed(events)}" if len(members) > 1 else f"{events[0]} needs {events[0]}"
         one = "one partition" if isinstance(placed.split, SinglePartition) else f"one key ({_key(placed)})"
         return f"{together}, strictly in the past; so {'they have' if len(members) > 1 else 'it has'} {one}"
@@ -124,7 +124,7 @@ def _listed(words: Sequence[str] | Mapping[str, None]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def answered(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...], prefixes: Prefixes) -> tuple[str, ...]:
+def aggregate_evaluation(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...], prefixes: Prefixes) -> tuple[str, ...]:
     """For each role how it is answered: empty but for aggregates."""
     (alike,) = group_rules([(0, rule, ports, attributes)])
     looks = compile_matcher(alike, [0], Clock()).index_specs
@@ -135,16 +135,16 @@ def answered(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...
         elif look.measure is not None:
             found.append(_ANSWERS[look.measure])
         else:
-            found.append(f"computed again from the window's events at each anchor: {_why_again(rule, clause, prefixes)}")
+            found.append(f"computed again from the window's events at each anchor: {_no_measure_reason(rule, clause, prefixes)}")
     return tuple(found)
 
 
-def _why_again(rule: Rule, clause: Aggregate, prefixes: Prefixes) -> str:
+def _no_measure_reason(rule: Rule, clause: Aggregate, prefixes: Prefixes) -> str:
     """Why no measure answers an aggregate."""
     if clause.role.label in rule.consuming:
         return f"{clause.role.label} is consumed"
     aggregates = [each.role.label for each in rule.clauses if isinstance(each, Aggregate)]
-    others = [constraint_text(c, aggregates, prefixes) for c in _crossing(clause.role)]
+    others = [constraint_text(c, aggregates, prefixes) for c in _unindexed_constraints(clause.role)]
     if others:
         return f"{_listed(others)} relate{'s' if len(others) == 1 else ''} it to another event by more than an equality"
     if isinstance(clause.scope, Between) or clause.scope.reference != rule.anchor.label:
@@ -152,7 +152,7 @@ def _why_again(rule: Rule, clause: Aggregate, prefixes: Prefixes) -> str:
     return "its constraints need more than an index of equalities"
 
 
-def _crossing(role: Role) -> list[Expression]:
+def _unindexed_constraints(role: Role) -> list[Expression]:
     """The constraints that no index of equalities meets."""
     found: list[Expression] = []
     keyed: set[Variable] = set()

@@ -25,7 +25,7 @@ _LETTER: Final = (
 )
 _LOCAL: Final = re.compile(f"[{_LETTER}_0-9][{_LETTER}_0-9\u00b7\u0300-\u036f\u203f-\u2040-]*")
 """A local name that needs no escapes (a part of PN_LOCAL)."""
-_UNSEEN: Final = re.compile("[\u0080-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_INVISIBLE: Final = re.compile("[\u0080-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 """Characters that a terminal does not show, or obeys."""
 _UNITS: Final = {"d": Unit.DAY, "h": Unit.HOUR, "min": Unit.MINUTE, "s": Unit.SECOND, "ms": Unit.MILLISECOND, "us": Unit.MICROSECOND}
 _STRICT: Final = 20
@@ -49,7 +49,7 @@ def term_text(term: Term, prefixes: Prefixes) -> str:
         plain, datatype = _PLAIN.get(term[end:]), term[end + 3 :]
         if plain is not None and plain.fullmatch(term, 1, end):
             return term[1:end]
-        return _seen(term[: end + 1]) + (f"^^{_iri_text(datatype, prefixes)}" if datatype.startswith("<") else term[end + 1 :])
+        return _escaped(term[: end + 1]) + (f"^^{_iri_text(datatype, prefixes)}" if datatype.startswith("<") else term[end + 1 :])
     return _iri_text(term, prefixes) if term.startswith("<") else term
 
 
@@ -66,15 +66,15 @@ def _iri_text(term: Term, prefixes: Prefixes) -> str:
     for prefix, namespace in sorted(prefixes.items(), key=lambda item: -len(item[1])):
         if term.startswith(namespace, 1) and _LOCAL.fullmatch(term, 1 + len(namespace), len(term) - 1):
             return f"{prefix}:{term[1 + len(namespace) : -1]}"
-    return _seen(term)
+    return _escaped(term)
 
 
-def _seen(text: str) -> str:
+def _escaped(text: str) -> str:
     r"""
     >>> _seen("a\u0085b\u202ec")
     'a\\u0085b\\u202Ec'
     """
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04X}", text)
+    return _INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04X}", text)
 
 
 def duration_text(length: Micros) -> str:
@@ -133,7 +133,7 @@ def expression_text(expression: Expression, prefixes: Prefixes) -> str:
         case Exists(_, negated):
             return "NOT EXISTS { … }" if negated else "EXISTS { … }"
         case Call(function, arguments):
-            return _call(function, [_inner(argument, function, prefixes) for argument in arguments], prefixes)
+            return _call(function, [_operand(argument, function, prefixes) for argument in arguments], prefixes)
         case _:
             assert_never(expression)
 
@@ -151,7 +151,7 @@ def constraint_text(expression: Expression, aggregates: Collection[Label], prefi
     return expression_text(transform(expression, plain), prefixes)
 
 
-def _inner(argument: Expression, around: str, prefixes: Prefixes) -> str:
+def _operand(argument: Expression, around: str, prefixes: Prefixes) -> str:
     text = expression_text(argument, prefixes)
     infix = isinstance(argument, Call) and _is_infix(argument.function) and argument.function != around
     return f"({text})" if infix and (_is_infix(around) or around in ("!", "UNARY-", "UNARY+")) else text

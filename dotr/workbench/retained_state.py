@@ -52,7 +52,7 @@ def state(title: str, rules: RuleSet) -> RetainedState:
     shared = {query.label for query in rules.queries} | {rule.event for rule in rules.rules}
     found: dict[tuple[Label, str], list[RetentionBound]] = {}
     for rule in rules.rules:
-        for origin, bound in _needs(rule):
+        for origin, bound in _bounds_of(rule):
             found.setdefault((origin, "" if origin in shared else rule.name), []).append(bound)
     return RetainedState(title, tuple(_longest(label, bounds) for (label, _), bounds in found.items()))
 
@@ -63,7 +63,7 @@ def _longest(label: Label, bounds: Iterable[RetentionBound]) -> RetentionBound:
     return RetentionBound(label, first.length, first.chain, tuple(rules))
 
 
-def _needs(rule: Rule) -> Iterator[tuple[Label, RetentionBound]]:
+def _bounds_of(rule: Rule) -> Iterator[tuple[Label, RetentionBound]]:
     """What a rule keeps, by the label of the query or the event."""
     if rule.anchor.delay:
         waits = f"delayed by {bound_text(rule.anchor.delay)}"

@@ -23,9 +23,9 @@ from dotr.config import (
     read_tree,
     schema_problems,
 )
+from dotr.engine.driver import Engine
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram, compile_program
-from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.expressions.times import format_time
@@ -139,7 +139,7 @@ class TestFile:
     prefixes: Mapping[str, str]
 
     @property
-    def expected(self) -> Mapping[str, str]:
+    def expected_prefixes(self) -> Mapping[str, str]:
         """The prefixes of what is expected, and of what is shown: xsd: and the like need no declaration there."""
         return {**WELL_KNOWN, **self.prefixes}
 
@@ -195,7 +195,7 @@ def run_file(path: str) -> Iterator[Outcome]:
     if problems or program is None:
         raise Refused(dict.fromkeys(problems))
     for case in cases:
-        yield Outcome(path, case.name, case.run(program, file.expected))
+        yield Outcome(path, case.name, case.run(program, file.expected_prefixes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class Case:
         in which a query or a rule fails differs in any event: what it expects may be nothing."""
         engine = Engine(program, self.clock)
         broken: list[str] = []
-        refused: list[str] = []
+        left_out: list[str] = []
         outputs: list[Item] = []
         facts: list[Item] = []
 
@@ -221,26 +221,32 @@ class Case:
             return [Item(f.time, f.event, f.rule, comparable_attributes(dict(f.attributes)), comparable(f.graph)) for f in firings]
 
         for time in sorted(self.elements):
-            instant = merge(time, self.elements[time])
-            firings, asked = engine.step(instant)
+            graphs = self.elements[time]
+            firings, closed = engine.step(time, graphs)
+            stage_one = closed.facts
             outputs += output(firings)
             at = f"! at {format_time(time, self.clock)}"
-            broken += [f"{at} the query of rule {', '.join(program.readers(streams))} fails: {error}" for streams, error in asked.failed]
-            if asked.exceeded:
-                refused.append(f"{at} the instant is left out, it goes over a limit: {asked.exceeded}")
-            elif asked.rejected:
-                refused.append(f"{at} the instant is left out, it is inconsistent: {asked.inconsistencies[0]}")
+            broken += [
+                f"{at} the query of rule {', '.join(program.readers(streams))} fails: {error}" for streams, error in stage_one.failed
+            ]
+            left_out = [each for each in closed.rejected if each.reason is Reason.FAILED]
+            broken += [f"{at} element {each.element + 1} of the instant is left out, it fails: {each.why}" for each in left_out]
+            if stage_one.exceeded:
+                left_out.append(f"{at} the instant is left out, it goes over a limit: {stage_one.exceeded}")
+            elif stage_one.inconsistencies and stage_one.rejected:
+                left_out.append(f"{at} the instant is left out, it is inconsistent: {stage_one.inconsistencies[0]}")
             if self.facts is not None:
-                found = program.facts_of_interest(instant)
+                failing = {each.element for each in left_out}
+                found = program.facts_of_interest(merge(time, [graph for k, graph in enumerate(graphs) if k not in failing]))
                 facts += [Item(time, event.type, None, comparable_attributes(event.attributes), None) for event in found]
         for firings in engine.finish():
             outputs += output(firings)
         for letter in engine.failed:
-            (broken if letter.reason is Reason.FAILED else refused).append(f"! at {format_time(letter.time or 0, self.clock)} {letter.why}")
+            (broken if letter.reason is Reason.FAILED else left_out).append(f"! at {format_time(letter.time or 0, self.clock)} {letter.why}")
         parts = [] if self.outputs is None else [difference(self.outputs, outputs, self.clock, prefixes)]
         parts += [] if self.facts is None else [difference(self.facts, facts, self.clock, prefixes)]
         differs = broken or any(parts)
-        return "\n".join([*broken, *refused, *filter(None, parts)]) if differs else ""
+        return "\n".join([*broken, *left_out, *filter(None, parts)]) if differs else ""
 
 
 def read_cases(file: TestFile, problems: list[Diagnostic]) -> list[Case]:
@@ -294,7 +300,7 @@ class _CaseReader:
             return 0
 
     def graph(self, text: str, part: str, k: int) -> tuple[Triple, ...]:
-        prefixes = self.file.prefixes if part == "stream" else self.file.expected
+        prefixes = self.file.prefixes if part == "stream" else self.file.expected_prefixes
         try:
             return read_graph(text, prefixes, LIMITS.nesting)
         except ValueError as error:
@@ -311,16 +317,16 @@ class _CaseReader:
             )
         whole = [name for name, text in attributes.items() if self.is_term(text, name, part, k)]
         text = "".join(f"<x:s> <x:{n}> {attributes[name]} .\n" for n, name in enumerate(whole))
-        graph = read_graph(text, self.file.expected, LIMITS.nesting)
+        graph = read_graph(text, self.file.expected_prefixes, LIMITS.nesting)
         return comparable_attributes({names[whole[int(predicate[3:-1])]]: term for _, predicate, term in graph})
 
     def is_term(self, text: str, name: str, part: str, k: int) -> bool:
         try:
-            ((_, predicate, _),) = read_graph(f"<x:s> <x:p> {text} .", self.file.expected, LIMITS.nesting)
+            ((_, predicate, _),) = read_graph(f"<x:s> <x:p> {text} .", self.file.expected_prefixes, LIMITS.nesting)
         except ValueError as error:
             why = error.why if isinstance(error, Misread) else str(error)
             reason = why if "prefix" in why else "write it as in Turtle"
-            self.problem("C208", f"{text} is no RDF term: {reason}", (part, k, "attributes", name), _instead(text))
+            self.problem("C208", f"{text} is no RDF term: {reason}", (part, k, "attributes", name), _suggestion(text))
             return False
         return predicate == "<x:p>"
 
@@ -332,7 +338,7 @@ _DATES: Final = (
 )
 
 
-def _instead(text: str) -> str:
+def _suggestion(text: str) -> str:
     """What an author may have meant by a text that is no term.
 
     >>> print(_instead("roomA"), _instead("2024-05-14"))

@@ -23,9 +23,9 @@ from dotr.model.terms import Term
 from dotr.model.traverse import walk
 
 
-def touched(select: Select, datalog: Ordered[DatalogRule]) -> tuple[str, ...]:
+def relevant_rules(select: Select, datalog: Ordered[DatalogRule]) -> tuple[str, ...]:
     """The names of the rules that a query's answers can depend on."""
-    read = {kind for pattern in patterns_in(select) for kind in _reads(pattern)}
+    read = {kind for pattern in patterns_in(select) for kind in _kinds_read(pattern)}
     found: dict[str, None] = {}
     while True:
         new = [rule for rule in datalog if rule.name not in found and any(_derives(head, read) for head in rule.head)]
@@ -33,7 +33,7 @@ def touched(select: Select, datalog: Ordered[DatalogRule]) -> tuple[str, ...]:
             return tuple(rule.name for rule in datalog if rule.name in found)
         for rule in new:
             found[rule.name] = None
-            read |= {kind for pattern in _body(rule) for kind in _reads(pattern)}
+            read |= {kind for pattern in _body(rule) for kind in _kinds_read(pattern)}
 
 
 _Kind: TypeAlias = tuple[Term | None, Term | None]
@@ -54,7 +54,7 @@ def patterns_in(pattern: Pattern) -> Iterator[BgpItem]:
     return (node for node in walk(pattern) if isinstance(node, TriplePattern | PathPattern | TermPattern))
 
 
-def _reads(pattern: BgpItem) -> Iterator[_Kind]:
+def _kinds_read(pattern: BgpItem) -> Iterator[_Kind]:
     match pattern:
         case TriplePattern():
             yield _constant(pattern.predicate), _constant(pattern.object)

@@ -13,7 +13,7 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.display import counted, dead_letters_line
 
 if TYPE_CHECKING:
-    from dotr.runtimes.spark.checkpoint_status import Reached, Status, StoredSummary
+    from dotr.runtimes.spark.checkpoint_status import ReadPosition, CheckpointStatus, StoredSummary
 
 StatusParts: TypeAlias = "StoredSummary | str | None"
 """The state, or why it cannot be read, or nothing where it was not asked for."""
@@ -28,7 +28,7 @@ def status(folder: str, form: str, *, quick: bool) -> str:
         from dotr.errors.diagnostics import refuse
 
         raise refuse("S101", f"a checkpoint of Spark cannot be read here: {problem}", hint="Install pip install 'dotr[spark]'.")
-    from dotr.runtimes.spark.checkpoint_status import status_of, stored_state
+    from dotr.runtimes.spark.checkpoint_status import status_of, stored_summary
 
     found = status_of(folder)
     state: StatusParts = None
@@ -36,33 +36,33 @@ def status(folder: str, form: str, *, quick: bool) -> str:
         state = java_problem()
         if state is None:
             try:
-                state = stored_state(found)
+                state = stored_summary(found)
             except Refused as refused:
                 state = refused.diagnostics[0].message
     return _as_json(found, state) if form == "json" else "\n".join(_lines(found, state))
 
 
-def _at(found: Status, moment: Micros | None) -> str | int | None:
+def _at(found: CheckpointStatus, moment: Micros | None) -> str | int | None:
     return None if moment is None or abs(moment) >= LAST_MICRO else format_time(moment, found.clock)
 
 
-def _lines(found: Status, state: StatusParts) -> Iterator[str]:
+def _lines(found: CheckpointStatus, state: StatusParts) -> Iterator[str]:
     yield f"Pipeline {found.layout.pipeline}, checkpoint {found.folder}"
-    if found.batch is None or found.at is None:
+    if found.batch is None or found.written_at is None:
         yield "No batch is written yet."
     else:
-        ago = _ago(time.time() - found.at)
-        yield f"Last batch: {found.batch}, " + (f"and the state moved {ago} ago, for other rules" if found.begun else f"written {ago} ago")
+        ago = _ago(time.time() - found.written_at)
+        yield f"Last batch: {found.batch}, " + (f"and the state moved {ago} ago, for other rules" if found.is_moved_state else f"written {ago} ago")
     if found.under_way is not None:
         yield f"Batch {found.under_way} is planned and not written: it is under way, or was cut off and is done again at the next start."
     if found.ended:
         yield "The stream has ended: all instants are closed."
     elif found.closed is not None:
         yield f"Closed up to {_at(found, found.closed)}"
-    if found.tally is None:
+    if found.totals is None:
         yield "Totals: none were kept."
     else:
-        totals = found.tally.totals
+        totals = found.totals.totals
         yield (
             f"Totals of all runs: {counted(totals.elements, 'element')}, {counted(totals.instants, 'instant')}, "
             f"{counted(totals.facts, 'fact')}, {counted(totals.events, 'event')}, {dead_letters_line(totals)}"
@@ -72,9 +72,9 @@ def _lines(found: Status, state: StatusParts) -> Iterator[str]:
     for each in found.inputs:
         passed = _at(found, each.watermark)
         yield f"  {each.name}: {'all read' if each.ended else 'nothing passed yet' if passed is None else f'passed {passed}'}"
-        files = [reached for reached in found.reached if reached.input == each.name]
+        files = [reached for reached in found.positions if reached.input == each.name]
         going = [reached for reached in files if reached.place is not None]
-        yield from (f"    {_place(reached, found.copied)}" for reached in going[:5])
+        yield from (f"    {_place(reached, found.copied_lines)}" for reached in going[:5])
         if len(going) > 5:
             yield f"    and {len(going) - 5} more files"
         if len(files) > len(going):
@@ -82,7 +82,7 @@ def _lines(found: Status, state: StatusParts) -> Iterator[str]:
     yield from _state(found, state)
 
 
-def _place(reached: Reached, copied: int | None) -> str:
+def _place(reached: ReadPosition, copied: int | None) -> str:
     place = reached.place
     assert place is not None
     where = f"file {place.file}, " if place.file else ""
@@ -91,7 +91,7 @@ def _place(reached: Reached, copied: int | None) -> str:
     return f"{reached.path}: {where}line {place.line}, byte {place.offset}"
 
 
-def _state(found: Status, state: StatusParts) -> Iterator[str]:
+def _state(found: CheckpointStatus, state: StatusParts) -> Iterator[str]:
     layout = found.layout
     if not layout.layers:
         yield "The rules keep no state: there is none in the store."
@@ -100,17 +100,17 @@ def _state(found: Status, state: StatusParts) -> Iterator[str]:
     if state is None or isinstance(state, str):
         if isinstance(state, str):
             yield f"The state store was not read: {state}"
-        if found.tally is None:
+        if found.totals is None:
             return
-        yield f"State as the last batch counted it ({partitions}): {found.tally.written:,} bytes"
-        for layer, (ports, numbers) in enumerate(zip(found.tally.ports, found.tally.held, strict=True)):
+        yield f"State as the last batch counted it ({partitions}): {found.totals.bytes:,} bytes"
+        for layer, (ports, numbers) in enumerate(zip(found.totals.ports, found.totals.event_counts, strict=True)):
             yield from (
                 f"  layer {layer}, {port.label}: {counted(number, 'event')}" for port, number in zip(ports, numbers, strict=True) if number
             )
         return
-    where = "that was moved" if found.begun else "in the store"
-    yield f"State {where} ({partitions}): {counted(state.values, 'value')}, {state.written:,} bytes"
-    for kept in state.kept:
+    where = "that was moved" if found.is_moved_state else "in the store"
+    yield f"State {where} ({partitions}): {counted(state.values, 'value')}, {state.bytes:,} bytes"
+    for kept in state.ports:
         keys = "" if kept.keys is None else f", {counted(kept.keys, 'key')}"
         yield f"  layer {kept.layer}, {kept.label}: {counted(kept.events, 'event')}{keys}"
 
@@ -126,10 +126,10 @@ def _ago(seconds: float) -> str:
     return f"{max(0.0, seconds):.0f} s"
 
 
-def _as_json(found: Status, state: StatusParts) -> str:
+def _as_json(found: CheckpointStatus, state: StatusParts) -> str:
     totals = None
-    if found.tally is not None:
-        all_runs = found.tally.totals
+    if found.totals is not None:
+        all_runs = found.totals.totals
         totals = {
             "elements": all_runs.elements,
             "instants": all_runs.instants,
@@ -148,9 +148,9 @@ def _as_json(found: Status, state: StatusParts) -> str:
                 "file": reached.place and reached.place.file,
                 "offset": reached.place and reached.place.offset,
                 "line": reached.place and reached.place.line,
-                **({} if reached.path else {"copied": found.copied}),
+                **({} if reached.path else {"copied": found.copied_lines}),
             }
-            for reached in found.reached
+            for reached in found.positions
             if reached.input == each.name
         ]
         inputs.append({"name": each.name, "watermark": _at(found, each.watermark), "ended": each.ended, "files": files})
@@ -159,7 +159,7 @@ def _as_json(found: Status, state: StatusParts) -> str:
             "pipeline": found.layout.pipeline,
             "checkpoint": str(found.folder),
             "batch": found.batch,
-            "written_at": found.at,
+            "written_at": found.written_at,
             "under_way": found.under_way,
             "closed": _at(found, found.closed),
             "ended": found.ended,
@@ -171,19 +171,19 @@ def _as_json(found: Status, state: StatusParts) -> str:
     )
 
 
-def _state_json(found: Status, state: StatusParts) -> dict[str, object]:
+def _state_json(found: CheckpointStatus, state: StatusParts) -> dict[str, object]:
     if not found.layout.layers:
         return {"source": "none", "values": 0, "bytes": 0, "held": []}
     if state is not None and not isinstance(state, str):
-        held = [{"layer": each.layer, "label": each.label, "events": each.events, "keys": each.keys} for each in state.kept]
-        return {"source": "moved" if found.begun else "store", "values": state.values, "bytes": state.written, "held": held}
-    told: dict[str, object] = {"source": "last batch", "why": state}
-    if found.tally is not None:
-        told["bytes"] = found.tally.written
-        told["held"] = [
+        held = [{"layer": each.layer, "label": each.label, "events": each.events, "keys": each.keys} for each in state.ports]
+        return {"source": "moved" if found.is_moved_state else "store", "values": state.values, "bytes": state.bytes, "held": held}
+    parts: dict[str, object] = {"source": "last batch", "why": state}
+    if found.totals is not None:
+        parts["bytes"] = found.totals.bytes
+        parts["held"] = [
             {"layer": layer, "label": port.label, "events": number, "keys": None}
-            for layer, (ports, numbers) in enumerate(zip(found.tally.ports, found.tally.held, strict=True))
+            for layer, (ports, numbers) in enumerate(zip(found.totals.ports, found.totals.event_counts, strict=True))
             for port, number in zip(ports, numbers, strict=True)
             if number
         ]
-    return told
+    return parts

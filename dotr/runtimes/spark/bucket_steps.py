@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import chain, count, repeat
 from typing import TypeAlias
 
+from dotr.engine.driver import PartitionTicks, PortArrivals, moments, partition_ticks
 from dotr.model.stream import Firing
 from dotr.model.terms import Term
 from dotr.model.time import Micros
@@ -16,11 +17,10 @@ from dotr.monitoring.totals import Totals
 from dotr.patterns.operator import Arrival
 from dotr.patterns.state import State
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.moments import Ports, TicksHere, moments, ticks_here
-from dotr.runtimes.spark.rows import RowKind, SparkRow, counts_payload
-from dotr.runtimes.spark.spilled_rows import FIRINGS, SpillBuffer, SpilledLetters
-from dotr.runtimes.spark.worker_cache import layers_of, program_of, uncollected
-from dotr.state.bucket_state import BucketPlace
+from dotr.runtimes.spark.rows import RowKind, SparkRow, encode_totals
+from dotr.runtimes.spark.spilled_rows import FIRINGS, SpillBuffer, SpilledDeadLetters
+from dotr.runtimes.spark.worker_cache import layers_of, program_of, without_garbage_collection
+from dotr.state.bucket_state import BucketContext
 from dotr.state.paged_state import MAX_DECODED, PagedState
 
 TimedArrivals: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
@@ -89,16 +89,16 @@ def in_order(chunks: Iterable[TimedArrivals]) -> Iterator[tuple[Micros, dict[int
 
 
 @lru_cache(maxsize=64)
-def place_of(job: Job, layer: int) -> BucketPlace:
+def place_of(job: Job, layer: int) -> BucketContext:
     """Where the state of a layer's buckets is laid out."""
     program = program_of(job)
-    return BucketPlace(layers_of(job)[layer], program.layout.layers[layer], job.buckets, program.timed)
+    return BucketContext(layers_of(job)[layer], program.layout.layers[layer], job.buckets, program.timed)
 
 
 @lru_cache(maxsize=1 << 12)
-def _ticks(job: Job, layer: int, bucket: int) -> Sequence[TicksHere]:
+def _ticks(job: Job, layer: int, bucket: int) -> Sequence[PartitionTicks]:
     program = program_of(job)
-    return ticks_here(program, program.router(job.buckets), layer, bucket)
+    return partition_ticks(program, program.router(job.buckets), layer, bucket)
 
 
 def closed_by(lines: Iterable[SparkRow]) -> Micros:
@@ -114,7 +114,7 @@ def step_bucket(
 ) -> list[SparkRow]:
     """Steps a bucket's pages through a batch; returns its firings, and chunks for the layers above. What is later than `after` is gathered
     by pages of which there are many, and so many of their events stay decoded."""
-    with uncollected():
+    with without_garbage_collection():
         run = _BucketRun(job, layer, bucket)
         instants = in_order(instants_of(line.payload) for line in lines if line.kind == RowKind.CHUNK)
         closed = closed_by(lines)
@@ -126,20 +126,18 @@ def step_bucket(
             state = pages.single
             spans = [(line.time, int(line.payload)) for line in lines if line.kind == RowKind.SPAN]
             run.step(state, moments(layers_of(job)[layer], state, _ticks(job, layer, bucket), instants, spans, closed), bucket)
-            if state.passed is not None:
-                state.expire(state.passed + 1)
         else:
             run.step(pages.single, ((time, arrivals, False) for time, arrivals in instants), bucket)
             pages.single.expire(closed + 1)
         return run.lines()
 
 
-def _by_page(pages: PagedState, instants: Iterable[tuple[Micros, Ports]]) -> Mapping[int, list[tuple[Micros, Ports, bool]]]:
+def _by_page(pages: PagedState, instants: Iterable[tuple[Micros, PortArrivals]]) -> Mapping[int, list[tuple[Micros, PortArrivals, bool]]]:
     """What arrives, by the page that it arrives at."""
-    found: dict[int, list[tuple[Micros, Ports, bool]]] = {}
+    found: dict[int, list[tuple[Micros, PortArrivals, bool]]] = {}
     page_of = pages.page_of
     for time, arrivals in instants:
-        here: dict[int, Ports] = {}
+        here: dict[int, PortArrivals] = {}
         for port, events in arrivals.items():
             for event in events:
                 page = page_of(port, event[1])
@@ -165,10 +163,10 @@ class _BucketRun:
         self._stage, self._router = layers_of(job)[layer], program_of(job).router(job.buckets)
         self._keys = [job.keys(number) for number in range(job.layers)]
         self._firings = SpillBuffer(FIRINGS, job)
-        self._failed = SpilledLetters(job)
+        self._failed = SpilledDeadLetters(job)
         self._above: dict[int, TimedArrivals] = {}
 
-    def step(self, state: State, moments: Iterable[tuple[Micros, Ports, bool]], partition: int) -> None:
+    def step(self, state: State, moments: Iterable[tuple[Micros, PortArrivals, bool]], partition: int) -> None:
         """Steps a partition through moments."""
         step, keys, above = self._stage.step, self._keys, self._above
         for time, arrivals, ended in moments:
@@ -188,8 +186,8 @@ class _BucketRun:
     def lines(self) -> list[SparkRow]:
         """The rows of it."""
         out = [SparkRow(key, RowKind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in self._above.items()]
-        out += self._firings.lines(-1 - self._bucket)
+        out += self._firings.rows(-1 - self._bucket)
         if self._failed.counted:
-            out += self._failed.lines(-1 - self._bucket)
-            out.append(SparkRow(-1 - self._bucket, RowKind.COUNTS, 0, counts_payload(Totals(dead_letters=self._failed.counted))))
+            out += self._failed.rows(-1 - self._bucket)
+            out.append(SparkRow(-1 - self._bucket, RowKind.COUNTS, 0, encode_totals(Totals(dead_letters=self._failed.counted))))
         return out

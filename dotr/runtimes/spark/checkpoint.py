@@ -26,7 +26,7 @@ from dotr.state.state_migration import StateChange, state_change
 from dotr.state.state_schema import StateSchema, state_schema
 
 FORMAT: Final = 2
-READ: Final = (1, 2)
+READABLE_FORMATS: Final = (1, 2)
 """Format 1 has no holdings: what its state is of is known only to who has the program."""
 
 
@@ -131,38 +131,38 @@ class Checkpoint:
             raise self._refused(f"its dotr.json cannot be read: {error}") from None
         if not isinstance(data, dict) or not isinstance(data.get("format"), int):
             raise self._refused("its dotr.json is none: it has no format")
-        if data["format"] not in READ:
-            raise self._refused(f"it is of a later release (its format is not {' or '.join(map(str, READ))})")
+        if data["format"] not in READABLE_FORMATS:
+            raise self._refused(f"it is of a later release (its format is not {' or '.join(map(str, READABLE_FORMATS))})")
         try:
             return CheckpointLayout.of_json(data)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError) as error:
             raise self._refused(f"its dotr.json cannot be read: {type(error).__name__}: {error}") from None
 
     @property
-    def planned(self) -> int | None:
+    def planned_batch(self) -> int | None:
         """Spark's number of the last batch that was planned."""
         return last_number(Path(self.query) / "offsets")
 
     def position(self, number: int | None = None) -> Offset | None:
         """How far the query came with a batch (where none is named: the last that is written); None before the first."""
-        last = self.committed() if number is None else number
+        last = self.committed_batch() if number is None else number
         if last is None:
             start = self.layout.start if self.layout else None
             return Offset.of_json(start) if start else None
         lines = (Path(self.query) / "offsets" / str(last)).read_text().splitlines()
         return Offset.of_json(json.loads(lines[-1]))
 
-    def committed(self) -> int | None:
+    def committed_batch(self) -> int | None:
         """Spark's number of the last batch that is written."""
         return last_number(Path(self.query) / "commits")
 
-    def change(self, program: CompiledProgram) -> StateChange:
+    def state_change(self, program: CompiledProgram) -> StateChange:
         """What a program makes of the state; raises `Refused` where it is not known whose that is."""
-        kept = self.layout
-        assert kept is not None
-        before = kept.holdings
+        stored = self.layout
+        assert stored is not None
+        before = stored.holdings
         if before is None:
-            if kept.program != program.spec.fingerprint:
+            if stored.program != program.spec.fingerprint:
                 raise self._refused(
                     "it belongs to another program: rules, knowledge or settings have changed since, and the release that made it did not "
                     "write down which state is whose (a run of the unchanged program does)"
@@ -171,17 +171,17 @@ class Checkpoint:
         position = self.position()
         return state_change(before, program, BEGINNING if position is None else position.time)
 
-    def examine(self, wanted: CheckpointLayout, program: CompiledProgram) -> StateChange:
+    def preview(self, required: CheckpointLayout, program: CompiledProgram) -> StateChange:
         """What a restart would do; raises `Refused` where it would be refused."""
-        kept = self.layout
-        assert kept is not None
-        found = self.change(program)
-        self._following(kept, wanted, found)
-        return found
+        stored = self.layout
+        assert stored is not None
+        change = self.state_change(program)
+        self._continued(stored, required, change)
+        return change
 
-    def moving(self, layout: CheckpointLayout, layers: int) -> CheckpointLayout:
+    def next_generation(self, layout: CheckpointLayout, layers: int) -> CheckpointLayout:
         """The layout of the next generation, with so many layers: it takes over from where the query is."""
-        last, position = self.committed(), self.position()
+        last, position = self.committed_batch(), self.position()
         return replace(
             layout,
             layers=layers,
@@ -206,7 +206,7 @@ class Checkpoint:
         if self.layout is not None:
             check_logs(Path(self.query))
 
-    def make(self) -> None:
+    def create(self) -> None:
         """Makes the folder, for the log."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -220,44 +220,44 @@ class Checkpoint:
         hint = "Name another folder as spark.checkpoint."
         return refuse("S103", f"the checkpoint {self.folder} cannot be written: {error.strerror or error}", hint=hint)
 
-    def claim(self, wanted: CheckpointLayout, found: StateChange | None = None) -> CheckpointLayout:
+    def claim(self, required: CheckpointLayout, change: StateChange | None = None) -> CheckpointLayout:
         """The layout to run with: that of the folder where it has one, else `wanted`, which it then holds. Where the change moves state,
         the folder holds what it held until `switch`."""
-        kept = self.layout
-        if kept is None:
-            self._write(wanted)
-            return wanted
-        assert found is not None, "there is a checkpoint"
-        now = self._following(kept, wanted, found)
-        if found.moves:
-            return self.moving(now, wanted.layers)
-        if now != kept:
+        stored = self.layout
+        if stored is None:
+            self._write(required)
+            return required
+        assert change is not None, "there is a checkpoint"
+        now = self._continued(stored, required, change)
+        if change.moves:
+            return self.next_generation(now, required.layers)
+        if now != stored:
             self._write(now)
         return now
 
-    def _following(self, kept: CheckpointLayout, wanted: CheckpointLayout, found: StateChange) -> CheckpointLayout:
+    def _continued(self, stored: CheckpointLayout, required: CheckpointLayout, change: StateChange) -> CheckpointLayout:
         """What the folder holds, where it is this pipeline's and has its inputs, with what may be new."""
-        if kept.pipeline != wanted.pipeline:
-            raise self._refused(f"it belongs to the pipeline {kept.pipeline}, this one is {wanted.pipeline}")
-        if kept.clock is not None and wanted.clock is not None and kept.clock[0] != wanted.clock[0]:
+        if stored.pipeline != required.pipeline:
+            raise self._refused(f"it belongs to the pipeline {stored.pipeline}, this one is {required.pipeline}")
+        if stored.clock is not None and required.clock is not None and stored.clock[0] != required.clock[0]:
             raise self._refused("the time unit (time.unit) is another one than when it was made, and all its times are in that")
-        names = {name for name, _, _ in (*kept.growing, *wanted.growing)}
-        fixed = tuple(entry for entry in kept.inputs if entry[0] not in names)
-        _same_inputs(self, fixed, [entry for entry in wanted.inputs if entry[0] not in names])
-        self._same_growing(kept, wanted)
-        new = tuple(entry for entry in wanted.growing if entry not in kept.growing)
-        return replace(kept, growing=(*kept.growing, *new), program=wanted.program, holdings=found.after)
+        names = {name for name, _, _ in (*stored.growing, *required.growing)}
+        fixed = tuple(entry for entry in stored.inputs if entry[0] not in names)
+        _check_inputs(self, fixed, [entry for entry in required.inputs if entry[0] not in names])
+        self._check_growing(stored, required)
+        new = tuple(entry for entry in required.growing if entry not in stored.growing)
+        return replace(stored, growing=(*stored.growing, *new), program=required.program, holdings=change.after)
 
-    def _same_growing(self, kept: CheckpointLayout, wanted: CheckpointLayout) -> None:
+    def _check_growing(self, stored: CheckpointLayout, required: CheckpointLayout) -> None:
         """What grows, or did, may have other files now, and may have stopped; its delay and pattern are what they were."""
-        before = {name: (delay, pattern) for name, delay, pattern in kept.growing}
-        delays = {name: delay for name, delay, _ in kept.inputs}
-        for name, delay, pattern in wanted.growing:
+        before = {name: (delay, pattern) for name, delay, pattern in stored.growing}
+        delays = {name: delay for name, delay, _ in stored.inputs}
+        for name, delay, pattern in required.growing:
             if before.get(name, (delay, pattern)) != (delay, pattern) or delays.get(name, delay) != delay:
                 raise self._refused(f"the input {name} has another path or lateness than when it was made")
-        known = {path for _, _, path in kept.inputs}
-        further = any(path not in known for _, _, path in wanted.inputs)
-        position = self.position() if wanted.growing or (kept.growing and further) else None
+        known = {path for _, _, path in stored.inputs}
+        further = any(path not in known for _, _, path in required.inputs)
+        position = self.position() if required.growing or (stored.growing and further) else None
         if position is not None and position.ended:
             raise refuse(
                 "S106",
@@ -279,9 +279,9 @@ class Checkpoint:
         self.layout = layout
 
 
-def _same_inputs(checkpoint: Checkpoint, kept: Sequence[tuple[str, int, str]], wanted: Sequence[tuple[str, int, str]]) -> None:
+def _check_inputs(checkpoint: Checkpoint, stored: Sequence[tuple[str, int, str]], required: Sequence[tuple[str, int, str]]) -> None:
     changed = [
-        path for _, _, path in dict.fromkeys([*kept, *wanted]) if ([e for e in kept if e[2] == path] != [e for e in wanted if e[2] == path])
+        path for _, _, path in dict.fromkeys([*stored, *required]) if ([e for e in stored if e[2] == path] != [e for e in required if e[2] == path])
     ]
     if changed:
         listed = ", ".join(dict.fromkeys(changed[:3])) + (", …" if len(changed) > 3 else "")
@@ -290,14 +290,14 @@ def _same_inputs(checkpoint: Checkpoint, kept: Sequence[tuple[str, int, str]], w
 
 def last_number(log: Path) -> int | None:
     """The number of the last batch in one of Spark's logs."""
-    return max((int(name) for name in _names(log) if name.isdecimal()), default=None)
+    return max((int(name) for name in _listed(log) if name.isdecimal()), default=None)
 
 
-def _names(folder: Path) -> list[str]:
+def _listed(folder: Path) -> list[str]:
     return os.listdir(folder) if folder.is_dir() else []
 
 
-def wanted_layout(pipeline: Pipeline) -> CheckpointLayout:
+def required_layout(pipeline: Pipeline) -> CheckpointLayout:
     """What the checkpoint has to hold; buckets and partitions are known once there is a session."""
     inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
     growing = tuple((each.like.input, each.like.delay, each.pattern and os.path.abspath(each.pattern)) for each in pipeline.growing)

@@ -19,9 +19,9 @@ from dotr.errors.diagnostics import Refused, refuse
 from dotr.runtimes.spark.planner import Offset
 
 _MAGIC: Final = b"crc\x00"
-_CHECKED: Final = 1 << 32
+_MAX_CHECKED_BYTES: Final = 1 << 32
 """Bytes of state that are looked at, the newest files first, where a query has failed."""
-_NAMED: Final = re.compile(r"(?:FileNotFound|NoSuchFile|Checksum|EOF|Corrupt)\w*: (?:[^\n]*?)(?:file:)?(/[^\s:,]+)")
+_MISSING_FILE: Final = re.compile(r"(?:FileNotFound|NoSuchFile|Checksum|EOF|Corrupt)\w*: (?:[^\n]*?)(?:file:)?(/[^\s:,]+)")
 _START_OVER: Final = "put the folder back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)"
 
 
@@ -32,23 +32,23 @@ def check_logs(query: Path) -> None:
         return
     last = max([*planned, *written])
     ids = query / "metadata"
-    if (why := _damage(ids) or _no_id(ids)) is not None:
+    if (why := _damage(ids) or _id_problem(ids)) is not None:
         new = json.dumps({"id": str(uuid4())})
         raise _refused(
             ids, why, f"It holds an id and no more: remove {_crc(ids)}, write {new} into {ids}, and give the same command again."
         )
     for number in sorted({last, last - 1} & {*planned, *written}):
         offset, commit = query / "offsets" / str(number), query / "commits" / str(number)
-        if (why := _damage(offset) or _no_offset(offset)) is not None:
-            raise _refused(offset, why, _way_back(offset, commit, number, last, query))
-        if number in written and (why := _damage(commit) or _no_commit(commit)) is not None:
+        if (why := _damage(offset) or _offset_problem(offset)) is not None:
+            raise _refused(offset, why, _repair_hint(offset, commit, number, last, query))
+        if number in written and (why := _damage(commit) or _commit_problem(commit)) is not None:
             hint = f"Remove it and {_crc(commit)} beside it: the same command does its batch again, or goes on behind it."
             raise _refused(commit, why, hint)
 
 
-def _way_back(offset: Path, commit: Path, number: int, last: int, query: Path) -> str:
+def _repair_hint(offset: Path, commit: Path, number: int, last: int, query: Path) -> str:
     before = query / "offsets" / str(number - 1)
-    if number < last or (number > 0 and (_damage(before) or _no_offset(before)) is not None):
+    if number < last or (number > 0 and (_damage(before) or _offset_problem(before)) is not None):
         return _sentence(_START_OVER)
     files = [path for path in (offset, _crc(offset), commit, _crc(commit)) if path.exists()]
     if not commit.exists():
@@ -56,9 +56,9 @@ def _way_back(offset: Path, commit: Path, number: int, last: int, query: Path) -
     return f"Remove {_listed(files)}: the same command goes back to the batch before and does this one again."
 
 
-def look_for_damage(query: Path, said: str) -> Refused | None:
+def find_damage(query: Path, message: str) -> Refused | None:
     """What is damaged among the files of a query that has failed, with what Spark said; None where all that were looked at are whole."""
-    for name in _NAMED.findall(said):
+    for name in _MISSING_FILE.findall(message):
         path = Path(name)
         if query.absolute() in path.parents and not path.exists():
             return _refused(path, "is missing", _sentence(_START_OVER))
@@ -66,9 +66,9 @@ def look_for_damage(query: Path, said: str) -> Refused | None:
         check_logs(query)
     except Refused as refused:
         return refused
-    budget = _CHECKED
+    budget = _MAX_CHECKED_BYTES
     for path, size in _newest(query / "state"):
-        why = _damage(path, empty=_crc(path).exists())
+        why = _damage(path, must_have_content=_crc(path).exists())
         if why is not None:
             return _refused(path, why, _sentence(_START_OVER))
         budget -= size
@@ -89,7 +89,7 @@ def _newest(folder: Path) -> Iterator[tuple[Path, int]]:
         yield path, size
 
 
-def _damage(path: Path, *, empty: bool = True) -> str | None:
+def _damage(path: Path, *, must_have_content: bool = True) -> str | None:
     """What is wrong with a file, by itself and by the checksums beside it; `empty`: it must not be."""
     if path.is_dir():
         return "is a folder"
@@ -97,7 +97,7 @@ def _damage(path: Path, *, empty: bool = True) -> str | None:
         size = path.stat().st_size
         sums = _crc(path).read_bytes() if _crc(path).exists() else b""
         if not size:
-            return "is empty" if empty and len(sums) != 8 else None
+            return "is empty" if must_have_content and len(sums) != 8 else None
         if not sums:
             return None
         if sums[:4] != _MAGIC or len(sums) < 8:
@@ -114,14 +114,14 @@ def _damage(path: Path, *, empty: bool = True) -> str | None:
         return f"cannot be read: {(error.strerror or str(error)).lower()}"
 
 
-def _no_id(path: Path) -> str | None:
+def _id_problem(path: Path) -> str | None:
     try:
         return None if isinstance(json.loads(path.read_bytes())["id"], str) else "holds no id"
     except (ValueError, TypeError, KeyError):
         return "holds no id"
 
 
-def _no_offset(path: Path) -> str | None:
+def _offset_problem(path: Path) -> str | None:
     try:
         version, settings, offset, *_ = path.read_text().splitlines()
         json.loads(settings)
@@ -131,7 +131,7 @@ def _no_offset(path: Path) -> str | None:
     return None if version.startswith("v") else "is cut or is no such log"
 
 
-def _no_commit(path: Path) -> str | None:
+def _commit_problem(path: Path) -> str | None:
     try:
         _, *rest = path.read_text().splitlines()
         return None if all(isinstance(json.loads(line), dict) for line in rest[:1]) and rest else "is cut or is no such log"

@@ -21,15 +21,15 @@ from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.keys import bucket_keys
 from dotr.runtimes.spark.planner import END, InputPlace
 from dotr.runtimes.spark.progress import progress_of
-from dotr.runtimes.spark.spool import copied
-from dotr.runtimes.spark.state_moves import moved_values
-from dotr.runtimes.spark.totals_file import StoredTotals, read_tally
+from dotr.runtimes.spark.spool import copied_lines
+from dotr.runtimes.spark.state_moves import moved_states
+from dotr.runtimes.spark.totals_file import StoredTotals, read_totals
 from dotr.state.state_log import Manifest
 from dotr.state.state_log import live_events as events_that_count
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReadPosition:
     """How far a file was read: where its next record stands (None: all is read). A growing input has the number of its file."""
 
     input: str
@@ -52,12 +52,12 @@ class StoredSummary:
     """The state as the state data source gives it: its values, their bytes, and what is in them."""
 
     values: int
-    written: int
-    kept: tuple[StoredPort, ...]
+    bytes: int
+    ports: tuple[StoredPort, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class CheckpointStatus:
     """`batch` is the number of the last that is written, `under_way` that of one that is planned and is not; `at` is when the last one was,
     or when the state moved since, in seconds since 1970 by the file's own date. `closed` is the end of time where the stream has `ended`.
     `tally` is None where no totals were kept. `copied` is how many lines of standard input were copied, of all that were sent."""
@@ -66,31 +66,31 @@ class Status:
     layout: CheckpointLayout
     clock: Clock
     batch: int | None
-    at: float | None
+    written_at: float | None
     under_way: int | None
     closed: Micros | None
     ended: bool
     inputs: tuple[InputProgress, ...]
-    reached: tuple[Reached, ...]
-    tally: StoredTotals | None
-    copied: int | None = None
+    positions: tuple[ReadPosition, ...]
+    totals: StoredTotals | None
+    copied_lines: int | None = None
 
     @property
-    def begun(self) -> bool:
+    def is_moved_state(self) -> bool:
         """Whether the state is still that which was moved when rules changed: no batch was written since."""
         return self.batch is not None and self.batch < self.layout.first
 
 
-def status_of(folder: str) -> Status:
+def status_of(folder: str) -> CheckpointStatus:
     """The status by the checkpoint's own files; raises `Refused` where there is none."""
     try:
         checkpoint = Checkpoint(folder)
     except NotADirectoryError:
-        raise _none_at(folder) from None
+        raise _no_checkpoint(folder) from None
     layout = checkpoint.layout
     if layout is None:
-        raise _none_at(folder)
-    batch, planned = checkpoint.committed(), checkpoint.planned
+        raise _no_checkpoint(folder)
+    batch, planned = checkpoint.committed_batch(), checkpoint.planned_batch
     try:
         position = checkpoint.position(batch)
         written = checkpoint.folder / "dotr.json" if batch is None else Path(checkpoint.query) / "commits" / str(batch)
@@ -103,34 +103,34 @@ def status_of(folder: str) -> Status:
     names = (*layout.inputs, *layout.growing)
     places = () if position is None else position.padded(len(names)).places
     reached = tuple(
-        Reached(name, path, None if place.offset == END else place) for (name, _, path), place in zip(names, places, strict=False)
+        ReadPosition(name, path, None if place.offset == END else place) for (name, _, path), place in zip(names, places, strict=False)
     )
     unit, dated = layout.clock or (Unit.SECOND.written, False)
     under_way = planned + layout.first if planned is not None and planned != batch else None
     batch = layout.first + (-1 if batch is None else batch)
     ended = position is not None and position.ended
     clock = Clock(Unit.from_written(unit), dated)
-    tally = read_tally(checkpoint.folder)
+    tally = read_totals(checkpoint.folder)
     last = batch if batch >= 0 else None
-    kept = copied(checkpoint.folder)
-    return Status(checkpoint.folder, layout, clock, last, at, under_way, closed, ended, inputs, reached, tally, kept)
+    kept = copied_lines(checkpoint.folder)
+    return CheckpointStatus(checkpoint.folder, layout, clock, last, at, under_way, closed, ended, inputs, reached, tally, kept)
 
 
-def _none_at(folder: str) -> Refused:
+def _no_checkpoint(folder: str) -> Refused:
     hint = "Name the folder that the configuration names as spark.checkpoint; it is there once a run on Spark has begun."
     return refuse("S111", f"there is no checkpoint at {folder}", hint=hint)
 
 
-def stored_state(status: Status) -> StoredSummary:
+def stored_summary(status: CheckpointStatus) -> StoredSummary:
     """What the state holds after the last batch; raises `Refused` where Spark cannot read it, or this release cannot."""
     if not status.layout.layers:
         return StoredSummary(0, 0, ())
-    if status.begun:
+    if status.is_moved_state:
         try:
-            begun = _Counting(status.tally)
-            for layer, value in moved_values(Checkpoint(str(status.folder)).folders(status.layout.generation)[1]):
-                begun.value(layer, value)
-            return begun.found()
+            begun = _StateCounter(status.totals)
+            for layer, value in moved_states(Checkpoint(str(status.folder)).folders(status.layout.generation)[1]):
+                begun.add_value(layer, value)
+            return begun.summary()
         except (OSError, ValueError, StateError) as error:
             hint = "Its totals, as the run counted them, are shown with --quick."
             raise refuse("S112", f"the state in {status.folder} cannot be read: {error}", hint=hint) from None
@@ -156,17 +156,17 @@ def stored_state(status: Status) -> StoredSummary:
                 for layer in range(status.layout.layers):
                     layers |= dict.fromkeys(_keys(status.layout, layer), layer)
 
-                counts = _Counting(status.tally)
+                counts = _StateCounter(status.totals)
                 for operator in stored.operators:
                     heads: dict[int, Manifest] = {}
                     for row in stored.values(operator).toLocalIterator():
-                        head = counts.value(layers[row.key], bytes(row.written))
+                        head = counts.add_value(layers[row.key], bytes(row.written))
                         if head is not None:
                             heads[row.key] = head
-                    pieces = stored.pieces(operator) if heads else None
+                    pieces = stored.segments(operator) if heads else None
                     for row in pieces.toLocalIterator() if pieces is not None else ():
-                        counts.piece(layers[row.key], heads[row.key], row.log, bytes(row.lines))
-                return counts.found()
+                        counts.add_segment(layers[row.key], heads[row.key], row.log, bytes(row.lines))
+                return counts.summary()
             finally:
                 if before is None:
                     session.stop()
@@ -183,7 +183,7 @@ def _keys(layout: CheckpointLayout, layer: int) -> tuple[int, ...]:
     return bucket_keys(layout.layers * layout.buckets, layout.partitions)[layer * layout.buckets : (layer + 1) * layout.buckets]
 
 
-class _Counting:
+class _StateCounter:
     """Counts values as they come; a value, or a piece of a log, is decoded, counted and let go before the next."""
 
     def __init__(self, tally: StoredTotals | None) -> None:
@@ -192,7 +192,7 @@ class _Counting:
         self._keys: dict[tuple[int, int], set[str | None]] = {}
         self._values = self._written = 0
 
-    def value(self, layer: int, written: bytes) -> Manifest | None:
+    def add_value(self, layer: int, written: bytes) -> Manifest | None:
         """What a bucket has in one place: all, or where there are logs, their head."""
         self._values += 1
         self._written += len(written)
@@ -202,7 +202,7 @@ class _Counting:
                 self._count(layer, port, events)
         return head
 
-    def piece(self, layer: int, head: Manifest, log: int, lines: bytes) -> None:
+    def add_segment(self, layer: int, head: Manifest, log: int, lines: bytes) -> None:
         """A piece of a log."""
         self._values += 1
         self._written += len(lines)
@@ -217,7 +217,7 @@ class _Counting:
             if keys is not None and port is not None and port.key is not None:
                 keys.add(event.values[port.key])
 
-    def found(self) -> StoredSummary:
+    def summary(self) -> StoredSummary:
         """What was counted, by layer and label."""
         kept: dict[tuple[int, str], tuple[int, int | None]] = {}
         for (layer, index), events in self._events.items():

@@ -21,7 +21,7 @@ class DisplayPaths:
             (os.path.abspath(folder) + os.sep, folder + os.sep if folder != os.curdir else "")
             for folder in (_folder(each.pattern) for each in pipeline.growing if each.pattern)
         ]
-        self._spool = str(checkpoint.absolute() / SPOOL)
+        self._spool_folder = str(checkpoint.absolute() / SPOOL)
         self._headers = {each.like.input for each in pipeline.growing if each.like.format is Format.CSV}
 
     def __call__(self, letter: DeadLetter) -> DeadLetter:
@@ -30,7 +30,7 @@ class DisplayPaths:
         if path in self._files:
             return letter._replace(file=self._files[path])
         folder, name = os.path.split(path)
-        found = SEGMENT.fullmatch(name) if folder == self._spool else None
+        found = SEGMENT.fullmatch(name) if folder == self._spool_folder else None
         if found is not None:
             repeated = letter.input in self._headers
             return letter._replace(file=STANDARD_INPUT, line=letter.line + int(found[2]) - 1 - repeated)

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from dotr.monitoring.totals import ReportActivity
 from dotr.runtimes.spark.checkpoint import Checkpoint
-from dotr.runtimes.spark.jvm_errors import LOST
+from dotr.runtimes.spark.jvm_errors import JVM_ERRORS
 
 
 class FirstBatchProgress:
@@ -17,22 +17,22 @@ class FirstBatchProgress:
     def __init__(self, session: SparkSession, checkpoint: Checkpoint, does: ReportActivity) -> None:
         self._tracker = session.sparkContext.statusTracker()
         self._checkpoint = checkpoint
-        self._does = does
-        self._over = False
+        self._show = does
+        self._done = False
         self._read = False
 
-    def look(self, *, begun: bool) -> None:
+    def report(self, *, batch_written: bool) -> None:
         """Say it, if there is something to be said still."""
-        if self._over:
+        if self._done:
             return
-        self._over = begun
-        self._does("" if begun else self._doing())
+        self._done = batch_written
+        self._show("" if batch_written else self._activity())
 
-    def _doing(self) -> str:
-        planned, written = self._checkpoint.planned, self._checkpoint.committed()
+    def _activity(self) -> str:
+        planned, written = self._checkpoint.planned_batch, self._checkpoint.committed_batch()
         if planned is None or planned == written:
             return "reading ahead, to plan the first batch"
-        with suppress(*LOST):
+        with suppress(*JVM_ERRORS):
             stages = [found for number in self._tracker.getActiveStageIds() if (found := self._tracker.getStageInfo(number)) is not None]
             tasks, done = sum(stage.numTasks for stage in stages), sum(stage.numCompletedTasks for stage in stages)
             self._read = self._read or done > 0

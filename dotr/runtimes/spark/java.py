@@ -47,11 +47,11 @@ def java_version(text: str) -> int | None:
 
 def pyspark_problem() -> str | None:
     """What is missing of the Python packages that the Spark runtime needs; None where nothing is."""
-    missing = [name for name in ("pyspark", "pyarrow", "pandas", "google.protobuf") if not _found(name)]
+    missing = [name for name in ("pyspark", "pyarrow", "pandas", "google.protobuf") if not _is_importable(name)]
     return f"{', '.join(missing)} cannot be imported" if missing else None
 
 
-def _found(name: str) -> bool:
+def _is_importable(name: str) -> bool:
     try:
         return find_spec(name) is not None
     except ModuleNotFoundError:

@@ -39,12 +39,12 @@ def bucket_keys(buckets: int, partitions: int) -> tuple[int, ...]:
     [0, 1, 2, 0, 1]
     """
     keys: list[int] = []
-    waiting: dict[int, list[int]] = {number: [] for number in range(partitions)}
+    spare: dict[int, list[int]] = {number: [] for number in range(partitions)}
     candidate = 0
     for bucket in range(buckets):
-        wanted = waiting[bucket % partitions]
-        while not wanted:
-            waiting[hash_partition(candidate, partitions)].append(candidate)
+        candidates = spare[bucket % partitions]
+        while not candidates:
+            spare[hash_partition(candidate, partitions)].append(candidate)
             candidate += 1
-        keys.append(wanted.pop(0))
+        keys.append(candidates.pop(0))
     return tuple(keys)

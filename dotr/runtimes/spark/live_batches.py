@@ -25,12 +25,12 @@ from dotr.sources.rate_limits import NoRateLimit, RateLimit
 
 _CHUNK: Final = 1_024
 
-ALL_IDLE: Final[Micros] = LAST_MICRO - 1
+ALL_INPUTS_IDLE: Final[Micros] = LAST_MICRO - 1
 """Every input is idle: what waits closes."""
 
 
 @dataclass
-class Scanned:
+class ScannedInput:
     """An input and what is pending of it: time, place and the greatest time before; of elements of long texts also the times again, as
     often as they count again (`planning`). `bounded`: it is a single file. `rejected`: something was met since the last cut that is to be
     reported."""
@@ -38,17 +38,17 @@ class Scanned:
     channel: Channel
     bounded: bool = False
     pending: list[tuple[Micros, InputPoint, Micros]] = field(default_factory=list)
-    long: list[Micros] = field(default_factory=list)
+    long_times: list[Micros] = field(default_factory=list)
     floors: tuple[Floor, ...] = ()
-    rejected: bool = False
+    has_rejected: bool = False
 
     @staticmethod
-    def at(
+    def starting_at(
         place: InputPlace, feed: Feed, delay: Micros, *, single: bool, idle: Micros | None, pace: RateLimit | NoRateLimit, bounded: bool
-    ) -> Scanned:
+    ) -> ScannedInput:
         """An input that is read from a place on."""
         lateness = Lateness(delay, place.greatest, single=single)
-        return Scanned(Channel(feed, lateness, idle, pace, not bounded), bounded, floors=place.floors)
+        return ScannedInput(Channel(feed, lateness, idle, pace, not bounded), bounded, floors=place.floors)
 
     def scan(self, most: int, now: float, closed: Micros) -> bool:
         """Read on a little, if there is something now; False: nothing."""
@@ -59,11 +59,11 @@ class Scanned:
         for record in taken.records:
             before = lateness.greatest
             if record.time is None or lateness.verdict(record.time, closed) is not None:
-                self.rejected = True
+                self.has_rejected = True
             else:
                 add((record.time, InputPoint(taken.number, record.offset, record.line), before))
                 if record.end - record.offset > ORDINARY:
-                    self.long += [record.time] * ((record.end - record.offset) // ORDINARY)
+                    self.long_times += [record.time] * ((record.end - record.offset) // ORDINARY)
         self.channel.waiting = len(self.pending)
         return True
 
@@ -71,7 +71,7 @@ class Scanned:
         """Forget what is up to a time; where reading goes on, and where reading up to it may stop. `idle`: it was not waited for."""
         lateness, end = self.channel.lateness, self.channel.feed.end
         self.pending = [entry for entry in self.pending if entry[0] > until]
-        self.long = [each for each in self.long if each > until]
+        self.long_times = [each for each in self.long_times if each > until]
         self.channel.waiting = len(self.pending)
         over = self.bounded and self.channel.feed.ended
         if idle and lateness.passed < until:
@@ -85,11 +85,11 @@ class Scanned:
         stop = next(((at.file, at.offset) for when, at, _ in self.pending if when > beyond), (0, END) if over else (end.file, end.offset))
         if over and not self.pending:
             return InputPlace(END, 0, before), stop
-        self.floors = _needed(self.floors, (point.file, point.offset), before - lateness.delay)
+        self.floors = _needed_floors(self.floors, (point.file, point.offset), before - lateness.delay)
         return InputPlace(point.offset, point.line, before, point.file, self.floors), stop
 
 
-def _needed(floors: Sequence[Floor], point: tuple[int, int], late: Micros) -> tuple[Floor, ...]:
+def _needed_floors(floors: Sequence[Floor], point: tuple[int, int], late: Micros) -> tuple[Floor, ...]:
     """The floors that can still matter behind a point, where what is before `late` is late anyhow.
 
     >>> _needed([Floor(0, 0, 3), Floor(0, 5, 7), Floor(0, 9, 8)], (0, 6), 4)
@@ -105,14 +105,14 @@ class GrowingPlan:
     cuts."""
 
     def __init__(
-        self, inputs: Sequence[Scanned], start: Offset, size: int, tasks: int, clock: Callable[[], float] = time.monotonic
+        self, inputs: Sequence[ScannedInput], start: Offset, size: int, tasks: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.inputs = inputs
         self.position = start
         self._size = size
         self._tasks = tasks
         self._clock = clock
-        self._in_vain: Micros | None = None
+        self._unchanged_bound: Micros | None = None
 
     @property
     def pending(self) -> int:
@@ -130,7 +130,7 @@ class GrowingPlan:
             if behind and not channel.feed.ended:
                 read = each.scan(_CHUNK, now, closed) or read
         if read:
-            self._in_vain = None
+            self._unchanged_bound = None
         return read
 
     def cuts(self) -> list[Cut]:
@@ -139,44 +139,44 @@ class GrowingPlan:
         if after == LAST_MICRO:
             return []
         channels = [each.channel for each in self.inputs]
-        until = bound(channels, now, ALL_IDLE)
-        if until == self._in_vain:
+        until = bound(channels, now, ALL_INPUTS_IDLE)
+        if until == self._unchanged_bound:
             return []
-        self._in_vain = until
-        if until == ALL_IDLE:
+        self._unchanged_bound = until
+        if until == ALL_INPUTS_IDLE:
             until = max((entry[0] for each in self.inputs for entry in each.pending), default=after)
         times = [entry[0] for each in self.inputs for entry in each.pending if entry[0] <= until]
-        times += [when for each in self.inputs for when in each.long if when <= until]
+        times += [when for each in self.inputs for when in each.long_times if when <= until]
         times.sort()
         ended = until == LAST_MICRO and len(times) <= self._size
         if not times and not ended:
-            return self._letters()
+            return self._cut_of_rejected()
         idle = [not channel.feed.ended and channel.idles(now) for channel in channels]
-        ends = self._ends(times, after, ended=ended)
+        ends = self._cut_times(times, after, ended=ended)
         found, done = [], 0
         for end in ends:
             upto = len(times) if end == ends[-1] and ended else _count(times, end)
             found.append(self._cut(end, upto - done, idle))
             done = upto
         for each in self.inputs:
-            each.rejected = False
+            each.has_rejected = False
         self.position = Offset(found[-1].time, found[-1].places)
-        self._in_vain = None
+        self._unchanged_bound = None
         return found
 
-    def _letters(self) -> list[Cut]:
+    def _cut_of_rejected(self) -> list[Cut]:
         """A cut that closes nothing, where reading goes on behind something that is to be reported."""
-        if not any(each.rejected for each in self.inputs):
+        if not any(each.has_rejected for each in self.inputs):
             return []
         cut = self._cut(self.position.time, 0, [False for _ in self.inputs])
         for each in self.inputs:
-            each.rejected = False
+            each.has_rejected = False
         if all(new.point == old.point for new, old in zip(cut.places, self.position.places, strict=True)):
             return []
         self.position = Offset(cut.time, cut.places)
         return [cut]
 
-    def _ends(self, times: Sequence[Micros], after: Micros, *, ended: bool) -> list[Micros]:
+    def _cut_times(self, times: Sequence[Micros], after: Micros, *, ended: bool) -> list[Micros]:
         """The times at which the cuts are made."""
         times = times[: self._size]
         if not times:
@@ -194,7 +194,7 @@ class GrowingPlan:
         files, offsets = zip(*stops, strict=True)
         return Cut(until, tuple(places), offsets, elements, files)
 
-    def again(self, until: Offset) -> Cut:
+    def replan(self, until: Offset) -> Cut:
         """The one cut up to an offset that was planned before, from where this plan stands."""
         stops = []
         for each, place in zip(self.inputs, until.places, strict=True):

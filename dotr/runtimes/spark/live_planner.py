@@ -9,7 +9,7 @@ from threading import Condition, Thread
 from typing import Final
 
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.live_batches import GrowingPlan, Scanned
+from dotr.runtimes.spark.live_batches import GrowingPlan, ScannedInput
 from dotr.runtimes.spark.planner import END, Cut, Offset
 from dotr.runtimes.spark.task import PathsOfInput
 from dotr.runtimes.spark.watermarks import EVERY_SECONDS, write_watermarks
@@ -20,7 +20,7 @@ from dotr.sources.rate_limits import NoRateLimit, RateLimit
 from dotr.sources.watched_folders import GrowingInput
 
 _PAUSE_SECONDS: Final = 0.01
-_PATIENCE_SECONDS: Final = 0.1
+_TIMEOUT_SECONDS: Final = 0.1
 """How long the planner waits for something to close before it says that there is nothing."""
 
 
@@ -56,7 +56,7 @@ class GrowingInputs:
                 self._growing[number] = source
                 feed = FilesFeed(source, InputPoint(place.file, place.offset, place.line), elements=False)
             pace = paces.setdefault(file.input, NoRateLimit())
-            scanned.append(Scanned.at(place, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded))
+            scanned.append(ScannedInput.starting_at(place, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded))
         self.plan = GrowingPlan(scanned, start, job.batch, job.tasks)
 
     @property
@@ -68,7 +68,7 @@ class GrowingInputs:
 
         return paths
 
-    def forget(self, before: Offset) -> None:
+    def release(self, before: Offset) -> None:
         """No batch before an offset is planned again."""
         for number, source in self._growing.items():
             if isinstance(source, Spooled) and number < len(before.places):
@@ -86,10 +86,10 @@ class Scanner:
     def __init__(self, job: Job, start: Offset) -> None:
         self.inputs = GrowingInputs(job, start)
         self._plan = self.inputs.plan
-        self._most = 3 * job.batch
+        self._max_pending = 3 * job.batch
         self._changed = Condition()
         self._stopped = False
-        self._next_told = 0.0
+        self._next_write = 0.0
         self._folder = Path(job.run).parent
         self._names = [input_of(job, number).input for number in range(len(job.inputs))]
         self._failure: BaseException | None = None
@@ -103,9 +103,9 @@ class Scanner:
     def _scan(self) -> None:
         try:
             while not self._stopped:
-                self._tell()
+                self._write_watermarks()
                 with self._changed:
-                    read = self._plan.pending < self._most and self._plan.scan()
+                    read = self._plan.pending < self._max_pending and self._plan.scan()
                     self._changed.notify_all()
                     if not read:
                         self._changed.wait(_PAUSE_SECONDS)
@@ -114,17 +114,17 @@ class Scanner:
                 self._failure = error
                 self._changed.notify_all()
 
-    def _tell(self) -> None:
+    def _write_watermarks(self) -> None:
         """Write down how far the inputs are, now and then."""
-        if time.monotonic() >= self._next_told:
-            self._next_told = time.monotonic() + EVERY_SECONDS
+        if time.monotonic() >= self._next_write:
+            self._next_write = time.monotonic() + EVERY_SECONDS
             channels = zip(self._names, [each.channel for each in self._plan.inputs], strict=True)
             write_watermarks(self._folder, [(name, channel.lateness.passed, channel.feed.ended) for name, channel in channels])
 
     def batch(self) -> list[Cut]:
         """The cuts of the next batch; none where nothing closes for a while."""
         with self._changed:
-            deadline = time.monotonic() + _PATIENCE_SECONDS
+            deadline = time.monotonic() + _TIMEOUT_SECONDS
             while not (cuts := self._cuts()) and (left := deadline - time.monotonic()) > 0:
                 self._changed.wait(left)
             return cuts

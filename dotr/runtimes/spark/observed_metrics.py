@@ -29,7 +29,7 @@ _COUNTED: Final = {
 }
 
 
-def observed(rows: DataFrame) -> DataFrame:
+def with_metrics(rows: DataFrame) -> DataFrame:
     """The query's rows, counted as they pass."""
     return rows.observe(NAME, *[_sum(name, kinds, value) for name, (kinds, value) in _COUNTED.items()])
 

@@ -16,15 +16,15 @@ from dotr.errors.diagnostics import Refused
 from dotr.runtimes.spark import stored_names
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import SparkRow
-from dotr.runtimes.spark.spark_errors import Carried, marked
+from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnostics
 
 if TYPE_CHECKING:
-    from dotr.runtimes.spark.worker import Live
+    from dotr.runtimes.spark.worker import BucketCache
 
-_LIVE: Final[Live] = {}
+_CACHE: Final[BucketCache] = {}
 
 
-class _Store:
+class _SparkStore:
     """The state of the key at hand, as `worker.Store` has it."""
 
     def __init__(self, bucket: ValueState, log: MapState) -> None:
@@ -38,15 +38,15 @@ class _Store:
     def set_value(self, digest: bytes, written: bytes) -> None:
         self._bucket.update((digest, written))
 
-    def read(self, log: int, place: int) -> bytes | None:
-        found = self._log.getValue((log, place))
+    def read(self, log: int, position: int) -> bytes | None:
+        found = self._log.getValue((log, position))
         return None if found is None else bytes(found[0])
 
-    def write(self, log: int, place: int, lines: bytes) -> None:
-        self._log.updateValue((log, place), (lines,))
+    def write(self, log: int, position: int, lines: bytes) -> None:
+        self._log.updateValue((log, position), (lines,))
 
-    def remove(self, log: int, place: int) -> None:
-        self._log.removeKey((log, place))
+    def remove(self, log: int, position: int) -> None:
+        self._log.removeKey((log, position))
 
 
 class LayerProcessor(StatefulProcessor):
@@ -58,7 +58,7 @@ class LayerProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         value = handle.getValueState(stored_names.BUCKET, stored_names.BUCKET_VALUE)
-        self._store = _Store(value, handle.getMapState(stored_names.LOG, stored_names.LOG_KEY, stored_names.LOG_VALUE))
+        self._store = _SparkStore(value, handle.getMapState(stored_names.LOG, stored_names.LOG_KEY, stored_names.LOG_VALUE))
         self._job = Job.from_json(self._text)
         keys = self._job.keys(self._layer)
         self._bucket = {key: bucket for bucket, key in enumerate(keys)}
@@ -70,12 +70,12 @@ class LayerProcessor(StatefulProcessor):
             return
         try:
             lines = [SparkRow(row.key, row.kind, row.time, bytes(row.payload)) for row in rows]
-            from dotr.runtimes.spark.worker import through_batch  # only where it is needed: it brings the engine with it
+            from dotr.runtimes.spark.worker import process_batch  # only where it is needed: it brings the engine with it
 
-            for line in through_batch(self._job, self._layer, bucket, lines, self._store, _LIVE):
+            for line in process_batch(self._job, self._layer, bucket, lines, self._store, _CACHE):
                 yield Row(key=line.key, kind=line.kind, time=line.time, payload=line.payload)
         except Refused as refused:
-            raise Carried(marked(refused)) from None
+            raise CarriedDiagnostics(encode_diagnostics(refused)) from None
 
     def close(self) -> None:
         """Nothing is held between calls but the cache."""

@@ -29,7 +29,7 @@ from dotr.monitoring.progress import (
     InputProgress,
     ReportProgress,
     RunProgress,
-    by_name,
+    progress_by_input,
     ignore_progress,
     port_labels,
     stored_events,
@@ -38,7 +38,7 @@ from dotr.monitoring.totals import Totals
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.planner import END, Offset
 from dotr.runtimes.spark.rows import BucketSize
-from dotr.runtimes.spark.totals_file import PortTotals, StoredTotals, read_tally, write_tally
+from dotr.runtimes.spark.totals_file import PortTotals, StoredTotals, read_totals, write_totals
 from dotr.runtimes.spark.watermarks import read_watermarks
 
 
@@ -46,43 +46,43 @@ class SparkProgress:
     """Tells `stand` where the run stands, after every batch and whenever it is asked to look. `layers` are those that the job has: rules
     that came to be amid the stream have stores of their own."""
 
-    def __init__(self, layers: Sequence[Layer], checkpoint: Checkpoint, stand: ReportProgress) -> None:
+    def __init__(self, layers: Sequence[Layer], checkpoint: Checkpoint, on_progress: ReportProgress) -> None:
         ports = [
             [PortTotals(label, port.key_position) for label, port in zip(labels, layer.ports, strict=True)]
             for labels, layer in zip(port_labels(layers), layers, strict=True)
         ]
-        known = read_tally(checkpoint.folder) or StoredTotals()
-        self._tally = StoredTotals(
-            known.batch, known.before, known.last, known.sizes if known.ports == _tuples(ports) else {}, _tuples(ports)
+        stored = read_totals(checkpoint.folder) or StoredTotals()
+        self._totals = StoredTotals(
+            stored.batch, stored.before, stored.last, stored.sizes if stored.ports == _frozen(ports) else {}, _frozen(ports)
         )
         self._checkpoint = checkpoint
-        self._stand = stand
+        self._on_progress = on_progress
         self._batch: BatchFigures | None = None
         self._number: int | None = None
         self.listener = _Listener(self)
 
-    def took(self, number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
+    def batch_written(self, number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
         """A batch is written."""
         layout = self._checkpoint.layout
-        self._tally = self._tally.took(number + (layout.first if layout else 0), counted, sizes)
-        write_tally(self._checkpoint.folder, self._tally)
+        self._totals = self._totals.with_batch(number + (layout.first if layout else 0), counted, sizes)
+        write_totals(self._checkpoint.folder, self._totals)
         self._number = number
-        self.look()
+        self.report()
 
-    def moved(self, sizes: Sequence[BucketSize]) -> None:
+    def state_moved(self, sizes: Sequence[BucketSize]) -> None:
         """State has moved to the places where the program looks for it."""
-        self._tally = replace(self._tally, sizes={(each.layer, each.bucket): each for each in sizes})
-        write_tally(self._checkpoint.folder, self._tally)
+        self._totals = replace(self._totals, sizes={(each.layer, each.bucket): each for each in sizes})
+        write_totals(self._checkpoint.folder, self._totals)
 
-    def progressed(self, figures: BatchFigures) -> None:
+    def spark_progressed(self, figures: BatchFigures) -> None:
         """Spark has told of a batch, by its own number."""
         layout = self._checkpoint.layout
         self._batch = replace(figures, number=figures.number + (layout.first if layout else 0))
 
-    def look(self) -> None:
+    def report(self) -> None:
         """Tell where the run stands: at the batch written last, which Spark may not have noted yet. What is not there now is left out."""
-        checkpoint, tally = self._checkpoint, self._tally
-        if self._stand is ignore_progress or checkpoint.layout is None:
+        checkpoint, tally = self._checkpoint, self._totals
+        if self._on_progress is ignore_progress or checkpoint.layout is None:
             return
         try:
             position = checkpoint.position(self._number)
@@ -90,10 +90,10 @@ class SparkProgress:
             return
         closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, position)
         labels = [[port.label for port in layer] for layer in tally.ports]
-        self._stand(RunProgress(closed, inputs, stored_events(labels, tally.held), tally.written, self._batch))
+        self._on_progress(RunProgress(closed, inputs, stored_events(labels, tally.event_counts), tally.bytes, self._batch))
 
 
-def _tuples(ports: Sequence[Sequence[PortTotals]]) -> tuple[tuple[PortTotals, ...], ...]:
+def _frozen(ports: Sequence[Sequence[PortTotals]]) -> tuple[tuple[PortTotals, ...], ...]:
     return tuple(map(tuple, ports))
 
 
@@ -102,26 +102,26 @@ def progress_of(folder: Path, layout: CheckpointLayout, position: Offset | None)
     ahead = read_watermarks(folder) if layout.growing else []
     closed = None if position is None or position.time == -LAST_MICRO else position.time
     if ahead:
-        return closed, by_name(ahead, closed)
+        return closed, progress_by_input(ahead, closed)
     names = [(name, delay) for name, delay, _ in (*layout.inputs, *layout.growing)]
     files = []
     places = position.padded(len(names)).places if position is not None else Offset.start(len(names)).places
     for (name, delay), place in zip(names, places, strict=False):
         files.append((name, place.greatest - delay, place.offset == END or (position is not None and position.ended)))
-    return closed, by_name(files, closed)
+    return closed, progress_by_input(files, closed)
 
 
 class _Listener(StreamingQueryListener):
     """Reads the JSON of a batch's progress, in one call to the JVM: what pyspark hands to a listener it puts together in hundreds."""
 
-    def __init__(self, standings: SparkProgress) -> None:
-        self._standings = standings
+    def __init__(self, progress: SparkProgress) -> None:
+        self._progress = progress
 
     @property
     def _jlistener(self) -> JavaObject:
         if not hasattr(self, "_wrapped"):
             assert SparkContext._jvm is not None
-            self._wrapped = SparkContext._jvm.PythonStreamingQueryListenerWrapper(_Told(self._standings))
+            self._wrapped = SparkContext._jvm.PythonStreamingQueryListenerWrapper(_JavaListener(self._progress))
         return self._wrapped
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
@@ -137,22 +137,22 @@ class _Listener(StreamingQueryListener):
         """The run knows."""
 
 
-class _Told:
+class _JavaListener:
     """The Java interface that a listener is called by."""
 
-    def __init__(self, standings: SparkProgress) -> None:
-        self._standings = standings
+    def __init__(self, progress: SparkProgress) -> None:
+        self._progress = progress
 
     def onQueryStarted(self, event: JavaObject) -> None:
         """Nothing is known yet."""
 
     def onQueryProgress(self, event: JavaObject) -> None:
-        told = json.loads(event.progress().json())
-        operators = told["stateOperators"]
-        self._standings.progressed(
+        figures = json.loads(event.progress().json())
+        operators = figures["stateOperators"]
+        self._progress.spark_progressed(
             BatchFigures(
-                told["batchId"],
-                told["durationMs"].get("triggerExecution", 0),
+                figures["batchId"],
+                figures["durationMs"].get("triggerExecution", 0),
                 sum(each["numRowsTotal"] for each in operators),
                 sum(each["memoryUsedBytes"] for each in operators),
             )

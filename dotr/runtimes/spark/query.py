@@ -21,26 +21,26 @@ from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_test
 from dotr.monitoring.dead_letter_log import LOG
 from dotr.monitoring.totals import RunFailed
 from dotr.runtimes.spark.checkpoint import last_number
-from dotr.runtimes.spark.checkpoint_damage import look_for_damage
+from dotr.runtimes.spark.checkpoint_damage import find_damage
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.jvm_errors import LOST, words
-from dotr.runtimes.spark.observed_metrics import observed
+from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
+from dotr.runtimes.spark.observed_metrics import with_metrics
 from dotr.runtimes.spark.operator import LayerProcessor
 from dotr.runtimes.spark.rows import SCHEMA
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.source import InstantSource
-from dotr.runtimes.spark.spark_errors import FULL, explained
+from dotr.runtimes.spark.spark_errors import DISK_FULL, failure_of
 from dotr.runtimes.spark.stored_names import KEY, SOURCE
 
-_LOOK_SECONDS: Final = 1.0
-_PATIENCE_SECONDS: Final = 30.0
+_POLL_SECONDS: Final = 1.0
+_STOP_TIMEOUT_SECONDS: Final = 30.0
 """So long does a stop wait for the batch under way, which is done again at the next start where it is left."""
-_REST_SECONDS: Final = 1.0
+_RESTART_DELAY_SECONDS: Final = 1.0
 """What has killed a worker may still be there: it is waited for so long, and each time longer."""
 
 
 def run_query(
-    session: SparkSession, job: Job, sink: Sink, checkpoint: str, log: Path, look: Callable[[], None] | None = None, restarts: int = 0
+    session: SparkSession, job: Job, sink: Sink, checkpoint: str, log: Path, poll: Callable[[], None] | None = None, restarts: int = 0
 ) -> None:
     """Runs the query, looking around once a second; raises `Refused`, `RunFailed`, or KeyboardInterrupt once the query has stopped in good
     order: after the batch under way, or at once where it was asked to a second time.
@@ -51,50 +51,50 @@ def run_query(
         tries, before = 0, last_number(Path(checkpoint) / "commits")
         while True:
             try:
-                failure = _run(session, job, sink, checkpoint, interrupted, look)
+                failure = _run(session, job, sink, checkpoint, interrupted, poll)
                 if failure is None:
                     return
-                said = words(failure)
-                found = explained(said, log)
+                text = error_text(failure)
+                found = failure_of(text, log)
                 if isinstance(found, RunFailed):
-                    found = look_for_damage(Path(checkpoint), said) or found
-            except LOST as error:
-                raise explained(words(error), log) from None
+                    found = find_damage(Path(checkpoint), text) or found
+            except JVM_ERRORS as error:
+                raise failure_of(error_text(error), log) from None
             written = last_number(Path(checkpoint) / "commits")
             tries, before = (1 if written != before else tries + 1), written
-            if tries > restarts or isinstance(found, Refused) or FULL in said:
+            if tries > restarts or isinstance(found, Refused) or DISK_FULL in text:
                 raise found from None
             reraise_in_tests(found, FallbackKind.RESTART)
             record_fallback(found, FallbackKind.RESTART)
             LOG.warning("%s. It goes on from its checkpoint (try %d of %d).", found, tries, restarts)
             sink.failure = None
-            if interrupted.waited(_REST_SECONDS * tries):
+            if interrupted.interrupts_within(_RESTART_DELAY_SECONDS * tries):
                 raise KeyboardInterrupt
 
 
 def _run(
-    session: SparkSession, job: Job, sink: Sink, checkpoint: str, interrupted: _Interrupts, look: Callable[[], None] | None
+    session: SparkSession, job: Job, sink: Sink, checkpoint: str, interrupted: _Interrupts, poll: Callable[[], None] | None
 ) -> Exception | None:
     """Runs the query once; what made Spark give it up, if it did. Raises what else stops it."""
     try:
         query = _start(session, job, sink, checkpoint)
     except (PySparkException, Py4JJavaError) as error:
         return error
-    looked = time.monotonic()
-    while query.isActive and not interrupted.wanted(0.05):
-        if look is not None and time.monotonic() >= looked + _LOOK_SECONDS:
-            looked = time.monotonic()
+    polled = time.monotonic()
+    while query.isActive and not interrupted.wait_for(0.05):
+        if poll is not None and time.monotonic() >= polled + _POLL_SECONDS:
+            polled = time.monotonic()
             try:
-                look()
+                poll()
             except (Refused, RunFailed):
-                with suppress(*LOST):
+                with suppress(*JVM_ERRORS):
                     query.stop()
                 raise
-        if job.live and sink.ended is not None and (Path(checkpoint) / "commits" / str(sink.ended)).exists():
+        if job.live and sink.last_batch is not None and (Path(checkpoint) / "commits" / str(sink.last_batch)).exists():
             query.stop()
             return None
-    if interrupted.times:
-        sink.left = not _finish_batch(query, Path(checkpoint), interrupted)
+    if interrupted.count:
+        sink.abandoned = not _finish_batch(query, Path(checkpoint), interrupted)
         with suppress(PySparkException):
             query.stop()
         raise KeyboardInterrupt
@@ -113,25 +113,25 @@ def _start(session: SparkSession, job: Job, sink: Sink, checkpoint: str) -> Stre
     rows = session.readStream.format(SOURCE).option("job", text).load()
     for layer in range(job.layers):
         rows = rows.groupBy(KEY).transformWithState(LayerProcessor(text, layer), SCHEMA, "append", "none")
-    writer = observed(rows).writeStream.outputMode("append").foreachBatch(sink)
+    writer = with_metrics(rows).writeStream.outputMode("append").foreachBatch(sink)
     writer = writer.option("checkpointLocation", checkpoint)
     writer = writer.trigger(processingTime=f"{job.trigger} microseconds") if job.live else writer.trigger(availableNow=True)
     return writer.start()
 
 
-def _finish_batch(query: StreamingQuery, checkpoint: Path, interrupted: _Interrupts, patience: float = _PATIENCE_SECONDS) -> bool:
+def _finish_batch(query: StreamingQuery, checkpoint: Path, interrupted: _Interrupts, timeout: float = _STOP_TIMEOUT_SECONDS) -> bool:
     """Waits until the batch that was planned last is written; whether it is. Nothing more is waited for after a second signal, or where
     it takes long: an instant may have very many matches."""
     planned = last_number(checkpoint / "offsets")
     if planned is None or planned == last_number(checkpoint / "commits"):
         return True
     LOG.warning("Stopping after the batch under way; a second signal stops at once.")
-    commit, deadline = checkpoint / "commits" / str(planned), time.monotonic() + patience
-    while query.isActive and interrupted.times < 2 and not commit.exists():
+    commit, deadline = checkpoint / "commits" / str(planned), time.monotonic() + timeout
+    while query.isActive and interrupted.count < 2 and not commit.exists():
         if time.monotonic() >= deadline:
             LOG.warning("The batch under way takes long: it is left, and done again at the next start.")
             break
-        interrupted.wanted(0.05, times=2)
+        interrupted.wait_for(0.05, count=2)
     return commit.exists()
 
 
@@ -139,20 +139,20 @@ class _Interrupts:
     """How many signals have come."""
 
     def __init__(self) -> None:
-        self.times = 0
+        self.count = 0
 
-    def wanted(self, seconds: float, times: int = 1) -> bool:
+    def wait_for(self, seconds: float, count: int = 1) -> bool:
         """Whether so many have come; waits that long for them."""
-        if self.times < times:
+        if self.count < count:
             time.sleep(seconds)
-        return self.times >= times
+        return self.count >= count
 
-    def waited(self, seconds: float) -> bool:
+    def interrupts_within(self, seconds: float) -> bool:
         """Waits so long, or until one comes; whether it did."""
         deadline = time.monotonic() + seconds
-        while not self.times and time.monotonic() < deadline:
+        while not self.count and time.monotonic() < deadline:
             time.sleep(0.05)
-        return self.times > 0
+        return self.count > 0
 
 
 @contextmanager
@@ -167,7 +167,7 @@ def _interrupts() -> Iterator[_Interrupts]:
         return
 
     def handle(number: int, frame: FrameType | None) -> None:
-        interrupted.times += 1
+        interrupted.count += 1
 
     before = [(number, signal.signal(number, handle)) for number in (signal.SIGINT, signal.SIGTERM)]
     try:

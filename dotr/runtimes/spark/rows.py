@@ -69,8 +69,8 @@ class BucketSize(NamedTuple):
 
     layer: int
     bucket: int
-    held: tuple[int, ...]
-    written: int
+    event_counts: tuple[int, ...]
+    bytes: int
 
 
 def record_batch(lines: Iterable[SparkRow]) -> pa.RecordBatch:
@@ -79,16 +79,16 @@ def record_batch(lines: Iterable[SparkRow]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in zip(columns, ARROW, strict=True)], schema=ARROW)
 
 
-def _dump(value: object) -> bytes:
+def _json_bytes(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
-def dead_payload(letters: Iterable[DeadLetter]) -> bytes:
+def encode_dead_letters(letters: Iterable[DeadLetter]) -> bytes:
     """The inverse of `dead_of`."""
-    return _dump([[letter.reason.value, *letter[1:]] for letter in letters])
+    return _json_bytes([[letter.reason.value, *letter[1:]] for letter in letters])
 
 
-def dead_of(payload: bytes) -> list[DeadLetter]:
+def decode_dead_letters(payload: bytes) -> list[DeadLetter]:
     """
     >>> letter = DeadLetter(Reason.LATE, "sensors", "a.csv", 7, 12, "x,y", "why")
     >>> dead_of(dead_payload([letter])) == [letter]
@@ -97,12 +97,12 @@ def dead_of(payload: bytes) -> list[DeadLetter]:
     return [DeadLetter(Reason(reason), *rest) for reason, *rest in json.loads(payload)]
 
 
-def inconsistent_payload(found: Iterable[tuple[Micros, str]]) -> bytes:
+def encode_inconsistencies(found: Iterable[tuple[Micros, str]]) -> bytes:
     """The inverse of `inconsistent_of`."""
-    return _dump(list(found))
+    return _json_bytes(list(found))
 
 
-def inconsistent_of(payload: bytes) -> list[tuple[Micros, str]]:
+def decode_inconsistencies(payload: bytes) -> list[tuple[Micros, str]]:
     """
     >>> inconsistent_of(inconsistent_payload([(5, "cax-dw: …")]))
     [(5, 'cax-dw: …')]
@@ -110,18 +110,18 @@ def inconsistent_of(payload: bytes) -> list[tuple[Micros, str]]:
     return [(time, clash) for time, clash in json.loads(payload)]
 
 
-def fallback_lines() -> list[SparkRow]:
+def fallback_rows() -> list[SparkRow]:
     """The row of the fallbacks that this process has recorded since it was last asked; none where there are none."""
     found = drain_fallbacks()
-    return [SparkRow(-1, RowKind.FALLBACKS, sum(each.times for each in found), fallbacks_payload(found))] if found else []
+    return [SparkRow(-1, RowKind.FALLBACKS, sum(each.times for each in found), encode_fallbacks(found))] if found else []
 
 
-def fallbacks_payload(found: Iterable[Fallback]) -> bytes:
+def encode_fallbacks(found: Iterable[Fallback]) -> bytes:
     """The inverse of `fallbacks_of`."""
-    return _dump([[each.kind.name, *each[1:]] for each in found])
+    return _json_bytes([[each.kind.name, *each[1:]] for each in found])
 
 
-def fallbacks_of(payload: bytes) -> list[Fallback]:
+def decode_fallbacks(payload: bytes) -> list[Fallback]:
     """
     >>> found = [Fallback(FallbackKind.QUERY, "ValueError: no", "dotr/queries/plan.py:7 in at", 3)]
     >>> fallbacks_of(fallbacks_payload(found)) == found
@@ -130,12 +130,12 @@ def fallbacks_of(payload: bytes) -> list[Fallback]:
     return [Fallback(FallbackKind[kind], error, place, times) for kind, error, place, times in json.loads(payload)]
 
 
-def size_payload(size: BucketSize) -> bytes:
+def encode_size(size: BucketSize) -> bytes:
     """The inverse of `size_of`."""
-    return _dump(size)
+    return _json_bytes(size)
 
 
-def size_of(payload: bytes) -> BucketSize:
+def decode_size(payload: bytes) -> BucketSize:
     """
     >>> size = BucketSize(0, 1, (3, 0), 120)
     >>> size_of(size_payload(size)) == size
@@ -145,14 +145,14 @@ def size_of(payload: bytes) -> BucketSize:
     return BucketSize(layer, bucket, tuple(held), written)
 
 
-def counts_payload(totals: Totals) -> bytes:
+def encode_totals(totals: Totals) -> bytes:
     """The inverse of `counts_of`."""
     dead = {reason.value: count for reason, count in totals.dead_letters.items()}
     counts = [totals.elements, totals.instants, totals.facts, totals.events, dead, totals.dropped, totals.inconsistent]
-    return _dump([*counts, totals.fallbacks] if totals.fallbacks else counts)  # as releases before there were fallbacks wrote them
+    return _json_bytes([*counts, totals.fallbacks] if totals.fallbacks else counts)  # as releases before there were fallbacks wrote them
 
 
-def counts_of(payload: bytes) -> Totals:
+def decode_totals(payload: bytes) -> Totals:
     """
     >>> totals = Totals(elements=2, dead={Reason.LATE: 1}, inconsistent=1)
     >>> counts_of(counts_payload(totals)) == totals

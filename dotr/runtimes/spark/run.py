@@ -24,21 +24,21 @@ from dotr.monitoring.progress import ReportProgress, ignore_progress
 from dotr.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
 from dotr.outputs import compile_writer
 from dotr.runtimes.pipeline import Pipeline
-from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, wanted_layout
+from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.display_paths import DisplayPaths
 from dotr.runtimes.spark.first_batch import FirstBatchProgress
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.jvm_errors import LOST, words
+from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
 from dotr.runtimes.spark.keys import bucket_keys
 from dotr.runtimes.spark.progress import SparkProgress
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.rows import BucketSize
 from dotr.runtimes.spark.session import cores, is_local, start
-from dotr.runtimes.spark.sink import Sink, Write
-from dotr.runtimes.spark.spark_errors import explained
-from dotr.runtimes.spark.spilled_rows import clear, folder_of
-from dotr.runtimes.spark.spool import Copying, spooling
-from dotr.runtimes.spark.state_moves import OldQuery, move
+from dotr.runtimes.spark.sink import Sink, WriteBatch
+from dotr.runtimes.spark.spark_errors import failure_of
+from dotr.runtimes.spark.spilled_rows import remove_runs, run_folder
+from dotr.runtimes.spark.spool import SpoolState, spooling
+from dotr.runtimes.spark.state_moves import OldQuery, move_state
 from dotr.sinks.dead_letters import letter_line
 from dotr.sinks.files import BatchFile, WriteFailed, check_new
 from dotr.sources.records import InputFile
@@ -46,12 +46,12 @@ from dotr.state.state_migration import StateChange, StateFate
 from dotr.state.state_schema import state_schema
 
 _LOG: Final = logging.getLogger("dotr")
-_LETTERS: Final = 1_000
+_LETTERS_PER_WRITE: Final = 1_000
 """Dead letters that are written at a time."""
 
 
 def run_spark(
-    pipeline: Pipeline, progress: ReportTotals, stand: ReportProgress = ignore_progress, does: ReportActivity = ignore_activity
+    pipeline: Pipeline, progress: ReportTotals, on_progress: ReportProgress = ignore_progress, show: ReportActivity = ignore_activity
 ) -> Totals:
     """Runs a pipeline to the end of its input, from its checkpoint on; the totals are this run's. `does` is told what goes on before the
     first batch is written.
@@ -59,8 +59,8 @@ def run_spark(
     Raises `Refused` for what the user can put right, `RunFailed` for what else stops Spark, KeyboardInterrupt when it was stopped.
     """
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
-    wanted = wanted_layout(pipeline)
-    found: StateChange | None = None
+    layout = required_layout(pipeline)
+    change: StateChange | None = None
     if checkpoint.layout is None:
         for output in pipeline.outputs:
             check_new(output.path, output.place)
@@ -68,91 +68,91 @@ def run_spark(
             check_new(pipeline.dead_letter_path)
     else:
         checkpoint.check()
-        found = checkpoint.change(pipeline.program)
-        wanted = checkpoint.claim(wanted, found)
-        if found.knowledge_warning is not None:
-            _LOG.warning("%s", found.knowledge_warning)
-    checkpoint.make()
+        change = checkpoint.state_change(pipeline.program)
+        layout = checkpoint.claim(layout, change)
+        if change.knowledge_warning is not None:
+            _LOG.warning("%s", change.knowledge_warning)
+    checkpoint.create()
     settings, before = pipeline.spark, SparkContext._active_spark_context
-    does("starting Spark")
+    show("starting Spark")
     try:
         session = start(pipeline.name, settings.master, settings.conf, checkpoint.log)
     except (PySparkException, RuntimeError, OSError) as error:
-        raise explained(str(error), checkpoint.log) from None
+        raise failure_of(str(error), checkpoint.log) from None
     try:
         tasks = cores(session.sparkContext)
         if checkpoint.layout is None:
-            wanted = checkpoint.claim(replace(wanted, buckets=tasks, partitions=tasks, holdings=state_schema(pipeline.program)))
-        job = _job(pipeline, wanted, tasks, checkpoint.folders(wanted.generation))
-        clear(folder_of(job))
+            layout = checkpoint.claim(replace(layout, buckets=tasks, partitions=tasks, holdings=state_schema(pipeline.program)))
+        job = _job(pipeline, layout, tasks, checkpoint.folders(layout.generation))
+        remove_runs(run_folder(job))
         if pipeline.program.store is not None:
-            _ship(pipeline.program.store, session.sparkContext)
-        layers = lay_out(share_queries(pipeline.program.rules.rules), wanted.holdings.since if wanted.holdings else {}).layers
-        standings = SparkProgress(layers, checkpoint, stand)
-        if found is not None and found.moves:
-            does("moving the state to where the changed rules look for it")
-            standings.moved(_take_over(session, checkpoint, found, wanted, job))
+            _ship_background(pipeline.program.store, session.sparkContext)
+        layers = lay_out(share_queries(pipeline.program.rules.rules), layout.holdings.since if layout.holdings else {}).layers
+        spark_progress = SparkProgress(layers, checkpoint, on_progress)
+        if change is not None and change.moves:
+            show("moving the state to where the changed rules look for it")
+            spark_progress.state_moved(_move_state(session, checkpoint, change, layout, job))
         sink = Sink(
-            _write(pipeline),
+            _batch_writer(pipeline),
             progress,
             DisplayPaths(pipeline, checkpoint.folder),
             pipeline.clock,
-            wanted.first,
-            standings.took,
+            layout.first,
+            spark_progress.batch_written,
             pipeline.dead_letter_warnings,
         )
 
-        first = FirstBatchProgress(session, checkpoint, does)
+        first = FirstBatchProgress(session, checkpoint, show)
 
         def look() -> None:
-            standings.look()
-            first.look(begun=sink.begun)
+            spark_progress.report()
+            first.report(batch_written=sink.batch_written)
             progress(sink.totals)
 
         standard = [each for each in pipeline.growing if each.standard]
-        heard = stand is not ignore_progress
-        if heard:
-            session.streams.addListener(standings.listener)
+        has_listener = on_progress is not ignore_progress
+        if has_listener:
+            session.streams.addListener(spark_progress.listener)
         try:
-            with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext(Copying()) as copying:
+            with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext(SpoolState()) as copying:
 
                 def around() -> None:
                     if copying.failure is not None:
                         raise copying.failure
-                    if heard:
+                    if has_listener:
                         look()
 
-                does("starting the query")
+                show("starting the query")
                 run_query(session, job, sink, checkpoint.query, checkpoint.log, around, settings.restarts)
         except WriteFailed as error:
             raise RunFailed(f"{error} (the batches before that are kept: the same command goes on from them)") from None
         finally:
-            with suppress(*LOST):
-                if heard:
-                    session.streams.removeListener(standings.listener)
+            with suppress(*JVM_ERRORS):
+                if has_listener:
+                    session.streams.removeListener(spark_progress.listener)
         return sink.totals
-    except LOST as error:
-        raise explained(words(error), checkpoint.log) from None
+    except JVM_ERRORS as error:
+        raise failure_of(error_text(error), checkpoint.log) from None
     finally:
         if before is None:
-            with suppress(*LOST):
+            with suppress(*JVM_ERRORS):
                 session.stop()
 
 
-def _take_over(session: SparkSession, checkpoint: Checkpoint, found: StateChange, wanted: CheckpointLayout, job: Job) -> list[BucketSize]:
+def _move_state(session: SparkSession, checkpoint: Checkpoint, change: StateChange, layout: CheckpointLayout, job: Job) -> list[BucketSize]:
     """Moves the state to the query of the changed program; how much of it there is then."""
-    kept = checkpoint.layout
-    assert kept is not None
+    stored = checkpoint.layout
+    assert stored is not None
     sizes: list[BucketSize] = []
     if job.moved:
-        keys = bucket_keys(kept.layers * kept.buckets, kept.partitions)
-        query, moved = checkpoint.folders(kept.generation)
-        old = OldQuery(query, moved if kept.start is not None else "", kept.layers, keys, checkpoint.committed() is not None)
-        sizes = move(session, found, old, job, checkpoint.log)
-    for verdict in found.verdicts:
+        keys = bucket_keys(stored.layers * stored.buckets, stored.partitions)
+        query, moved = checkpoint.folders(stored.generation)
+        old = OldQuery(query, moved if stored.start is not None else "", stored.layers, keys, checkpoint.committed_batch() is not None)
+        sizes = move_state(session, change, old, job, checkpoint.log)
+    for verdict in change.verdicts:
         if verdict.fate is not StateFate.KEPT:
             _LOG.warning("%s", verdict)
-    checkpoint.switch(wanted)
+    checkpoint.switch(layout)
     return sizes
 
 
@@ -198,14 +198,14 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
     )
 
 
-def _ship(store: CompiledStore, context: SparkContext) -> None:
+def _ship_background(store: CompiledStore, context: SparkContext) -> None:
     """Gives the compiled background, and the answers beside it, to executors of other machines, which may not have it at its path."""
     if not is_local(context):
         for path in (store.file.path, *store.file.path.parent.glob(f"{store.file.path.stem}-*{store.file.path.suffix}")):
             context.addFile(str(path))
 
 
-def _write(pipeline: Pipeline) -> Write:
+def _batch_writer(pipeline: Pipeline) -> WriteBatch:
     """Writes a batch to all outputs; a batch that has nothing for one leaves no file there."""
     clock = pipeline.clock
     outputs = [(output.path, "." + output.format.value, output.format) for output in pipeline.outputs]
@@ -218,7 +218,7 @@ def _write(pipeline: Pipeline) -> Write:
                 for file, texts in files:
                     file.write(texts(some))
         with BatchFile(dead, number, ".ndjson") if dead is not None else nullcontext() as rejected:
-            while told := list(islice(letters, _LETTERS)):
+            while told := list(islice(letters, _LETTERS_PER_WRITE)):
                 if rejected is not None:
                     rejected.write([letter_line(letter, clock) + "\n" for letter in told])
 

@@ -47,17 +47,17 @@ REQUIRED: Final[Mapping[str, str]] = {
 }
 
 _FILE_MANAGER: Final = "spark.sql.streaming.checkpointFileManagerClass"
-_SETTLED_SECONDS: Final = 2.0
-_PATIENCE_SECONDS: Final = 60.0
+_STABLE_SECONDS: Final = 2.0
+_EXECUTOR_TIMEOUT_SECONDS: Final = 60.0
 
 
 def start(name: str, master: str | None, settings: Mapping[str, str], log: Path) -> SparkSession:
     """A session with our defaults; `settings` win over them, and so does what spark-submit was given."""
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     running = SparkContext._active_spark_context is not None
-    with _quiet(log, submitted or running):
+    with _stderr_to_log(log, submitted or running):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        _check_python(os.environ["PYSPARK_PYTHON"])
+        _check_worker_python(os.environ["PYSPARK_PYTHON"])
         if submitted:
             SparkContext._ensure_initialized()
         conf = SparkConf()
@@ -70,9 +70,9 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path)
             conf.set(key, value)
         session = SparkSession.builder.config(conf=conf).getOrCreate()
     silence_py4j(session.sparkContext)
-    _hush_python()
-    _find_package(session.sparkContext)
-    _manage_files(session)
+    _silence_python()
+    _export_package_path(session.sparkContext)
+    _use_filesystem_manager(session)
     if "spark.log.level" not in settings:
         session.sparkContext.setLogLevel("ERROR")
     return session
@@ -86,7 +86,7 @@ def cores(context: SparkContext) -> int:
     if not (is_local(context) or conf.contains("spark.default.parallelism") or dynamic):
         executors, began = 0, time.monotonic()
         changed = began
-        while (now := time.monotonic()) < (changed + _SETTLED_SECONDS if executors else began + _PATIENCE_SECONDS):
+        while (now := time.monotonic()) < (changed + _STABLE_SECONDS if executors else began + _EXECUTOR_TIMEOUT_SECONDS):
             found = context._jsc.sc().getExecutorMemoryStatus().size() - 1  # one is the driver
             if found != executors:
                 executors, changed = found, now
@@ -99,14 +99,14 @@ def is_local(context: SparkContext) -> bool:
     return context.master is None or context.master.partition("[")[0] == "local"
 
 
-def _check_python(python: str) -> None:
+def _check_worker_python(python: str) -> None:
     """The planner of the source is a worker on the driver's machine: a path into an unpacked archive must lead somewhere here too."""
     if os.sep in python and not os.path.exists(python):
         hint = "It is a path on the driver's machine too: unpack the environment here under the same name, and submit from this folder."
         raise refuse("S113", f"the Python of Spark's workers, PYSPARK_PYTHON={python}, is not in {os.getcwd()}", hint=hint)
 
 
-def _manage_files(session: SparkSession) -> None:
+def _use_filesystem_manager(session: SparkSession) -> None:
     """Has Spark write its logs and the state's changes through Hadoop's FileSystem. What it would take, FileContext, runs `readlink` for
     every name where Hadoop's native library is missing, as in pyspark: ten processes for each little file, instead of two. The file is put
     in its place by renaming it, either way.
@@ -123,7 +123,7 @@ def _manage_files(session: SparkSession) -> None:
                 return
 
 
-def _find_package(context: SparkContext) -> None:
+def _export_package_path(context: SparkContext) -> None:
     """Lets Python workers of this machine import the package from where this process has it: a folder, or a zip.
 
     Under spark-submit workers on executors have `--py-files`; the driver's own, which plan the source, are not told of them.
@@ -134,7 +134,7 @@ def _find_package(context: SparkContext) -> None:
         context.environment["PYTHONPATH"] = os.pathsep.join([place, *filter(None, known)])
 
 
-def _hush_python() -> None:
+def _silence_python() -> None:
     """Keeps warnings of Spark's Python half off the terminal, of old versions of libraries, say: its errors come as exceptions."""
     for name in ("py4j", "pyspark"):
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -142,19 +142,19 @@ def _hush_python() -> None:
 
 
 @contextmanager
-def _quiet(log: Path, leave: bool) -> Iterator[None]:
+def _stderr_to_log(log: Path, unchanged: bool) -> Iterator[None]:
     """While it holds, what is started inherits the log as its standard error."""
-    if leave:
+    if unchanged:
         yield
         return
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
-    kept = os.dup(2)
+    saved = os.dup(2)
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         os.dup2(file, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(saved, 2)
+        os.close(saved)
         os.close(file)

@@ -13,13 +13,13 @@ from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
 from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND, WarningLimiter
 from dotr.monitoring.totals import ReportTotals, Totals
-from dotr.runtimes.spark.rows import BucketSize, RowKind, counts_of, dead_of, fallbacks_of, decode_firings, inconsistent_of, size_of
-from dotr.runtimes.spark.spilled_rows import FIRINGS, LETTERS, blocks, clear, merge_runs, run_of
+from dotr.runtimes.spark.rows import BucketSize, RowKind, decode_totals, decode_dead_letters, decode_firings, decode_fallbacks, decode_inconsistencies, decode_size
+from dotr.runtimes.spark.spilled_rows import FIRINGS, DEAD_LETTERS, blocks, remove_runs, merge_runs, run_path
 
-Write = Callable[[int, Iterator[Sequence[Firing]], Iterator[DeadLetter]], None]
+WriteBatch = Callable[[int, Iterator[Sequence[Firing]], Iterator[DeadLetter]], None]
 """Writes a batch under its number, firings some whole instants at a time; the same batch twice leaves what once leaves."""
 
-Took = Callable[[int, Totals, Sequence[BucketSize]], None]
+OnBatchWritten = Callable[[int, Totals, Sequence[BucketSize]], None]
 """Told of a batch that is written: its number, what it counted, and how much the buckets hold that it changed."""
 
 
@@ -40,41 +40,41 @@ class Sink:
 
     def __init__(
         self,
-        write: Write,
+        write: WriteBatch,
         progress: ReportTotals,
-        names: Callable[[DeadLetter], DeadLetter],
+        display: Callable[[DeadLetter], DeadLetter],
         clock: Clock,
         first: int = 0,
-        took: Took = ignore_totals,
-        told: int = WARNINGS_PER_KIND,
+        on_written: OnBatchWritten = ignore_totals,
+        warning_limit: int = WARNINGS_PER_KIND,
     ) -> None:
         self._first = first
         self._write = write
         self._progress = progress
-        self._names = names
+        self._display = display
         self._clock = clock
-        self._took = took
-        self._complaints = WarningLimiter(told)
+        self._on_written = on_written
+        self._warnings = WarningLimiter(warning_limit)
         self._last: tuple[int, Totals] | None = None
         self.totals = Totals()
-        self.begun = False
+        self.batch_written = False
         self.failure: Exception | None = None
-        self.ended: int | None = None
-        self.left = False
+        self.last_batch: int | None = None
+        self.abandoned = False
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:
-            self.take(number, [(row.kind, bytes(row.payload)) for row in batch.select("kind", "payload").collect()])
+            self.process(number, [(row.kind, bytes(row.payload)) for row in batch.select("kind", "payload").collect()])
         except Exception as error:
             self.failure = error
             raise
 
-    def take(self, number: int, rows: Iterable[tuple[int, bytes]]) -> None:
+    def process(self, number: int, rows: Iterable[tuple[int, bytes]]) -> None:
         """Puts a batch's rows in order, writes them, and tells of them."""
         firings: list[Firing] = []
-        letters: list[DeadLetter] = []
+        dead_letters: list[DeadLetter] = []
         runs: list[Path] = []
-        further: list[Path] = []
+        dead_runs: list[Path] = []
         sizes: list[BucketSize] = []
         counted = Totals()
         fallbacks = drain_fallbacks()
@@ -82,50 +82,50 @@ class Sink:
             if kind == RowKind.FIRINGS:
                 firings += decode_firings(payload)
             elif kind == RowKind.RUN:
-                runs.append(run_of(payload))
+                runs.append(run_path(payload))
             elif kind == RowKind.DEAD:
-                letters += dead_of(payload)
+                dead_letters += decode_dead_letters(payload)
             elif kind == RowKind.DEAD_RUN:
-                further.append(run_of(payload))
+                dead_runs.append(run_path(payload))
             elif kind == RowKind.INCONSISTENT:
-                for time, clash in inconsistent_of(payload):
-                    self._complaints.inconsistent(time, clash, self._clock)
+                for time, clash in decode_inconsistencies(payload):
+                    self._warnings.report_inconsistency(time, clash, self._clock)
             elif kind == RowKind.FALLBACKS:
-                fallbacks += fallbacks_of(payload)
+                fallbacks += decode_fallbacks(payload)
             elif kind == RowKind.ENDED:
-                self.ended = number
+                self.last_batch = number
             elif kind == RowKind.STATE:
-                sizes.append(size_of(payload))
+                sizes.append(decode_size(payload))
             elif kind == RowKind.COUNTS:
-                counted += counts_of(payload)
-        written = _Counted(self._until_left(blocks(merge_runs(FIRINGS, firings, runs))))
-        self._write(self._first + number, iter(written), self._told(merge_runs(LETTERS, letters, further)))
-        for folder in {path.parent for path in (*runs, *further)}:
-            clear(folder)
+                counted += decode_totals(payload)
+        written = _CountedFirings(self._until_abandoned(blocks(merge_runs(FIRINGS, firings, runs))))
+        self._write(self._first + number, iter(written), self._reported(merge_runs(DEAD_LETTERS, dead_letters, dead_runs)))
+        for folder in {path.parent for path in (*runs, *dead_runs)}:
+            remove_runs(folder)
         for each in fallbacks:
-            self._complaints.fallback(each)
+            self._warnings.report_fallback(each)
         counted += Totals(events=written.events, dropped=written.dropped, fallbacks=sum(each.times for each in fallbacks))
         if self._last is None or self._last[0] != number:
             self._last = number, self.totals
         self.totals = self._last[1] + counted
-        self.begun = True
-        self._took(number, counted, sizes)
+        self.batch_written = True
+        self._on_written(number, counted, sizes)
         self._progress(self.totals)
 
-    def _until_left(self, firings: Iterable[Sequence[Firing]]) -> Iterator[Sequence[Firing]]:
+    def _until_abandoned(self, firings: Iterable[Sequence[Firing]]) -> Iterator[Sequence[Firing]]:
         for block in firings:
-            if self.left:
+            if self.abandoned:
                 raise BatchAbandoned
             yield block
 
-    def _told(self, letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
+    def _reported(self, letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
         """Dead letters with the names of their files that the user knows; of the first ones he is told."""
-        for letter in map(self._names, letters):
-            self._complaints.dead_letter(letter)
+        for letter in map(self._display, letters):
+            self._warnings.report_dead_letter(letter)
             yield letter
 
 
-class _Counted:
+class _CountedFirings:
     """Firings, counted as they pass."""
 
     def __init__(self, firings: Iterable[Sequence[Firing]]) -> None:

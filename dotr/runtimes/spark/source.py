@@ -22,7 +22,7 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import Cut, Offset, plan
 from dotr.runtimes.spark.rows import SCHEMA
-from dotr.runtimes.spark.spark_errors import carried
+from dotr.runtimes.spark.spark_errors import carrying_diagnostics
 from dotr.runtimes.spark.stored_names import SOURCE
 from dotr.runtimes.spark.task import Task, single_files
 
@@ -46,7 +46,7 @@ def _cuts(job: Job, start: Offset, until: Micros) -> Iterator[Cut]:
     return plan(scan_inputs(job), job.delays, start, max(1, job.batch // job.tasks), until)
 
 
-class _PlanAhead:
+class PlanAhead:
     """A thread that plans cuts from an offset on, a few more than a batch needs."""
 
     def __init__(self, job: Job, start: Offset) -> None:
@@ -60,12 +60,12 @@ class _PlanAhead:
         job = self._job
         try:
             for cut in _cuts(job, start, LAST_MICRO):
-                if not self._put(cut):
+                if not self._offer(cut):
                     return
         except BaseException as error:
-            self._put(error)
+            self._offer(error)
 
-    def _put(self, item: Cut | BaseException) -> bool:
+    def _offer(self, item: Cut | BaseException) -> bool:
         while not self._stop.is_set():
             try:
                 self._cuts.put(item, timeout=0.2)
@@ -95,7 +95,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._ahead: _PlanAhead | None = None
+        self._ahead: PlanAhead | None = None
         self._scanner: Scanner | None = None
         self._planned: tuple[Offset, list[Cut]] | None = None
 
@@ -105,31 +105,31 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> Json:
         return json.loads(self._job.start) if self._job.start else Offset.start(len(self._job.inputs)).to_json()
 
-    @carried
+    @carrying_diagnostics
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
         offset = Offset.of_json(start)
         if offset.ended:
             return start
         if self._job.live:
-            return self._live(offset)
+            return self._live_offset(offset)
         if self._ahead is None or self._ahead.position != offset:
             self.stop()
-            self._ahead = _PlanAhead(self._job, offset)
+            self._ahead = PlanAhead(self._job, offset)
         cuts: list[Cut] = []
         while len(cuts) < self._job.tasks and not (cuts and cuts[-1].time == LAST_MICRO):
             cuts.append(self._ahead.next())
         self._planned = offset, cuts
         return self._ahead.position.to_json()
 
-    def _live(self, offset: Offset) -> Json:
-        scanner = self._scanning(offset)
+    def _live_offset(self, offset: Offset) -> Json:
+        scanner = self._scanner_at(offset)
         cuts = scanner.batch()
         if not cuts:
             return offset.to_json()
         self._planned = offset, cuts
         return scanner.position.to_json()
 
-    def _scanning(self, offset: Offset) -> Scanner:
+    def _scanner_at(self, offset: Offset) -> Scanner:
         from dotr.runtimes.spark.live_planner import Scanner
 
         offset = offset.padded(len(self._job.inputs))
@@ -138,13 +138,13 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._scanner = Scanner(self._job, offset)
         return self._scanner
 
-    @carried
+    @carrying_diagnostics
     def partitions(self, start: Json, end: Json) -> list[TaskPartition]:
         first, last = Offset.of_json(start), Offset.of_json(end)
         if first == last:
             return []
         if self._planned is None or self._planned[0] != first or self._planned[1][-1].time != last.time:
-            self._planned = first, [self._again(first, last)] if self._job.live else self._replan(first, last.time)
+            self._planned = first, [self._replan_live(first, last)] if self._job.live else self._replan(first, last.time)
         paths = self._scanner.inputs.paths if self._scanner is not None else single_files
         first = first.padded(len(self._job.inputs))
         tasks = []
@@ -157,14 +157,14 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The cuts of a batch that an earlier process had planned: its end is given, so its content is too."""
         return list(_cuts(self._job, start, until))
 
-    def _again(self, start: Offset, end: Offset) -> Cut:
+    def _replan_live(self, start: Offset, end: Offset) -> Cut:
         """As `_replan`, where inputs grow; scanning goes on from its end."""
         from dotr.runtimes.spark.live_planner import GrowingInputs
 
         inputs = GrowingInputs(self._job, start)
-        cut = inputs.plan.again(end.padded(len(self._job.inputs)))
+        cut = inputs.plan.replan(end.padded(len(self._job.inputs)))
         inputs.close()
-        self._scanning(end)
+        self._scanner_at(end)
         return cut
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
@@ -176,7 +176,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: Json) -> None:
         """Files stay; only what was copied of standard input is let go."""
         if self._scanner is not None:
-            self._scanner.inputs.forget(Offset.of_json(end))
+            self._scanner.inputs.release(Offset.of_json(end))
 
     def stop(self) -> None:
         if self._scanner is not None:

@@ -25,18 +25,18 @@ _PYTHON: Final = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Exit|Interrupt))
 _JVM: Final = re.compile(r"^(?:Caused by: )?(?:\w+\.)+(\w+(?:Error|Exception)): ?(.*)$", re.MULTILINE)
 
 
-_LOST: Final = re.compile(r"EOFException|[Cc]onnection reset|Broken pipe|Python worker (?:exited|failed)|Failed to (?:bind|connect)")
+_WORKER_LOSS: Final = re.compile(r"EOFException|[Cc]onnection reset|Broken pipe|Python worker (?:exited|failed)|Failed to (?:bind|connect)")
 
-FULL: Final = "No space left on device"
-NO_JVM: Final = "its JVM has gone: was it killed, or out of memory?"
-_NO_WORKER: Final = "a Python process that it had started has gone: was it killed, or out of memory?"
+DISK_FULL: Final = "No space left on device"
+JVM_LOST: Final = "its JVM has gone: was it killed, or out of memory?"
+_WORKER_LOST: Final = "a Python process that it had started has gone: was it killed, or out of memory?"
 
 
-class Carried(DotrError):
+class CarriedDiagnostics(DotrError):
     """Diagnostics on their way through Spark."""
 
 
-def carried(function: Callable[P, R]) -> Callable[P, R]:
+def carrying_diagnostics(function: Callable[P, R]) -> Callable[P, R]:
     """Makes diagnostics that the function raises survive the way to the driver."""
 
     @functools.wraps(function)
@@ -44,12 +44,12 @@ def carried(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except Refused as refused:
-            raise Carried(marked(refused)) from None
+            raise CarriedDiagnostics(encode_diagnostics(refused)) from None
 
     return carrying
 
 
-def marked(refused: Refused) -> str:
+def encode_diagnostics(refused: Refused) -> str:
     """Diagnostics as ASCII text that `unmarked` finds again."""
     listed = [
         [
@@ -64,7 +64,7 @@ def marked(refused: Refused) -> str:
     return f"<<<dotr {json.dumps(listed).replace('<', chr(92) + 'u003c').replace('>', chr(92) + 'u003e')} dotr>>>"
 
 
-def unmarked(text: str) -> Refused | None:
+def decode_diagnostics(text: str) -> Refused | None:
     """The diagnostics in a text, if it holds any.
 
     >>> text = "Traceback …" + marked(Refused([Diagnostic("S1", "no <such> thing")])) + "at java.lang.Thread"
@@ -80,18 +80,18 @@ def unmarked(text: str) -> Refused | None:
     )
 
 
-def explained(text: str, log: Path) -> Refused | RunFailed:
+def failure_of(text: str, log: Path) -> Refused | RunFailed:
     """What a failed query's message says, for a user.
 
     >>> print(explained("Traceback\\n  File x\\nValueError: no such thing\\n\\tat org.apache.Spark", Path("ck/spark.log")))
     Spark stopped: ValueError: no such thing (the log is ck/spark.log)
     """
-    refused = unmarked(text)
+    refused = decode_diagnostics(text)
     if refused is not None:
         return refused
-    if FULL in text:
+    if DISK_FULL in text:
         where = f"the checkpoint {log.parent} or of Spark's local directories (spark.local.dir)"
-        return RunFailed(f"{FULL.lower()}: the disk of {where} is full (once there is room, the same command goes on; the log is {log})")
+        return RunFailed(f"{DISK_FULL.lower()}: the disk of {where} is full (once there is room, the same command goes on; the log is {log})")
     return RunFailed(f"Spark stopped: {_cause(text)} (the log is {log})")
 
 
@@ -100,10 +100,10 @@ def _cause(text: str) -> str:
     >>> _cause("Query terminated with exception:\\njava.io.EOFException\\n\\tat java.io.DataInputStream")
     'a Python process that it had started has gone: was it killed, or out of memory?'
     """
-    if text == NO_JVM:
+    if text == JVM_LOST:
         return text
-    if _LOST.search(text) and not _PYTHON.search(text):
-        return _NO_WORKER
+    if _WORKER_LOSS.search(text) and not _PYTHON.search(text):
+        return _WORKER_LOST
     causes = _PYTHON.findall(text) or _JVM.findall(text)
     name, message = next(((n, m) for n, m in reversed(causes) if m), ("", "")) if causes else ("", "")
     line = f"{name}: {message}" if name else next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")

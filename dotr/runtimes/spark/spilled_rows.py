@@ -27,44 +27,44 @@ from dotr.outputs.external_sort import read_run as read_run
 from dotr.outputs.external_sort import write_run as write_run
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import ORDINARY
-from dotr.runtimes.spark.rows import RowKind, SparkRow, dead_of, dead_payload, decode_firings, encode_firings
+from dotr.runtimes.spark.rows import RowKind, SparkRow, decode_dead_letters, encode_dead_letters, decode_firings, encode_firings
 
 T = TypeVar("T")
 
 WAITING: Final = "waiting"
 """The folder, in the checkpoint's."""
 
-ROW: Final = 5_000
+MAX_ROW_WEIGHT: Final = 5_000
 """So many go as a row: some megabytes of text. A dead letter with a long text counts as several."""
 
 
 @dataclass(frozen=True)
-class Waits(SpillFormat[T]):
+class SpilledKind(SpillFormat[T]):
     """How things of a kind wait: as a form of runs, and as the kinds of their rows."""
 
     row: RowKind
     run: RowKind
 
 
-FIRINGS: Final[Waits[Firing]] = Waits(output_order, encode_firings, decode_firings, 200, RowKind.FIRINGS, RowKind.RUN)
-LETTERS: Final[Waits[DeadLetter]] = Waits(attrgetter("input", "file", "line"), dead_payload, dead_of, 10, RowKind.DEAD, RowKind.DEAD_RUN)
+FIRINGS: Final[SpilledKind[Firing]] = SpilledKind(output_order, encode_firings, decode_firings, 200, RowKind.FIRINGS, RowKind.RUN)
+DEAD_LETTERS: Final[SpilledKind[DeadLetter]] = SpilledKind(attrgetter("input", "file", "line"), encode_dead_letters, decode_dead_letters, 10, RowKind.DEAD, RowKind.DEAD_RUN)
 
 
 class SpillBuffer(Generic[T]):
     """What a task has found of a kind in a batch so far."""
 
-    def __init__(self, form: Waits[T], job: Job, run: int = RUN_SIZE) -> None:
+    def __init__(self, form: SpilledKind[T], job: Job, run: int = RUN_SIZE) -> None:
         self._form = form
-        self._runs = SortedRuns(form, lambda: folder_of(job), run)
+        self._runs = SortedRuns(form, lambda: run_folder(job), run)
 
     def add(self, found: Sequence[T], weight: int) -> None:
         """Takes some more, which count as so many."""
         self._runs.add(found, weight)
 
-    def lines(self, key: int) -> list[SparkRow]:
+    def rows(self, key: int) -> list[SparkRow]:
         """The rows for all of it, under a key below 0."""
         runs = self._runs
-        if runs.buffered and (runs.runs or runs.buffered_weight > ROW):
+        if runs.buffered and (runs.runs or runs.buffered_weight > MAX_ROW_WEIGHT):
             runs.spill()
         out = [SparkRow(key, self._form.run, length, str(path).encode("utf-8", "surrogateescape")) for path, length in runs.runs]
         if runs.buffered:
@@ -72,16 +72,16 @@ class SpillBuffer(Generic[T]):
         return out
 
 
-class SpilledLetters:
+class SpilledDeadLetters:
     """The dead letters of a task, counted by their reasons."""
 
     def __init__(self, job: Job) -> None:
-        self._waiting = SpillBuffer(LETTERS, job)
+        self._buffer = SpillBuffer(DEAD_LETTERS, job)
         self.counted: Counter[Reason] = Counter()
 
     def append(self, letter: DeadLetter) -> None:
         """One more."""
-        self._waiting.add((letter,), 1 + len(letter.text) // ORDINARY)
+        self._buffer.add((letter,), 1 + len(letter.text) // ORDINARY)
         self.counted[letter.reason] += 1
 
     def extend(self, letters: Iterable[DeadLetter]) -> None:
@@ -89,21 +89,21 @@ class SpilledLetters:
         for letter in letters:
             self.append(letter)
 
-    def lines(self, key: int) -> list[SparkRow]:
+    def rows(self, key: int) -> list[SparkRow]:
         """The rows for them, under a key below 0."""
-        return self._waiting.lines(key)
+        return self._buffer.rows(key)
 
 
-def folder_of(job: Job) -> Path:
+def run_folder(job: Job) -> Path:
     """Where a job's runs wait: beside Spark's own folder in the checkpoint, which all machines see."""
     return Path(job.run).parent / WAITING
 
 
-def run_of(payload: bytes) -> Path:
+def run_path(payload: bytes) -> Path:
     """The file that a row of a run names."""
     return Path(payload.decode("utf-8", "surrogateescape"))
 
 
-def clear(folder: Path) -> None:
+def remove_runs(folder: Path) -> None:
     """Removes all that waits in a folder, and the folder."""
     shutil.rmtree(folder, ignore_errors=True)

@@ -28,12 +28,12 @@ from dotr.sources.nquads import graph_of
 from dotr.sources.records import Format, InputFile, Record
 
 _SEGMENT_RECORDS: Final = 20_000
-_MOST_SEGMENTS: Final = 500
+_MAX_SEGMENTS: Final = 500
 _PAUSE_SECONDS: Final = 0.02
 _MAGIC: Final = b"\x1f\x8b"
 
 
-class Copying:
+class SpoolState:
     """The copying of standard input; `failure` is what has ended it before its time."""
 
     def __init__(self) -> None:
@@ -41,13 +41,13 @@ class Copying:
 
 
 @contextmanager
-def spooling(like: InputFile, checkpoint: Path) -> Iterator[Copying]:
+def spooling(like: InputFile, checkpoint: Path) -> Iterator[SpoolState]:
     """While it holds, standard input is copied."""
-    copying = Copying()
+    copying = SpoolState()
     folder = checkpoint / SPOOL
     folder.mkdir(exist_ok=True)
     stop = threading.Event()
-    thread = threading.Thread(target=_copying, args=(like, folder, stop, copying), daemon=True)
+    thread = threading.Thread(target=_run_copy, args=(like, folder, stop, copying), daemon=True)
     if not (folder / SPOOL_END).exists():
         thread.start()
     try:
@@ -58,7 +58,7 @@ def spooling(like: InputFile, checkpoint: Path) -> Iterator[Copying]:
             thread.join()
 
 
-def _copying(like: InputFile, folder: Path, stop: threading.Event, copying: Copying) -> None:
+def _run_copy(like: InputFile, folder: Path, stop: threading.Event, copying: SpoolState) -> None:
     try:
         _copy(like, folder, stop)
     except Refused as refused:
@@ -71,9 +71,9 @@ def _copying(like: InputFile, folder: Path, stop: threading.Event, copying: Copy
 def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
     header = _header(like.record) if like.format is Format.CSV else b""
     feed = StandardInput(like, elements=False)
-    number, line = _next(folder)
+    number, line = _next_segment(folder)
     while not stop.is_set():
-        if len(os.listdir(folder)) > _MOST_SEGMENTS:
+        if len(os.listdir(folder)) > _MAX_SEGMENTS:
             time.sleep(_PAUSE_SECONDS)
             continue
         taken = feed.take(_SEGMENT_RECORDS)
@@ -84,9 +84,9 @@ def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
             time.sleep(_PAUSE_SECONDS)
             continue
         last = taken.records[-1]
-        first, after = line + taken.records[0].line - 1, line + last.line - 1 + _whole(last.raw).count(b"\n")
+        first, after = line + taken.records[0].line - 1, line + last.line - 1 + _with_newline(last.raw).count(b"\n")
         name = f"{number:012d}-{first:012d}-{after:012d}.{like.format.value}"
-        _write(folder / name, chain([header], *(_copied(record, like) for record in taken.records)))
+        _write(folder / name, chain([header], *(_record_text(record, like) for record in taken.records)))
         number += 1
         _write(folder / NEXT, [f"{number} {after}".encode()])
 
@@ -94,13 +94,13 @@ def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
 NEXT: Final = "next"
 
 
-def copied(checkpoint: Path) -> int | None:
+def copied_lines(checkpoint: Path) -> int | None:
     """How many lines of standard input a checkpoint has, of all that were sent to its runs; None: it keeps none."""
     folder = checkpoint / SPOOL
-    return _next(folder)[1] - 1 if folder.is_dir() else None
+    return _next_segment(folder)[1] - 1 if folder.is_dir() else None
 
 
-def _next(folder: Path) -> tuple[int, int]:
+def _next_segment(folder: Path) -> tuple[int, int]:
     """The number of the next segment, and the line it starts at: a crash may have left a segment that `next` does not know yet."""
     number, line = 0, 1
     if (folder / NEXT).exists():
@@ -115,11 +115,11 @@ def _next(folder: Path) -> tuple[int, int]:
     return number, line
 
 
-def _copied(record: Record, like: InputFile) -> Iterator[bytes]:
+def _record_text(record: Record, like: InputFile) -> Iterator[bytes]:
     """The text of a record. One beyond the limit, of which the beginning is left, is filled up so that it is beyond the limit again, and no
     good record or the beginning of one."""
     if record.reason is not Reason.LIMIT or record.end - record.offset <= len(record.raw) + 1:
-        yield _whole(record.raw)
+        yield _with_newline(record.raw)
         return
     yield record.raw
     end = b"\n"
@@ -141,12 +141,12 @@ _BLANKS: Final = b" " * (1 << 16)
 def _header(limit: int) -> bytes:
     """The first line of standard input, which is left there; of one with more bytes than a record may have, the beginning."""
     waiting = standard_bytes()
-    while b"\n" not in (text := plain(waiting.held, limit + 1)) and len(text) <= limit and waiting.more():
+    while b"\n" not in (text := decompressed_prefix(waiting.held, limit + 1)) and len(text) <= limit and waiting.more():
         pass
-    return _whole(text.partition(b"\n")[0])
+    return _with_newline(text.partition(b"\n")[0])
 
 
-def plain(begin: bytes, most: int = 0) -> bytes:
+def decompressed_prefix(prefix: bytes, most: int = 0) -> bytes:
     """The text of what a stream begins with, as far as it can be told; of a compressed one up to so many bytes, where it is not 0.
 
     >>> import gzip
@@ -154,15 +154,15 @@ def plain(begin: bytes, most: int = 0) -> bytes:
     >>> plain(packed), plain(packed[:5]), plain(b"time"), plain(packed[:1])
     (b'time,room', b'', b'time', b'')
     """
-    if not _MAGIC.startswith(begin[:2]):
-        return begin
+    if not _MAGIC.startswith(prefix[:2]):
+        return prefix
     try:
-        return zlib.decompressobj(wbits=31).decompress(begin, most)
+        return zlib.decompressobj(wbits=31).decompress(prefix, most)
     except zlib.error:  # reading it says so
         return b""
 
 
-def _whole(raw: bytes) -> bytes:
+def _with_newline(raw: bytes) -> bytes:
     return raw if raw.endswith(b"\n") else raw + b"\n"
 
 

@@ -7,29 +7,28 @@ each bucket, the arrivals of all instants in a few rows; where no state is kept,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
 from pyarrow import RecordBatch  # type: ignore[import-untyped]
 
-from dotr.engine.instants import merge
+from dotr.engine.driver import close_instant, inconsistency_line
 from dotr.engine.stage_one import InstantFacts
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.monitoring.dead_letter_log import inconsistency_line, rejection_reason
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.spark.bucket_steps import TimedArrivals, chunk_payload
-from dotr.runtimes.spark.fault_isolation import blame, rescued, traced
 from dotr.runtimes.spark.inputs import files_of, judge
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import RowKind, SparkRow, counts_payload, fallback_lines, inconsistent_payload, record_batch
-from dotr.runtimes.spark.spark_errors import Carried, marked
-from dotr.runtimes.spark.spilled_rows import SpilledLetters
+from dotr.runtimes.spark.rows import RowKind, SparkRow, encode_totals, fallback_rows, encode_inconsistencies, record_batch
+from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnostics
+from dotr.runtimes.spark.spilled_rows import SpilledDeadLetters
 from dotr.runtimes.spark.stateless import StatelessStageTwo
 from dotr.runtimes.spark.task import Task
-from dotr.runtimes.spark.worker_cache import input_of, program_of, uncollected
+from dotr.runtimes.spark.worker_cache import input_of, program_of, without_garbage_collection
+from dotr.sources.records import SourcedElement
 
 TOLD: Final = 3
 """How many inconsistent instants a user is told of."""
@@ -38,23 +37,23 @@ TOLD: Final = 3
 def read_task(job: Job, task: Task) -> Iterator[RecordBatch]:
     """The rows of a task."""
     try:
-        with uncollected():
+        with without_garbage_collection():
             lines = task_lines(job, task)
         yield record_batch(lines)
     except Refused as refused:
-        raise Carried(marked(refused)) from None
+        raise CarriedDiagnostics(encode_diagnostics(refused)) from None
 
 
 def task_lines(job: Job, task: Task) -> list[SparkRow]:
     """All of stage one for a task."""
     elements: list[Element] = []
-    dead = SpilledLetters(job)
+    dead = SpilledDeadLetters(job)
     program = program_of(job)
-    for stretch in task.stretches:
+    for stretch in task.ranges:
         files = files_of(input_of(job, stretch.input), stretch, trace=program.stage_one.may_reject)
         judge(files, stretch, task.after, task.until, elements, dead)
     elements.sort(key=itemgetter(0))
-    ask, stage_two = program.stage_one.evaluate, _Chunks(job) if job.layers else StatelessStageTwo(job, dead)
+    stage_two = _Chunks(job) if job.layers else StatelessStageTwo(job, dead)
     take = stage_two.take
     contradictory: list[tuple[Micros, str]] = []
     times: list[Micros] = []
@@ -66,43 +65,47 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
             end += 1
         together = elements[start:end]
         start = end
-        try:
-            asked = ask(merge(time, [triples for _, triples in together]))
-        except Exception as error:
-            left = rescued(job, task, time, together, dead, error)
-            if left is None:
-                continue
-            asked, together = left
-        if asked.failed:
-            blame(job, task, time, together, asked, dead)
-        if asked.inconsistencies:
+        instant, rejected, failing = close_instant(program, time, [triples for _, triples in together])
+        if rejected or failing:
+            sourced = _sourced(job, task, time, together)
+            dead.extend([sourced[each.element].letter(each.reason, each.why) for each in (*rejected, *failing)])
+        if instant.inconsistencies:
             inconsistent += 1
-        if asked.rejected:
-            reason, why = rejection_reason(asked, program)
-            dead.extend([element.letter(reason, why) for element in traced(job, task, time, together)])
+        if instant.rejected:
             continue
-        if asked.inconsistencies and len(contradictory) < TOLD:
-            contradictory.append((time, inconsistency_line(asked.inconsistencies)))
+        if instant.inconsistencies and len(contradictory) < TOLD:
+            contradictory.append((time, inconsistency_line(instant.inconsistencies)))
         times.append(time)
-        counted_elements += len(together)
-        if asked.facts:
-            facts += sum(map(len, asked.facts.values()))
-            take(time, asked)
+        counted_elements += len(together) - len(rejected)
+        if instant.facts:
+            facts += sum(map(len, instant.facts.values()))
+            take(time, instant)
     lines = stage_two.lines()
     for key in (key for layer in range(job.layers) for key in job.keys(layer)):
         if task.closed is not None:
             lines.append(SparkRow(key, RowKind.CLOSED, task.closed, b""))
         if times and program.timed:
             lines.append(SparkRow(key, RowKind.SPAN, times[0], b"%d" % times[-1]))
-    lines += dead.lines(-1)
+    lines += dead.rows(-1)
     if contradictory:
-        lines.append(SparkRow(-3, RowKind.INCONSISTENT, 0, inconsistent_payload(contradictory)))
+        lines.append(SparkRow(-3, RowKind.INCONSISTENT, 0, encode_inconsistencies(contradictory)))
     if task.closed == LAST_MICRO:
         lines.append(SparkRow(-4, RowKind.ENDED, 0, b""))
     totals = Totals(counted_elements, len(times), facts, dead_letters=dead.counted, inconsistent=inconsistent)
-    lines.append(SparkRow(-2, RowKind.COUNTS, 0, counts_payload(totals)))
-    lines += fallback_lines()
+    lines.append(SparkRow(-2, RowKind.COUNTS, 0, encode_totals(totals)))
+    lines += fallback_rows()
     return lines
+
+
+def _sourced(job: Job, task: Task, time: Micros, elements: Sequence[Element]) -> list[SourcedElement]:
+    """The elements of an instant with their records; elements without are read again, in the same order."""
+    sourced = [element for element in elements if isinstance(element, SourcedElement)]
+    if sourced:
+        return sourced
+    again: list[Element] = []
+    for stretch in task.ranges:
+        judge(files_of(input_of(job, stretch.input), stretch, trace=True), stretch, time - 1, time, again, [])
+    return [element for element in again if isinstance(element, SourcedElement)]
 
 
 class _Chunks:

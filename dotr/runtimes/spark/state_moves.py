@@ -25,7 +25,7 @@ from dotr.model.time import Micros
 from dotr.patterns.state import StateError, StateSnapshot
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import BucketSize
-from dotr.runtimes.spark.spark_errors import Carried, explained, marked
+from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, failure_of, encode_diagnostics
 from dotr.runtimes.spark.stored_state import StoredState
 from dotr.runtimes.spark.worker_cache import program_of
 from dotr.state.state_log import Manifest, log_snapshot
@@ -44,10 +44,10 @@ class OldQuery:
     moved: str
     layers: int
     keys: tuple[int, ...]
-    ran: bool
+    has_batches: bool
 
     @property
-    def places(self) -> dict[int, tuple[int, int]]:
+    def layer_and_bucket(self) -> dict[int, tuple[int, int]]:
         """The layer and bucket of each key: Spark numbers its operators as it likes."""
         return {key: divmod(number, len(self.keys) // self.layers) for number, key in enumerate(self.keys)}
 
@@ -55,27 +55,27 @@ class OldQuery:
 class MoveTask:
     """What a task does with old state, by its key. The new job, and what the old and the new state are of, travel as text."""
 
-    def __init__(self, job: str, held: str, places: dict[int, tuple[int, int]]) -> None:
+    def __init__(self, job: str, schemas: str, layer_and_bucket: dict[int, tuple[int, int]]) -> None:
         self._job = job
-        self._held = held
-        self._places = places
+        self._schemas = schemas
+        self._layer_and_bucket = layer_and_bucket
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         from pyarrow import RecordBatch, array  # type: ignore[import-untyped]
 
         job = Job.from_json(self._job)
-        before, after = map(StateSchema.of_json, json.loads(self._held))
+        before, after = map(StateSchema.of_json, json.loads(self._schemas))
         mover = StateMigrator(before, after, program_of(job), job.clock, job.buckets)
         for batch in batches:
             for key, written, pieces in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 try:
-                    passed = _take_apart(mover, job.moved, self._places[key], written, pieces)
+                    passed = _write_parts(mover, job.moved, self._layer_and_bucket[key], written, pieces)
                 except Refused as refused:
-                    raise Carried(marked(refused)) from None
+                    raise CarriedDiagnostics(encode_diagnostics(refused)) from None
                 yield RecordBatch.from_arrays([array([key], "int64"), array([passed], "int64")], ["key", "passed"])
 
 
-def _take_apart(
+def _write_parts(
     mover: StateMigrator, folder: str, place: tuple[int, int], written: bytes, pieces: Sequence[Mapping[str, Any]] = ()
 ) -> Micros | None:
     """Writes the parts of a bucket's old state, and says how far it had come."""
@@ -87,19 +87,19 @@ def _take_apart(
             ordered = sorted(pieces, key=lambda piece: (piece["log"], piece["place"]))
             state = log_snapshot(head, ((piece["log"], piece["lines"]) for piece in ordered))
     except StateError as error:
-        raise unreadable(error) from None
+        raise unreadable_state(error) from None
     for (layer, bucket), part in mover.redistribute(*place, state).items():
         _write(_file(str(_file(folder, layer, bucket).with_suffix("")), *place), part.encode())
     return state.passed
 
 
-def unreadable(error: StateError) -> Refused:
+def unreadable_state(error: StateError) -> Refused:
     """State that this release cannot read."""
     hint = "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
     return refuse("S105", f"the state in the checkpoint cannot be used: {error}", hint=hint)
 
 
-def move(session: SparkSession, found: StateChange, old: OldQuery, job: Job, log: Path) -> list[BucketSize]:
+def move_state(session: SparkSession, change: StateChange, old: OldQuery, job: Job, log: Path) -> list[BucketSize]:
     """Writes what the new job's buckets begin with, and says how much that is; what an earlier try has left goes. A job that keeps no state
     has no buckets."""
     folder = Path(job.moved)
@@ -109,22 +109,22 @@ def move(session: SparkSession, found: StateChange, old: OldQuery, job: Job, log
         return []
     folder.mkdir(parents=True)
     program = program_of(job)
-    mover = StateMigrator(found.before, found.after, program, job.clock, job.buckets)
-    held = json.dumps([found.before.to_json(), found.after.to_json()])
+    mover = StateMigrator(change.before, change.after, program, job.clock, job.buckets)
+    schemas = json.dumps([change.before.to_json(), change.after.to_json()])
     passed: set[Micros | None] = set()
-    there: set[int] = set()
-    stored = StoredState(session, old.query) if old.ran and old.layers else None
+    moved_keys: set[int] = set()
+    stored = StoredState(session, old.query) if old.has_batches and old.layers else None
     for operator in stored.operators if stored else ():
         assert stored is not None
         try:
-            done = stored.buckets(operator).mapInArrow(MoveTask(job.to_json(), held, old.places), _SCHEMA).collect()
+            done = stored.buckets(operator).mapInArrow(MoveTask(job.to_json(), schemas, old.layer_and_bucket), _SCHEMA).collect()
         except PySparkException as error:
-            raise explained(str(error), log) from None
-        there |= {row.key for row in done}
+            raise failure_of(str(error), log) from None
+        moved_keys |= {row.key for row in done}
         passed |= {row.passed for row in done}
-    for key, place in old.places.items() if old.moved else ():
-        if key not in there:
-            passed.add(_take_apart(mover, job.moved, place, _file(old.moved, *place).read_bytes()))
+    for key, place in old.layer_and_bucket.items() if old.moved else ():
+        if key not in moved_keys:
+            passed.add(_write_parts(mover, job.moved, place, _file(old.moved, *place).read_bytes()))
     sizes: list[BucketSize] = []
     until = max((time for time in passed if time is not None), default=None)
     for layer in program.layout.layers:
@@ -142,13 +142,13 @@ def move(session: SparkSession, found: StateChange, old: OldQuery, job: Job, log
     return sizes
 
 
-def moved_values(folder: str) -> Iterator[tuple[int, bytes]]:
+def moved_states(folder: str) -> Iterator[tuple[int, bytes]]:
     """What buckets begin with: each one's layer, and its state."""
     for path in sorted(Path(folder).glob("*-*.json")):
         yield int(path.stem.partition("-")[0]), path.read_bytes()
 
 
-def begun(job: Job, layer: int, bucket: int) -> bytes:
+def initial_state(job: Job, layer: int, bucket: int) -> bytes:
     """What a bucket begins with that has no state of its own yet; nothing where nothing was moved."""
     return _file(job.moved, layer, bucket).read_bytes() if job.moved else b""
 

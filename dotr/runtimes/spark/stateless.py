@@ -6,20 +6,20 @@ the output is that of one engine over the whole stream. Each task begins with an
 
 from __future__ import annotations
 
-from dotr.engine.session import Engine
+from dotr.engine.driver import Engine
 from dotr.engine.stage_one import InstantFacts
 from dotr.model.stream import Firing
 from dotr.model.time import Micros
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import SparkRow
-from dotr.runtimes.spark.spilled_rows import FIRINGS, SpillBuffer, SpilledLetters
+from dotr.runtimes.spark.spilled_rows import FIRINGS, SpillBuffer, SpilledDeadLetters
 from dotr.runtimes.spark.worker_cache import layers_of, program_of
 
 
 class StatelessStageTwo:
     """The firings of a task's instants. A dead letter for each anchor that a rule fails at, or goes over a limit at, is the task's."""
 
-    def __init__(self, job: Job, dead: SpilledLetters) -> None:
+    def __init__(self, job: Job, dead: SpilledDeadLetters) -> None:
         self._firings = SpillBuffer(FIRINGS, job)
         self._engine = Engine(program_of(job), job.clock, layers_of(job), self._put)
         self._dead = dead
@@ -38,4 +38,4 @@ class StatelessStageTwo:
 
     def lines(self) -> list[SparkRow]:
         """The rows of it."""
-        return self._firings.lines(-1)
+        return self._firings.rows(-1)

@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 
 from dotr.runtimes.spark.stored_names import BUCKET, KEY, LINES, LOG, LOG_NUMBER, PLACE, WRITTEN
 
-_PIECES = "array<struct<log:int,place:bigint,lines:binary>>"
+_SEGMENTS = "array<struct<log:int,place:bigint,lines:binary>>"
 
 
 class StoredState:
@@ -19,22 +19,22 @@ class StoredState:
         self._session = session
         self._query = query
         known = session.read.format("state-metadata").load(query).select("operatorId", "operatorProperties").distinct().collect()
-        self._logged = {
+        self._has_logs = {
             row.operatorId: any(each["stateName"] == LOG for each in json.loads(row.operatorProperties)["stateVariables"]) for row in known
         }
 
     @property
     def operators(self) -> list[int]:
         """The numbers of the operators that there are."""
-        return sorted(self._logged)
+        return sorted(self._has_logs)
 
     def values(self, operator: int) -> DataFrame:
         """`key` and `written`, a row a bucket."""
         return self._read(operator, BUCKET).selectExpr(f"key.{KEY} AS key", f"value.{WRITTEN} AS written")
 
-    def pieces(self, operator: int) -> DataFrame | None:
+    def segments(self, operator: int) -> DataFrame | None:
         """`key`, `log`, `place` and `lines`, a row a piece."""
-        if not self._logged[operator]:
+        if not self._has_logs[operator]:
             return None
         rows = self._read(operator, LOG)
         columns = f"user_map_key.{LOG_NUMBER} AS log", f"user_map_key.{PLACE} AS place", f"user_map_value.{LINES} AS lines"
@@ -42,11 +42,11 @@ class StoredState:
 
     def buckets(self, operator: int) -> DataFrame:
         """`key`, `written` and all `pieces`, a row a bucket."""
-        values, pieces = self.values(operator), self.pieces(operator)
+        values, pieces = self.values(operator), self.segments(operator)
         if pieces is None:
-            return values.withColumn("pieces", f.array().cast(_PIECES))
+            return values.withColumn("pieces", f.array().cast(_SEGMENTS))
         together = pieces.groupBy("key").agg(f.collect_list(f.struct("log", "place", "lines")).alias("pieces"))
-        return values.join(together, "key", "left").selectExpr("key", "written", f"coalesce(pieces, CAST(array() AS {_PIECES})) AS pieces")
+        return values.join(together, "key", "left").selectExpr("key", "written", f"coalesce(pieces, CAST(array() AS {_SEGMENTS})) AS pieces")
 
     def _read(self, operator: int, variable: str) -> DataFrame:
         reader = self._session.read.format("statestore").option("operatorId", operator).option("stateVarName", variable)

@@ -37,7 +37,7 @@ class InputRange:
     floors: tuple[Floor, ...] = ()
 
 
-_PLAIN: Final = 6
+_PLAIN_MEMBERS: Final = 6
 """So many members say all of a stretch of a single file."""
 
 
@@ -48,7 +48,7 @@ class Task:
     after: Micros
     until: Micros
     closed: Micros | None
-    stretches: tuple[InputRange, ...]
+    ranges: tuple[InputRange, ...]
 
     @staticmethod
     def of_cut(start: Offset, cut: Cut, closed: Micros, paths: PathsOfInput = single_files) -> Task:
@@ -68,7 +68,7 @@ class Task:
 
     def to_json(self) -> str:
         stretches: list[list[object]] = []
-        for s in self.stretches:
+        for s in self.ranges:
             plain: list[object] = [s.input, s.offset, s.line, s.greatest, s.stop, s.own]
             stretches.append([*plain, s.file, s.stop_file, s.own_file, s.paths, s.floors] if s.paths or s.floors else plain)
         return json.dumps([self.after, self.until, self.closed, stretches])
@@ -83,11 +83,11 @@ class Task:
         True
         """
         after, until, closed, stretches = json.loads(text)
-        return Task(after, until, closed, tuple(map(_stretch, stretches)))
+        return Task(after, until, closed, tuple(map(_range_from_json, stretches)))
 
 
-def _stretch(listed: list[object]) -> InputRange:
-    plain, further = listed[:_PLAIN], listed[_PLAIN:]
+def _range_from_json(listed: list[object]) -> InputRange:
+    plain, further = listed[:_PLAIN_MEMBERS], listed[_PLAIN_MEMBERS:]
     if not further:
         return InputRange(*plain)  # type: ignore[arg-type]
     file, stop_file, own_file, paths, floors = further

@@ -14,7 +14,7 @@ from typing import Final
 
 from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
 from dotr.monitoring.totals import Totals
-from dotr.runtimes.spark.rows import BucketSize, counts_of, counts_payload
+from dotr.runtimes.spark.rows import BucketSize, decode_totals, encode_totals
 
 NAME: Final = "progress.json"
 _NEW: Final = "progress.new"
@@ -43,7 +43,7 @@ class StoredTotals:
     def totals(self) -> Totals:
         return self.before + self.last
 
-    def took(self, number: int, counted: Totals, sizes: Sequence[BucketSize]) -> StoredTotals:
+    def with_batch(self, number: int, counted: Totals, sizes: Sequence[BucketSize]) -> StoredTotals:
         """With a further batch, or with the last one done again.
 
         >>> tally = StoredTotals().took(0, Totals(elements=2), []).took(1, Totals(elements=3), [])
@@ -54,26 +54,26 @@ class StoredTotals:
         return StoredTotals(number, before, counted, {**self.sizes, **{(each.layer, each.bucket): each for each in sizes}}, self.ports)
 
     @property
-    def held(self) -> tuple[tuple[int, ...], ...]:
+    def event_counts(self) -> tuple[tuple[int, ...], ...]:
         """How many events each port of each layer holds, in all buckets."""
         return tuple(
             tuple(sum(counts) for counts in zip(*found, strict=True))
             for layer in range(len(self.ports))
-            if (found := [size.held for size in self.sizes.values() if size.layer == layer] or [(0,) * len(self.ports[layer])])
+            if (found := [size.event_counts for size in self.sizes.values() if size.layer == layer] or [(0,) * len(self.ports[layer])])
         )
 
     @property
-    def written(self) -> int:
+    def bytes(self) -> int:
         """How many bytes all buckets take."""
-        return sum(size.written for size in self.sizes.values())
+        return sum(size.bytes for size in self.sizes.values())
 
 
-def read_tally(folder: Path) -> StoredTotals | None:
+def read_totals(folder: Path) -> StoredTotals | None:
     """The tally of a checkpoint; None where there is none that can be read."""
     try:
         data = json.loads((folder / NAME).read_bytes())
         sizes = [BucketSize(layer, bucket, tuple(held), size) for layer, bucket, held, size in data["sizes"]]
-        before, last = (counts_of(json.dumps(data[name]).encode()) for name in ("before", "last"))
+        before, last = (decode_totals(json.dumps(data[name]).encode()) for name in ("before", "last"))
         ports = tuple(tuple(PortTotals(str(label), key) for label, key in layer) for layer in data["ports"])
         return StoredTotals(data["batch"], before, last, {(size.layer, size.bucket): size for size in sizes}, ports)
     except FileNotFoundError:
@@ -84,14 +84,14 @@ def read_tally(folder: Path) -> StoredTotals | None:
         return None
 
 
-def write_tally(folder: Path, tally: StoredTotals) -> None:
+def write_totals(folder: Path, totals: StoredTotals) -> None:
     """Put a tally in the place of the one before; what cannot be written is left out."""
     data = {
-        "batch": tally.batch,
-        "before": json.loads(counts_payload(tally.before)),
-        "last": json.loads(counts_payload(tally.last)),
-        "sizes": [list(size) for size in tally.sizes.values()],
-        "ports": [[[port.label, port.key] for port in layer] for layer in tally.ports],
+        "batch": totals.batch,
+        "before": json.loads(encode_totals(totals.before)),
+        "last": json.loads(encode_totals(totals.last)),
+        "sizes": [list(size) for size in totals.sizes.values()],
+        "ports": [[[port.label, port.key] for port in layer] for layer in totals.ports],
     }
     try:
         (folder / _NEW).write_text(json.dumps(data))

@@ -9,17 +9,17 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.state import StateError
 from dotr.runtimes.spark.bucket_steps import closed_by, place_of, step_bucket
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, fallback_lines, size_payload
-from dotr.runtimes.spark.state_moves import begun, unreadable
+from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, fallback_rows, encode_size
+from dotr.runtimes.spark.state_moves import initial_state, unreadable_state
 from dotr.state.bucket_state import LoadedBucket, load_bucket, write_bucket
 from dotr.state.paged_state import MAX_DECODED
 from dotr.state.segment_store import SegmentMap
 
-Live: TypeAlias = MutableMapping[tuple[Job, int], LoadedBucket]
+BucketCache: TypeAlias = MutableMapping[tuple[Job, int], LoadedBucket]
 """What a worker has of buckets, by job and number."""
 
 
-class Store(SegmentMap, Protocol):
+class BucketStore(SegmentMap, Protocol):
     """What Spark's store has of one bucket: a value beside the entries."""
 
     def value(self) -> tuple[bytes, bytes] | None:
@@ -29,34 +29,34 @@ class Store(SegmentMap, Protocol):
         """In the place of what was there."""
 
 
-def through_batch(
-    job: Job, layer: int, bucket: int, lines: Sequence[SparkRow], store: Store, live: Live, decoded: int = MAX_DECODED
+def process_batch(
+    job: Job, layer: int, bucket: int, lines: Sequence[SparkRow], store: BucketStore, cache: BucketCache, max_decoded: int = MAX_DECODED
 ) -> list[SparkRow]:
     """The rows that a batch's rows for a bucket lead to. Up to so many events stay decoded in `live`."""
-    place = place_of(job, layer)
+    context = place_of(job, layer)
     name = (job, layer * job.buckets + bucket)
-    digest, written = store.value() or (b"", begun(job, layer, bucket))
-    known, closed = live.pop(name, None), closed_by(lines)
-    if known is not None and known.closed is not None and known.closed >= closed and _goes_on(lines, closed):
-        known.pages.discard()  # the batch is done again, and what was too old after it is not before it
-        known = None
+    digest, written = store.value() or (b"", initial_state(job, layer, bucket))
+    cached, closed = cache.pop(name, None), closed_by(lines)
+    if cached is not None and cached.closed is not None and cached.closed >= closed and _has_work(lines, closed):
+        cached.pages.discard()  # the batch is done again, and what was too old after it is not before it
+        cached = None
     try:
-        kept = load_bucket(place, digest, written, store, known)
+        loaded = load_bucket(context, digest, written, store, cached)
     except StateError as error:
-        raise unreadable(error) from None
-    after = None if kept.manifest is None else kept.manifest.closed
-    most = decoded // (1 + sum(other.pages.page_count > 1 for other in live.values()))
-    out = step_bucket(job, layer, bucket, kept.pages, lines, after, most)
-    done = write_bucket(place, kept, closed, store)
-    if done.written is not None:
-        store.set_value(done.digest, done.written)
-        out.append(SparkRow(-1 - bucket, RowKind.STATE, done.size, size_payload(BucketSize(layer, bucket, done.event_counts, done.size))))
-    if done.bucket is not None:
-        done.bucket.closed = closed
-        live[name] = done.bucket
-    return [*out, *(line._replace(key=-1 - bucket) for line in fallback_lines())]
+        raise unreadable_state(error) from None
+    after = None if loaded.manifest is None else loaded.manifest.closed
+    share = max_decoded // (1 + sum(other.pages.page_count > 1 for other in cache.values()))
+    out = step_bucket(job, layer, bucket, loaded.pages, lines, after, share)
+    result = write_bucket(context, loaded, closed, store)
+    if result.written is not None:
+        store.set_value(result.digest, result.written)
+        out.append(SparkRow(-1 - bucket, RowKind.STATE, result.size, encode_size(BucketSize(layer, bucket, result.event_counts, result.size))))
+    if result.bucket is not None:
+        result.bucket.closed = closed
+        cache[name] = result.bucket
+    return [*out, *(line._replace(key=-1 - bucket) for line in fallback_rows())]
 
 
-def _goes_on(lines: Sequence[SparkRow], closed: Micros) -> bool:
+def _has_work(lines: Sequence[SparkRow], closed: Micros) -> bool:
     """Whether there is anything to do in a batch: not where it only has dead letters, and ends when the one before did."""
     return closed == LAST_MICRO or any(line.kind != RowKind.CLOSED for line in lines)

@@ -29,10 +29,10 @@ def _input(text: str) -> InputFile:
 @lru_cache(maxsize=1)
 def program_of(job: Job) -> CompiledProgram:
     """The job's program."""
-    return compile_program(ProgramSpec.from_json(job.program), _keeping(job))
+    return compile_program(ProgramSpec.from_json(job.program), _background_policy(job))
 
 
-def _keeping(job: Job) -> CachePolicy | StoreFile:
+def _background_policy(job: Job) -> CachePolicy | StoreFile:
     """The compiled background: at the driver's path, where this machine has that, or where Spark has put its copy of it."""
     if not job.store:
         return CachePolicy(None)
@@ -51,7 +51,7 @@ def layers_of(job: Job) -> tuple[StageTwo, ...]:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
     """No garbage collection while it holds: a batch's data are many and in no cycles, and looking through them again and again costs a
     quarter of the time."""
     gc.disable()

@@ -17,7 +17,7 @@ from dotr.monitoring.progress import RunProgress
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.checkpoint import Checkpoint, wanted_layout
+from dotr.runtimes.spark.checkpoint import Checkpoint, required_layout
 from dotr.state.state_migration import StateFate
 from dotr.state.state_schema import state_schema
 from tests.runtimes.spark.test_spark_run import WHOLE, pipeline, results, write_inputs
@@ -144,9 +144,9 @@ def test_a_checkpoint_that_does_not_say_whose_its_state_is_goes_on_with_the_same
     layout = {"format": 1, "pipeline": "jumps", "program": made.spec.fingerprint, "inputs": [], "layers": 2, "buckets": 2, "partitions": 2}
     (tmp_path / "dotr.json").write_text(json.dumps(layout))
     checkpoint = Checkpoint(str(tmp_path))
-    assert not checkpoint.change(made).moves
+    assert not checkpoint.state_change(made).moves
     with pytest.raises(Refused, match=r"S102 .* belongs to another program(.|\n)*a run of the unchanged program does"):
-        checkpoint.change(pipeline(tmp_path, "new", rules="whole.dotr").program)
+        checkpoint.state_change(pipeline(tmp_path, "new", rules="whole.dotr").program)
 
 
 def test_a_plan_without_a_checkpoint_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,21 +170,21 @@ def test_a_plan_of_what_is_impossible_ends_with_2(tmp_path: Path, capsys: pytest
 def test_the_time_unit_is_held_fast(tmp_path: Path) -> None:
     write_inputs(tmp_path, 3)
     made = pipeline(tmp_path, "unit")
-    layout = wanted_layout(made)
+    layout = required_layout(made)
     checkpoint = Checkpoint(str(tmp_path / "kept"))
-    checkpoint.make()
+    checkpoint.create()
     checkpoint.claim(replace(layout, holdings=state_schema(made.program)))
-    checkpoint.examine(layout, made.program)
+    checkpoint.preview(layout, made.program)
     other = build(read_config(str(tmp_path / "unit.yaml"), ["time.unit=ms"]), fresh=False, on_spark=True)
     with pytest.raises(Refused, match=r"S102 .* the time unit .* is another one than when it was made"):
-        checkpoint.examine(wanted_layout(other), other.program)
+        checkpoint.preview(required_layout(other), other.program)
     knowing = tmp_path / "rooms.ttl"
     knowing.write_text(knowing.read_text() + " :r99 a :Room .")
-    found = checkpoint.examine(layout, pipeline(tmp_path, "unit").program)
+    found = checkpoint.preview(layout, pipeline(tmp_path, "unit").program)
     assert not found.moves
     assert found.knowledge_warning is not None
     checkpoint.claim(layout, found)
-    assert Checkpoint(str(tmp_path / "kept")).examine(layout, made.program).knowledge_warning is None
+    assert Checkpoint(str(tmp_path / "kept")).preview(layout, made.program).knowledge_warning is None
 
 
 def test_a_plan_waits_for_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ def test_the_checkpoint_folder_of_every_release_goes_on(packed: Path, tmp_path: 
     position = checkpoint.position()
     assert position is not None
     prepared = project("rest", on_spark=True, batch=1000)
-    found = checkpoint.change(prepared.program)
+    found = checkpoint.state_change(prepared.program)
     assert {verdict.fate for verdict in found.verdicts} == {StateFate.KEPT}
     assert {verdict.rule for verdict in found.verdicts} == {rule.name for rule in prepared.program.rules.rules}
     assert not found.moves

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.spark.inputs import judge
-from dotr.runtimes.spark.live_batches import GrowingPlan, Scanned
+from dotr.runtimes.spark.live_batches import GrowingPlan, ScannedInput
 from dotr.runtimes.spark.planner import END, Cut, Offset
 from dotr.runtimes.spark.task import InputRange, Task
 from dotr.sources.feeds import FilesFeed, InputPoint, OneFile
@@ -30,7 +30,7 @@ def planned(world: World, inputs: Sequence[Input], start: Offset, size: int, tas
     for feed, spec, place in zip(world.feeds, inputs, start.places, strict=True):
         feed.place = place.file * feed.length + place.offset
         idle = None if spec.idle is None else int(spec.idle * 1_000_000)
-        scanned.append(Scanned.at(place, feed, spec.delay, single=spec.single, idle=idle, pace=NoRateLimit(), bounded=False))
+        scanned.append(ScannedInput.starting_at(place, feed, spec.delay, single=spec.single, idle=idle, pace=NoRateLimit(), bounded=False))
     return GrowingPlan(scanned, start, size, tasks, world.clock)
 
 
@@ -53,7 +53,7 @@ def read(world: World, start: Offset, cuts: Sequence[Cut]) -> tuple[list[tuple[i
     for cut in cuts:
         task = Task.of_json(Task.of_cut(start, cut, cuts[-1].time, paths).to_json())
         start = Offset.of_json(Offset(cut.time, cut.places).to_json())
-        for stretch in task.stretches:
+        for stretch in task.ranges:
             elements: list[Element] = []
             dead: list[DeadLetter] = []
             judge(files(world.feeds[stretch.input], stretch), stretch, task.after, task.until, elements, dead)
@@ -79,7 +79,7 @@ def on_spark(inputs: list[Input], script: list[Step], size: int, tasks: int, *, 
                 return
             found, rejected = read(world, start, cuts)
             where = [feed.place for feed in world.feeds]
-            again = planned(world, inputs, start, size, tasks).again(plan.position)
+            again = planned(world, inputs, start, size, tasks).replan(plan.position)
             assert read(world, start, [again]) == (found, rejected)
             assert sum(cut.elements for cut in cuts) == len(found)
             for time, element in found:
@@ -121,7 +121,7 @@ def test_a_long_element_counts_as_several(tmp_path: Path) -> None:
     (tmp_path / "a.ndjson").write_text("".join(json.dumps({"time": at, "graph": "#" * 4_700}) + "\n" for at in range(60)))
     feed = FilesFeed(OneFile(InputFile("a", str(tmp_path / "a.ndjson"), Format.NDJSON)), elements=False)
     start = Offset.start(1)
-    scanned = Scanned.at(start.places[0], feed, 0, single=False, idle=None, pace=NoRateLimit(), bounded=False)
+    scanned = ScannedInput.starting_at(start.places[0], feed, 0, single=False, idle=None, pace=NoRateLimit(), bounded=False)
     growing = GrowingPlan([scanned], start, 200, 2)
     while growing.scan():
         pass

@@ -27,10 +27,10 @@ from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark import query
 from dotr.runtimes.spark.display_paths import DisplayPaths
 from dotr.runtimes.spark.planner import Offset
-from dotr.runtimes.spark.rows import RowKind, counts_payload
+from dotr.runtimes.spark.rows import RowKind, encode_totals
 from dotr.runtimes.spark.sink import Sink
-from dotr.runtimes.spark.spark_errors import marked
-from dotr.runtimes.spark.spool import NEXT, copied, spooling
+from dotr.runtimes.spark.spark_errors import encode_diagnostics
+from dotr.runtimes.spark.spool import NEXT, copied_lines, spooling
 from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END
 from dotr.sources.lines import standard_bytes
 from dotr.sources.records import CsvMap, Format, InputFile
@@ -42,9 +42,9 @@ def sink() -> Sink:
 
 def test_a_batch_that_is_done_again_counts_once() -> None:
     made = sink()
-    counts = [(int(RowKind.COUNTS), counts_payload(Totals(elements=3, dead_letters={Reason.LATE: 1})))]
+    counts = [(int(RowKind.COUNTS), encode_totals(Totals(elements=3, dead_letters={Reason.LATE: 1})))]
     for number in (0, 1, 1, 2):
-        made.take(number, counts)
+        made.process(number, counts)
     assert made.totals == Totals(elements=9, dead_letters={Reason.LATE: 3})
 
 
@@ -100,7 +100,7 @@ class TestAQueryThatSparkGivesUp:
 
     def test_is_not_started_again_for_what_the_user_must_mend(self, tries: Callable[..., list[int]]) -> None:
         with pytest.raises(Refused, match="I101 cannot read"):
-            tries(PySparkException(marked(Refused([Diagnostic("I101", "cannot read a.ndjson")]))))
+            tries(PySparkException(encode_diagnostics(Refused([Diagnostic("I101", "cannot read a.ndjson")]))))
 
     def test_that_cannot_be_started_is_started_again(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         errors = [PySparkException("SocketTimeoutException: Timed out while waiting for the Python worker")] * 2
@@ -159,20 +159,20 @@ class TestStandardInput:
     def test_that_is_compressed_keeps_its_header(self, tmp_path: Path) -> None:
         text = b'1,1\n2,"a\nb"\n3,3'
         assert spooled(gzip.compress(HEADER + text), tmp_path, ROWS, HEADER) == (2, 6, text + b"\n")
-        assert copied(tmp_path) == 5
+        assert copied_lines(tmp_path) == 5
 
     def test_of_two_starts_is_one_stream_with_a_header_each(self, tmp_path: Path) -> None:
         assert spooled(HEADER + b"1,1\n", tmp_path, ROWS, HEADER) == (2, 3, b"1,1\n")
         assert spooled(HEADER + b"2,2\n3,3\n", tmp_path, ROWS, HEADER) == (4, 6, b"2,2\n3,3\n")
-        assert copied(tmp_path) == 5
+        assert copied_lines(tmp_path) == 5
 
     def test_that_a_crash_left_half_written_down_is_counted_by_its_segments(self, tmp_path: Path) -> None:
         like = InputFile("x", "-", Format.NDJSON)
         line = json.dumps({"time": 1, "graph": ""}).encode() + b"\n"
-        assert copied(tmp_path) is None
+        assert copied_lines(tmp_path) is None
         assert spooled(line * 3, tmp_path, like) == (1, 4, line * 3)
         (tmp_path / SPOOL / NEXT).unlink()  # the segment was there, and its number was not
-        assert copied(tmp_path) == 3
+        assert copied_lines(tmp_path) == 3
         assert spooled(line * 2, tmp_path, like) == (4, 6, line * 2)
 
 
@@ -184,7 +184,7 @@ def test_a_dead_letter_knows_its_line_in_either_kind_of_segment(tmp_path: Path) 
         "name: x\nrules: [r.dotr]\ninput: [{ name: rows, format: csv, path: '-', time: t, map: '[] <http://e/v> {v} .' }]\n"
         "output: [{ path: out/o.ndjson }]\n"
     )
-    names = DisplayPaths(build(read_config(str(tmp_path / "c.yaml")), fresh=False, on_spark=True, waiting=False), tmp_path)
+    names = DisplayPaths(build(read_config(str(tmp_path / "c.yaml")), fresh=False, on_spark=True, wait=False), tmp_path)
     for segment in ("000000000001-000000000040.csv", "000000000001-000000000040-000000000050.csv"):
         letter = names(DeadLetter(Reason.LATE, "rows", str(tmp_path / SPOOL / segment), 3, 1, "1,1", "why"))
         assert (letter.file, letter.line) == ("-", 41)

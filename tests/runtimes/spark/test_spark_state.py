@@ -53,7 +53,7 @@ def lines(out: str, rule: str) -> list[str]:
 
 @pytest.mark.usefixtures("spark")
 def test_logs_are_read_again_told_and_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dotr.runtimes.spark.checkpoint_status import status_of, stored_state
+    from dotr.runtimes.spark.checkpoint_status import status_of, stored_summary
     from dotr.runtimes.spark.run import run_spark
 
     monkeypatch.chdir(tmp_path)
@@ -72,8 +72,8 @@ def test_logs_are_read_again_told_and_moved(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(Exception, match="enough"):
         run_spark(pipeline(AGAIN, "out", on_spark=True), stop)
     status = status_of("ck")
-    stored = stored_state(status)
-    ((events, keys),) = [(each.events, each.keys) for each in stored.kept]
+    stored = stored_summary(status)
+    ((events, keys),) = [(each.events, each.keys) for each in stored.ports]
     assert stored.values > 2, "there are pieces beside the two buckets' heads"
     assert events in (2 * EVENTS_A_BATCH, 3 * EVENTS_A_BATCH), "the batch that was cut off may not be in the store"
     assert keys is not None

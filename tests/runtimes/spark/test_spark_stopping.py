@@ -31,7 +31,7 @@ def checkpoint(tmp_path: Path) -> Path:
 
 def finished(checkpoint: Path, patience: float, times: int = 1) -> bool:
     interrupted = _Interrupts()
-    interrupted.times = times
+    interrupted.count = times
     return _finish_batch(cast(StreamingQuery, Query()), checkpoint, interrupted, patience)
 
 
@@ -54,8 +54,8 @@ def test_a_batch_that_is_left_is_not_written_to_its_end() -> None:
 
     sink = Sink(write, lambda totals: None, lambda letter: letter, Clock())
     rows = [(int(RowKind.FIRINGS), encode_firings([Firing(time, "R", "E", (), (), 0) for time in range(3)]))]
-    sink.take(0, rows)
+    sink.process(0, rows)
     assert wrote == [3]
-    sink.left = True
+    sink.abandoned = True
     with pytest.raises(BatchAbandoned):
-        sink.take(1, rows)
+        sink.process(1, rows)

@@ -11,9 +11,9 @@ import pytest
 
 from dotr.errors.diagnostics import Refused
 from dotr.runtimes.spark.checkpoint import Checkpoint
-from dotr.runtimes.spark.checkpoint_damage import check_logs, look_for_damage
-from dotr.runtimes.spark.spark_errors import explained
-from dotr.runtimes.spark.spool import copied
+from dotr.runtimes.spark.checkpoint_damage import check_logs, find_damage
+from dotr.runtimes.spark.spark_errors import failure_of
+from dotr.runtimes.spark.spool import copied_lines
 from dotr.sources.file_journal import Journal
 
 OFFSET = 'v1\n{"batchWatermarkMs":0}\n{"version": 1, "time": 5, "places": [[5420, 121, 119000000]]}'
@@ -41,7 +41,7 @@ def query(tmp_path: Path) -> Path:
         put(folder / "commits" / str(number), COMMIT)
     put(folder / "state/0/0/2.changelog", "x" * 2000)
     check_logs(folder)
-    assert look_for_damage(folder, "no such thing") is None
+    assert find_damage(folder, "no such thing") is None
     return folder
 
 
@@ -99,14 +99,14 @@ def test_state_is_looked_at_where_a_query_has_failed(query: Path) -> None:
     state = query / "state/0/0/2.changelog"
     for data in (b"", b"x" * 1000, b"x" * 1500 + b"y" * 500, b"x" * 2001):
         state.write_bytes(data)
-        found = look_for_damage(query, "An error occurred while calling o2049.collectToPython.")
+        found = find_damage(query, "An error occurred while calling o2049.collectToPython.")
         assert found is not None
         assert str(state) in found.diagnostics[0].message
     state.unlink()
-    found = look_for_damage(query, f"java.io.FileNotFoundException: File file:{state} does not exist")
+    found = find_damage(query, f"java.io.FileNotFoundException: File file:{state} does not exist")
     assert found is not None
     assert f"{state} is missing" in found.diagnostics[0].message
-    assert look_for_damage(query, "java.io.FileNotFoundException: File file:/elsewhere/2.changelog does not exist") is None
+    assert find_damage(query, "java.io.FileNotFoundException: File file:/elsewhere/2.changelog does not exist") is None
 
 
 def test_what_is_foreign_or_new_is_no_damage(query: Path) -> None:
@@ -134,11 +134,11 @@ def test_a_spool_that_is_damaged_is_named(tmp_path: Path) -> None:
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool/next").write_text("")
     with pytest.raises(Refused, match=r"S114 .*spool/next does not say which line comes next"):
-        copied(tmp_path)
+        copied_lines(tmp_path)
 
 
 def test_a_full_disk_is_told_in_words() -> None:
-    found = explained("java.io.IOException: No space left on device\n\tat java.base", Path("ck/spark.log"))
+    found = failure_of("java.io.IOException: No space left on device\n\tat java.base", Path("ck/spark.log"))
     assert str(found).startswith(
         "no space left on device: the disk of the checkpoint ck or of Spark's local directories (spark.local.dir) is full"
     )

@@ -14,15 +14,15 @@ from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import RowKind, decode_firings
 from dotr.runtimes.spark.spilled_rows import (
     FIRINGS,
-    LETTERS,
+    DEAD_LETTERS,
     SpillBuffer,
-    SpilledLetters,
+    SpilledDeadLetters,
     blocks,
-    clear,
-    folder_of,
+    remove_runs,
+    run_folder,
     merge_runs,
     read_run,
-    run_of,
+    run_path,
     write_run,
 )
 
@@ -55,25 +55,25 @@ def test_runs_are_merged_into_the_order_of_the_output(folder: Path, found: list[
         waiting = SpillBuffer(FIRINGS, job(folder), run)
         for step in bucket:
             waiting.add(step, len(step))
-        for line in waiting.lines(-1):
+        for line in waiting.rows(-1):
             if line.kind == RowKind.RUN:
-                runs.append(run_of(line.payload))
+                runs.append(run_path(line.payload))
                 assert len(list(read_run(FIRINGS, runs[-1]))) == line.time >= 1
             else:
                 held += decode_firings(line.payload)
-                assert not run_of(line.payload).exists()
+                assert not run_path(line.payload).exists()
     everything = sorted([firing for bucket in found for step in bucket for firing in step], key=output_order)
     assert [output_order(firing) for firing in merge_runs(FIRINGS, held, runs, most)] == [output_order(firing) for firing in everything]
-    clear(folder_of(job(folder)))
+    remove_runs(run_folder(job(folder)))
 
 
 def test_a_few_firings_are_a_row_and_many_are_none(tmp_path: Path) -> None:
     firing = Firing(1, "R", "E", (), (), 0)
     waiting = SpillBuffer(FIRINGS, job(tmp_path))
     waiting.add([firing] * 5_000, 5_000)
-    assert [line.kind for line in waiting.lines(-1)] == [RowKind.FIRINGS]
+    assert [line.kind for line in waiting.rows(-1)] == [RowKind.FIRINGS]
     waiting.add([firing], 1)
-    assert [(line.kind, line.time) for line in waiting.lines(-1)] == [(RowKind.RUN, 5_001)]
+    assert [(line.kind, line.time) for line in waiting.rows(-1)] == [(RowKind.RUN, 5_001)]
 
 
 def test_an_instant_is_not_divided() -> None:
@@ -90,12 +90,12 @@ def test_a_run_reads_as_it_was_written(tmp_path: Path) -> None:
 
 def test_dead_letters_wait_in_the_order_of_their_lines(tmp_path: Path) -> None:
     """Long ones count as several, so that a run of them is no larger."""
-    letters = SpilledLetters(job(tmp_path))
+    letters = SpilledDeadLetters(job(tmp_path))
     found = [DeadLetter(Reason.UNREADABLE, "ab"[line % 2], "f", line, None, "\ud800" * 51_200, "why") for line in range(1_001)]
     letters.extend(reversed(found))
-    lines = letters.lines(-1)
+    lines = letters.rows(-1)
     assert {line.kind for line in lines} == {RowKind.DEAD_RUN}
     assert [line.time for line in lines] == [496, 496, 9]
-    again = list(merge_runs(LETTERS, [], [run_of(line.payload) for line in lines], 2))
+    again = list(merge_runs(DEAD_LETTERS, [], [run_path(line.payload) for line in lines], 2))
     assert again == sorted(found, key=lambda letter: (letter.input, letter.line))
     assert letters.counted == {Reason.UNREADABLE: 1_001}
