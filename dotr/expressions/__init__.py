@@ -1,4 +1,4 @@
-"""The values of SPARQL's terms, and the one evaluator of SPARQL's expressions."""
+"""Values of RDF terms, and the evaluator of SPARQL's expressions for both stages and for Datalog."""
 
 from dotr.expressions.aggregates import AGGREGATES, aggregate
 from dotr.expressions.compile import Parameter, condition, conjunction, evaluator

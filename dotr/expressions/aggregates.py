@@ -1,7 +1,9 @@
-"""SPARQL's aggregates of a group's terms (SPARQL 1.1, section 18.5.1), the same whatever the order of the terms.
+"""SPARQL's aggregates of a group's terms (SPARQL 1.1, section 18.5.1).
 
-A None among the terms is an error of the aggregated expression: COUNT and SAMPLE pass it over, the others err. A sum with doubles is the
-exact sum of all its numbers, decimals among them, rounded once; decimals are exact, and their average is a quotient of 18 places.
+Invariant: the result is independent of the order of the terms. None among the terms is an error of
+the aggregated expression: COUNT and SAMPLE skip it, the others err. A sum with doubles is the exact
+sum of all numbers, rounded once; sums of decimals are exact, and their average has 18 decimal
+places.
 """
 
 from __future__ import annotations
@@ -29,11 +31,12 @@ def _members(terms: Terms, distinct: bool) -> Iterable[Term | None]:
 
 
 def count(terms: Terms, distinct: bool = False) -> Term | None:
+    """COUNT: the number of terms without errors."""
     return write(sum(term is not None for term in _members(terms, distinct)))
 
 
 def total(numbers: Sequence[Number]) -> Number | None:
-    """The sum in the widest of the numbers' types.
+    """The sum in the widest type among the numbers; None for a decimal with too many digits.
 
     >>> total([]), total([1, Decimal("0.1")]), total([1e16, 1.0, -1e16]), total([Decimal("0.1"), Decimal("0.2"), 0.0])
     (0, Decimal('1.1'), 1.0, 0.3)
@@ -56,7 +59,7 @@ def _float_sum(numbers: Sequence[Number]) -> float:
         return float(special[0]) if len(set(special)) == 1 else nan
     try:
         doubles = [float(n) for n in numbers]
-        if doubles == numbers:  # Python compares exactly: nothing is rounded yet
+        if doubles == numbers:  # Python compares exactly: no conversion has rounded
             return fsum(doubles)
     except OverflowError:
         pass
@@ -76,7 +79,7 @@ def _numbers(terms: Terms, distinct: bool) -> list[Number] | None:
 
 
 def sum_(terms: Terms, distinct: bool = False) -> Term | None:
-    """SUM: of nothing 0; an error where one is no number.
+    """SUM: 0 for no terms, an error if a term is no number.
 
     >>> print(sum_([]), sum_(['"a"']))
     "0"^^<http://www.w3.org/2001/XMLSchema#integer> None
@@ -86,31 +89,31 @@ def sum_(terms: Terms, distinct: bool = False) -> Term | None:
 
 
 def average(terms: Terms, distinct: bool = False) -> Term | None:
-    """AVG: of nothing 0, as SPARQL has it (a clause of a rule leaves its variable unbound then)."""
+    """AVG: 0 for no terms, as in SPARQL (a clause of a rule then leaves its variable unbound)."""
     numbers = _numbers(terms, distinct)
     if numbers is None:
         return None
-    whole = total(numbers)
-    return write(whole if not numbers or whole is None else divide(whole, len(numbers)))
+    result = total(numbers)
+    return write(result if not numbers or result is None else divide(result, len(numbers)))
 
 
 def least(terms: Terms, distinct: bool = False) -> Term | None:
-    """MIN, in the order of ORDER BY; of nothing an error."""
+    """MIN, in the order of ORDER BY; an error for no terms."""
     return None if not terms or None in terms else min(terms, key=order_key)
 
 
 def greatest(terms: Terms, distinct: bool = False) -> Term | None:
-    """MAX, in the order of ORDER BY; of nothing an error."""
+    """MAX, in the order of ORDER BY; an error for no terms."""
     return None if not terms or None in terms else max(terms, key=order_key)
 
 
 def sample(terms: Terms, distinct: bool = False) -> Term | None:
-    """SAMPLE: the least by code point."""
+    """SAMPLE: the least term by code point."""
     return min((term for term in terms if term is not None), default=None)
 
 
 def group_concat(terms: Terms, distinct: bool = False, separator: str = " ") -> Term | None:
-    """GROUP_CONCAT of the terms' texts, in the order of the terms by code point.
+    """GROUP_CONCAT of the terms' texts, in code point order of the terms.
 
     >>> group_concat(['"b"', '"a"@en', '"b"'], separator=","), group_concat([])
     ('"a,b,b"', '""')
@@ -133,11 +136,15 @@ AGGREGATES: Final[dict[str, Callable[..., Term | None]]] = {
     "SAMPLE": sample,
     "GROUP_CONCAT": group_concat,
 }
-"""By the name in an `AggregateCall`; each takes the terms and `distinct`, GROUP_CONCAT a `separator` too."""
+"""Aggregates by the name in an `AggregateCall`; parameters: terms, `distinct`, and for GROUP_CONCAT
+`separator`.
+"""
 
 
 def aggregate(call: AggregateCall) -> Callable[[Terms], Term | None]:
-    """What an aggregate makes of the terms of its argument; `COUNT(*)` takes any term a solution.
+    """The function of an aggregate call, from the terms of its argument to its result.
+
+    `COUNT(*)` takes one arbitrary term for each solution.
 
     >>> aggregate(AggregateCall("COUNT", True, None))(['"a"', '"a"', None])
     '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'

@@ -1,4 +1,7 @@
-"""Casts to the XML Schema data types (SPARQL 1.1, section 17.5; XPath functions, section 19.1): value to value, None is an error."""
+"""Casts to XML Schema data types (SPARQL 1.1, section 17.5; XPath functions, section 19.1).
+
+Casts map values to values; None is an error.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,9 @@ _SPACE: Final = " \t\n\r"
 
 
 def to_string(value: Any) -> str | None:
-    """xsd:string, of literals and IRIs; a double between 1e-6 and 1e6 is written plainly. What is too long is an error.
+    """xsd:string of a literal or an IRI; a double between 1e-6 and 1e6 is written without exponent.
+
+    None for other terms, and for a text longer than a literal may be.
 
     >>> to_string(1.0), to_string(1e7), to_string(Decimal("2.50")), to_string(True)
     ('1', '1.0E7', '2.5', 'true')
@@ -84,6 +89,7 @@ def _to_number(datatype: str, value: Any) -> Value | None:
 
 
 def to_boolean(value: Any) -> bool | None:
+    """xsd:boolean of a boolean, a number or a string."""
     kind = type(value)
     if kind is bool:
         return bool(value)
@@ -135,4 +141,4 @@ CASTS: Final[dict[str, Callable[[Any], Value | None]]] = {
         **{kind.datatype: _to_datatype(_to_duration, kind.datatype) for kind in (Duration, DayTime, YearMonth)},
     }.items()
 }
-"""The function of each data type that can be cast to, by its name in an expression: the IRI in angle brackets."""
+"""The cast to each data type, by its name in an expression: the IRI in angle brackets."""

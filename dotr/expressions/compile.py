@@ -1,9 +1,13 @@
-"""Expressions compiled to Python functions of terms (SPARQL 1.1, section 17), for both stages and for Datalog.
+"""Expressions compiled to Python functions of terms (SPARQL 1.1, section 17), for both stages and
+for Datalog.
 
-Idea: an expression becomes straight-line Python in which every sub-expression is a local variable, as a term, as a value (`values.py`) or
-as a truth value, whichever its user wants; None is "unbound" and "error", so that SPARQL's logic of errors is plain `is True`,
-`is False`, `is None`. Constants are read once; values of terms come from the cache; comparisons with a number are compared in place.
-Cost: `?v > 60` about 0.1 µs, `?speed < 0.6 * Last.?speed` about 0.7 µs, when the terms have been met; compiling 0.3 ms.
+Idea: an expression becomes straight-line Python with a local variable for every sub-expression, in
+the form that its consumer needs: term, value (`values.py`) or truth value. None is "unbound" and
+"error", so that SPARQL's three-valued logic is plain `is True`, `is False`, `is None`. Constants
+are parsed at compile time; values of terms come from a cache; comparisons with a number are
+inlined.
+Cost: `?v > 60` about 0.1 µs, `?speed < 0.6 * Last.?speed` about 0.7 µs for cached terms; compiling
+0.3 ms.
 """
 
 from __future__ import annotations
@@ -26,7 +30,9 @@ from dotr.model.terms import FALSE, TRUE, XSD, Term, is_literal, is_triple, lite
 from dotr.model.traverse import conjuncts, operands
 
 Parameter: TypeAlias = Var | Attribute | TimeOf | Exists
-"""What an expression is a function of. The term of an `Exists` is TRUE or FALSE: whether it holds (`NOT EXISTS`: whether it does not)."""
+"""A parameter of an expression. The argument for an `Exists` is TRUE or FALSE, with NOT already
+applied.
+"""
 
 _COMPARISONS: Final = {
     "=": operators.equal,
@@ -48,12 +54,12 @@ _TRUTHS: Final = frozenset((*_COMPARISONS, "!", "&&", "||", "IN", "NOT IN", "BOU
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _PYTHON: Final = {"=": "==", "!=": "!=", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 _DEEPEST: Final = 60
-"""Blocks in each other; Python reads less than 100."""
+"""The deepest nesting of blocks; Python's parser accepts fewer than 100."""
 _NAN: Final = frozenset((literal("NaN", XSD + "double"), literal("NaN", XSD + "float")))
 
 
 def condition(expression: Expression, parameters: Sequence[Parameter]) -> Callable[..., bool]:
-    """Whether an expression holds, as a function of its parameters' terms (None: unbound); an error does not hold.
+    """Compiles an expression to a test of its parameters' terms (None: unbound); an error is false.
 
     >>> hot = condition(Call(">", (Var("v"), Const('"60"^^<http://www.w3.org/2001/XMLSchema#integer>'))), [Var("v")])
     >>> hot('"61.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'), hot('"61"'), hot(None)
@@ -63,7 +69,9 @@ def condition(expression: Expression, parameters: Sequence[Parameter]) -> Callab
 
 
 def conjunction(expressions: Sequence[Expression], parameters: Sequence[Parameter]) -> Callable[..., bool]:
-    """Whether every one of the expressions holds; none of them: always."""
+    """Compiles expressions to one test that holds if all of them do; without expressions it always
+    holds.
+    """
     code = _ExpressionWriter(parameters)
     for expression in expressions:
         for conjunct in conjuncts(expression):
@@ -74,7 +82,9 @@ def conjunction(expressions: Sequence[Expression], parameters: Sequence[Paramete
 
 
 def evaluator(expression: Expression, parameters: Sequence[Parameter]) -> Callable[..., Term | None]:
-    """The term of an expression, as a function of its parameters' terms; None for an error.
+    """Compiles an expression to a function from its parameters' terms (None: unbound) to its term.
+
+    None is an error. Raises `ValueError` for an attribute, time or EXISTS that is no parameter.
 
     >>> double = evaluator(Call("*", (Var("v"), Const('"2"^^<http://www.w3.org/2001/XMLSchema#integer>'))), [Var("v")])
     >>> double('"1.50"^^<http://www.w3.org/2001/XMLSchema#decimal>'), double(None)
@@ -87,7 +97,11 @@ def evaluator(expression: Expression, parameters: Sequence[Parameter]) -> Callab
 
 
 class _ExpressionWriter:
-    """The body of a function being written. `term`, `value` and `truth` write what computes an expression and give the name it has then."""
+    """A writer of the body of one function.
+
+    `term`, `value` and `truth` append the statements that compute an expression, in the form of
+    their name, and return the Python name of the result.
+    """
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
         self._parameters = {parameter: f"p{i}" for i, parameter in enumerate(parameters)}
@@ -97,11 +111,11 @@ class _ExpressionWriter:
         self._arguments = len(parameters)
         self._body: list[CodeNode] = []
         self._block = self._body  # where the next statement goes
-        self._depth = 1  # of blocks in each other
+        self._depth = 1  # nesting of blocks
         self._names = 0
         self._globals: dict[str, object] = {"V": VALUES, "W": write, "EBV": operators.truth, "SAME": SAME, "EXACT": EXACT_TYPES}
         self._globals |= {"int": int, "Decimal": Decimal, "float": float, "type": type, "NAN": _NAN, "TRUE": TRUE, "FALSE": FALSE}
-        self._looked_up: list[dict[str, str]] = [{}]  # values of parameters already looked up, by block
+        self._looked_up: list[dict[str, str]] = [{}]  # names of parameters' values in scope, by block
 
     def add(self, statement: CodeNode) -> None:
         """Appends a statement to the innermost block."""
@@ -118,7 +132,7 @@ class _ExpressionWriter:
 
     @contextmanager
     def block(self) -> Iterator[list[CodeNode]]:
-        """A block of its own: values that it looks up are not known outside."""
+        """A nested block; values that the block looks up go out of scope after it."""
         outer, self._block = self._block, []
         self._looked_up.append({})
         self._depth += 1
@@ -129,7 +143,7 @@ class _ExpressionWriter:
 
     @contextmanager
     def guarded(self, condition: str) -> Iterator[None]:
-        """A block that is done where the condition holds."""
+        """A block that runs if the condition holds."""
         with self.block() as block:
             yield
         self.add(IfElse([(condition, block)]))
@@ -150,7 +164,9 @@ class _ExpressionWriter:
         return name
 
     def _as_function(self, expression: Expression, form: str) -> str:
-        """An expression as a function of its own, where Python allows no more blocks in each other; empty where it does."""
+        """Compiles an expression to a separate function if blocks are nested too deep; else returns
+        an empty name.
+        """
         if self._depth < _DEEPEST or not isinstance(expression, Call):
             return ""
         code = _ExpressionWriter(tuple(self._parameters))
@@ -244,7 +260,7 @@ class _ExpressionWriter:
         return function in _TRUTHS or (function in FUNCTIONS and FUNCTIONS[function].result is ArgumentForm.TRUTH)
 
     def _parameter(self, expression: Parameter) -> str:
-        """A variable that is no parameter is never bound."""
+        """The Python name of a parameter; a variable that is no parameter is never bound."""
         if expression in self._parameters:
             return self._parameters[expression]
         if isinstance(expression, Var):
@@ -268,7 +284,7 @@ class _ExpressionWriter:
         return self.assign(f"None if {missing} else {result}" if names else result)
 
     def _chain(self, operators: str, arguments: Sequence[Expression]) -> str:
-        """Arithmetic of many operands, from the left."""
+        """Arithmetic of many operands, left-associative."""
         first, *others = arguments
         result = self.assign(self.value(first))
         for operator, operand in zip(operators, others, strict=True):
@@ -277,8 +293,10 @@ class _ExpressionWriter:
         return result
 
     def _logical(self, call: Call, *, decided: str) -> str:
-        """`&&` is decided by False, `||` by True, on any side; else an error on any side is an error. `?a || ?b`, with truths x1 and x2:
+        """`&&` is decided by False, `||` by True, on any side; else an error on any side is an
+        error.
 
+        `?a || ?b`, with truth values x1 and x2:
         x3 = x1
         if x3 is not True:
             if x3 is False or x2 is True:
@@ -321,9 +339,9 @@ class _ExpressionWriter:
         return result
 
     def _in(self, tested: Expression, members: tuple[Expression, ...]) -> str:
-        """`x IN (a, b)` is `x = a || x = b`; constants are looked up. What errs is in no list, and not outside an empty one either.
-
-        `?x IN (1, 2, ?y)`, where the members 1 and 2 are K2 and x3 is `?x = ?y`:
+        """`x IN (a, b)` is `x = a || x = b`; constants are looked up. An error on the left is an
+        error, even for an empty list. `?x IN (1, 2, ?y)`, where the members 1 and 2 are K2 and x3
+        is `?x = ?y`:
 
             x1 = False
             x1 = K2[p0]
@@ -354,7 +372,8 @@ class _ExpressionWriter:
         result = self.fresh_name()
         simple = isinstance(left, Var | Attribute) and isinstance(right, Var | Attribute)
         if simple and function in ("=", "!="):
-            # An IRI or a blank node (what is at least `<=`) is equal to itself alone, any other term to itself but for NaN.
+            # Terms at or above '<=' are IRIs and blank nodes (triple terms start with '<<'), equal to themselves alone;
+            # any other term equals itself, except NaN.
             a, b = self._parameter(left), self._parameter(right)  # type: ignore[arg-type]
             if "None" in (a, b):
                 return "None"

@@ -1,7 +1,11 @@
-"""xsd:dateTime, xsd:date, xsd:time and the durations as values (XSD 1.1 part 2, appendices D and E).
+"""xsd:dateTime, xsd:date, xsd:time and durations as values (XSD 1.1 part 2, appendices D and E).
 
-Invariant: `instant` is the exact number of seconds since 1970-01-01T00:00:00Z; a value without a zone counts as UTC (semantics.md and
-interface.md say so of the stream, and XPath leaves the implicit zone to us). Comparing is comparing instants. Cost of reading: a few µs.
+Kept by hand: Python's `datetime` has no years beyond 1 to 9999, no `24:00:00`, no seconds finer
+than microseconds and no durations of months.
+Invariant: `instant` is the exact number of seconds since 1970-01-01T00:00:00Z; a value without a
+zone counts as UTC (as in the stream; XPath leaves the implicit zone to the implementation). Values
+compare by instant.
+Cost: reading a text takes a few µs.
 """
 
 from __future__ import annotations
@@ -19,7 +23,10 @@ Seconds: TypeAlias = int | Decimal
 
 @dataclass(frozen=True, slots=True)
 class TemporalValue:
-    """A date, a time, or both, as written: `zone` is the offset from UTC in minutes, or None."""
+    """A date, a time, or both, with the fields as written.
+
+    `zone`: the offset from UTC in minutes, or None. `instant`: seconds since 1970-01-01T00:00:00Z.
+    """
 
     year: int
     month: int
@@ -34,6 +41,8 @@ class TemporalValue:
 
 
 class DateTime(TemporalValue):
+    """An xsd:dateTime."""
+
     __slots__ = ()
     datatype = XSD + "dateTime"
 
@@ -42,6 +51,8 @@ class DateTime(TemporalValue):
 
 
 class Date(TemporalValue):
+    """An xsd:date; its instant is that of its start."""
+
     __slots__ = ()
     datatype = XSD + "date"
 
@@ -50,6 +61,8 @@ class Date(TemporalValue):
 
 
 class Time(TemporalValue):
+    """An xsd:time; its date is 1972-12-31, as in XPath."""
+
     __slots__ = ()
     datatype = XSD + "time"
 
@@ -59,7 +72,7 @@ class Time(TemporalValue):
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """Months and seconds, of one sign."""
+    """An xsd:duration: months and seconds, both of one sign."""
 
     months: int
     seconds: Seconds
@@ -67,7 +80,7 @@ class Duration:
     datatype: ClassVar[str] = XSD + "duration"
 
     def __str__(self) -> str:
-        """The canonical form.
+        """The canonical lexical form.
 
         >>> print(Duration(14, 93784), DayTime(0, Decimal("-0.5")), YearMonth(-2, 0), DayTime(0, 0), YearMonth(0, 0))
         P1Y2M1DT2H3M4S -PT0.5S -P2M PT0S P0M
@@ -87,11 +100,15 @@ class Duration:
 
 
 class DayTime(Duration):
+    """An xsd:dayTimeDuration: seconds only."""
+
     __slots__ = ()
     datatype = XSD + "dayTimeDuration"
 
 
 class YearMonth(Duration):
+    """An xsd:yearMonthDuration: months only."""
+
     __slots__ = ()
     datatype = XSD + "yearMonthDuration"
 
@@ -110,7 +127,8 @@ _LONGEST_MONTH: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 in the proleptic Gregorian calendar.
+    """Days since 1970-01-01 in the proleptic Gregorian calendar (eras of 400 years that begin on 1
+    March).
 
     >>> days(1970, 1, 1), days(2000, 3, 1), days(0, 1, 1)
     (0, 11017, -719528)
@@ -133,7 +151,7 @@ def civil(number: int) -> tuple[int, int, int]:
 
 
 def read_date_time(text: str) -> DateTime | None:
-    """The value of an xsd:dateTime, or None.
+    """The value of the text of an xsd:dateTime; None if ill-formed.
 
     >>> read_date_time("2014-08-01T24:00:00+02:00").instant == read_date_time("2014-08-01T22:00:00").instant
     True
@@ -143,11 +161,13 @@ def read_date_time(text: str) -> DateTime | None:
 
 
 def read_date(text: str) -> Date | None:
+    """The value of the text of an xsd:date; None if ill-formed."""
     found = _DATE.fullmatch(text)
     return _temporal_value(Date, found[1], found[2], found[3], "00", "00", "00", found[4]) if found else None
 
 
 def read_time(text: str) -> Time | None:
+    """The value of the text of an xsd:time; None if ill-formed."""
     found = _TIME.fullmatch(text)
     value = _temporal_value(Time, "1972", "12", "31", found[1], found[2], found[3], found[4]) if found else None
     if value is None or value.day == 31:
@@ -159,7 +179,7 @@ _Kind = TypeVar("_Kind", bound=TemporalValue)
 
 
 def _temporal_value(kind: type[_Kind], *parts: str | None) -> _Kind | None:
-    """A moment of the parts of its text: year, month, day, hour, minute, second, zone."""
+    """A temporal value from the parts of its text: year, month, day, hour, minute, second, zone."""
     if any(part is not None and len(part) > _LONGEST_PART for part in parts):
         return None
     year, month, day, hour, minute = (int(part or "0") for part in parts[:5])
@@ -188,7 +208,7 @@ def _seconds(text: str) -> Seconds:
 
 
 def _whole_as_int(seconds: Seconds) -> Seconds:
-    """A whole number of seconds as an int."""
+    """The same number, as an int if whole."""
     return int(seconds) if type(seconds) is Decimal and seconds == seconds.to_integral_value() else seconds
 
 
@@ -202,7 +222,7 @@ def _offset(text: str | None) -> int | None:
 
 
 def read_duration(text: str) -> Duration | None:
-    """The value of an xsd:duration, or None.
+    """The value of the text of an xsd:duration; None if ill-formed.
 
     >>> read_duration("-P1Y2M3DT4H5M6.5S")
     Duration(months=-14, seconds=Decimal('-273906.5'))
@@ -217,17 +237,23 @@ def read_duration(text: str) -> Duration | None:
 
 
 def read_day_time(text: str) -> DayTime | None:
+    """The value of the text of an xsd:dayTimeDuration; None if ill-formed."""
     value = read_duration(text) if "Y" not in text and "M" not in text.partition("T")[0] else None
     return None if value is None else DayTime(0, value.seconds)
 
 
 def read_year_month(text: str) -> YearMonth | None:
+    """The value of the text of an xsd:yearMonthDuration; None if ill-formed."""
     value = read_duration(text) if "D" not in text and "T" not in text else None
     return None if value is None else YearMonth(value.months, 0)
 
 
 def add_duration(moment: TemporalValue, by: Duration) -> DateTime | Date | None:
-    """A date-time or a date plus a duration (XSD 1.1, appendix E.3.3): months first, the day cut to the month's length, then seconds."""
+    """A date-time or a date plus a duration (XSD 1.1, appendix E.3.3); None for a time.
+
+    Months are added first, with the day limited to the length of the month, then seconds.
+    Raises `DecimalException` for a result with too many digits.
+    """
     if isinstance(moment, Time):
         return None
     years, month = divmod(moment.month - 1 + by.months, 12)
@@ -247,12 +273,12 @@ def add_duration(moment: TemporalValue, by: Duration) -> DateTime | Date | None:
 
 
 def difference(later: TemporalValue, earlier: TemporalValue) -> DayTime:
-    """The time between two instants."""
+    """The duration from the earlier instant to the later one. Raises `DecimalException`."""
     return DayTime(0, _whole_as_int(EXACT.subtract(Decimal(later.instant), Decimal(earlier.instant))))
 
 
 def day_time_of(duration: Duration, seconds: Decimal) -> DayTime | None:
-    """A dayTimeDuration of so many seconds; None where they are beyond what a text could say."""
+    """A dayTimeDuration of a number of seconds; None for more digits than a text may have."""
     return DayTime(0, _whole_as_int(seconds)) if seconds.adjusted() < _LONGEST_PART else None
 
 
@@ -275,5 +301,5 @@ def _zone(zone: int | None) -> str:
 
 
 def zone_name(moment: TemporalValue) -> str:
-    """The zone as TZ() has it: `Z`, `-05:00`, or nothing."""
+    """The result of TZ(): `Z`, an offset such as `-05:00`, or empty."""
     return _zone(moment.zone) if moment.zone is not None else ""

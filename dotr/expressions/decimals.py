@@ -1,6 +1,8 @@
-"""Decimal arithmetic that is exact or fails: never rounded in silence.
+"""Exact decimal arithmetic.
 
-A result that would need more digits than a number may have (`bounds.py`) is an error of the expression, not of the program.
+Invariant: operations in the context `EXACT` are exact or raise `DecimalException`. A result with
+more digits than a number may have (`literal_limits.DIGITS`) is an error of the expression.
+Kept by hand: Python's default context rounds to 28 digits.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ _SCALE: Final = 10**QUOTIENT_PLACES
 
 
 def quotient(dividend: int | Decimal, divisor: int | Decimal) -> Decimal | None:
-    """The quotient of two exact numbers, rounded half-even at 18 places where it has more; None for a divisor of 0, and for a quotient of
-    too many digits.
+    """The quotient of two exact numbers, rounded half to even at 18 decimal places.
 
+    None for a divisor of 0 and for a quotient with too many digits.
     >>> quotient(77, 3), quotient(1, 8), quotient(Decimal("1e-18"), 2), quotient(-2, 3)
     (Decimal('25.666666666666666667'), Decimal('0.125'), Decimal('0'), Decimal('-0.666666666666666667'))
     """
@@ -30,11 +32,11 @@ def quotient(dividend: int | Decimal, divisor: int | Decimal) -> Decimal | None:
     above, below = a * d * _SCALE, b * c
     if below < 0:
         above, below = -above, -below
-    whole, rest = divmod(above, below)
-    if 2 * rest > below or (2 * rest == below and whole % 2):
-        whole += 1
+    scaled, rest = divmod(above, below)
+    if 2 * rest > below or (2 * rest == below and scaled % 2):
+        scaled += 1
     try:
-        return shortest(EXACT.scaleb(Decimal(whole), -QUOTIENT_PLACES))
+        return shortest(EXACT.scaleb(Decimal(scaled), -QUOTIENT_PLACES))
     except DecimalException:
         return None
 
@@ -44,7 +46,7 @@ def _ratio(number: int | Decimal) -> tuple[int, int]:
 
 
 def shortest(number: Decimal) -> Decimal:
-    """The same number without zeros at its end: 65, not 65.0 or 6.5E+1."""
+    """The same number without trailing zeros or exponent: 65 for 65.0 and 6.5E+1."""
     number = number.normalize(EXACT)
     exponent = number.as_tuple().exponent
     if not number:
@@ -53,7 +55,7 @@ def shortest(number: Decimal) -> Decimal:
 
 
 _PRINTED: Final = 10**4300
-"""Python refuses to write longer integers itself."""
+"""The least integer that Python by default refuses to convert to text."""
 
 
 def plain(number: int | Decimal) -> str:

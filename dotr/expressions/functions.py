@@ -1,5 +1,6 @@
-"""SPARQL's functions (SPARQL 1.1, section 17.4; 1.2 for triple terms) as a table: how each takes its arguments, what it gives, what
-computes it."""
+"""Table of SPARQL's functions (SPARQL 1.1, section 17.4; 1.2 for triple terms): argument forms,
+result form, implementation.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ from dotr.model.terms import (
 
 
 class ArgumentForm(Enum):
-    """How an argument or a result is handed over: as a term, as its value, or as a truth value (which is a value too)."""
+    """The form of an argument or a result: a term, its value, or a truth value (which is a value
+    too).
+    """
 
     TERM = auto()
     VALUE = auto()
@@ -46,7 +49,11 @@ class ArgumentForm(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """`run` gets no None, and gives None for an error. The last form of `parameters` stands for all further arguments."""
+    """A function of expressions.
+
+    `run`: the implementation, called without None, which returns None for an error. `parameters`:
+    the forms of the arguments; the last one repeats. `least`, `most`: the numbers of arguments.
+    """
 
     run: Callable[..., Any]
     parameters: tuple[ArgumentForm, ...]
@@ -75,7 +82,7 @@ _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\x00-\x20<>\"{}|^`\\]
 
 
 def _iri(term: Term, base: Term = "") -> Term | None:
-    """IRI(): of an IRI, or of a string with an absolute IRI; one that is relative is resolved against the query's BASE."""
+    """IRI() of an IRI or of a string; a relative IRI is resolved against the query's BASE."""
     if is_iri(term):
         return term
     if not is_literal(term):
@@ -92,7 +99,8 @@ def _iri(term: Term, base: Term = "") -> Term | None:
 
 
 def _is_readable(text: str) -> bool:
-    """Whether it is an IRI to a reader of RDF, so that what is written with it can be read (RFC 3987).
+    """Tests whether an RDF parser accepts the IRI (RFC 3987), so that output with it can be read
+    back.
 
     >>> _is_readable("http://e/%C3%A9"), _is_readable("http://e/100%")
     (True, False)
@@ -127,8 +135,9 @@ _DEEPEST: Final = 64
 
 
 def _triple(subject: Term, predicate: Term, object: Term) -> Term | None:
-    """TRIPLE(): an error too where the terms inside of each other would be more than a record may bring, or the text longer than a literal
-    may be."""
+    """TRIPLE(); an error for triple terms nested deeper than a record's, or longer than a literal
+    may be.
+    """
     inner = object
     for _ in range(_DEEPEST):
         if not is_triple(inner):
@@ -140,8 +149,8 @@ def _triple(subject: Term, predicate: Term, object: Term) -> Term | None:
     return term if term is not None and fits(term) else None
 
 
-def _part(place: int) -> Callable[[Term], Term | None]:
-    return lambda term: triple_parts(term)[place] if is_triple(term) else None
+def _part(index: int) -> Callable[[Term], Term | None]:
+    return lambda term: triple_parts(term)[index] if is_triple(term) else None
 
 
 def _is_numeric(value: Value) -> bool:
@@ -164,7 +173,7 @@ def _floor(a: Any) -> Number | None:
 
 
 def _round(a: Any) -> Number | None:
-    """The nearest whole number, of two the greater (fn:round).
+    """The nearest whole number, the greater of two (fn:round).
 
     >>> _round(Decimal("2.5")), _round(-2.5), _round(Decimal("-2.5")), _round(0.49999999999999994), _round(3)
     (Decimal('3'), -2.0, Decimal('-2'), 0.0, 3)
@@ -229,7 +238,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "ISNUMERIC": _function(_is_numeric, (_V,), _B),
     "ISTRIPLE": _function(is_triple, (_T,), _B),
     "TRIPLE": _function(_triple, (_T, _T, _T), _T),
-    **{name: _function(_part(place), (_T,), _T) for place, name in enumerate(("SUBJECT", "PREDICATE", "OBJECT"))},
+    **{name: _function(_part(index), (_T,), _T) for index, name in enumerate(("SUBJECT", "PREDICATE", "OBJECT"))},
     "LANGMATCHES": _function(strings.langmatches, (_V, _V), _B),
     "STRLEN": _function(strings.strlen, (_V,), _V),
     "SUBSTR": _function(strings.substr, (_V, _V), _V, 3),
@@ -263,4 +272,6 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "SHA512": _function(strings.sha512, (_V,), _V),
     **{name: _function(cast, (_V,), _V) for name, cast in CASTS.items()},
 }
-"""All but what decides which of its arguments to look at: `&&`, `||`, `!`, IF, COALESCE, IN, BOUND (`compile.py` has these)."""
+"""All functions but those that do not evaluate all arguments: `&&`, `||`, `!`, IF, COALESCE, IN,
+BOUND (in `compile.py`).
+"""

@@ -1,9 +1,10 @@
-"""How long a computed text may be, and how long a number.
+"""Limits on the length of computed literals and on the digits of numbers.
 
-Idea: the bound on texts is `limits.literal` of the program that computes, and belongs to the thread: whoever lets expressions be computed
-(stage one for each instant, stage two for each step) says whose they are. Cost: 50 ns an instant, as much for a function that makes text.
-The background is closed, and asked alone, under the default, since what it concludes is kept for programs of other limits too.
-Numbers have a bound of their own: arithmetic and conversion of many digits take time that grows with the square of their number.
+Idea: the limit of texts is `limits.literal` of the running program and is thread-local: stage one
+sets it for each instant, stage two for each step. The background is closed under the default, since
+its conclusions are shared by programs with other limits. Digits have a fixed limit, since the time
+of arithmetic and conversion grows with the square of their number.
+Cost: 50 ns an instant, and 50 ns a call of a function that computes text.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from threading import local
 from typing import Final
 
 LONGEST_TEXT: Final = 1 << 20
-"""Characters of a computed literal by default."""
+"""The default limit of characters of a computed literal."""
 
 DIGITS: Final = 20_000
-"""Digits of an integer or a decimal, before and behind its point together. A literal with more is no number, a result an error."""
+"""The limit of digits of an integer or a decimal, before and after the point together.
+
+A literal with more digits is ill-typed, a computed result an error."""
 
 
 class _Bounds(local):
-    """`characters`: those that a literal which this thread computes may have."""
+    """Thread-local limits; `characters` is that of literals which the thread computes."""
 
     characters: int = LONGEST_TEXT
 
@@ -28,14 +31,14 @@ BOUNDS: Final = _Bounds()
 
 
 def fits(text: str) -> bool:
-    """Whether a computed literal may be this long."""
+    """Tests whether a computed literal may be this long."""
     return len(text) <= BOUNDS.characters
 
 
 def fits_digits(number: str) -> bool:
-    """Whether the text of a number has no more digits than a number may have.
+    """Tests whether the text of a number keeps the limit of digits.
 
-    >>> countable("-" + "7" * DIGITS), countable("7" * DIGITS + "."), countable("." + "0" * DIGITS + "7")
+    >>> fits_digits("-" + "7" * DIGITS), fits_digits("7" * DIGITS + "."), fits_digits("." + "0" * DIGITS + "7")
     (True, True, False)
     """
     return len(number) <= DIGITS or len(number) - (number[0] in "+-") - ("." in number) <= DIGITS

@@ -1,8 +1,10 @@
-"""`x IN (constants)` by look-up: the constants by the key of what can be equal to them (`orders.py`).
+"""Set membership for `x IN (constants)`, by equality keys (`sort_keys.equality_key`).
 
-Invariant: a term that equals none of the constants errs with one of them exactly if it errs with the first of that one's type: whether `=`
-errs on two terms that are not equal depends on their types alone. Triple terms, whose parts have types, are compared with one another.
-Cost: a look-up for a term met before; for a new one a comparison with the few constants of its key, and with one constant of each type.
+Invariant: for unequal terms, `=` errs or not depending on their types alone, so that one constant
+of each type decides between False and an error. Triple terms have typed parts and are compared one
+by one.
+Cost: a look-up for a cached term; otherwise a comparison with the constants of the same key and
+with one constant of each type.
 """
 
 from __future__ import annotations
@@ -17,8 +19,7 @@ from dotr.model.terms import Term
 
 
 class ConstantSet(dict[Term | None, bool | None]):
-    """Term → whether it is one of the constants (None: an error), found when first asked for; emptied when it has grown to `limit` terms.
-
+    """A cache from terms to membership among the constants (None: an error), emptied at `limit` terms.
     >>> from dotr.model.terms import XSD, literal
     >>> members = ConstantSet(['"a"', literal("25", XSD + "integer")])
     >>> members[literal("25.0", XSD + "decimal")], members['"b"'], members['"b"@en'], members["<http://example.org/a>"], members[None]

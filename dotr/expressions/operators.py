@@ -1,9 +1,11 @@
-"""The operators of SPARQL over values (SPARQL 1.1, section 17.3): `None` in is an error, `None` out is an error.
+"""Operators of SPARQL over values (SPARQL 1.1, section 17.3); None is an error, as argument and as
+result.
 
-Numbers are promoted integer → decimal → float → double. `=` and `!=` are those of section 17.4.1.7: two literals that are not known to be
-equal are an error, unless one has a language tag (the W3C tests of open worlds hold it to be different from every other), or both
-are a date, time or date-time. Triple terms are equal where their parts are (SPARQL 1.2). Beyond SPARQL's table, as XPath has them: order of
-dates, times and durations, their differences and sums.
+Numbers are promoted integer → decimal → float → double. `=` and `!=` follow section 17.4.1.7: two
+literals that are not known to be equal are an error, unless one has a language tag (by the W3C's
+tests of open worlds different from every other literal), or both are a date, time or date-time.
+Triple terms are equal if their parts are (SPARQL 1.2). Beyond SPARQL's table, as in XPath: order of
+dates, times and durations, and their differences and sums.
 """
 
 from __future__ import annotations
@@ -13,7 +15,18 @@ from decimal import Decimal, DecimalException
 from math import copysign, inf, isnan, nan
 from typing import Any, Final
 
-from dotr.expressions.datetimes import Date, DateTime, DayTime, Duration, TemporalValue, Time, YearMonth, add_duration, day_time_of, difference
+from dotr.expressions.datetimes import (
+    Date,
+    DateTime,
+    DayTime,
+    Duration,
+    TemporalValue,
+    Time,
+    YearMonth,
+    add_duration,
+    day_time_of,
+    difference,
+)
 from dotr.expressions.decimals import EXACT, quotient
 from dotr.expressions.literal_limits import DIGITS
 from dotr.expressions.values import EXACT_TYPES, NUMERIC, BlankNode, Iri, Lang, Number, Single, TripleTerm, Unknown, Value, single
@@ -22,7 +35,7 @@ _NODES: Final = frozenset((Iri, BlankNode))
 _MOMENTS: Final = frozenset((DateTime, Date, Time))
 _DURATIONS: Final = frozenset((Duration, DayTime, YearMonth))
 SAME: Final = frozenset((int, Decimal, float, Single, str, bool))
-"""Types whose `=` and `<` are Python's, where both sides have one type."""
+"""Types whose `=` and `<` are Python's if both sides have the same type."""
 
 
 def to_double(number: Number) -> float:
@@ -38,11 +51,14 @@ def to_double(number: Number) -> float:
 
 
 def to_single(number: Number) -> Single:
+    """The float nearest to a number."""
     return number if type(number) is Single else single(to_double(number))
 
 
 def promoted(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two numbers in the wider of their types; integers and decimals compare and add exactly as they are."""
+    """Two numbers in the wider of their types; integers and decimals stay, since Python compares
+    them exactly.
+    """
     ta, tb = type(a), type(b)
     if ta is float or tb is float:
         return to_double(a), to_double(b)
@@ -77,12 +93,13 @@ def equal(a: Any, b: Any) -> bool | None:
 
 
 def _equal_parts(a: TripleTerm, b: TripleTerm) -> bool | None:
-    """`=` of all parts, joined by `&&`."""
+    """The conjunction (`&&`) of `=` of all parts."""
     found = [equal(one, other) for one, other in zip(a.parts, b.parts, strict=True)]
     return False if False in found else None if None in found else True
 
 
 def unequal(a: Any, b: Any) -> bool | None:
+    """SPARQL's `!=`."""
     same = equal(a, b)
     return None if same is None else not same
 
@@ -109,10 +126,12 @@ def less(a: Any, b: Any) -> bool | None:
 
 
 def greater(a: Any, b: Any) -> bool | None:
+    """SPARQL's `>`."""
     return less(b, a)
 
 
 def at_most(a: Any, b: Any) -> bool | None:
+    """SPARQL's `<=`."""
     ta, tb = type(a), type(b)
     if ta is tb and ta in SAME:
         return bool(a <= b)
@@ -124,6 +143,7 @@ def at_most(a: Any, b: Any) -> bool | None:
 
 
 def at_least(a: Any, b: Any) -> bool | None:
+    """SPARQL's `>=`."""
     return at_most(b, a)
 
 
@@ -149,7 +169,8 @@ def truth(value: Any) -> bool | None:
 
 
 def add(a: Any, b: Any) -> Value | None:
-    """
+    """The sum of numbers, of durations, or of a date or date-time and a duration.
+
     >>> add(1, Decimal("0.1")), add(1, 0.5), add("1", 1)
     (Decimal('1.1'), 1.5, None)
     """
@@ -171,6 +192,7 @@ def add(a: Any, b: Any) -> Value | None:
 
 
 def subtract(a: Any, b: Any) -> Value | None:
+    """The difference of numbers or durations, of two instants, or of an instant and a duration."""
     ta, tb = type(a), type(b)
     if ta is int and tb is int:
         return a - b  # type: ignore[no-any-return]
@@ -190,7 +212,8 @@ _WIDEST: Final = 10**DIGITS
 
 
 def multiply(a: Any, b: Any) -> Value | None:
-    """
+    """The product of numbers, or of a number and a dayTimeDuration.
+
     >>> multiply(Decimal("0.6"), 25), multiply(2.0, Decimal("0.5"))
     (Decimal('15.0'), 1.0)
     """
@@ -206,7 +229,8 @@ def multiply(a: Any, b: Any) -> Value | None:
 
 
 def divide(a: Any, b: Any) -> Value | None:
-    """
+    """The quotient of numbers, or of a dayTimeDuration and a number or a dayTimeDuration.
+
     >>> divide(7, 2), divide(1, 0), divide(1.0, 0), divide(6, Decimal(3))
     (Decimal('3.5'), None, inf, Decimal('2'))
     """
@@ -258,7 +282,7 @@ def _exact(number: Number) -> int | Decimal | None:
 
 
 def _scaled_sum(duration: DayTime, factor: Number, more: DayTime | None = None) -> Value | None:
-    """So many times a duration, and another one."""
+    """A multiple of a duration, plus another duration."""
     exact = _exact(factor)
     try:
         if exact is None:
@@ -273,6 +297,7 @@ _MONTHS: Final = 10**4000
 
 
 def negative(a: Any) -> Value | None:
+    """Unary minus of a number or a duration."""
     ta = type(a)
     if ta in NUMERIC:
         return -a if ta is int else a.copy_negate() if ta is Decimal else ta(-a)  # type: ignore[no-any-return]
@@ -280,4 +305,5 @@ def negative(a: Any) -> Value | None:
 
 
 def positive(a: Any) -> Value | None:
+    """Unary plus of a number."""
     return a if type(a) in NUMERIC else None

@@ -1,9 +1,13 @@
-"""Scales: constants that stand in one order, so that those which a value is above or below are found by search, not one by one.
+"""Totally ordered domains of constants, for binary search of the constants above or below a value.
 
-Idea: SPARQL's `<` compares values of one kind, and numbers by promotion; promotion keeps the order of numbers, though it may make unequal
-ones equal. So constants of one kind, in the order of their values, are in order for whatever a number is promoted to.
-Invariant: for constants `k` of a scale, `x < k` holds exactly if `domain_and_rank(scale, x)` is `(domain, mark)` and `mark < mark_of(k, domain)`; so
-do `<=`, `>` and `>=`; where `domain_and_rank` is None none of them holds.
+Idea: SPARQL's `<` compares values of one kind, and numbers after promotion. Promotion is monotone
+(unequal numbers may become equal), so that constants sorted by value stay sorted under every
+promotion.
+Invariant: for a constant `k` of a domain, `x < k` holds exactly if `domain_and_rank(domain, x)` is
+`(promotion, rank)` and `rank < rank_in(k, promotion)`; likewise `<=`, `>` and `>=`. If
+`domain_and_rank` is None, none of them holds.
+Example: 0.1 (a double) against the decimals 0.05 and 0.1 is compared in doubles: its rank is 0.1,
+and those of the constants are `float(0.05)` and `float(0.1)`.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from dotr.model.terms import Term
 
 
 class OrderedDomain(Enum):
-    """What kind of constants."""
+    """A kind of constants that `<` orders."""
 
     EXACT = "integers and decimals"
     DOUBLE = "doubles"
@@ -53,42 +57,47 @@ AS_SINGLE: Final = 2
 
 
 def domain_of(constant: Term) -> OrderedDomain | None:
-    """The scale on which a constant stands; None: nothing is above or below it.
+    """The ordered domain of a constant; None if no value is above or below it.
 
     >>> from dotr.model.terms import XSD, literal
     >>> domain_of(literal("25", XSD + "integer")), domain_of('"25"'), domain_of('"warm"@en'), domain_of(literal("NaN", XSD + "double"))
-    (<Scale.EXACT: 'integers and decimals'>, <Scale.TEXT: 'strings'>, None, None)
+    (<OrderedDomain.EXACT: 'integers and decimals'>, <OrderedDomain.TEXT: 'strings'>, None, None)
     """
     value = VALUES[constant]
     return _DOMAINS.get(type(value)) if value == value else None
 
 
-def domain_and_rank(scale: OrderedDomain, value: object) -> tuple[int, Any] | None:
-    """Where a value stands among the constants of a scale: the domain in which it is compared with them, and its mark there.
+def domain_and_rank(domain: OrderedDomain, value: object) -> tuple[int, Any] | None:
+    """The promotion under which a value is compared with the constants of a domain, and its rank
+    there.
 
-    >>> domain_and_rank(OrderedDomain.EXACT, 0.1), domain_and_rank(OrderedDomain.DOUBLE, Decimal("0.1")), domain_and_rank(OrderedDomain.EXACT, "1"), domain_and_rank(OrderedDomain.DOUBLE, float("nan"))
-    ((1, 0.1), (0, 0.1), None, None)
+    The promotion is `AS_IT_IS`, `AS_DOUBLE` or `AS_SINGLE`. None if the value is incomparable.
+
+    >>> domain_and_rank(OrderedDomain.EXACT, 0.1), domain_and_rank(OrderedDomain.DOUBLE, Decimal("0.1"))
+    ((1, 0.1), (0, 0.1))
+    >>> domain_and_rank(OrderedDomain.EXACT, "1"), domain_and_rank(OrderedDomain.DOUBLE, float("nan"))
+    (None, None)
     """
     kind = type(value)
     if kind in NUMERIC:
         if value != value:
             return None
-        if scale is OrderedDomain.EXACT:
+        if domain is OrderedDomain.EXACT:
             return (AS_DOUBLE, value) if kind is float else (AS_SINGLE, float(value)) if kind is Single else (AS_IT_IS, value)  # type: ignore[arg-type]
-        if scale is OrderedDomain.DOUBLE:
+        if domain is OrderedDomain.DOUBLE:
             return AS_IT_IS, to_double(value)  # type: ignore[arg-type]
-        if scale is OrderedDomain.SINGLE:
+        if domain is OrderedDomain.SINGLE:
             return AS_IT_IS, value if kind is float else float(to_single(value))  # type: ignore[arg-type]
         return None
-    return (AS_IT_IS, _rank(value)) if _DOMAINS.get(kind) is scale else None
+    return (AS_IT_IS, _rank(value)) if _DOMAINS.get(kind) is domain else None
 
 
-def rank_in(constant: Term, domain: int) -> Any:
-    """The mark of a constant of a scale in a domain."""
+def rank_in(constant: Term, promotion: int) -> Any:
+    """The rank of a constant of an ordered domain under a promotion."""
     value = VALUES[constant]
-    if domain == AS_DOUBLE:
+    if promotion == AS_DOUBLE:
         return to_double(value)  # type: ignore[arg-type]
-    if domain == AS_SINGLE:
+    if promotion == AS_SINGLE:
         return float(to_single(value))  # type: ignore[arg-type]
     return _rank(value)
 

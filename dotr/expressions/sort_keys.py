@@ -1,4 +1,4 @@
-"""Keys of terms: for looking up what is equal, and for ORDER BY (SPARQL 1.1, sections 17.4.1.7 and 15.1)."""
+"""Keys of terms for equality look-ups and for ORDER BY (SPARQL 1.1, sections 17.4.1.7 and 15.1)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dotr.expressions.values import NUMERIC, VALUES, BlankNode, Iri, Lang, Singl
 from dotr.model.terms import Term, triple_parts
 
 OrderBy: TypeAlias = tuple[int, int, Any, str]
-"""A key of `order_key`: any two of them can be compared."""
+"""A key of `order_key`; any two keys are comparable."""
 
 
 class _Keys(dict[Term, Any]):
-    """Term → key, made when first asked for; emptied when it has grown to `limit` terms."""
+    """A cache from terms to keys, emptied at `limit` terms."""
 
     limit = 1 << 16
 
@@ -33,14 +33,16 @@ class _Keys(dict[Term, Any]):
 
 
 _MOMENTS: Final[dict[type, str]] = {DateTime: "DateTime", Date: "Date", Time: "Time"}
-"""What the keys of dates and times begin with: the buckets of state follow from it, so it stays, whatever the classes are called."""
+"""Prefixes of the keys of dates and times. Written form: state is bucketed by these keys, so that
+the prefixes stay the same when classes are renamed.
+"""
 
 
 def _equality_key(term: Term) -> str:
     value = VALUES[term]
     kind = type(value)
     if kind in NUMERIC:
-        # A decimal equals the float nearest to it and the double nearest to it: only the float that all round to is common.
+        # A decimal equals its nearest float and its nearest double; the float to which all of them round is their common key.
         number = float(to_single(value))  # type: ignore[arg-type]
         return f"n{number or 0.0!r}"
     if kind is bool:
@@ -58,7 +60,7 @@ _EQUALITY: Final = _Keys(_equality_key)
 
 
 def equality_key(term: Term) -> str:
-    """A text that any two terms share which are equal under SPARQL's `=`; some that are not equal share one too.
+    """A text that all terms equal under SPARQL's `=` share; unequal terms may share it too.
 
     >>> from dotr.model.terms import XSD, literal
     >>> equality_key(literal("025", XSD + "integer")) == equality_key(literal("25.0", XSD + "decimal"))
@@ -112,15 +114,16 @@ _ORDER: Final = _Keys(_order_key)
 
 
 def sort_key(term: Term | None) -> tuple[int, int, Any]:
-    """The place of a term in ORDER BY: equal values have one place, and so have all blank nodes."""
+    """The sort key of a term in ORDER BY; equal values have the same key, as do all blank nodes."""
     return order_key(term)[:3]
 
 
 def order_key(term: Term | None) -> OrderBy:
-    """What MIN and MAX compare: unbound, blank nodes, IRIs, literals, triple terms; numbers by value, dates by instant, strings by code
-    point, triple terms by their parts.
+    """The sort key of MIN and MAX, a total order of terms.
 
-    What SPARQL leaves open is decided too: literals by kind, then equal values by the code points of their terms.
+    Unbound, blank nodes, IRIs, literals, triple terms; numbers by value, dates by instant, strings
+    by code point, triple terms by their parts. Beyond SPARQL: literals of different kinds by kind,
+    terms of equal value by their code points.
 
     >>> from dotr.model.terms import XSD, literal
     >>> five, ten = literal("5", XSD + "integer"), literal("1e1", XSD + "double")

@@ -1,4 +1,6 @@
-"""SPARQL's functions on strings (SPARQL 1.1, section 17.4.3): plain strings are `str`, tagged ones `Lang`; None is an error."""
+"""SPARQL's string functions (SPARQL 1.1, section 17.4.3) over `str` and, with a language tag,
+`Lang`; None is an error.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +19,22 @@ _MAX_CHAR: Final = 0x10FFFF
 
 
 def text_of(value: Value) -> str | None:
-    """The characters of a string, tagged or not."""
+    """The characters of a string, with or without language tag; None for other values."""
     return value if type(value) is str else value.text if type(value) is Lang else None
 
 
 def with_tag_of(value: Value, text: str) -> StringValue | None:
-    """A text with the language tag of the value it was made from; None where it is too long."""
+    """A text with the language tag, if any, of the value from which it was computed; None if too
+    long.
+    """
     if not fits(text):
         return None
     return Lang(text, value.tag) if type(value) is Lang else text
 
 
 def _pair(a: Value, b: Value) -> tuple[str, str] | None:
-    """The characters of two strings whose tags are compatible: the second has none, or both have the same (17.4.3.1.2).
+    """The characters of two strings whose tags are compatible: the second has none, or both have
+    the same (17.4.3.1.2).
 
     >>> _pair(Lang("warm", "en"), "a"), _pair("warm", Lang("a", "en"))
     (('warm', 'a'), None)
@@ -43,12 +48,13 @@ def _pair(a: Value, b: Value) -> tuple[str, str] | None:
 
 
 def strlen(a: Value) -> int | None:
+    """STRLEN, in code points."""
     text = text_of(a)
     return None if text is None else len(text)
 
 
 def substr(a: Value, start: Value, length: Value | None = None) -> StringValue | None:
-    """Characters from `start` on, counted from 1 (XPath fn:substring).
+    """SUBSTR: characters from `start`, counted from 1 (XPath fn:substring).
 
     >>> substr("foobar", 4), substr("foobar", 0, 3), substr(Lang("foobar", "en"), 2, 1.5)
     ('bar', 'fo', Lang(text='oo', tag='en'))
@@ -70,32 +76,37 @@ def _rounded(number: float) -> float:
 
 
 def ucase(a: Value) -> StringValue | None:
+    """UCASE."""
     text = text_of(a)
     return None if text is None else with_tag_of(a, text.upper())
 
 
 def lcase(a: Value) -> StringValue | None:
+    """LCASE."""
     text = text_of(a)
     return None if text is None else with_tag_of(a, text.lower())
 
 
 def strstarts(a: Value, b: Value) -> bool | None:
+    """STRSTARTS, of compatible strings."""
     pair = _pair(a, b)
     return None if pair is None else pair[0].startswith(pair[1])
 
 
 def strends(a: Value, b: Value) -> bool | None:
+    """STRENDS, of compatible strings."""
     pair = _pair(a, b)
     return None if pair is None else pair[0].endswith(pair[1])
 
 
 def contains(a: Value, b: Value) -> bool | None:
+    """CONTAINS, of compatible strings."""
     pair = _pair(a, b)
     return None if pair is None else pair[1] in pair[0]
 
 
 def strbefore(a: Value, b: Value) -> StringValue | None:
-    """
+    """STRBEFORE, of compatible strings; the plain empty string without an occurrence.
     >>> strbefore(Lang("abc", "en"), "b"), strbefore("abc", "xyz"), strbefore(Lang("abc", "en"), ""), strbefore(Lang("abc", "en"), "z")
     (Lang(text='a', tag='en'), '', Lang(text='', tag='en'), '')
     """
@@ -107,7 +118,7 @@ def strbefore(a: Value, b: Value) -> StringValue | None:
 
 
 def strafter(a: Value, b: Value) -> StringValue | None:
-    """
+    """STRAFTER, of compatible strings; the plain empty string without an occurrence.
     >>> strafter("abc", "b"), strafter(Lang("abc", "en"), ""), strafter(Lang("abc", "en"), "z")
     ('c', Lang(text='abc', tag='en'), '')
     """
@@ -119,6 +130,7 @@ def strafter(a: Value, b: Value) -> StringValue | None:
 
 
 def encode_for_uri(a: Value) -> str | None:
+    """ENCODE_FOR_URI."""
     text = text_of(a)
     if text is None or not fits(text):
         return None
@@ -127,7 +139,7 @@ def encode_for_uri(a: Value) -> str | None:
 
 
 def concat(*values: Value) -> StringValue | None:
-    """
+    """CONCAT, with the language tag that all strings share.
     >>> concat(Lang("a", "en"), Lang("b", "en")), concat(Lang("a", "en"), "b"), concat(), concat("a", 1)
     (Lang(text='ab', tag='en'), 'ab', '', None)
     """
@@ -136,14 +148,14 @@ def concat(*values: Value) -> StringValue | None:
         return None
     if sum([len(t) for t in texts if t is not None]) > BOUNDS.characters:
         return None
-    whole = "".join(t for t in texts if t is not None)
+    text = "".join(t for t in texts if t is not None)
     tags = {v.tag if type(v) is Lang else None for v in values}
     tag = tags.pop() if len(tags) == 1 else None
-    return whole if tag is None else Lang(whole, tag)
+    return text if tag is None else Lang(text, tag)
 
 
 def langmatches(tag: Value, range_: Value) -> bool | None:
-    """Basic filtering (RFC 4647, section 3.3.1).
+    """LANGMATCHES: basic filtering (RFC 4647, section 3.3.1).
 
     >>> langmatches("en-gb", "EN"), langmatches("eng", "en"), langmatches("", "*")
     (True, False, False)

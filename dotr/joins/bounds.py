@@ -1,8 +1,10 @@
-"""Worst-case work of a join by the size of the delta: joins that cannot reach a limit run uncounted.
+"""Worst-case work of a join by the size of the delta: joins that cannot reach a limit run
+uncounted.
 
-Idea: a loop over the delta turns at most once a delta triple; a loop over a term's background triples
-at most as often as the term with the largest fan-out. The product bounds the join. Most joins follow
-links of small fan-out, so that an instant of ordinary size cannot take them over a limit.
+Idea: a loop over the delta turns at most once a delta triple; a loop over a term's background
+triples at most as often as the term with the largest fan-out. The product bounds the join. Most
+joins follow links of small fan-out, so that an instant of ordinary size cannot take them over a
+limit.
 Invariant: the bound holds for every delta of that size.
 Cost: one pass over a predicate's table when a join that reads the predicate is first bounded; for a
 mapped background two numbers of its directory.
@@ -31,7 +33,8 @@ class FanoutBounds:
         self._max_fanouts: dict[tuple[bool, Term], int] = {}
 
     def safe_size(self, steps: Collection[JoinStep], rows: int, max_work: int) -> int:
-        """The largest of a few delta sizes for which a join does at most `max_work`; 0 if there is none.
+        """The largest of a few delta sizes for which a join does at most `max_work`; 0 if there is
+        none.
 
         `steps`: the join in its order. `rows`: the product of the sizes of the VALUES tables behind the
         steps. `max_work`: triples and rows.

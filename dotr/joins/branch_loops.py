@@ -1,4 +1,5 @@
-"""Branches as generated nested loops: first the join of the patterns, then tables, BIND, FILTER and look-ups.
+"""Branches as generated nested loops: first the join of the patterns, then tables, BIND, FILTER and
+look-ups.
 
 Invariant: the rows are the bag of the branch's solutions over the sides that its patterns read, for
 the bound terms. A BIND that errs, an OPTIONAL without a partner and a variable that nothing binds
@@ -79,7 +80,9 @@ def work_count(limits: Limits | None) -> WorkCount | None:
 def _compile_lookup(
     branch: Branch, wanted: Sequence[Variable], background: TripleIndex | None, given: Sequence[Variable], limits: Limits | None
 ) -> BranchFunction:
-    """Compiles the look-up of a solution's partners, which adds its work to that of the other look-ups."""
+    """Compiles the look-up of a solution's partners, which adds its work to that of the other
+    look-ups.
+    """
     together = None if limits is None else WorkCount(limits.uncounted_work, limits.next_check, f"{SPENT}[0]", is_repeated=True)
     writer = JoinWriter("join", leave="return rows", index=background, count=together)
     writer.begin(["background", "new", *([SPENT] if limits else []), *map(writer.bind, given)])

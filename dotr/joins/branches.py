@@ -1,9 +1,11 @@
-"""Distribution of a graph pattern into a union of conjunctions (Ullman 1988, ch. 3), the form that delta queries need.
+"""Distribution of a graph pattern into a union of conjunctions (Ullman 1988, ch. 3), the form that
+delta queries need.
 
-Idea: basic graph patterns, FILTER, BIND, VALUES, UNION and plain sub-selects distribute into branches
-with multiplicity. OPTIONAL, MINUS and EXISTS become look-ups for each solution of the branch under
-them. A branch with a look-up is not monotone: a delta triple can retract a solution
-(`dotr.joins.deltas` restricts such branches). Any other construct raises `Unplannable` with its name.
+Idea: basic graph patterns, FILTER, BIND, VALUES, UNION and plain sub-selects distribute into
+branches with multiplicity. OPTIONAL, MINUS and EXISTS become look-ups for each solution of the
+branch under them. A branch with a look-up is not monotone: a delta triple can retract a solution
+(`dotr.joins.deltas` restricts such branches). Any other construct raises `Unplannable` with its
+name.
 Invariant: the bag union of the branches' solutions is the bag of the pattern's, on every graph.
 """
 
@@ -90,8 +92,8 @@ class PartnerLookup:
 class Branch:
     """A conjunction and the steps on each of its solutions.
 
-    Invariant: variables of BIND and OPTIONAL occur in no pattern and no table of the branch; the steps
-    are in an order in which they can run. `terms` destructure triple terms and read no graph.
+    Invariant: variables of BIND and OPTIONAL occur in no pattern and no table of the branch; the
+    steps are in an order in which they can run. `terms` destructure triple terms and read no graph.
     """
 
     patterns: tuple[TriplePattern, ...] = ()
@@ -233,7 +235,9 @@ def _join(left: Branch, right: Branch) -> Branch:
 
 
 def _with_lookup(branch: Branch, lookup: PartnerLookup) -> Branch:
-    """The branch with a further look-up. Raises `Unplannable` for shared variables that may be unbound."""
+    """The branch with a further look-up. Raises `Unplannable` for shared variables that may be
+    unbound.
+    """
     for part in lookup.parts:
         if not part.is_monotone:
             raise Unplannable(f"{lookup.kind.value} around another")

@@ -10,16 +10,16 @@
   projection gives `()` for every match.
 - `index`: the background, if it is known and will not change; sizes and tables are then resolved at
   compile time. The join is called with the same index.
-- `hidden`: whether variable predicates match hidden predicates (`dotr.store.triples`), as in rule sets;
-  in queries they do not.
+- `hidden`: whether variable predicates match hidden predicates (`dotr.store.triples`), as in rule
+  sets; in queries they do not.
 
 Idea: nested loops, ordered by `dotr.joins.order` and built with `dotr.codegen`.
 Invariant (bag semantics): the multiplicity of a row is the number of its matches, provided the two
 indexes share no triple, since BOTH reads one after the other. A `FilterItem` that errs is false. A
 `Bind` that errs gives no row (SPARQL's `Extend`, which differs, is in `dotr.joins.branch_loops`); a
 `Bind` to a bound variable compares terms. An unbound variable is None in conditions (`BOUND`).
-Semi-naive use: with one pattern on DELTA, those before it on BACKGROUND and those after it on BOTH, for
-each pattern in turn, every match that uses a delta triple is found exactly once.
+Semi-naive use: with one pattern on DELTA, those before it on BACKGROUND and those after it on BOTH,
+for each pattern in turn, every match that uses a delta triple is found exactly once.
 Cost: a call costs its matches.
 """
 
@@ -311,10 +311,13 @@ class JoinWriter(LoopBuilder):
         tables = self.index.by_subject if access == "by_subject" else self.index.by_object
         return self.background_parameter(f"{access} {predicate} {end}", tables.get(fixed, NO_ENDS).get(fixed_end, NO_TERMS))
 
-    def _loop_ends(self, access: str, predicate: str, end: str, other: Slot, side: Side, fixed: Term | None, fixed_end: Term | None) -> None:
+    def _loop_ends(
+        self, access: str, predicate: str, end: str, other: Slot, side: Side, fixed: Term | None, fixed_end: Term | None
+    ) -> None:
         """Writes a loop over the other ends of the triples with a predicate and one end.
 
         `?c <in> ?b` of both sides, with `?c` bound:
+
         for v_b in (b1.get(v_c, NO_TERMS) if n2 is None else b1.get(v_c, NO_TERMS) + n2.get(v_c, NO_TERMS)):
         """
         if fixed is None:

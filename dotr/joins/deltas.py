@@ -1,13 +1,14 @@
 """Semi-naive evaluation of a branch over a fixed background: static answers and delta queries.
 
 Idea: one delta query for each pattern finds the answers that use a delta triple: that pattern reads
-the delta, the patterns before it the background, those after it both. If some patterns match nothing
-in the background, every answer needs a delta triple for each of them, and a single query suffices.
-A look-up (OPTIONAL, EXISTS, MINUS) reads background and delta and runs anew for every solution: exact
-if the background alone has no solution, `Unplannable` otherwise.
+the delta, the patterns before it the background, those after it both. If some patterns match
+nothing in the background, every answer needs a delta triple for each of them, and a single query
+suffices. A look-up (OPTIONAL, EXISTS, MINUS) reads background and delta and runs anew for every
+solution: exact if the background alone has no solution, `Unplannable` otherwise.
 Invariant: `static_answers` and the rows of all delta queries are together the bag of the branch's
 answers over background and delta, provided the two share no triple.
-Cost: of a delta query, the matches that begin with a delta triple; one or two look-ups if there is none.
+Cost: of a delta query, the matches that begin with a delta triple; one or two look-ups if there is
+none.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from dotr.joins.branch_loops import AnswerRow, BranchFunction, is_early_filter, compile_branch, with_known_terms
+from dotr.joins.branch_loops import AnswerRow, BranchFunction, compile_branch, is_early_filter, with_known_terms
 from dotr.joins.branches import Branch, BranchStep, Unplannable
 from dotr.joins.limits import Limits
 from dotr.joins.order import Side
-from dotr.joins.scope import Reads, union_of_reads, reads_of
+from dotr.joins.scope import Reads, reads_of, union_of_reads
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.terms import Term, Variable
 from dotr.store.triples import TripleIndex
@@ -30,8 +31,8 @@ from dotr.store.triples import TripleIndex
 class DeltaQuery(NamedTuple):
     """One join that finds answers of a branch.
 
-    `sides`: the index that each pattern reads. `projection`: the columns. `trigger`: a delta without
-    a triple of this predicate (None: of any) gives no answers.
+    `sides`: the index that each pattern reads. `projection`: the columns. `trigger`: a delta
+    without a triple of this predicate (None: of any) gives no answers.
     """
 
     branch: Branch
@@ -45,10 +46,9 @@ class Conjunction:
     """A branch of a query over a background that does not change.
 
     `is_static_empty`: there are no answers over the background alone. `reads`: the kinds of triples
-    (None: any) of which an answer beyond the static ones needs one in the delta. `delta_queries`: the
-    joins that find these answers. Without limits no work is counted.
-    Raises `Unplannable`, or `LimitExceeded` if the evaluation over the background alone exceeds
-    `Limits.for_background`.
+    (None: any) of which an answer beyond the static ones needs one in the delta. `delta_queries`:
+    the joins that find these answers. Without limits no work is counted. Raises `Unplannable`, or
+    `LimitExceeded` if the evaluation over the background alone exceeds `Limits.for_background`.
     """
 
     def __init__(self, branch: Branch, projection: Sequence[Variable], background: TripleIndex, limits: Limits | None) -> None:
@@ -93,7 +93,8 @@ class Conjunction:
     def retracted_answers(self, view: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
         """The static answers that use a retracted triple.
 
-        The retracted triples are a delta of the view: the same queries find the answers to subtract.
+        The retracted triples are a delta of the view: the same queries find the answers to
+        subtract.
         """
         return [] if self.is_static_empty else [row for join in self.deltas_over_view for row in join(view, removed)]
 
@@ -122,7 +123,9 @@ def bag_difference(rows: Iterable[AnswerRow], lost: Iterable[AnswerRow]) -> list
 
 
 def _without_lookups(branch: Branch) -> Branch:
-    """The branch without its look-ups and the steps after them; its solutions include those of the branch."""
+    """The branch without its look-ups and the steps after them; its solutions include those of the
+    branch.
+    """
     steps = tuple(step for step in branch.steps if isinstance(step, BranchStep) and is_early_filter(step, branch.matched))
     return Branch(branch.patterns, branch.tables, steps, branch.terms)
 

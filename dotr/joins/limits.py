@@ -1,4 +1,5 @@
-"""Limits on the work of an instant, in counts instead of seconds, so that every runtime exceeds them at the same instant.
+"""Limits on the work of an instant, in counts instead of seconds, so that every runtime exceeds
+them at the same instant.
 
 Idea: joins add up the items that their inner loops are about to visit and compare the sum with a
 bound below which no limit can be exceeded; only beyond it `next_check` looks at rows and probes.
@@ -15,7 +16,9 @@ from typing import Any, Final, TypeAlias
 from dotr.errors.fallbacks import ExpectedError
 
 LimitCheck: TypeAlias = Callable[[int, Any], int]
-"""A function of work and rows so far to the amount of work at which the next check is due. Raises `LimitExceeded`."""
+"""A function of work and rows so far to the amount of work at which the next check is due. Raises
+`LimitExceeded`.
+"""
 
 
 class LimitExceeded(ExpectedError):
@@ -51,8 +54,8 @@ class Limits:
 
     @property
     def fingerprint(self) -> list[tuple[str, int]]:
-        """The limits that a program's fingerprint covers: the first three, and each other limit that
-        differs from its default, since the oldest checkpoints know the first three only.
+        """The limits that a program's fingerprint covers: the first three, and each other limit
+        that differs from its default, since the oldest checkpoints know the first three only.
 
         >>> Limits(matches=7).fingerprint
         [('matches', 7), ('probes', 20000000), ('rows', 1000000), ('triples', 1000000)]

@@ -1,12 +1,13 @@
 """Join order: the sequence in which a join visits the items of its body.
 
-Idea: greedy. The next pattern is the one with the smallest expected fan-out for the variables bound so
-far; a pattern that reads the delta alone is always small. A condition follows as soon as its variables
-are bound, before further patterns extend rows that the condition rejects; a triple term as soon as
-the term or all of its parts are bound.
+Idea: greedy. The next pattern is the one with the smallest expected fan-out for the variables bound
+so far; a pattern that reads the delta alone is always small. A condition follows as soon as its
+variables are bound, before further patterns extend rows that the condition rejects; a triple term
+as soon as the term or all of its parts are bound.
 Invariant: every item of the body occurs exactly once in the order.
-Cost: quadratic in the length of the body, at compile time. Sizes come from the index of the background,
-if known, in constant time (the number of a predicate's distinct ends estimates that of its triples).
+Cost: quadratic in the length of the body, at compile time. Sizes come from the index of the
+background, if known, in constant time (the number of a predicate's distinct ends estimates that of
+its triples).
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ JoinItem: TypeAlias = TriplePattern | TermPattern | FilterItem | Bind | Not | Gr
 
 
 class Side(Enum):
-    """The index that a triple pattern reads: the background, the delta (the instant's triples) or both."""
+    """The index that a triple pattern reads: the background, the delta (the instant's triples) or
+    both.
+    """
 
     BACKGROUND = "background"
     DELTA = "new"
@@ -38,9 +41,9 @@ JoinStep: TypeAlias = tuple[TriplePattern, Side] | TermPattern | FilterItem | Bi
 def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequence[Side], background: TripleIndex | None) -> list[JoinStep]:
     """The items of a body in join order.
 
-    `bound`: variables bound before the join. `sides`: one entry for each triple pattern of the body, in
-    its order. `background`: the index for size estimates, or None. Returns triple patterns with their
-    sides, and the other items.
+    `bound`: variables bound before the join. `sides`: one entry for each triple pattern of the
+    body, in its order. `background`: the index for size estimates, or None. Returns triple patterns
+    with their sides, and the other items.
     """
     if len(body) == 1 and isinstance(body[0], TriplePattern):  # as in most rules: one atom beside the delta atom
         return [(body[0], sides[0])]

@@ -1,7 +1,8 @@
-"""Variable scope of a pattern (SPARQL 1.1, section 18.2.1), and the kinds of triples that the pattern reads.
+"""Variable scope of a pattern (SPARQL 1.1, section 18.2.1), and the kinds of triples that the
+pattern reads.
 
-Invariant: `certain(p) <= possible(p) <= mentioned(p)`; every solution of `p` binds all of `certain(p)`
-and no variable outside `possible(p)`.
+Invariant: `certain(p) <= possible(p) <= mentioned(p)`; every solution of `p` binds all of
+`certain(p)` and no variable outside `possible(p)`.
 """
 
 from __future__ import annotations
@@ -114,7 +115,9 @@ def certain(pattern: Pattern) -> Variables:
 
 
 def query_parameters(*expressions: Expression) -> tuple[Var | Exists, ...]:
-    """The variables and EXISTS patterns that query expressions depend on, distinct, in order of appearance."""
+    """The variables and EXISTS patterns that query expressions depend on, distinct, in order of
+    appearance.
+    """
     return tuple([_query_parameter(parameter) for parameter in parameters_of(expressions)])
 
 
@@ -132,8 +135,9 @@ def mentioned_in(expression: Expression) -> Variables:
 
 
 def mentioned(pattern: Pattern) -> Variables:
-    """The variables that a substitution into the pattern can replace: in triples, expressions and tables;
-    of a sub-query only the projected ones."""
+    """The variables that a substitution into the pattern can replace: in triples, expressions and
+    tables; of a sub-query only the projected ones.
+    """
     match pattern:
         case Select(projection, _):
             return frozenset(projection)

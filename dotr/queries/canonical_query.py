@@ -1,8 +1,8 @@
 """Equality of queries up to the names of their variables.
 
-Equal queries have the same rows, in the order of the projection; `canonical_columns` also identifies
-queries whose columns differ in order. LIMIT and OFFSET break ties by variable names (semantics.md,
-section 4), so that sliced queries are compared as written.
+Equal queries have the same rows, in the order of the projection; `canonical_columns` also
+identifies queries whose columns differ in order. LIMIT and OFFSET break ties by variable names
+(semantics.md, section 4), so that sliced queries are compared as written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dotr.model.traverse import rename, walk
 
 
 def canonical(select: Select) -> Select:
-    """The query with its variables numbered in order of appearance; a sliced query is returned unchanged.
+    """The query with its variables numbered in order of appearance; a sliced query is returned
+    unchanged.
 
     >>> from dotr.model.algebra import Bgp, Const, TriplePattern, Var
     >>> def renamed(subject: str, object: str) -> Select:
@@ -27,7 +28,8 @@ def canonical(select: Select) -> Select:
 
 
 def canonical_columns(select: Select) -> tuple[Select, tuple[Variable, ...]]:
-    """The canonical query with sorted columns, and the canonical names of the query's own columns, in their order.
+    """The canonical query with sorted columns, and the canonical names of the query's own columns,
+    in their order.
 
     >>> from dotr.model.algebra import Bgp, Const, TriplePattern, Var
     >>> def renamed(subject: str, object: str) -> tuple[Select, tuple[Variable, ...]]:

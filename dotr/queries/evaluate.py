@@ -29,7 +29,9 @@ from dotr.store.triples import TripleIndex
 
 
 def evaluate(select: Select, background: TripleIndex, delta: TripleIndex) -> list[tuple[Term | None, ...]]:
-    """The bag of solutions over background and delta together, with values in the order of the projection."""
+    """The bag of solutions over background and delta together, with values in the order of the
+    projection.
+    """
     solutions = AlgebraCompiler().compile(select).solutions(Graph(background, delta), EMPTY, EMPTY)
     return [tuple([solution.get(name) for name in select.projection]) for solution in solutions]
 
@@ -54,7 +56,9 @@ class AlgebraCompiler:
             case Minus(first, second):
                 return MinusOperator(pattern, self.compile(first), self.compile_lookup(second, first))
             case Filter(inner, conditions):
-                return FilterOperator(pattern, self.compile(inner), tuple(CompiledCondition(each, self.compile_exists) for each in conditions))
+                return FilterOperator(
+                    pattern, self.compile(inner), tuple(CompiledCondition(each, self.compile_exists) for each in conditions)
+                )
             case Extend(inner, variable, expression):
                 return ExtendOperator(pattern, self.compile(inner), variable, CompiledExpression(expression, self.compile_exists))
             case Values():

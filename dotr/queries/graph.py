@@ -17,12 +17,12 @@ from dotr.store.triples import NO_ENDS, NO_TERMS, TripleIndex
 class Graph:
     """K(t): the closed background and the closed delta of an instant.
 
-    `removed`: the triples that `background` masks, if it is a view. `budget`: the number of triples and
-    solutions that a query may still visit, counted down. `max_rows`: the number of solutions that an
-    operator may return.
+    `removed`: the triples that `background` masks, if it is a view. `budget`: the number of triples
+    and solutions that a query may still visit, counted down. `max_rows`: the number of solutions
+    that an operator may return.
     """
 
-    __slots__ = ("background", "budget", "limits", "max_rows", "delta", "indexes", "removed")
+    __slots__ = ("background", "budget", "delta", "indexes", "limits", "max_rows", "removed")
 
     def __init__(self, background: TripleIndex, delta: TripleIndex, removed: TripleIndex | None = None, limits: Limits = NO_LIMITS) -> None:
         self.removed = removed
@@ -81,7 +81,9 @@ class Graph:
         return total
 
     def fanouts(self, predicate: Term | None) -> tuple[float, float, float]:
-        """The estimated number of triples of a predicate, and their mean numbers per subject and per object."""
+        """The estimated number of triples of a predicate, and their mean numbers per subject and
+        per object.
+        """
         if predicate is None:
             sizes = [self.fanouts(each) for each in self.predicates()]
             return sum(s[0] for s in sizes), sum(s[1] for s in sizes), sum(s[2] for s in sizes)

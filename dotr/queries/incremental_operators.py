@@ -2,8 +2,8 @@
 
 Idea: a part of the algebra that is a union of conjunctions has, at an instant, its static answers,
 computed once and cached, and the answers of its delta queries. The operators above it take these as
-their input and look up everything else, so that OPTIONAL, NOT EXISTS, MINUS and aggregates cost what
-their input costs.
+their input and look up everything else, so that OPTIONAL, NOT EXISTS, MINUS and aggregates cost
+what their input costs.
 Invariant: exact on all data, since the cached answers of a part are complete.
 Cost: that of the whole background for a part with more than `MAX_STATIC_ROWS` static answers, or
 without a variable in common with its input; `AlgebraOperator.full_scan_reason` reports such parts.
@@ -18,7 +18,7 @@ from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.branches import Unplannable, branches
 from dotr.joins.deltas import Conjunction, bag_difference
 from dotr.joins.limits import LimitExceeded, Limits
-from dotr.joins.scope import Variables, certain, union_of_reads, possible, variables_of
+from dotr.joins.scope import Variables, certain, possible, union_of_reads, variables_of
 from dotr.model.algebra import Bgp, BgpItem, Join, Pattern, Select, TermPattern, TriplePattern, Values
 from dotr.model.terms import Variable
 from dotr.queries.evaluate import AlgebraCompiler
@@ -115,7 +115,9 @@ class IncrementalCompiler(AlgebraCompiler):
 
 
 def _split_paths(pattern: Bgp) -> tuple[Bgp, Bgp]:
-    """The triple patterns with all triple terms, nested ones included, that they bind; and the rest."""
+    """The triple patterns with all triple terms, nested ones included, that they bind; and the
+    rest.
+    """
     taken: list[BgpItem] = [each for each in pattern.patterns if isinstance(each, TriplePattern)]
     rest = [each for each in pattern.patterns if not isinstance(each, TriplePattern)]
     bound = variables_of(taken)
@@ -129,7 +131,8 @@ def _split_paths(pattern: Bgp) -> tuple[Bgp, Bgp]:
 def conjunctions(select: Select, background: TripleIndex, limits: Limits | None) -> list[Conjunction]:
     """The branches of a query, with rows in the order of its projection.
 
-    Raises `Unplannable` for a query that does not distribute, `LimitExceeded` as `Conjunction` does.
+    Raises `Unplannable` for a query that does not distribute, `LimitExceeded` as `Conjunction`
+    does.
     """
     if select.offset or select.limit is not None:
         raise Unplannable("LIMIT or OFFSET")

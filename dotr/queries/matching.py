@@ -1,9 +1,10 @@
 """Basic graph patterns over a graph, by nested loops (SPARQL 1.1, section 18.3).
 
 Invariant: `matches` returns exactly the solutions that are compatible with `bound` and with the
-substitution of the variables of `outer` (EXISTS); each binds every variable of the patterns. A triple
-term is matched after the term or all of its parts are bound.
-Cost: patterns are matched in their order; `most_selective_first` orders them greedily by expected matches.
+substitution of the variables of `outer` (EXISTS); each binds every variable of the patterns. A
+triple term is matched after the term or all of its parts are bound.
+Cost: patterns are matched in their order; `most_selective_first` orders them greedily by expected
+matches.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import TypeAlias, assert_never
 
-from dotr.joins.scope import is_nullable, can_look_up, variables_of
+from dotr.joins.scope import can_look_up, is_nullable, variables_of
 from dotr.model.algebra import BgpItem, Const, PathPattern, Slot, TermPattern, TriplePattern, Var, slots_of
 from dotr.model.terms import Term, Variable, is_triple, triple_parts, triple_term
 from dotr.queries.graph import Graph
-from dotr.queries.paths import path_pairs, path_ends
+from dotr.queries.paths import path_ends, path_pairs
 
 Solution: TypeAlias = dict[Variable, Term]
 Bindings: TypeAlias = Mapping[Variable, Term]

@@ -1,7 +1,7 @@
 """Grouping, and the solution modifiers of a SELECT (SPARQL 1.1, sections 11, 15 and 18.5).
 
-Solutions that SPARQL leaves unordered are ordered by their (name, value) pairs, with blank nodes equal at
-first (semantics.md, section 4).
+Solutions that SPARQL leaves unordered are ordered by their (name, value) pairs, with blank nodes
+equal at first (semantics.md, section 4).
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ class _GroupAggregate:
 
 class GroupOperator(AlgebraOperator):
     """GROUP BY with its aggregates (section 18.5.1)."""
+
     __slots__ = ("_aliases", "_inner", "_keys", "_plain", "_summaries")
 
     def __init__(self, pattern: Group, inner: AlgebraOperator, compiled: CompileExists) -> None:
@@ -96,6 +97,7 @@ class GroupOperator(AlgebraOperator):
 
 class SelectOperator(AlgebraOperator):
     """Projection, DISTINCT, and ORDER BY with LIMIT and OFFSET of a SELECT."""
+
     __slots__ = ("_inner", "_order", "_select", "_sliced")
 
     def __init__(self, pattern: Select, inner: AlgebraOperator, compiled: CompileExists) -> None:

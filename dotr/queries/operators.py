@@ -1,12 +1,13 @@
-"""Operators of SPARQL's algebra, compiled once and evaluated per graph (SPARQL 1.1, section 18.5, bag semantics).
+"""Operators of SPARQL's algebra, compiled once and evaluated per graph (SPARQL 1.1, section 18.5,
+bag semantics).
 
 Idea: an operator evaluates to the solutions that are compatible with some bindings, so that a join
 looks its right side up for each left solution (index nested loops); if the left side has more
 solutions than the right side is expected to have, it is a hash join.
-Invariant of `solutions(graph, bound, outer)`: exactly the solutions, with multiplicity, of the pattern
-with `outer` substituted (EXISTS, section 18.6; empty elsewhere) that are compatible with `bound`.
-`bound` restricts solutions and is not in scope of expressions, which see the solutions of their own
-group and `outer`. A returned solution is never modified.
+Invariant of `solutions(graph, bound, outer)`: exactly the solutions, with multiplicity, of the
+pattern with `outer` substituted (EXISTS, section 18.6; empty elsewhere) that are compatible with
+`bound`. `bound` restricts solutions and is not in scope of expressions, which see the solutions of
+their own group and `outer`. A returned solution is never modified.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from dotr.joins.scope import NOTHING, Reads, Variables, certain, union_of_reads, possible, can_look_up, reads, variables_of
+from dotr.joins.scope import NOTHING, Reads, Variables, can_look_up, certain, possible, reads, union_of_reads, variables_of
 from dotr.model.algebra import BgpItem, Pattern, Values
 from dotr.model.terms import Term, Variable
 from dotr.queries.graph import Graph
@@ -32,9 +33,9 @@ _FEW: Final = 16
 class AlgebraOperator(ABC):
     """A compiled pattern.
 
-    `variables`, `certain`: the variables that solutions may bind, and always bind. `is_static_empty`:
-    known to have no solution over the background alone. `reads`: a delta without triples of these
-    kinds (None: any) leaves the static solutions unchanged.
+    `variables`, `certain`: the variables that solutions may bind, and always bind.
+    `is_static_empty`: known to have no solution over the background alone. `reads`: a delta without
+    triples of these kinds (None: any) leaves the static solutions unchanged.
     """
 
     __slots__ = ("certain", "is_static_empty", "reads", "variables")
@@ -55,8 +56,9 @@ class AlgebraOperator(ABC):
 
     @abstractmethod
     def full_scan_reason(self, bound: Variables) -> str:
-        """The reason for which evaluation with values of `bound` can cost the size of the background; empty if
-        it costs the size of the delta."""
+        """The reason for which evaluation with values of `bound` can cost the size of the
+        background; empty if it costs the size of the delta.
+        """
 
     def has_solution(self, graph: Graph, outer: Bindings) -> bool:
         return bool(self.solutions(graph, EMPTY, outer))
@@ -81,7 +83,8 @@ def are_compatible(left: Solution, right: Solution) -> bool:
 def partners(
     operator: AlgebraOperator, certain_left: frozenset[Variable], rows: Sequence[Solution], graph: Graph, bound: Bindings, outer: Bindings
 ) -> Iterator[tuple[Solution, Sequence[Solution]]]:
-    """Pairs of each row with the operator's solutions that are compatible with the row and with `bound`.
+    """Pairs of each row with the operator's solutions that are compatible with the row and with
+    `bound`.
 
     `certain_left`: the variables that every row binds.
     """
@@ -115,6 +118,7 @@ def _hashed_partners(
 
 class BgpOperator(AlgebraOperator):
     """A basic graph pattern, by nested loops."""
+
     __slots__ = ("_orders", "_size", "patterns")
 
     def __init__(self, pattern: Pattern, patterns: tuple[BgpItem, ...]) -> None:
@@ -164,13 +168,16 @@ class BgpOperator(AlgebraOperator):
 
 class JoinOperator(AlgebraOperator):
     """Join of two patterns; the side with fewer expected solutions leads."""
+
     __slots__ = ("left", "right")
 
     def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
         super().__init__(pattern)
         self.left, self.right = left, right
         self.empty = left.is_static_empty or right.is_static_empty
-        self.reads = left.reads if left.is_static_empty else right.reads if right.is_static_empty else union_of_reads(left.reads, right.reads)
+        self.reads = (
+            left.reads if left.is_static_empty else right.reads if right.is_static_empty else union_of_reads(left.reads, right.reads)
+        )
 
     def full_scan_reason(self, bound: Variables) -> str:
         forward = self.left.full_scan_reason(bound) or self.right.full_scan_reason(bound | self.left.certain)
@@ -198,6 +205,7 @@ class JoinOperator(AlgebraOperator):
 
 class LeftJoinOperator(AlgebraOperator):
     """OPTIONAL; `test` is the condition inside, or None."""
+
     __slots__ = ("left", "right", "test")
 
     def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator, test: CompiledCondition | None) -> None:
@@ -230,6 +238,7 @@ class LeftJoinOperator(AlgebraOperator):
 
 class UnionOperator(AlgebraOperator):
     """UNION as concatenation of bags."""
+
     __slots__ = ("left", "right")
 
     def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
@@ -277,6 +286,7 @@ class MinusOperator(AlgebraOperator):
 
 class FilterOperator(AlgebraOperator):
     """FILTER by a conjunction of conditions."""
+
     __slots__ = ("inner", "tests")
 
     def __init__(self, pattern: Pattern, inner: AlgebraOperator, tests: tuple[CompiledCondition, ...]) -> None:
@@ -287,7 +297,9 @@ class FilterOperator(AlgebraOperator):
             self.reads = inner.reads
 
     def full_scan_reason(self, bound: Variables) -> str:
-        return self.inner.full_scan_reason(bound) or next(filter(None, (test.full_scan_reason(self.inner.certain) for test in self.tests)), "")
+        return self.inner.full_scan_reason(bound) or next(
+            filter(None, (test.full_scan_reason(self.inner.certain) for test in self.tests)), ""
+        )
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         found = self.inner.solutions(graph, bound, outer)
@@ -301,6 +313,7 @@ class FilterOperator(AlgebraOperator):
 
 class ExtendOperator(AlgebraOperator):
     """BIND: leaves the variable unbound if the expression errs."""
+
     __slots__ = ("computed", "inner", "variable")
 
     def __init__(self, pattern: Pattern, inner: AlgebraOperator, variable: Variable, computed: CompiledExpression) -> None:
@@ -329,6 +342,7 @@ class ExtendOperator(AlgebraOperator):
 
 class ValuesOperator(AlgebraOperator):
     """VALUES: the rows of an inline table."""
+
     __slots__ = ("rows",)
 
     def __init__(self, pattern: Values) -> None:

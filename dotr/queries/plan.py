@@ -1,7 +1,8 @@
 """Query plans: the evaluation of a query at every instant over a fixed background.
 
-Three strategies, each exact: delta queries for a union of conjunctions; operators whose leading parts
-start from the delta for other queries; and the same operators at the cost of the background for the rest.
+Three strategies, each exact: delta queries for a union of conjunctions; operators whose leading
+parts start from the delta for other queries; and the same operators at the cost of the background
+for the rest.
 """
 
 from __future__ import annotations
@@ -36,12 +37,13 @@ class QueryPlan:
     - `answers(delta)`: the bag of solutions over background and delta, which share no triple.
     - `answers_over_view(view, delta, removed)`: the same over a view of the background without the
       triples `removed`.
-    - `reads`: the kinds of triples (a predicate, with an object or with None for any object) that affect
-      the answers; None if any triple may. A delta and a removal without such triples leave `static`.
+    - `reads`: the kinds of triples (a predicate, with an object or with None for any object) that
+      affect the answers; None if any triple may. A delta and a removal without such triples leave
+      `static`.
     - `triggers`: the predicates of `reads`, or None.
     - `is_incremental`: the answers cost the size of delta and removal instead of the background's.
-    - `reason`: if not incremental, the construct that prevents it; if evaluated by operators, the part
-      that is no union of conjunctions; else empty.
+    - `reason`: if not incremental, the construct that prevents it; if evaluated by operators, the
+      part that is no union of conjunctions; else empty.
     """
 
     select: Select
@@ -53,7 +55,9 @@ class QueryPlan:
     is_incremental: bool
     reason: str
     delta_queries: tuple[DeltaQuery, ...] | None = None
-    """The delta queries of a union of conjunctions, which `dotr.queries.shared_joins` groups; else None."""
+    """The delta queries of a union of conjunctions, which `dotr.queries.shared_joins` groups; else
+    None.
+    """
 
     def answers_at(self, closure: Closure) -> list[AnswerRow]:
         """The bag of solutions over a closed instant."""
@@ -93,7 +97,9 @@ def plan(select: Select, background: TripleIndex, static: StaticAnswers = comput
     return _by_conjunctions(select, background, parts, static, limits)
 
 
-def _by_conjunctions(select: Select, background: TripleIndex, parts: list[Conjunction], known: StaticAnswers, limits: Limits | None) -> QueryPlan:
+def _by_conjunctions(
+    select: Select, background: TripleIndex, parts: list[Conjunction], known: StaticAnswers, limits: Limits | None
+) -> QueryPlan:
     static: list[AnswerRow] = []
     if not all(part.is_static_empty for part in parts):
         static += known(select, lambda: [row for part in parts for row in part.static_answers()])

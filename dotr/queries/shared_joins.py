@@ -1,9 +1,9 @@
 """Shared evaluation of delta queries with common join prefixes.
 
 Idea: a delta query is a list of join steps. Queries with the same first step, up to variable names,
-become one function: a trie of steps, in which common steps occur once and the rest are branches. For a
-delta without triples of the background's predicates, a second version reads the background alone where
-the first reads both sides.
+become one function: a trie of steps, in which common steps occur once and the rest are branches.
+For a delta without triples of the background's predicates, a second version reads the background
+alone where the first reads both sides.
 Invariant: each query has exactly the rows of its delta queries evaluated one by one.
 Cost: that of the steps of the trie; compiled on first use.
 """
@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 from dotr.codegen import WorkCount
 from dotr.codegen.tree import Assign, IfElse, Return
 from dotr.joins.bounds import FanoutBounds
-from dotr.joins.branch_loops import AnswerRow, BranchFunction, early_filters, join_items, compile_branch, write_later_steps
+from dotr.joins.branch_loops import AnswerRow, BranchFunction, compile_branch, early_filters, join_items, write_later_steps
 from dotr.joins.branches import UNBOUND, Branch, rename_variables
 from dotr.joins.compile import JoinWriter
 from dotr.joins.deltas import DeltaQuery
@@ -45,7 +45,9 @@ MAX_MEMBERS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """A delta query of a plan. `key`: the key of its rows. `is_key_shared`: other members add rows to the key."""
+    """A delta query of a plan. `key`: the key of its rows. `is_key_shared`: other members add rows
+    to the key.
+    """
 
     key: int
     is_key_shared: bool
@@ -55,9 +57,10 @@ class GroupMember:
 class JoinGroup:
     """Delta queries that are evaluated in one call.
 
-    `plans`: the number of each member's plan. `trigger`: the predicate of which the delta needs a triple
-    (None: of any). `evaluate`: adds the members' rows, within the limits. `evaluate_uncounted`: the same
-    without counting, for at most `safe_size` delta triples. Both add all rows or, on an error, none.
+    `plans`: the number of each member's plan. `trigger`: the predicate of which the delta needs a
+    triple (None: of any). `evaluate`: adds the members' rows, within the limits.
+    `evaluate_uncounted`: the same without counting, for at most `safe_size` delta triples. Both add
+    all rows or, on an error, none.
     """
 
     __slots__ = ("evaluate", "evaluate_uncounted", "plans", "safe_size", "trigger")
@@ -78,7 +81,9 @@ class JoinGroup:
         self.safe_size = -1  # computed by the first call
 
         def bounded(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
-            self.evaluate = compile_counted(members, background, limits) if len(members) > 1 else _single(members[0], members[0].delta_query.join)
+            self.evaluate = (
+                compile_counted(members, background, limits) if len(members) > 1 else _single(members[0], members[0].delta_query.join)
+            )
             self.evaluate(old, new, found)
 
         def few(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
@@ -92,7 +97,9 @@ class JoinGroup:
 
         def first(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
             if limits is not None:
-                self.safe_size = min([_safe_size(each.delta_query, background, limits.uncounted_work // len(members), reaches) for each in members])
+                self.safe_size = min(
+                    [_safe_size(each.delta_query, background, limits.uncounted_work // len(members), reaches) for each in members]
+                )
             self.evaluate = bounded
             (few if len(new.triples) <= self.safe_size else bounded)(old, new, found)
 
@@ -122,7 +129,8 @@ def join_groups(
 ) -> list[JoinGroup]:
     """Groups the delta queries of plans by their first step.
 
-    `keys`: the key of each plan's rows, by default its number. Plans without delta queries are omitted.
+    `keys`: the key of each plan's rows, by default its number. Plans without delta queries are
+    omitted.
     """
     reaches = FanoutBounds(background)
     groups: dict[tuple[Term | None, object], list[list[tuple[int, GroupMember]]]] = {}
@@ -179,7 +187,8 @@ def _steps(canonical: _Canonical, delta: DeltaQuery, background: TripleIndex) ->
 
 
 def compile_counted(members: Sequence[GroupMember], background: TripleIndex, limits: Limits | None) -> GroupFunction:
-    """Compiles delta queries with the same first step to one function that counts their work together.
+    """Compiles delta queries with the same first step to one function that counts their work
+    together.
 
     Together the members may exceed a limit that each of them keeps.
     """
@@ -189,7 +198,9 @@ def compile_counted(members: Sequence[GroupMember], background: TripleIndex, lim
 
 
 def compile_uncounted(members: Sequence[GroupMember], background: TripleIndex) -> GroupFunction:
-    """Compiles delta queries to one function that counts no work and skips delta look-ups that cannot match."""
+    """Compiles delta queries to one function that counts no work and skips delta look-ups that
+    cannot match.
+    """
     trie = _Trie(members, background)
     if not trie.watched:
         return trie.function(None)
@@ -202,7 +213,9 @@ def compile_uncounted(members: Sequence[GroupMember], background: TripleIndex) -
 
 
 class _Trie:
-    """The steps of several delta queries; `watched` are the constant predicates that they read on both sides."""
+    """The steps of several delta queries; `watched` are the constant predicates that they read on
+    both sides.
+    """
 
     def __init__(self, members: Sequence[GroupMember], background: TripleIndex) -> None:
         self._members = members
@@ -219,8 +232,8 @@ class _Trie:
     def function(self, count: WorkCount | None, otherwise: GroupFunction | None = None) -> GroupFunction:
         """Compiles the trie.
 
-        With `otherwise`, a function of the same rows, the compiled function reads the background alone
-        and calls `otherwise` for a delta with a watched predicate.
+        With `otherwise`, a function of the same rows, the compiled function reads the background
+        alone and calls `otherwise` for a delta with a watched predicate.
         """
         root = _TrieNode()
         for number, steps in enumerate(self._steps):

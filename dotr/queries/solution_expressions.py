@@ -1,7 +1,8 @@
-"""Expressions over solutions: the bridge from algebra to `dotr.expressions` (SPARQL 1.1, section 17).
+"""Expressions over solutions: the bridge from algebra to `dotr.expressions` (SPARQL 1.1, section
+17).
 
-EXISTS is evaluated here, with the values of the solution substituted into its pattern (section 18.6);
-its answer is a boolean argument of the expression.
+EXISTS is evaluated here, with the values of the solution substituted into its pattern (section
+18.6); its answer is a boolean argument of the expression.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class _Expression:
         return any(argument.pattern is not None for argument in self._arguments)
 
     def full_scan_reason(self, bound: Variables) -> str:
-        """The reason for which an EXISTS with values of `bound` can cost the size of the background, or empty."""
+        """The reason for which an EXISTS with values of `bound` can cost the size of the
+        background, or empty.
+        """
         reason = next(filter(None, (a.pattern.full_scan_reason(bound) for a in self._arguments if a.pattern is not None)), "")
         return reason and f"EXISTS: {reason}"
 

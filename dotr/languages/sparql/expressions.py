@@ -13,7 +13,7 @@ from rdflib.term import BNode, Literal, URIRef, Variable
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.expressions.casts import CASTS
 from dotr.expressions.functions import FUNCTIONS
-from dotr.expressions.regexes import problem
+from dotr.expressions.regexes import unsupported_reason
 from dotr.languages.sparql.grammar import ParseNode
 from dotr.languages.sparql.keywords import AGGREGATES
 from dotr.languages.sparql.quoted_triples import QUOTED_TRIPLE, with_quoted_parts
@@ -213,7 +213,7 @@ class ExpressionReader:
         flags = arguments[2 if node.name == "Builtin_REGEX" else 3 :] or [Const('""')]
         pattern = arguments[1]
         if isinstance(pattern, Const) and isinstance(flags[0], Const) and pattern.term[0] == flags[0].term[0] == '"':
-            reason = problem(literal_parts(pattern.term)[0], literal_parts(flags[0].term)[0])
+            reason = unsupported_reason(literal_parts(pattern.term)[0], literal_parts(flags[0].term)[0])
             if reason:
                 self.problem("Q120", f"this pattern cannot be used: {reason}", self.span(node.pattern))
 
