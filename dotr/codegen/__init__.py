@@ -1,4 +1,4 @@
-"""Generated Python: a tree of loops and guards, passes over it, one printer, and the one place that compiles."""
+"""Generated Python: a tree of loops and guards, passes over the tree, one printer, one compiler."""
 
 from dotr.codegen.builder import LoopBuilder, WorkCount
 from dotr.codegen.compilation import check_folder, compiled, define

@@ -1,4 +1,5 @@
-"""The order of events of one type at one instant, and what equality ties together (semantics.md, section 4)."""
+"""Order of events of one type at one instant, and equalities of constraints (semantics.md, section
+4)."""
 
 from __future__ import annotations
 
@@ -9,13 +10,15 @@ from dotr.model.algebra import Attribute, Call, Expression, Var
 from dotr.model.terms import Label, Term, Variable, without_blank_labels
 
 AttributeValues: TypeAlias = tuple[Term | None, ...]
-"""The attributes of an event, in the order of its stream's sorted attribute names; None where unbound."""
+"""The attributes of an event in the order of its stream's sorted attribute names; None where
+unbound."""
 
 TieKey: TypeAlias = tuple[tuple[tuple[Variable, Term], ...], tuple[tuple[Variable, Term], ...]]
 
 
 def tie_key(names: Sequence[Variable], values: AttributeValues) -> TieKey:
-    """What orders simultaneous events: their (name, value) pairs with all blank nodes equal, then with their names.
+    """The sort key of simultaneous events: their (name, value) pairs with blank nodes equal, then
+    with their labels.
 
     >>> tie_key(("a", "b"), (None, '"1"')) < tie_key(("a", "b"), ('"5"', '"1"'))
     False
@@ -27,7 +30,7 @@ def tie_key(names: Sequence[Variable], values: AttributeValues) -> TieKey:
 
 
 def sort_by_tie(names: Sequence[Variable], events: list[AttributeValues]) -> list[AttributeValues]:
-    """Simultaneous events of one type, least first."""
+    """Simultaneous events of one type in tie order."""
     if len(events) < 2:
         return events
     for values in events:
@@ -38,7 +41,8 @@ def sort_by_tie(names: Sequence[Variable], events: list[AttributeValues]) -> lis
 
 
 def equated_pair(constraint: Expression) -> tuple[Variable, Attribute] | None:
-    """The candidate's attribute and the earlier one that a constraint `?x = M.?y` (either way round) equates.
+    """The candidate's attribute and the earlier one that a constraint `?x = M.?y` (either way
+    round) equates.
 
     >>> equality(Call("=", (Attribute("Smoke", "room1"), Var("room2"))))
     ('room2', Attribute(label='Smoke', name='room1'))
@@ -51,7 +55,8 @@ def equated_pair(constraint: Expression) -> tuple[Variable, Attribute] | None:
 
 
 def equated_pairs(constraints: Sequence[Expression]) -> tuple[tuple[Variable, Attribute], ...]:
-    """All of them, ordered by the candidate's attribute, the first one written for each."""
+    """The pairs of all constraints, ordered by the candidate's attribute; the first one written for
+    each."""
     found: dict[Variable, Attribute] = {}
     for constraint in constraints:
         pair = equated_pair(constraint)

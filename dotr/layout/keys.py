@@ -1,7 +1,9 @@
-"""How a rule's events split: by the attribute that its own constraints tie every label's to (semantics.md, 4; SPARQL `=`).
+"""Partition keys of rules: the attributes that a rule's constraints equate across all labels
+(semantics.md, 4; SPARQL `=`).
 
-A rule `from A and last B within 1 min from A` with `FILTER(?roomB = A.?roomA)` can be run room by room: whatever B it binds has
-the anchor's room. Then the events of one room never meet those of another, and a bucket of rooms is a partition of its state.
+Idea: a rule `from A and last B within 1 min from A` with `FILTER(?roomB = A.?roomA)` can be
+evaluated room by room: any B that it binds has the anchor's room. Events of different rooms never
+join, and a bucket of rooms is a partition of the state.
 """
 
 from __future__ import annotations
@@ -22,28 +24,31 @@ from dotr.model.terms import Label, Term, Variable
 
 @dataclass(frozen=True, slots=True)
 class KeyedPartitions:
-    """Each label's events are keyed by one attribute of theirs."""
+    """Each label's events are partitioned by one of their attributes."""
 
     attribute: Mapping[Label, Variable]
 
 
 @dataclass(frozen=True, slots=True)
 class SinglePartition:
-    """All events meet in one partition; `why` says what ties them to no key."""
+    """All events share one partition; `reason` explains the missing key, for messages."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class AnyPartition:
-    """The rule has no clause: each anchor is on its own, in whatever partition it comes to be."""
+    """The rule has no clause: each anchor may be in any partition."""
 
 
 Partitioning: TypeAlias = KeyedPartitions | SinglePartition | AnyPartition
 
 
 def partitioning(rule: Rule, preferred: Sequence[Variable] = ()) -> Partitioning:
-    """The finest split that the rule's equalities allow; of several keys the first in `preferred`, else in the order of names."""
+    """The finest partitioning that the rule's equalities allow.
+
+    Of several keys the first in `preferred` is taken, otherwise the first by name.
+    """
     if not rule.clauses and not preferred:
         return AnyPartition()
     keyed_by_name = keyed_partitions(rule)
@@ -58,10 +63,10 @@ def partitioning(rule: Rule, preferred: Sequence[Variable] = ()) -> Partitioning
 
 
 def keyed_partitions(rule: Rule) -> Mapping[Variable, KeyedPartitions]:
-    """Every split by a key, by the anchor's attribute in it.
+    """Every partitioning by a key, by the anchor's attribute in it.
 
-    Positive roles tie each other together. An event that must be absent, or is one of many aggregated, ties nothing: it is only looked
-    for under the key, so its own equalities must name that key.
+    Equalities of positive roles are transitive. The events of a negation or aggregate are only read
+    under the key, so their own equalities must name that key.
     """
     positive = [clause.role for clause in rule.clauses if isinstance(clause, Choose)]
     others = [clause.role for clause in rule.clauses if not isinstance(clause, Choose)]
@@ -96,7 +101,8 @@ def _first(names: Iterable[Variable]) -> list[Variable]:
 
 
 def carried_keys(rule: Rule, split: KeyedPartitions) -> frozenset[Variable]:
-    """The attributes of the rule's composite event that hold its partition key: `with E.?x = A.?room`, with A keyed by ?room."""
+    """The attributes of the rule's composite event that hold its partition key: `with E.?x =
+    A.?room`, with A keyed by ?room."""
     return frozenset(
         assignment.variable
         for assignment in rule.assignments
@@ -105,12 +111,13 @@ def carried_keys(rule: Rule, split: KeyedPartitions) -> frozenset[Variable]:
 
 
 def key_of(split: Partitioning, role: Role) -> Variable | None:
-    """The attribute that keys a role's events, or None where the split is not by a key."""
+    """The attribute that keys a role's events; None without a key."""
     return split.attribute[role.label] if isinstance(split, KeyedPartitions) else None
 
 
 def bucket(value: Term | None, buckets: int) -> int:
-    """The bucket of a partition key: a hash, the same on every machine, of its value. Unbound keys share bucket 0.
+    """The bucket of a partition key: a hash of its value, the same on every machine. Unbound keys
+    have bucket 0.
 
     >>> bucket('"70"^^<http://www.w3.org/2001/XMLSchema#integer>', 64) == bucket('"70.0"^^<http://www.w3.org/2001/XMLSchema#decimal>', 64)
     True
@@ -119,5 +126,5 @@ def bucket(value: Term | None, buckets: int) -> int:
 
 
 def bucket_of_values(values: AttributeValues, buckets: int) -> int:
-    """The bucket of an event that may be anywhere, the same for equal ones."""
+    """The bucket of an event that may be in any partition: a hash of its values."""
     return zlib.crc32(repr(values).encode()) % buckets

@@ -1,9 +1,9 @@
-"""Which operator runs which rule, which events it must be handed, and how long it keeps them.
+"""Layers: assignment of rules to operators, ports of each operator, and retention of events.
 
-A rule that reads facts alone stands in layer 0; `placement` says where the others stand. Between two layers events are sent to the
-bucket of their new key. Inside a layer the rules stand in an order in which every event is complete before a rule reads it.
-
-A *port* is what an operator is handed under one key: one fact stream or one event label, and the attribute that keys it.
+Idea: rules that read facts alone are in layer 0; `placement` assigns the others. Between two layers
+events are sent to the bucket of their new key. A *port* is one fact stream or one event label,
+under the attribute that keys it.
+Invariant: rules of a layer are ordered so that every event is complete before a rule reads it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
 
 Stream: TypeAlias = int | Label
-"""A fact stream's number, or the label of a composite event."""
+"""The number of a fact stream, or the label of a composite event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """One stream under one key. Without a key all its events are in one partition, or, spread, wherever their values' hash puts them.
-    `since`: rules that came to be at that time, amid the stream, read it here, so that they find nothing older."""
+    """One stream under one key.
+
+    Without a key all events are in one partition or, with `spread`, in that of the hash of their
+    values. Rules added at the time `since` (µs) read ports of their own, so that they find no older
+    event.
+    """
 
     stream: Stream
     key: Variable | None
@@ -37,13 +41,16 @@ class Port:
 
     @property
     def key_position(self) -> int | None:
+        """The position of the key among the attributes."""
         return None if self.key is None else self.attributes.index(self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedRule:
-    """A rule in its layer: how it is partitioned, the ports of its roles (the anchor's first), and its depth among the layer's rules:
-    the events it reads come from lower depths or from lower layers."""
+    """A rule in its layer, with the ports of its roles (the anchor's first).
+
+    The events that it reads come from lower depths of the layer or from lower layers.
+    """
 
     rule: Rule
     split: Partitioning
@@ -53,8 +60,11 @@ class PlacedRule:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One operator: its ports, and its rules in order of depth. `retention` says of every port how long its events are kept: as
-    long as the longest chain of windows that ends at one of its roles; None where anchors alone read it and nothing is kept."""
+    """One operator: its ports, and its rules in order of depth.
+
+    `retention` is, per port in µs, the longest chain of windows that ends at one of its roles; None
+    for a port that only anchors read, of which no events are stored.
+    """
 
     number: int
     ports: tuple[Port, ...]
@@ -63,7 +73,7 @@ class Layer:
 
     @property
     def queues(self) -> dict[tuple[int, Micros], int]:
-        """The number of each queue of events that wait, by their port and delay."""
+        """The numbers of the queues of waiting events, by port and delay (µs)."""
         found: dict[tuple[int, Micros], int] = {}
         for placed in self.rules:
             if placed.rule.anchor.delay:
@@ -72,7 +82,8 @@ class Layer:
 
     @property
     def first_consumed(self) -> list[int]:
-        """For each rule the number of its first set of consumed events, and after the last how many sets there are."""
+        """For each rule the number of its first consumed set; the last item is the number of all
+        sets."""
         found = [0]
         for placed in self.rules:
             found.append(found[-1] + len(set(placed.rule.consuming) - {placed.rule.anchor.label}))
@@ -80,7 +91,7 @@ class Layer:
 
     @property
     def consumed_ports(self) -> list[int]:
-        """For each set of consumed events the port that they are of."""
+        """The port of each consumed set."""
         found: list[int] = []
         for placed in self.rules:
             labels = [role.label for role in roles(placed.rule)]
@@ -90,7 +101,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A program's stage two. `routes` says for each stream which (layer, port) it is handed to."""
+    """The layers of a program; `routes` maps each stream to the (layer, port) pairs that read it."""
 
     streams: tuple[FactSource, ...]
     layers: tuple[Layer, ...]
@@ -98,8 +109,10 @@ class Layout:
 
     @property
     def stateful_operators(self) -> int:
-        """How many operators have to keep state: one a layer; none where nothing matters after its instant, since no clause looks back, no
-        anchor waits, and there are no ticks. What the background knows has no part in it."""
+        """The number of operators that keep state between instants: one per layer, or 0.
+
+        It is 0 where no clause has a window, no anchor is delayed, and there are no ticks.
+        """
         ticks = any(source.period is not None for source in self.streams)
         return len(self.layers) if ticks or any(layer.queues or any(layer.retention) for layer in self.layers) else 0
 
@@ -122,7 +135,10 @@ def _stream_of(role: Role, numbers: Mapping[FactSource, int]) -> Stream:
 
 
 def lay_out(rules: Sequence[Rule], since: Mapping[str, Micros] = MappingProxyType({})) -> Layout:
-    """Place the rules in layers and number their streams and ports. `since`, by name: rules that came to be amid the stream."""
+    """Places the rules in layers and numbers their streams and ports.
+
+    `since` has, by name, the time (µs) of each rule added to a running stream.
+    """
     numbers = _stream_numbers(rules)
     places = place_rules(rules)
     ports: list[dict[Port, int]] = [{} for _ in range(max((p.layer for p in places), default=0) + 1)]

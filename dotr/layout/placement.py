@@ -1,9 +1,12 @@
-"""In which layer, under which key and after which others each rule stands.
+"""Placement of each rule: layer, partitioning, and depth within the layer.
 
-Idea: rules that need one another are one component and have one key, or one partition; components are placed in order of need. A rule
-stands in the layer of the rules that make what it reads if their events come to be in the very partition that it reads them in, else in
-the next. Invariant: within a layer an event of the present is made at a lower depth than any rule that may read it at its own instant;
-what a rule reads strictly in the past asks for no order.
+Idea: mutually dependent rules are one component and share one key, or one partition; components are
+placed in order of dependency. A rule is in the layer of the rules whose events it reads if those
+events arise in the partition that reads them, otherwise in the next layer.
+Invariant: within a layer an event of the present is produced at a lower depth than any rule that
+may read it at its own instant; events read strictly in the past impose no order.
+Cost: linear in the rules and their dependencies, except for the search of a shared key (at most
+`_MAX_TRIALS`).
 """
 
 from __future__ import annotations
@@ -20,12 +23,12 @@ from dotr.model.rules import EventSource, Role, Rule
 from dotr.model.terms import Label, Variable
 
 _MAX_TRIALS = 10_000
-"""Splits of a component that are tried before it gets one partition."""
+"""The number of partitionings of a component that are tried before it gets one partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a rule stands."""
+    """The layer, depth and partitioning of a rule."""
 
     rule: Rule
     split: Partitioning
@@ -34,7 +37,7 @@ class Placement:
 
 
 def place_rules(rules: Sequence[Rule]) -> list[Placement]:
-    """All rules placed; a same-instant cycle has been refused before."""
+    """Places all rules; cycles within one instant have been refused before."""
     placer = _Placer(rules)
     for component in _ordered_components(rules, placer.makers):
         placer.place_component(component)
@@ -42,7 +45,8 @@ def place_rules(rules: Sequence[Rule]) -> list[Placement]:
 
 
 def _event_reads(rule: Rule) -> Iterator[tuple[Role, Label, bool]]:
-    """The roles that read composite events, the events' label, and whether they may be of the rule's own instant."""
+    """The roles that read composite events, the label, and true if the event may be of the rule's
+    own instant."""
     for role, reach in zip(roles(rule), lookbacks(rule), strict=True):
         if isinstance(role.source, EventSource):
             yield role, role.source.event, reach.near == 0
@@ -56,7 +60,8 @@ def _makers(rules: Sequence[Rule]) -> Mapping[Label, Sequence[Rule]]:
 
 
 def _ordered_components(rules: Sequence[Rule], makers: Mapping[Label, Sequence[Rule]]) -> list[list[Rule]]:
-    """The components of rules that need one another, each after all that it needs; by name where that leaves a choice."""
+    """The strongly connected components of rules in order of dependency; by name where the order is
+    free."""
     named = {rule.name: rule for rule in sorted(rules, key=lambda rule: rule.name)}
     needs = {name: [maker.name for _, label, _ in _event_reads(rule) for maker in makers[label]] for name, rule in named.items()}
     of: dict[str, int | str] = {name: name for name in named}
@@ -75,7 +80,7 @@ class _Placer:
         self.placements: dict[str, Placement] = {}
 
     def place_component(self, rules: Sequence[Rule]) -> None:
-        """Place rules that need one another, or a single one, after all others that they need."""
+        """Places a component, after all components that it depends on."""
         own = {rule.name for rule in rules}
         recursive = any(maker.name in own for rule in rules for _, label, _ in _event_reads(rule) for maker in self.makers[label])
         splits = self._shared_key(rules) if recursive else {rules[0].name: partitioning(rules[0], self._carried_by_makers(rules[0]))}
@@ -100,7 +105,7 @@ class _Placer:
         return max((there.depth + 1 for maker in makers if (there := self.placements[maker.name]).layer == layer), default=0)
 
     def _carried_by_makers(self, rule: Rule) -> list[Variable]:
-        """The attributes of the anchor that hold the partition key, whichever rule makes it."""
+        """The attributes of the anchor that hold the partition key of every rule that produces it."""
         if not isinstance(rule.anchor.source, EventSource):
             return []
         places = [self.placements[maker.name] for maker in self.makers[rule.anchor.source.event]]
@@ -108,7 +113,8 @@ class _Placer:
         return sorted(frozenset.intersection(*keys)) if keys else []
 
     def _shared_key(self, rules: Sequence[Rule]) -> Mapping[str, Partitioning]:
-        """One key for a recursive component, such that what its rules hand each other stays under it; else one partition."""
+        """One key for a recursive component under which all its events stay; otherwise one
+        partition."""
         inside = {rule.name for rule in rules}
         edges = [
             (maker, rule, role)
@@ -149,7 +155,7 @@ class _Placer:
 
 
 def are_copartitioned(maker: Rule, split: Partitioning, reader: Partitioning, role: Role) -> bool:
-    """Whether the maker's events come to be in the partition in which the reader looks for them."""
+    """True if the maker's events arise in the partition in which the reader looks them up."""
     match reader:
         case AnyPartition() | SinglePartition():
             return isinstance(split, SinglePartition)

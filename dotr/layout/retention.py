@@ -1,7 +1,9 @@
-"""How far back a rule looks: the retention of what it reads is the longest chain of its windows (semantics.md, section 4).
+"""Retention of events: the longest chain of windows of the rules that read them (semantics.md,
+section 4).
 
-A chosen event lies inside its window from an event that lies inside its own, and so on to the anchor, which is the present: distances add
-up along the chain. What is strictly between two bound events is nearer to the present than the older one, and never is the present.
+Idea: a selected event is inside its window from an event that is inside its own, and so on to the
+anchor, which is the present: distances add up along the chain. An event strictly between two bound
+events is nearer to the present than the older one, and before the present.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dotr.model.time import Micros
 
 
 class Lookback(NamedTuple):
-    """The distances from the match's time at which a role's events can lie, both closed."""
+    """The distances (µs) from the match's time at which a role's events can be, both closed."""
 
     near: Micros
     far: Micros
@@ -27,12 +29,13 @@ def roles(rule: Rule) -> tuple[Role, ...]:
 
 
 def positive_roles(rule: Rule) -> tuple[Role, ...]:
-    """The roles that a match binds to an event each: the anchor's, then those of `each`, `last` and `first`."""
+    """The roles to which a match binds one event each: the anchor's, then those of `each`, `last`
+    and `first`."""
     return (rule.anchor, *(clause.role for clause in rule.clauses if isinstance(clause, Choose)))
 
 
 def scope_of(clause: Clause) -> Window | Between:
-    """Where a clause looks."""
+    """The window or interval of a clause."""
     match clause:
         case Choose():
             return clause.window
@@ -41,7 +44,7 @@ def scope_of(clause: Clause) -> Window | Between:
 
 
 def lookbacks(rule: Rule) -> Sequence[Lookback]:
-    """The reach of every role, in the order of `roles`. A delayed anchor stands at the match's time and lies before it."""
+    """The lookback of every role, in the order of `roles`; a delayed anchor's is its delay."""
     known: dict[Label, Lookback] = {rule.anchor.label: Lookback(0, 0)}
     for clause in rule.clauses:
         match scope_of(clause):
@@ -57,7 +60,8 @@ def lookbacks(rule: Rule) -> Sequence[Lookback]:
 
 
 def longest_chain(rule: Rule, clause: Clause) -> tuple[Clause, ...]:
-    """The clauses that lead from one to the anchor by the farthest way, itself first: the windows that add up to its reach."""
+    """The clauses from `clause` to the anchor by the longest way, itself first: their windows add
+    up to its lookback."""
     far = {role.label: reach.far for role, reach in zip(roles(rule)[1:], lookbacks(rule)[1:], strict=True)} | {rule.anchor.label: 0}
     by_label = {other.role.label: other for other in rule.clauses}
     found = [clause]

@@ -1,8 +1,11 @@
-"""More than memory should hold, put in order: an external merge sort (Knuth, *The Art of Computer Programming*, vol. 3, section 5.4).
+"""External merge sort of items beyond memory.
 
-Whenever there is a run's length of what was found it is sorted and written down as a file; in the end the files are merged. What
-comes out is a function of what went in alone, not of how many runs it was written in.
-Cost: memory for one run, and for a line of each when they are merged; everything is written and read once more.
+Idea: whenever the buffer has the size of a run, it is sorted and written as a file; finally the
+files are merged.
+Invariant: the result depends on the items alone, not on the number of runs.
+Cost: memory for one run, and for one line of each run while merging; every item is written and read
+once more.
+Source: Knuth, *The Art of Computer Programming*, vol. 3, section 5.4.
 """
 
 from __future__ import annotations
@@ -22,21 +25,22 @@ from dotr.outputs.writing import output_order
 T = TypeVar("T")
 
 RUN_SIZE: Final = 50_000
-"""So many are held before they are written down."""
+"""The number of items in memory at which a run is written."""
 
 BLOCK_SIZE: Final = 10_000
-"""Firings that are written at a time, or some more where an instant has more."""
+"""The number of firings in a block; more if an instant has more."""
 
 _MAX_BLOCKS: Final = 4
-"""So many blocks may one be long that does not divide an instant."""
+"""The number of blocks after which an instant is divided."""
 
 _FAN_IN: Final = 200
-"""Runs that are read at a time."""
+"""The number of runs merged at a time."""
 
 
 @dataclass(frozen=True)
 class SpillFormat(Generic[T]):
-    """How things of a kind are written down: the order in which they come out, their text, and how many stand in a line of a run."""
+    """The written form of items: sort key, encoder, decoder, and the number of items per line of a
+    run."""
 
     order: Callable[[T], Any]
     write: Callable[[Iterable[T]], bytes]
@@ -45,8 +49,11 @@ class SpillFormat(Generic[T]):
 
 
 class SortedRuns(Generic[T]):
-    """What has been found of a kind so far: `held` in memory, and `written` as runs, each with how many there are in it. `folder` is called
-    for the folder that the runs stand in when there is one."""
+    """The items added so far: `buffered` in memory and `runs` as files, each with its number of
+    items.
+
+    `folder` is called at the first run and returns the folder of the files.
+    """
 
     def __init__(self, format: SpillFormat[T], folder: Callable[[], Path], run: int = RUN_SIZE) -> None:
         self.form = format
@@ -57,7 +64,7 @@ class SortedRuns(Generic[T]):
         self.runs: list[tuple[Path, int]] = []
 
     def add(self, items: Sequence[T], weight: int) -> None:
-        """Takes some more, which count as so many."""
+        """Adds items that count `weight` towards the size of a run."""
         self.buffered += items
         self.buffered_weight += weight
         if self.buffered_weight >= self._run:
@@ -67,14 +74,14 @@ class SortedRuns(Generic[T]):
         return bool(self.buffered or self.runs)
 
     def spill(self) -> None:
-        """Writes down what is held."""
+        """Writes the buffer as a sorted run."""
         self.buffered.sort(key=self.form.order)
         self.runs.append((write_run(self.form, self._folder(), self.buffered), len(self.buffered)))
         self.buffered, self.buffered_weight = [], 0
 
 
 def write_run(form: SpillFormat[T], folder: Path, items: Iterable[T]) -> Path:
-    """What was found, in its order, as a file of a name that nobody else has."""
+    """Writes sorted items to a new file with a unique name."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{uuid4().hex}.json"
     remaining = iter(items)
@@ -92,7 +99,8 @@ def read_run(form: SpillFormat[T], path: Path) -> Iterator[T]:
 
 
 def merge_runs(form: SpillFormat[T], buffered: list[T], runs: Sequence[Path], fan_in: int = _FAN_IN) -> Iterator[T]:
-    """Everything in the order in which it is written; runs are read so many at a time."""
+    """All items in sorted order, merging at most `fan_in` runs at a time. Merged runs are deleted
+    if there are more."""
     buffered.sort(key=form.order)
     pending = list(runs)
     while len(pending) > fan_in:
@@ -104,7 +112,8 @@ def merge_runs(form: SpillFormat[T], buffered: list[T], runs: Sequence[Path], fa
 
 
 def blocks(firings: Iterable[Firing], size: int = BLOCK_SIZE) -> Iterator[list[Firing]]:
-    """Firings in the order of time as lists of so many, or of some more, since instants are not divided where they are not long."""
+    """Firings in the order of time, as lists of about `size`; an instant is divided only if it is
+    long."""
     block: list[Firing] = []
     for firing in firings:
         if len(block) >= size and (firing.time != block[-1].time or len(block) >= _MAX_BLOCKS * size):
@@ -116,12 +125,13 @@ def blocks(firings: Iterable[Firing], size: int = BLOCK_SIZE) -> Iterator[list[F
 
 
 def encode_firings(firings: Iterable[Firing]) -> bytes:
-    """The inverse of `firings_of`."""
+    """The inverse of `decode_firings`."""
     return json.dumps(list(firings), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 def decode_firings(payload: bytes) -> list[Firing]:
-    """
+    """The firings of an encoded list.
+
     >>> fired = Firing(5, "R", "E", (("a", '"1"'),), (("<s>", "<p>", "<o>"),), 0)
     >>> firings_of(firings_payload([fired])) == [fired]
     True

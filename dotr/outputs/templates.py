@@ -1,7 +1,8 @@
-"""`define` templates compiled to Python (semantics.md, section 5).
+"""Compilation of `define` templates to Python (semantics.md, section 5).
 
-Invariant: what a compiled template returns is a function of the values and the seed; its triples are RDF, in the template's order, each
-once. Cost: about half a microsecond for a one-triple template, and as much again for a fresh name.
+Invariant: the result is a function of the values and the seed; its triples are RDF, in the
+template's order, each once.
+Cost: about half a microsecond for a one-triple template, and as much again for a fresh name.
 """
 
 from __future__ import annotations
@@ -22,16 +23,20 @@ InstantiateTemplate: TypeAlias = Callable[[Sequence[Term | None], bytes], tuple[
 
 @dataclass(frozen=True, slots=True)
 class CompiledTemplate:
-    """`instance(values, seed)` gives a firing's triples and how many were dropped: those with an unbound variable, and those that would not
-    be RDF. `values` follow the variables that the template was compiled for. The seed is the `match_digest`; a template that
-    is not `named` ignores it."""
+    """A compiled template.
+
+    `instantiate(values, seed)` returns a firing's triples and the number of dropped ones: triples
+    with an unbound variable or a term that RDF does not allow at its position. `values` follow the
+    variables of the compilation. The seed is the `match_digest`, ignored unless the template
+    `has_fresh_names`.
+    """
 
     instantiate: InstantiateTemplate
     has_fresh_names: bool
 
 
 def compile_template(template: Template, variables: Sequence[Variable]) -> CompiledTemplate:
-    """Compile a `define` template; a variable of it that is not among `variables` is never bound.
+    """Compiles a `define` template; variables of it outside `variables` are unbound.
 
     >>> template = Template(((Fresh("dotr_id1"), Const("<http://e/at>"), Var("room")),))
     >>> compiled = compile_template(template, ["room"])

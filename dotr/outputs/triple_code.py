@@ -1,7 +1,9 @@
-"""The Python that makes triples from what is known at run time: for `define` over variables, for `map` over a row's cells.
+"""Generated Python that constructs triples: for `define` from variables, for `map` from the cells
+of a row.
 
-Idea: where nothing is missing, one `return` of a tuple display; otherwise the triples are judged one by one. Invariant: the order is the
-template's, and a triple stands once.
+Idea: if no term is missing, one `return` of a tuple display; otherwise each triple is tested by
+itself.
+Invariant: triples are in the template's order, each once.
 """
 
 from __future__ import annotations
@@ -17,8 +19,11 @@ from dotr.codegen.tree import Assign, Block, CodeNode, Emit, GeneratedFunction, 
 
 @dataclass(frozen=True, slots=True)
 class TermCode:
-    """A place of a triple as code. `guards` are the conditions under which it can be written there; `fixed` is None where any term may
-    come, and otherwise tells it from other fixed pieces."""
+    """A term of a triple as code.
+
+    `guards` are the conditions under which the term is valid at its position; `fixed` identifies a
+    constant or fresh term, None where any term may come.
+    """
 
     code: str
     guards: tuple[str, ...] = ()
@@ -29,7 +34,7 @@ TripleCode: TypeAlias = tuple[TermCode, TermCode, TermCode]
 
 
 def triple_term_code(parts: TripleCode) -> TermCode:
-    """A triple term: where a part cannot be written, neither can it.
+    """A triple term, valid if all its parts are.
 
     >>> term_piece((TermCode("v0", ("v0 is not None",)), TermCode("'<p>'", fixed="<p>"), TermCode("n0", fixed="n0")))
     TermCode(code="('<<( ' + v0 + ' ' + '<p>' + ' ' + n0 + ' )>>')", guards=('v0 is not None',), fixed=None)
@@ -41,7 +46,7 @@ def triple_term_code(parts: TripleCode) -> TermCode:
 
 
 def may_coincide(triples: Sequence[TripleCode]) -> bool:
-    """Whether two of the triples can turn out to be one."""
+    """True if two of the triples can be equal."""
     return any(
         all(one.fixed is None or other.fixed is None or one.fixed == other.fixed for one, other in zip(left, right, strict=True))
         for number, left in enumerate(triples)
@@ -50,9 +55,10 @@ def may_coincide(triples: Sequence[TripleCode]) -> bool:
 
 
 def return_triples(triples: Sequence[TripleCode], finish: str = "{}") -> list[CodeNode]:
-    """The statements that return the tuple of triples and the number of those that cannot be written.
+    """The statements that return the tuple of triples and the number of dropped ones.
 
-    `finish` is applied to the tuple where triples had to be left out. A template of one triple, whose object may be missing:
+    `finish` is applied to the tuple if triples were dropped. A template of one triple, whose object
+    may be missing:
 
         if v0 is not None:
             return ((n0, '<http://e/at>', v0), ), 0
@@ -80,5 +86,5 @@ def return_triples(triples: Sequence[TripleCode], finish: str = "{}") -> list[Co
 
 
 def compile_triples(kind: str, arguments: str, block: Block, names: Mapping[str, object]) -> Callable[..., Any]:
-    """The function with these arguments and this body; `kind` says what it is of."""
+    """The function with these arguments and this body; `kind` names it in tracebacks."""
     return define(printed(GeneratedFunction("make", arguments, block)), kind, "make", names)

@@ -256,8 +256,7 @@ class Operator:
             self._retry_failed(number, anchor, state, buffer, error)
 
     def _retry_failed(self, number: int, anchor: StoredEvent, state: State, buffer: MatchBuffer, first: Exception) -> None:
-        """Retries a group at the anchor of the error `first` and records the rules that fail again.
-        """
+        """Retries a group at the anchor of the error `first` and records the rules that fail again."""
         reraise_in_tests(first, FallbackKind.RULES)
         group, indexes, mark = self._groups[number], state.indexes[number], len(buffer.matches)
         before = len(self.failures)

@@ -54,8 +54,7 @@ class SingleRule(NamedTuple):
 def match_exactly(
     matcher: Matcher, indexes: Sequence[KeyIndex], anchor: StoredEvent, state: State, buffer: MatchBuffer
 ) -> Iterator[RuleFailure | LimitExcess]:
-    """Adds the matches of an anchor rule by rule, with exact limits; yields excesses and failures.
-    """
+    """Adds the matches of an anchor rule by rule, with exact limits; yields excesses and failures."""
     for row in matcher.rows:
         rule = row[0]
         assert isinstance(rule, int)

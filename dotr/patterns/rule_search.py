@@ -184,8 +184,7 @@ def _is_iri(cell: TableCell) -> bool:
 
 
 def _bound_pair(rows: Sequence[TableRow], bounds: Sequence[RowBound]) -> tuple[RowBound | None, RowBound | None]:
-    """A lower and an upper bound on one attribute in one domain; otherwise the first bound alone.
-    """
+    """A lower and an upper bound on one attribute in one domain; otherwise the first bound alone."""
 
     def scale(bound: RowBound) -> OrderedDomain | None:
         return domain_of(rows[0][bound.cell])  # type: ignore[arg-type]

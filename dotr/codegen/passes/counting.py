@@ -1,8 +1,10 @@
-"""Counting of work: a loop that is entered adds its length to what has been looked at, and now and then the bound is looked at.
+"""Counting of work: each loop adds its length to the work, and the limit is checked when the work
+passes a bound.
 
-Idea: the outermost loops look at no more than there are triples, so that they count only in a function that is called for each solution
-of another (`again`). An inner loop counts when it is entered, by its length and one for the look-up; one without a length counts each
-turn. A loop each of whose turns comes to a loop that counts is counted there.
+Idea: the outermost loops have at most as many turns as there are triples, so that they count only
+in a function that is called for each solution of another (`is_repeated`). An inner loop counts when
+it is entered: its length plus one for the look-up; without a length it counts each turn. A loop
+whose every turn reaches a counting loop is counted there.
 
     for x in n0:                        for x in n0:
         for y in b1.get(x, ()):             w0 = b1.get(x, ())
@@ -22,7 +24,7 @@ from dotr.codegen.tree import AddWork, Assign, Block, CodeNode, ForEach, Fork, G
 
 
 def count_work(function: GeneratedFunction) -> GeneratedFunction:
-    """Makes a function count its work, where it has a counter.
+    """Adds counting to a function that has a counter.
 
     >>> from dotr.codegen.printer import printed
     >>> from dotr.codegen.tree import WorkCounter
@@ -46,8 +48,11 @@ def count_work(function: GeneratedFunction) -> GeneratedFunction:
 
 
 def _count_block(block: Block, names: Iterator[str], *, inner: bool, outermost: Collection[str] = ()) -> Block:
-    """The block after the pass; `inner`: the loops that it has are counted, but for one over what the outermost loop has bound (the objects
-    of a subject): there are no more of those than triples, either."""
+    """The block after the pass.
+
+    With `inner`, its loops are counted, except a loop over a variable of the outermost loop (the
+    objects of a subject), which has at most as many turns as there are triples.
+    """
     statements: list[CodeNode] = []
     for each in block:
         if isinstance(each, ForEach):
@@ -66,8 +71,10 @@ def _count_block(block: Block, names: Iterator[str], *, inner: bool, outermost: 
 
 
 def _counts_every_turn(body: Block) -> bool:
-    """True where each turn of a loop with this body comes to a loop that counts, and so is counted there. Of three loops in one another the
-    innermost counts, and the outermost: the one between may have no turn, so that nothing is counted in it."""
+    """True if each turn of a loop with this body reaches a counting loop.
+
+    Of three nested loops the innermost and the outermost count: the middle one may have no turn.
+    """
     for each in body:
         if isinstance(each, SkipIf | Require | Fork):
             return False

@@ -1,7 +1,8 @@
-"""Prefetching of look-ups: what the branches of a fork loop over is looked up before the first of them.
+"""Prefetching: look-ups of the branches of a fork move before its first branch.
 
-Idea: look-ups in a row wait for memory together (most of them miss the processor's caches), where each would wait for its own.
-A function that counts its work is left as it is: there, each look-up is counted when its loop is entered.
+Idea: consecutive look-ups wait for memory together (most of them miss the processor's caches). A
+function that counts its work is unchanged: each of its look-ups is counted when its loop is
+entered.
 
     for x in n0:                        for x in n0:
         for y in b1.get(x, ()):             early0 = b1.get(x, ())
@@ -22,7 +23,7 @@ from dotr.codegen.tree import Assign, Block, CodeNode, ForEach, Fork, GeneratedF
 
 
 def prefetch(function: GeneratedFunction) -> GeneratedFunction:
-    """Looks up before a fork what its branches begin with, except outside all loops.
+    """Moves the first look-up of each branch before the fork, except outside all loops.
 
     >>> inner = [[ForEach(name, f"{table}.get(x, ())", (), looked_up=True)] for name, table in (("y", "b1"), ("z", "b2"))]
     >>> from dotr.codegen.printer import printed
@@ -43,7 +44,7 @@ def prefetch(function: GeneratedFunction) -> GeneratedFunction:
 
 
 def _prefetch_block(block: Block, names: Iterator[str], *, inside_loop: bool) -> Block:
-    """The block after the pass; `within`: it is inside a loop."""
+    """The block after the pass; `inside_loop` is true within a loop."""
     statements: list[CodeNode] = []
     for each in block:
         if isinstance(each, ForEach):

@@ -1,4 +1,5 @@
-"""Splitting of long functions: CPython compiles at most 20 blocks in one another, so deeper loops become a function inside the function."""
+"""Splitting of deep functions: CPython compiles at most 20 nested blocks, so deeper loops become an
+inner function."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ LOOPS_OF_A_FUNCTION: Final = 18
 
 
 def split(function: GeneratedFunction, most: int = LOOPS_OF_A_FUNCTION) -> GeneratedFunction:
-    """Puts loops below `most` others into a function of their own.
+    """Moves loops below `most` others into an inner function.
 
     >>> from dotr.codegen.printer import printed
     >>> loops = ForEach("x", "n0", [ForEach("y", "n1", [ForEach("z", "n2", ())])])
@@ -32,7 +33,7 @@ def split(function: GeneratedFunction, most: int = LOOPS_OF_A_FUNCTION) -> Gener
 
 
 def _split(block: Block, depth: int, most: int, assigned: str) -> Block:
-    """The block after the pass; `depth` loops are around it in its function."""
+    """The block after the pass; `depth` loops of its function are around it."""
     made: list[CodeNode] = []
     for each in block:
         if isinstance(each, ForEach):

@@ -1,10 +1,18 @@
-"""Where a clause's candidates come from and which of them are passed over, as source.
+"""Candidates of a clause and the tests that reject them, as source.
 
-A clause looks into one index: its equalities with labels bound before make the key (`s2_0`, … are what they are equal to, `c2` the lane,
-`q2` whether a part of the key is a literal, for literals may share a key and not be equal), its constraints that name no other event the
-filter. Constraints that compare an attribute with rules' own constants part the index into a lane for each of those (`search`), but for a
-single threshold, by which the rows alive are narrowed as candidates are met. The rest is tested of each candidate inside the window from
-`low2` to `high2`.
+Idea: a clause reads one index. Its equalities with labels bound before are the key, its constraints
+that name no other event the filter of the index. Comparisons with the rules' constants split the
+index into a run per table row (`rule_search`); a single threshold instead filters the active rows
+at each candidate. Other constraints are tested on each candidate inside the window from `low2` to
+`high2`.
+
+    s2_0 = v0[1]                                          the value that the key equals
+    c2 = l2.get((s2_0 if s2_0 >= '<=' else key(s2_0)))    the run of the key
+    q2 = (s2_0 < '<=')                                    a literal: equal keys need an equality test
+    for i in range(len(c2) - 1, -1, -1): …                the candidates of `last`
+
+Cost: the candidates inside the window up to the first match for `last`, `first` and `not`; all of
+them for `each`.
 """
 
 from __future__ import annotations
@@ -38,7 +46,7 @@ from dotr.patterns.rule_templates import (
 
 
 class AnchorLimitExceeded(ExpectedError):
-    """More than there may be at an anchor: at the clause of this place, or (0) perhaps."""
+    """An anchor exceeds a limit at the clause of this place, or (0) may exceed one."""
 
     def __init__(self, place: int = 0) -> None:
         super().__init__(place)
@@ -46,8 +54,11 @@ class AnchorLimitExceeded(ExpectedError):
 
 
 class ClassifiedConstraints(NamedTuple):
-    """A role's constraints by how they are met: by the key of an index, by its filter, or by a test of each candidate; `rowed` tests name
-    a rule's own constant. Where an index has a lane for each of some rows' constants, `lane` is the cell that numbers it."""
+    """A role's constraints by evaluation: index key, index filter, or test of each candidate.
+
+    `per_rule` tests name a rule's own constant. If the index has a run per table row, `table_cell`
+    is the cell of the row's number.
+    """
 
     equal: tuple[tuple[Variable, Attribute], ...]
     own: tuple[Expression, ...]
@@ -57,13 +68,17 @@ class ClassifiedConstraints(NamedTuple):
 
 
 class CandidateEmitter(MatcherEmitter):
-    """`live` is the name of the rows that are alive, None where one row alone is; `looks` are the indexes that the clauses ask for.
+    """Emitter of the candidates of clauses.
 
-    Where it is not `exact`, what counts is bounded from above. An anchor's candidates for `each` are branches, of which there are no more
-    than there may be matches (and those are few enough that the clauses have no more than half of all candidates). Half of the others
-    are those of clauses that are evaluated once an anchor, whose lanes are no longer than that; the other half, `most`, are counted as
-    `work` by the clauses that are evaluated for several branches, if there are any (`adds`). `hopeless`: nothing is left, so that
-    everything has to be exact.
+    `active_rows` is the name of the rows still active, None inside a single row; `index_specs` are
+    the indexes that the clauses read.
+
+    Limits: unless `exact`, upper bounds are checked. The candidates of `each` are branches, at most
+    as many as matches are allowed (`_matches`, at most half of all candidates). One half of the
+    other candidates belongs to clauses evaluated once per anchor, whose runs are at most
+    `_run_limit` long; the other half, `most`, is counted as `work` by clauses evaluated for several
+    branches, if there are any (`counts_work`). `is_always_exact`: the bounds allow nothing, so that
+    every anchor is counted exactly.
     """
 
     def __init__(self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool) -> None:
@@ -99,6 +114,7 @@ class CandidateEmitter(MatcherEmitter):
         super().__init__(group, rows, clock, searched)
 
     def classify(self, place: int, part: PositionalRole) -> ClassifiedConstraints:
+        """The classification of a role's constraints."""
         equality_tests: dict[Variable, Attribute] = {}
         own: list[Expression] = []
         tests: list[Expression] = []
@@ -119,7 +135,11 @@ class CandidateEmitter(MatcherEmitter):
         return ClassifiedConstraints(keys, tuple(own), tuple(tests), tuple(per_rule), self._table_cells.get(place))
 
     def loop_over_runs(self, place: int, constraints: ClassifiedConstraints) -> None:
-        """Go through the rows alive by the lane that each looks into: r<place> is one of a lane's rows."""
+        """Opens a loop over the runs of the active rows; `r<place>` is one of the rows of a run.
+
+        Three active rows with the table rows 0, 1, 0 are two turns: `runs1 = {0: [row, row], 1:
+        [row]}`.
+        """
         cell = constraints.table_cell
         if cell is None or self.active_rows is None:
             return
@@ -136,7 +156,7 @@ class CandidateEmitter(MatcherEmitter):
         self.active_rows = f"rows{place}"
 
     def limit_branches(self, place: int, size: str, most: int | None) -> None:
-        """The clause opens so many branches, `most` at most: leave this one if they are too many, or stop if they may be."""
+        """Appends the limit on branches, of which the clause opens `size`, at most `most`."""
         limit = self.limits.matches if self.exact else self._matches
         if self.exact:
             product = f"{self._product} * {size}" if self._product else size
@@ -159,7 +179,7 @@ class CandidateEmitter(MatcherEmitter):
             self.line(f"if {product} > {limit // self._factor}: raise Exceeded")
 
     def count_candidates(self, place: int, mode: Mode, threshold: RowComparison | None = None) -> None:
-        """Count the candidates that a loop has gone through; stop if they are too many, or may be."""
+        """Appends the limit on the candidates that a loop has tried."""
         if self.exact:
             self.line(f"if tried > {self.limits.probes}: raise Exceeded({place})")
         elif place in self._repeated_places:
@@ -172,13 +192,15 @@ class CandidateEmitter(MatcherEmitter):
     def request_index(
         self, place: int, constraints: ClassifiedConstraints, measure: Measure | None = None, measured: Variable | None = None
     ) -> None:
+        """Adds the index that the clause reads."""
         names = self.template.roles[place].attributes
         positions = tuple([names.index(name) for name, _ in constraints.equal])
         position = None if measured is None else names.index(measured)
         self.index_specs.append(IndexSpec(positions, constraints.own, measure, position, self._constants.get(place)))
 
     def look_up_run(self, place: int, constraints: ClassifiedConstraints, required: bool) -> None:
-        """c<place>: the events of the clause's key, or None; where one is `required`, none leaves this branch."""
+        """Assigns `c<place>`, the run of the clause's key, or None; a `required` run that is
+        missing leaves the branch."""
         keys, sides = [], []
         for number, (_, other) in enumerate(constraints.equal):
             side = f"s{place}_{number}"
@@ -199,6 +221,7 @@ class CandidateEmitter(MatcherEmitter):
             self.line(f"q{place} = {f'c{place} is not None and ' if not required else ''}({literal})")
 
     def bounds(self, place: int, scope: PositionalWindow | PositionalBetween) -> None:
+        """Assigns `low<place>` and `high<place>`, the closed bounds of the window."""
         match scope:
             case PositionalWindow(near, far, reference):
                 self.line(f"low{place} = {self.match_time(reference)} - {far}")
@@ -217,8 +240,12 @@ class CandidateEmitter(MatcherEmitter):
         return tests
 
     def skip_rejected(self, place: int, step: PositionalClause | None, constraints: ClassifiedConstraints, *, tried: bool = True) -> None:
-        """Skip a candidate that is consumed, has a positive role already (of a `step` that gives it one), or fails the constraints. Where
-        those `tried` are counted, one that fails a constraint that names no other event is none: a rule alone has an index without it."""
+        """Skips a candidate that is consumed, is bound to another positive role of the match, or
+        fails the constraints.
+
+        With `tried`, candidates count towards the limit unless they fail a constraint that names no
+        other event: the index of a rule compiled by itself excludes those.
+        """
         further = constraints.tests
         if self.exact:
             own = [test for test in further if names_row(test) and _names_no_other(test, place)]
@@ -253,14 +280,14 @@ class CandidateEmitter(MatcherEmitter):
         ]
 
     def latest(self, place: int, scope: PositionalWindow | PositionalBetween) -> str:
-        """The source of the place of the latest candidate in its lane, -1 if there is none."""
+        """The source of the position of the latest candidate in its run, -1 if there is none."""
         if self.ends_now(scope):
             return f"len(c{place}) - 1"
         return f"len(c{place}) - 1 if c{place}[-1][0] <= high{place} else bisect(c{place}, (high{place} + 1,)) - 1"
 
     @staticmethod
     def ends_now(scope: PositionalWindow | PositionalBetween) -> bool:
-        """Whether the window ends now, so that nothing in a store lies behind it."""
+        """True if the window ends at the present, so that the store has no later event."""
         return isinstance(scope, PositionalWindow) and scope.reference == 0 and scope.near == 0
 
     def threshold(self, constraints: ClassifiedConstraints) -> RowComparison | None:
@@ -268,22 +295,27 @@ class CandidateEmitter(MatcherEmitter):
         return next((c for c in map(self.compared, constraints.per_rule) if c is not None and isinstance(c.left, Var)), None)
 
     def skip_measure(self, part: PositionalRole, constraints: ClassifiedConstraints) -> tuple[Measure | None, Variable | None]:
-        """What the index must answer so that candidates that no row wants need not be looked at."""
+        """The measure and attribute by which the index skips candidates that no row accepts."""
         threshold = self.threshold(constraints)
         if threshold is None or not isinstance(threshold.left, Var):
             return None, None
         return Measure.ABOVE if threshold.operator in (">", ">=") else Measure.BELOW, threshold.left.name
 
     def weakest_bound(self, threshold: RowComparison, live: str) -> str:
-        """The source of the constant that is passed most easily among the rows alive."""
+        """The source of the weakest constant among the active rows."""
         above, cell = threshold.operator in (">", ">="), threshold.cell + 2
         if self.ordered_cell == threshold.cell:
             return f"{live}[{0 if above else -1}][{cell}]"
         return f"{'min' if above else 'max'}([row[{cell}] for row in {live}])"
 
     def search(self, place: int, step: PositionalClause, mode: Mode, threshold: RowComparison | None = None, live: str = "") -> None:
-        """Open a loop over the candidates `e`, from the latest or the first on; with a threshold, after some misses to the next that any of
-        the rows in `live` may want."""
+        """Opens a loop over the candidates `e`, from the latest or the first on.
+
+        With a threshold, after 16 misses the loop skips to the next candidate that a row of
+        `active_rows` may accept:
+
+            i = i - 1 if misses < 16 else c1.last_before(i, left[0][4])
+        """
         counted = place in self._repeated_places and not self.exact
         if mode is Mode.LAST:
             outside = f"t{place} < low{place}"
@@ -311,14 +343,15 @@ class CandidateEmitter(MatcherEmitter):
         self.line(f"if {outside}: break")
 
     def keep_hit_rows(self, place: int, constraints: ClassifiedConstraints) -> None:
-        """Those rows of `left` that want the candidate; none: the next candidate."""
+        """Assigns `hit`, the rows of `left` that accept the candidate; without any, the loop
+        continues."""
         self.filter_rows("hit", "left", constraints.per_rule, place)
         self.line("if not hit:")
         self.line("    misses += 1")
         self.line("    continue")
 
     def remove_hit_rows(self, constraints: ClassifiedConstraints) -> None:
-        """Take the rows that were hit out of `left`."""
+        """Removes the rows of `hit` from `left`."""
         threshold = self.threshold(constraints)
         if len(constraints.per_rule) == 1 and threshold is not None and threshold.cell == self.ordered_cell:
             self.line("left = " + ("left[len(hit):]" if threshold.operator in (">", ">=") else "left[:len(left) - len(hit)]"))
@@ -328,19 +361,19 @@ class CandidateEmitter(MatcherEmitter):
 
 
 def _is_exact(condition: Expression, row: TableRow) -> bool:
-    """Whether it compares with integers and decimals, by `<` or its like."""
+    """True for an ordering comparison with integers and decimals."""
     compared = table_comparison(condition)
     return compared is not None and compared.operator != "=" and row[cell_of(compared) + 2] is not None
 
 
 def _is_shared(shape: RuleTemplate, place: int) -> bool:
-    """Whether all rows go through the candidates of a clause together."""
+    """True if all rows share one scan of a clause's candidates."""
     what = shape.clauses[place - 1].operation
     return not shape.consuming and (isinstance(what, PositionalNegation) or (isinstance(what, PositionalSelection) and what.count == 1))
 
 
 def _numbered_constants(conditions: Sequence[Expression], rows: Sequence[TableRow]) -> tuple[ConstantTable, list[int]]:
-    """The constants of some conditions, and for each row the number of its own."""
+    """The distinct constants of some conditions, and for each row the number of its own."""
     compared = [each for each in map(table_comparison, conditions) if each is not None]
     numbers: dict[tuple[Term, ...], int] = {}
     of_rows = [numbers.setdefault(tuple([row[cell_of(each)] for each in compared]), len(numbers)) for row in rows]  # type: ignore[misc]
@@ -349,16 +382,17 @@ def _numbered_constants(conditions: Sequence[Expression], rows: Sequence[TableRo
 
 
 def names_row(expression: Expression) -> bool:
+    """True if an expression names a rule's own constant."""
     return any(isinstance(p, Attribute) and p.label == ROW for p in parameters_of([expression]))
 
 
 def _scans_candidates(step: PositionalClause, rows: Sequence[TableRow]) -> bool:
-    """Whether a clause may go through candidates that are no branches."""
+    """True if a clause may scan candidates that open no branch."""
     return not (isinstance(step.operation, PositionalSelection) and step.operation.mode is Mode.EACH and len(rows) == 1)
 
 
 def _names_no_other(test: Expression, place: int) -> bool:
-    """Whether a test names no other event, and a rule's own constants perhaps."""
+    """True if a test reads only its own event and the rules' constants."""
     return all(
         isinstance(p, Var) or (isinstance(p, TimeOf) and p.label == str(place)) or (isinstance(p, Attribute) and p.label == ROW)
         for p in parameters_of([test])
@@ -366,5 +400,5 @@ def _names_no_other(test: Expression, place: int) -> bool:
 
 
 def _place_independent(expression: Expression) -> Expression:
-    """A constraint that names no other event, the same at whatever place it stands."""
+    """A constraint that names no other event, in a form independent of its place."""
     return transform(expression, lambda part: TimeOf("") if isinstance(part, TimeOf) else part)

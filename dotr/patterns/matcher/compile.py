@@ -1,20 +1,21 @@
-"""The bindings of rules, found from their anchors (semantics.md, section 4; TESLA).
+"""Compilation of matchers: the bindings of rules from their anchors (semantics.md, section 4;
+TESLA).
 
-Each shape of rules becomes one generated function: a loop over the anchors of the instant, and inside it one stretch of code a clause, in
-the order written. `last` and `first` leave their loop with the first candidate that satisfies the clause's constraints; `each` opens
-a loop around what follows. Candidates come from the index that the clause's equalities ask for, cut to the window by bisection. Where
-many rules share the shape, a list of the rows still alive goes through the clauses; a clause whose constraints name a rule's own constant
-narrows or splits it, and all the others are evaluated once for all.
-
-Limits (semantics.md, section 8) are of one rule at one anchor, and exact. So that nothing need be counted exactly where no limit is near,
-the function for all rows holds bounds from above against them: the events in a window, chosen or not, and the lengths of what is gone
-through. It stops (`AnchorLimitExceeded`) at an anchor where such a bound is passed, and a second function, made when it is first needed, finds the
-matches of that anchor for one rule at a time, and counts.
-
-Invariant: when a rule is run at t, the stores hold every event of its ports with time at most t. Cost: for each anchor, the candidates of
-its own keys inside the windows, and for `last` and `first` no more of them than are passed over; for `not` no more than lead to the first
-that forbids; for an aggregate what `lanes` and `sums` say, if its constraints are equalities and such as name no other event, else its
-candidates.
+Idea: each rule template becomes one generated function: a loop over the anchors of the instant, and
+in it the code of each clause in the order written. `last` and `first` leave their loop at the first
+candidate that satisfies the constraints; `each` opens a loop around the following clauses.
+Candidates come from an index by the clause's equalities, cut to the window by bisection. If many
+rules share the template, a list of active rows is carried through the clauses; a clause with a
+rule's own constant filters or splits the list, and every other clause is evaluated once.
+Limits: they apply to one rule at one anchor (semantics.md, section 8) and are exact. The function
+for all rows checks upper bounds instead: the events in a window and the lengths of the runs
+scanned. At an anchor that passes a bound, the function raises `AnchorLimitExceeded`, and a second
+function, compiled on demand, finds the matches of one rule at a time and counts exactly.
+Invariant: when a rule is evaluated at t, the stores hold every event of its ports with time at most
+t.
+Cost: for each anchor, the candidates of its own keys inside the windows: for `last` and `first` up
+to the one selected, for `not` up to the first that matches; an aggregate costs a query of
+`key_index` or `sums` if its constraints are equalities and filters, otherwise its candidates.
 """
 
 from __future__ import annotations
@@ -54,29 +55,38 @@ from dotr.patterns.rule_templates import (
 from dotr.patterns.sums import aggregate_terms
 
 ConsumedEvents: TypeAlias = set[tuple[Micros, int]]
-"""The (time, ordinal) of the events of one label that a rule has used up."""
+"""The (time, ordinal) of the consumed events of one label of a rule."""
 
 FindMatches: TypeAlias = Callable[[Iterable[StoredEvent], Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int], None]
-"""`find(anchors, indexes, consumed, found, base)` adds the matches to `found`; their ordinals are `base` and their place in it."""
+"""`find(anchors, indexes, consumed, found, base)` appends the matches to `found`; a match's ordinal
+is `base` plus its position."""
 
 FindExactMatches: TypeAlias = Callable[
     [StoredEvent, TableRow, Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, set[int]], None
 ]
-"""`exact(anchor, row, indexes, consumed, found, base, exceeded)` adds the matches of one rule at one anchor; to `over` it adds the places of
-clauses at which branches have ended. Raises `AnchorLimitExceeded` where the anchor tries too many candidates: then nothing of it counts."""
+"""`exact(anchor, row, indexes, consumed, found, base, exceeded)` appends the matches of one rule at
+one anchor.
+
+The places of clauses whose branches exceed the limit are added to `exceeded`. Raises
+`AnchorLimitExceeded` if the anchor tries too many candidates: then the caller discards its matches.
+"""
 
 _NAN: Final = frozenset(('"NaN"^^<http://www.w3.org/2001/XMLSchema#double>', '"NaN"^^<http://www.w3.org/2001/XMLSchema#float>'))
 _EQUAL: Final = condition(Call("=", (Var("a"), Var("b"))), (Var("a"), Var("b")))
 
 _GROUP_MATCHES: Final = 200_000
-"""So many matches do rules find of one anchor together; where there are more, each finds its own."""
+"""The number of matches that a group may find of one anchor; beyond it each rule is evaluated by
+itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Compiled rules of one shape: what finds their matches, and the index that each clause asks for. `find` raises `AnchorLimitExceeded` at an anchor
-    where a rule may go over a limit; `exact` makes what finds its matches then, for each of the `rows`. A rule has several matches of one
-    anchor only where the shape is `branching`."""
+    """The compiled rules of one template.
+
+    `index_specs` has the index of each clause. `find` raises `AnchorLimitExceeded` at an anchor
+    where a rule may exceed a limit; then `compile_exact` compiles the function for single `rows`. A
+    rule has several matches of one anchor only if the template `may_branch`.
+    """
 
     find: FindMatches
     index_specs: tuple[IndexSpec, ...]
@@ -86,12 +96,13 @@ class Matcher:
     may_branch: bool
 
     def unbuffered_anchors(self, many: int) -> int:
-        """Of so many anchors at most there are no more than so many matches, or there is one anchor."""
+        """The number of anchors that have at most `many` matches together, at least 1."""
         return 1 if self.may_branch else max(1, many // len(self.rows))
 
 
 def compile_matcher(group: RuleGroup, consumed: Sequence[int], clock: Clock, limits: Limits = LIMITS) -> Matcher:
-    """Generate the matcher of a shape; `consumed` says for each rule which set of consumed events is its first."""
+    """Generates the matcher of a group; `consumed` has for each rule the number of its first
+    consumed set."""
     rows = rows_of(group, consumed)
     return _RuleMatcherEmitter(group, rows, clock, limits).matcher(
         cache(lambda: _RuleMatcherEmitter(group, rows, clock, limits, exact=True).exact_function())
@@ -99,7 +110,7 @@ def compile_matcher(group: RuleGroup, consumed: Sequence[int], clock: Clock, lim
 
 
 class _RuleMatcherEmitter(CandidateEmitter):
-    """Writes one matcher."""
+    """Emitter of one matcher."""
 
     def __init__(self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool = False) -> None:
         super().__init__(group, rows, clock, limits, exact=exact)
@@ -120,6 +131,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
         }
 
     def matcher(self, exact: Callable[[], FindExactMatches]) -> Matcher:
+        """The function for all rows, with the factory `exact` of the function for single rows."""
         shape = self.template
         if self.is_always_exact:
             source = "def find(anchors, indexes, consumed, found, base):\n    for e0 in anchors: raise Exceeded\n"
@@ -146,7 +158,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
         return Matcher(find, tuple(self.index_specs), source, exact, self.rows, shape.may_branch)
 
     def exact_function(self) -> FindExactMatches:
-        """What finds the matches of one anchor for one row, and counts."""
+        """The function that finds the matches of one anchor for one row, with exact limits."""
         self.active_rows = None
         self.bind_indexes()
         self.bind_consumed()
@@ -168,11 +180,12 @@ class _RuleMatcherEmitter(CandidateEmitter):
         return define(source, "matcher", name, self.globals)
 
     def bind_indexes(self) -> None:
+        """Assigns `l<place>`, the index of each clause."""
         for place in range(1, len(self.template.clauses) + 1):
             self.line(f"l{place} = indexes[{place - 1}]")
 
     def body(self) -> None:
-        """What is done with an anchor."""
+        """Appends the code for one anchor."""
         shape = self.template
         self.line("t0, o0, v0 = e0")
         if shape.anchor.delay:
@@ -186,24 +199,26 @@ class _RuleMatcherEmitter(CandidateEmitter):
         self.emit_match()
 
     def bind_consumed(self) -> None:
+        """Assigns `used<place>`, the consumed set of each consumed label."""
         for number, place in enumerate(self.template.consuming):
             self.line(f"used{place} = consumed[row[1] + {number}]")
 
     def loop_over_rows(self) -> None:
-        """From here on each row for itself."""
+        """Opens a loop over the active rows: the following code is for one row."""
         self.line(f"for row in {self.active_rows}:")
         self.indent += 1
         self.active_rows = None
 
     def keep_rows(self, conditions: Sequence[Expression], own: int | None, number: int) -> None:
-        """Keep the rows that satisfy the conditions; none: leave this branch."""
+        """Keeps the rows that satisfy the conditions; without any, the branch ends."""
         assert self.active_rows is not None
         self.filter_rows(f"rows{number}", self.active_rows, conditions, own)
         self.active_rows = f"rows{number}"
         self.line(f"if not {self.active_rows}: continue")
 
     def anchor(self, part: PositionalRole) -> None:
-        """Its constraints; the rules' own constants are searched for those that the event satisfies."""
+        """Appends the anchor's constraints; a search finds the rows whose constants the event
+        satisfies."""
         if self.exact:
             if part.constraints:
                 self.line(f"if not {self.holds(part.constraints, 0)}: continue")
@@ -225,6 +240,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
     # --- clauses ---
 
     def clause(self, place: int, step: PositionalClause) -> None:
+        """Appends the code of a clause."""
         constraints = self.classify(place, step.role)
         self.loop_over_runs(place, constraints)
         match step.operation:
@@ -267,7 +283,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
         self.line(f"if e{place} is None: continue")
 
     def select_several(self, place: int, step: PositionalClause, mode: Mode, count: int, constraints: ClassifiedConstraints) -> None:
-        """`last n E`, `first n E`: a branch for each."""
+        """`last n E`, `first n E`: a branch for each event."""
         self.line(f"picked{place} = []")
         level = self.indent
         self.search(place, step, mode)
@@ -282,7 +298,12 @@ class _RuleMatcherEmitter(CandidateEmitter):
         self.line(f"t{place}, o{place}, v{place} = e{place}")
 
     def select_per_row(self, place: int, step: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
-        """`last E`, `first E` for many rows: each candidate goes to the rows for which it is the one."""
+        """`last E`, `first E` for many rows: each candidate is selected by the rows that accept it
+        first.
+
+        With rows `?v > 10` and `?v > 20` and the candidates 15, 25, latest first: `picked1` is
+        `[(15, [row 10]), (25, [row 20])]`.
+        """
         self.line(f"left = {self.active_rows}")
         self.line("misses = 0")
         self.line(f"picked{place} = []")
@@ -301,7 +322,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
         self.active_rows = f"rows{place}"
 
     def select_each(self, place: int, step: PositionalClause, constraints: ClassifiedConstraints) -> None:
-        """`each E`: a branch for every candidate, and in it the rows that want it."""
+        """`each E`: a branch for every candidate, with the rows that accept it."""
         if not constraints.per_rule:
             last = "" if self.ends_now(step.scope) else f"bisect(c{place}, (high{place} + 1,))"
             self.line(f"s{place} = c{place}[bisect(c{place}, (low{place},)):{last}]")
@@ -337,7 +358,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
         self.active_rows = f"rows{place}"
 
     def negation(self, place: int, step: PositionalClause, constraints: ClassifiedConstraints) -> None:
-        """`not E`: leave this branch, or take those rows out of it for which there is one."""
+        """`not E`: ends the branch, or removes the rows that accept a candidate."""
         per_rule = bool(constraints.per_rule)
         if per_rule:
             self.line(f"left = {self.active_rows}")
@@ -364,11 +385,11 @@ class _RuleMatcherEmitter(CandidateEmitter):
             self.active_rows = f"rows{place}"
 
     def aggregate(self, place: int, step: PositionalClause, whole: PositionalAggregate, constraints: ClassifiedConstraints) -> None:
-        """`?x = F(E.?v) of E`: g<place>."""
-        quick = self.answer(place, step.scope, whole)
+        """`?x = F(E.?v) of E`: assigns `g<place>`."""
+        quick = self.run_measure(place, step.scope, whole)
         if constraints.tests or place in self.template.consuming:
             quick = None
-        measure, run_measure = quick or (None, "")
+        measure, answer = quick or (None, "")
         self.request_index(place, constraints, measure, whole.attribute)
         self.look_up_run(place, constraints, required=False)
         self.bounds(place, step.scope)
@@ -376,12 +397,11 @@ class _RuleMatcherEmitter(CandidateEmitter):
         if quick is not None:
             self.line(f"if c{place} is None: g{place} = {nothing}")
             if not constraints.equal:
-                self.line(f"else: g{place} = {run_measure}")
+                self.line(f"else: g{place} = {answer}")
                 return
             sides = ", ".join(f"s{place}_{number}" for number in range(len(constraints.equal)))
-            self.line(
-                f"elif not q{place} or {self.bind_global(_keys_equal(len(constraints.equal)))}(c{place}.key_terms, {sides}): g{place} = {run_measure}"
-            )
+            keys_equal = self.bind_global(_keys_equal(len(constraints.equal)))
+            self.line(f"elif not q{place} or {keys_equal}(c{place}.key_terms, {sides}): g{place} = {answer}")
             self.line("else:")
             self.indent += 1
         self.line(f"all{place} = []")
@@ -403,8 +423,11 @@ class _RuleMatcherEmitter(CandidateEmitter):
         if quick is not None:
             self.indent -= 1
 
-    def answer(self, place: int, scope: PositionalWindow | PositionalBetween, whole: PositionalAggregate) -> tuple[Measure, str] | None:
-        """The measure that answers an aggregate without looking at each event, and the source of the answer."""
+    def run_measure(
+        self, place: int, scope: PositionalWindow | PositionalBetween, whole: PositionalAggregate
+    ) -> tuple[Measure, str] | None:
+        """The measure that answers an aggregate without reading each event, and the source of its
+        query."""
         window = f"low{place}, high{place}"
         match whole.function, whole.distinct:
             case ("MIN", _):
@@ -425,7 +448,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
     # --- the end of a branch ---
 
     def emit_match(self) -> None:
-        """`if`, then `with`, then the match."""
+        """Appends `if`, then `with`, then the match."""
         shape = self.template
         if shape.condition is not None:
             per_rule = [c for c in conjuncts(shape.condition) if self.active_rows is not None and names_row(c)]
@@ -456,13 +479,13 @@ class _RuleMatcherEmitter(CandidateEmitter):
             self.limit_group()
 
     def limit_group(self) -> None:
-        """Rules that find very much of one anchor together stop."""
+        """Appends the limit on the matches that a group finds of one anchor."""
         if self.template.may_branch and len(self.rows) > 1 and not self.exact:
             self.line("if len(found) > most: raise Exceeded")
 
 
 def _keys_equal(positions: int) -> Callable[..., bool]:
-    """Whether every term of a lane's keys is equal to what was looked up."""
+    """Compiles the test that every term of a run's keys equals the term looked up."""
     equal = _EQUAL
     if positions == 1:
 
@@ -478,7 +501,7 @@ def _keys_equal(positions: int) -> Callable[..., bool]:
 
 
 def _aggregate_events(whole: PositionalAggregate, position: int | None) -> Callable[[Sequence[StoredEvent]], Term | None]:
-    """An aggregate of the events that were looked at."""
+    """An aggregate over a list of events."""
     if position is None:
         return lambda events: write(len(events))
     return lambda events: aggregate_terms(whole.function, whole.distinct, [event[2][position] for event in events])

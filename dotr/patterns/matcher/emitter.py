@@ -1,8 +1,11 @@
-"""The source of a matcher as it is written: lines, names of bound things, and expressions as Python.
+"""Emitter of a matcher's source: lines, names of bound values, and expressions as Python.
 
-The event at place 2 is `e2`, its time, ordinal and values `t2`, `o2`, `v2`; the aggregate at place 3 is `g3`; `row` is the row of the
-shape's table, of which cell 0 is the rule's number, cell 1 the number of its first set of consumed events, then three for each column:
-the constant's term, and where all of the column are exact numbers, its value, exactly and as a double.
+Idea: the event at place 2 is `e2`, its time, ordinal and values are `t2`, `o2`, `v2`; the aggregate
+at place 3 is `g3`. `row` is a row of the template's table: cell 0 is the rule's number, cell 1 the
+number of its first consumed set, then follow three cells per column: the constant's term and, where
+all of the column are exact numbers, its exact value and its double.
+
+    rule 7, consumed set 0, constant "10"^^xsd:integer:  (7, 0, '"10"^^<…#integer>', 10, 10.0)
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ from dotr.patterns.rule_templates import RESULT, ROW, PositionalRole, RuleGroup
 
 
 def rows_of(group: RuleGroup, consumed: Sequence[int]) -> tuple[TableRow, ...]:
-    """The shape's table; `consumed` says for each rule which set of consumed events is its first."""
+    """The rows of a group's table; `consumed` has for each rule the number of its first consumed
+    set."""
     columns: list[tuple[TableCell, ...]] = []
     for column in zip(*group.table, strict=True):
         numbers = [VALUES[term] for term in column]
@@ -54,8 +58,11 @@ class RowComparison(NamedTuple):
 
 
 class MatcherEmitter:
-    """Lines of a function under way. `rows` are in the order of the first column that a number is compared with, whose first cell is
-    `ordered`; `found` are the constraints, by place, whose rows are found by other means."""
+    """The lines of a function under construction.
+
+    `rows` are sorted by the first column compared with a number, whose first cell is
+    `ordered_cell`. `searched` are the constraints, by place, whose rows a `RowFinder` finds.
+    """
 
     def __init__(self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, searched: Mapping[int, Sequence[Expression]]) -> None:
         self.template = group.template
@@ -81,33 +88,38 @@ class MatcherEmitter:
         self.globals["time_of"] = time_of
 
     def _conditions(self, searched: Mapping[int, Sequence[Expression]]) -> Iterator[Expression]:
-        """All other conditions in the order in which they are met."""
+        """The conditions outside `searched`, in the order of evaluation."""
         for place, part in enumerate(self.template.roles):
             yield from (each for each in part.constraints if each not in searched.get(place, ()))
         if self.template.condition is not None:
             yield from conjuncts(self.template.condition)
 
     def line(self, text: str) -> None:
+        """Appends a line at the current indentation."""
         self.lines.append("    " * self.indent + text)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
+        """Appends a compound statement's head and indents the lines of its body."""
         self.line(head)
         self.indent += 1
         yield
         self.indent -= 1
 
     def bind_global(self, value: object, kind: str = "f") -> str:
+        """A new global name for a value."""
         name = f"{kind}_{len(self.globals)}"
         self.globals[name] = value
         return name
 
     def match_time(self, place: int) -> str:
-        """The source of the time at which a bound event stands: its own, or the present for a delayed anchor."""
+        """The source of the time at which a bound event counts: its own, or the present for a
+        delayed anchor."""
         return "now" if not place and self.template.anchor.delay else f"t{place}"
 
     def argument(self, parameter: Parameter, own: int | None) -> str:
-        """What an expression reads: `own` is the place of the candidate, whose attributes are plain variables."""
+        """The source of a value that an expression reads; plain variables are attributes of the
+        candidate at place `own`."""
         match parameter:
             case Var(name):
                 assert own is not None, "a plain variable belongs to a candidate"
@@ -124,7 +136,7 @@ class MatcherEmitter:
                 raise AssertionError("EXISTS belongs to stage one")
 
     def holds(self, conditions: Sequence[Expression], own: int | None) -> str:
-        """The source of whether all conditions hold."""
+        """The source of the conjunction of conditions."""
         used = parameters_of(conditions)
         arguments = ", ".join(self.argument(parameter, own) for parameter in used)
         return f"{self.bind_global(conjunction(conditions, used))}({arguments})"
@@ -144,7 +156,15 @@ class MatcherEmitter:
                 return f"{self.bind_global(evaluator(expression, used))}({arguments})"
 
     def filter_rows(self, target: str, source: str, conditions: Sequence[Expression], own: int | None) -> None:
-        """Assign `target` those rows of `source` for which all conditions hold."""
+        """Appends the assignment of `target`: the rows of `source` for which all conditions hold.
+
+        Rows sorted by their constant are cut by bisection. For `?v > column 0`:
+
+            x = V[v0[0]]
+            k = type(x)
+            if k is int or k is Decimal: rows1 = rows[:bisect_left(rows, x, key=cell3)]
+            …
+        """
         for condition in conditions:
             row_comparison = self.compared(condition)
             if row_comparison is None:
@@ -170,14 +190,15 @@ class MatcherEmitter:
             source = target
 
     def _repeated_cells(self, condition: Expression) -> tuple[int, ...]:
-        """The cells of the constants that a condition compares with, where so many rows have the same that it is evaluated once for each
-        that differs."""
+        """The cells of a condition's constants if at least half of the rows repeat them: then the
+        condition is evaluated once per distinct tuple."""
         columns = [int(p.name) for p in parameters_of([condition]) if isinstance(p, Attribute) and p.label == ROW]
         cells = tuple([2 + 3 * column for column in columns])
         return cells if 2 * len({tuple([row[cell] for cell in cells]) for row in self.rows}) <= len(self.rows) else ()
 
     def _passing_rows(self, source: str, operator: str, cell: int) -> str:
-        """The rows of `source` with a constant that the number `x` passes: a prefix or a suffix where the rows are in its order."""
+        """The rows of `source` whose constant the number `x` passes: a prefix or suffix if the rows
+        are sorted by it."""
         if self.ordered_cell is None or cell not in (self.ordered_cell + 1, self.ordered_cell + 2):
             return f"[row for row in {source} if x {operator} row[{cell}]]"
         self.globals[f"cell{cell}"] = itemgetter(cell)
@@ -210,7 +231,7 @@ class MatcherEmitter:
 
 
 def event_test(own: Sequence[Expression], attributes: Sequence[Variable], clock: Clock) -> EventTest:
-    """Whether an event satisfies the constraints of an index's filter."""
+    """Compiles the test of an event against the constraints of an index's filter."""
     used = parameters_of(own)
     arguments = ", ".join(f"values[{attributes.index(p.name)}]" if isinstance(p, Var) else "time_of(time)" for p in used)
     space = {"holds": conjunction(own, used), "time_of": lambda micros: time_term(micros, clock)}
@@ -218,7 +239,8 @@ def event_test(own: Sequence[Expression], attributes: Sequence[Variable], clock:
 
 
 def table_comparison(condition: Expression) -> Comparison | None:
-    """A condition as a comparison of the event's own attribute with a column."""
+    """A condition as a comparison of the event's own attribute with a column; None for any other
+    condition."""
     compared = comparison(condition)
     return compared if compared is not None and isinstance(compared.constant, Attribute) and compared.constant.label == ROW else None
 
@@ -230,7 +252,7 @@ def cell_of(compared: Comparison) -> int:
 
 
 def searchable_constraints(part: PositionalRole, row: TableRow) -> list[Expression]:
-    """The constraints of a part by which an event's rows are found; the row is any."""
+    """The constraints of a role that a `RowFinder` searches; `row` is any row of the table."""
     found = []
     for each in part.constraints:
         compared = table_comparison(each)
@@ -242,7 +264,7 @@ def searchable_constraints(part: PositionalRole, row: TableRow) -> list[Expressi
 def row_finder(
     conditions: Sequence[Expression], rows: Sequence[TableRow], attributes: Sequence[Variable], order: int | None = None
 ) -> RowFinder:
-    """What finds the rows with which all conditions on an event hold."""
+    """The finder of the rows for which all conditions on an event hold."""
     bounds = [RowBound(attributes.index(c.attribute), c.operator, cell_of(c)) for c in filter(None, map(table_comparison, conditions))]
     used = parameters_of(conditions)
     arguments = ", ".join(f"values[{attributes.index(p.name)}]" if isinstance(p, Var) else f"row[{2 + 3 * int(_column(p))}]" for p in used)
@@ -256,7 +278,7 @@ def _column(parameter: Parameter) -> str:
 
 
 def table_finder(constants: ConstantTable, attributes: Sequence[Variable]) -> RowFinder:
-    """What finds the numbers of the rows that an event satisfies, in cell 0."""
+    """The finder of the numbers (in cell 0) of the table rows that an event satisfies."""
     rows = [(number, 0, *(cell for term in terms for cell in (term, None, None))) for number, terms in enumerate(constants.table)]
     return row_finder(constants.conditions, rows, attributes)
 
