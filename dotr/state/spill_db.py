@@ -1,8 +1,12 @@
-"""What a worker remembers of state and has no room for: a temporary database of its own, which is gone when the worker is.
+"""Temporary database of a worker for decoded state beyond its memory bound.
 
-Spark's store holds all state as logs, in the order of time. What is here is in the order of keys, so that a page of keys is read for
-itself; it is made of the logs and never needed to make them. SQLite keeps it in a few megabytes and the rest in an unnamed file.
-Texts are only ever added to a page, and stand beside each other: a table's rows are in the order of its primary key.
+Idea: Spark's store holds the state as logs in order of time; this database holds it in order of
+pages, so that one page can be read alone. The database is derived from the logs, and deleted with
+the worker. SQLite keeps a few megabytes in memory and the rest in an unnamed file. Texts are only
+appended to a page; they are neighbours on disk, since rows are in the order of the primary key.
+
+Example: with `_NUMBERS` = 2^40, text number 7 of page 3 has the key 3 * 2^40 + 7; the texts of page
+3 are the range from 3 * 2^40 to 4 * 2^40 - 1.
 """
 
 from __future__ import annotations
@@ -21,15 +25,15 @@ if TYPE_CHECKING:
 _KIBIBYTES: Final = 16_384
 
 _BLOCK: Final = 16_384
-"""Bytes that are read at once: the texts of some neighbours."""
+"""Bytes of a database page: some neighbouring texts."""
 
 _NUMBERS: Final = 1 << 40
-"""Texts that may ever come to a page."""
+"""More texts than a bucket ever writes."""
 
 
 class SpilledText(NamedTuple):
-    """Some of what a page holds, as `parts.write_part` makes it. Nothing in it is later than `until`. Of it, and of the page's texts before
-    it, nothing is held any more that was too old when all up to `closed` was closed."""
+    """A part of a page, as `page_codec.encode_part` writes it. Its events are not later than
+    `until`, and those of it and of the page's earlier texts are expired as of `closed` (µs)."""
 
     page: int
     until: Micros
@@ -38,7 +42,7 @@ class SpilledText(NamedTuple):
 
 
 class SpillDatabase:
-    """The database."""
+    """A temporary SQLite database."""
 
     def __init__(self) -> None:
         import sqlite3  # only where it is needed: there are builds of Python without it
@@ -53,12 +57,12 @@ class SpillDatabase:
         self._numbers = count()
 
     def new_bucket(self) -> SpilledTexts:
-        """Those of a bucket that nothing is known of."""
+        """An empty table for a bucket."""
         return SpilledTexts(self._database, f"bucket{next(self._numbers)}")
 
 
 class SpilledTexts:
-    """A bucket's texts by page; those of one page in the order in which they came."""
+    """The texts of a bucket by page, those of one page in order of insertion."""
 
     def __init__(self, database: Connection, table: str) -> None:
         self._database = database
@@ -71,23 +75,23 @@ class SpilledTexts:
         database.execute(f"CREATE TABLE {table} (place INTEGER PRIMARY KEY, until INTEGER, closed INTEGER, body BLOB)")
 
     def read(self, page: int) -> Sequence[tuple[Micros, bytes]]:
-        """Of the texts of a page, `closed` and `body`."""
+        """`closed` and `body` of the texts of a page."""
         return self._database.execute(self._read, _key_range(page)).fetchall()
 
-    def replace(self, gone: Iterable[int], new: Iterable[SpilledText]) -> None:
-        """Removes all texts of some pages; then adds some, one to a page at most."""
+    def replace(self, removed_pages: Iterable[int], texts: Iterable[SpilledText]) -> None:
+        """Remove all texts of some pages, then add texts, at most one to a page."""
         number = next(self._count)
         self._database.execute("BEGIN")
-        self._database.executemany(self._delete, map(_key_range, gone))
-        self._database.executemany(self._insert, [(page * _NUMBERS + number, *text) for page, *text in new])
+        self._database.executemany(self._delete, map(_key_range, removed_pages))
+        self._database.executemany(self._insert, [(page * _NUMBERS + number, *text) for page, *text in texts])
         self._database.execute("COMMIT")
 
-    def pages_with_expired(self, horizon: Micros) -> Sequence[int]:
-        """The pages of which a text holds nothing as late as a time."""
-        return [page for (page,) in self._database.execute(self._old, (horizon,))]
+    def pages_with_expired(self, oldest: Micros) -> Sequence[int]:
+        """The pages with a text whose events are all older than a time."""
+        return [page for (page,) in self._database.execute(self._old, (oldest,))]
 
     def drop(self) -> None:
-        """All of them, for good."""
+        """Drop the table."""
         self._database.execute(self._drop)
 
 

@@ -1,9 +1,14 @@
-"""State written as logs, so that a batch writes what it adds, whatever is there: a log for each store and queue, one for what is consumed.
+"""Logs of state: a batch appends its additions, whatever the size of the state.
 
-Idea: what a partition remembers comes in the order of time and goes in it. So a log is only ever appended to, in pieces; its oldest pieces
-go whole once all in them is too old, and what says how much of the rest still counts is one time for each log (`Manifest.oldest`).
-Invariant: of a log's events those count that are not older than its `oldest`; what is consumed is never later consumed by the same set, so
-that it may stand in a log that is read to the end. Cost: reading and writing are proportional to the events in question.
+Idea: stored events arrive in order of time and expire in order of time. So each store, each queue
+and the consumed events are an append-only log, cut into segments; a segment is removed when all its
+events are expired, and one time for each log (`Manifest.oldest`) says which of the remaining events
+are live.
+Invariant: the live events of a log are those not older than its `oldest`. An event is consumed once
+by a set, so that the log of consumption has no order.
+Cost: reading and writing are proportional to the events read and written.
+Source: segments and manifest as in a log-structured merge tree (O'Neil et al. 1996), without
+sorting.
 """
 
 from __future__ import annotations
@@ -21,14 +26,15 @@ from dotr.patterns.events import StoredEvent
 from dotr.patterns.state import State, StateError, StateSnapshot
 
 HEAD_VERSION: Final = 3
-"""Versions of state up to 2 are whole texts (`StateSnapshot`); this is that of what stands in the same place where there are logs."""
+"""Format version of a manifest. Versions up to 2 are whole texts (`StateSnapshot`), stored in the
+same place."""
 
 Consumption: TypeAlias = tuple[int, Micros, int, int]
-"""What is consumed: the number of the set, the event's time and ordinal, and the page that it was found in."""
+"""A consumed event: number of the set, time and ordinal of the event, page of the event."""
 
 
 class TrackedSet(set[tuple[Micros, int]]):
-    """A set of consumed events that keeps what is new in it, until that is written."""
+    """A set of consumed events that records its additions (`unwritten`) until they are written."""
 
     def __init__(self, events: Iterable[tuple[Micros, int]] = ()) -> None:
         super().__init__(events)
@@ -41,7 +47,8 @@ class TrackedSet(set[tuple[Micros, int]]):
 
 
 class LogSegment(NamedTuple):
-    """A stretch of a log: of which log, its place there, the number of the last batch in it, its bytes, and the latest time in it."""
+    """A segment: the number of its log, its position there, the last batch in it, its bytes, and
+    the latest time in it (µs)."""
 
     log: int
     position: int
@@ -51,9 +58,14 @@ class LogSegment(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """What is told of logs: the number of the batch written last, up to which time all was closed then, `State.passed`, the oldest time
-    that counts of each log (None: nothing does), the pieces in order, into how many pages they are divided, about how many events each
-    store holds, how many sets of consumed events there are, and the digests of the last few batches by their numbers."""
+    """The description of a bucket's logs.
+
+    `batch` is the number of the last batch, `closed` its last closed time, and `passed` that of
+    `State.passed` (µs). `oldest` is the oldest live time of each log (None: no live events).
+    `segments` are in order of log and position. `page_count` is the number of pages, `event_counts`
+    the events of each store, `set_count` the number of sets of consumed events, and `recent` the
+    digests of the last few batches by number.
+    """
 
     batch: int
     closed: Micros
@@ -66,7 +78,8 @@ class Manifest(NamedTuple):
     recent: tuple[tuple[int, str], ...]
 
     def encode(self) -> bytes:
-        """Versioned JSON, whose members keep their names and their order: a digest is made of it, and `decode` looks at how it begins."""
+        """Versioned JSON with fixed names and order of members: it is digested, and `decode` tests
+        its beginning."""
         return json.dumps(
             {
                 "version": HEAD_VERSION,
@@ -83,41 +96,46 @@ class Manifest(NamedTuple):
             separators=(",", ":"),
         ).encode()
 
-    def is_outdated(self, passed: Micros | None, oldest: Sequence[Micros | None], pages: int) -> bool:
-        """Whether it is another head that tells of this, though nothing was added."""
-        if passed != self.passed or pages != self.page_count:
+    def is_outdated(self, passed: Micros | None, oldest: Sequence[Micros | None], page_count: int) -> bool:
+        """Whether a batch without additions changes the manifest: by time, by number of pages, or
+        by an expired segment."""
+        if passed != self.passed or page_count != self.page_count:
             return True
-        return any((time := oldest[piece.log]) is None or piece.latest < time for piece in self.segments)
+        return any((time := oldest[segment.log]) is None or segment.latest < time for segment in self.segments)
 
     @staticmethod
     def decode(written: bytes) -> Manifest | None:
-        """The inverse of `encode`; None where a state of an older form, or none, is written. Raises StateError.
+        """The inverse of `encode`; None for an empty text or one of an older version. Raises
+        StateError.
 
-        >>> head = Manifest(3, 9, None, (4, None), (LogSegment(0, 1, 3, 120, 8),), 1, (7,), 0, ((3, "a"),))
-        >>> Manifest.decode(head.encode()) == head, Manifest.decode(b'{"version":2}'), Manifest.decode(b"")
+        >>> manifest = Manifest(3, 9, None, (4, None), (LogSegment(0, 1, 3, 120, 8),), 1, (7,), 0, ((3, "a"),))
+        >>> Manifest.decode(manifest.encode()) == manifest, Manifest.decode(b'{"version":2}'), Manifest.decode(b"")
         (True, None, None)
         """
         if not written.startswith(b'{"version":%d,"number"' % HEAD_VERSION):
             return None
         try:
             data = json.loads(written)
-            pieces = tuple(LogSegment(log, place, number, size, until) for log, place, number, size, until in data["pieces"])
+            segments = tuple(LogSegment(log, place, number, size, until) for log, place, number, size, until in data["pieces"])
             recent = tuple((number, digest) for number, digest in data["recent"])
-            held, oldest = tuple(data["held"]), tuple(data["oldest"])
-            return Manifest(data["number"], data["closed"], data["passed"], oldest, pieces, data["pages"], held, data["sets"], recent)
+            event_counts, oldest = tuple(data["held"]), tuple(data["oldest"])
+            return Manifest(
+                data["number"], data["closed"], data["passed"], oldest, segments, data["pages"], event_counts, data["sets"], recent
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"it cannot be read ({error})") from error
 
 
 class LogDelta(NamedTuple):
-    """What a batch has added to the logs: the events of each store, then of each queue; and what was consumed."""
+    """Additions of a batch: the events of each store, then of each queue; and the consumption."""
 
     events: Sequence[Sequence[StoredEvent]]
     consumed: Sequence[Consumption]
 
 
 def added_since(state: State, after: Micros | None, page: int = 0) -> LogDelta:
-    """What a state holds that is later than a time (None: all); what was recorded as consumed is handed over."""
+    """The events of a state later than `after` (µs; None: all), and its recorded consumption, whose
+    record is cleared."""
     logs = [*(store.log for store in state.stores), *state.waiting]
     events = [list(log) if after is None else _events_after(log, after) if log and log[-1][0] > after else [] for log in logs]
     pairs: list[Consumption] = []
@@ -132,23 +150,27 @@ def added_since(state: State, after: Micros | None, page: int = 0) -> LogDelta:
 
 
 def track_consumption(state: State) -> State:
-    """The state, which from now on keeps what is consumed until it is written."""
+    """The same state, with consumption recorded from now on."""
     state.consumed = tuple(map(TrackedSet, state.consumed))
     return state
 
 
 def _events_after(log: Iterable[StoredEvent], after: Micros) -> list[StoredEvent]:
-    found: list[StoredEvent] = []
+    later: list[StoredEvent] = []
     for event in reversed(log):  # type: ignore[call-overload]
         if event[0] <= after:
             break
-        found.append(event)
-    found.reverse()
-    return found
+        later.append(event)
+    later.reverse()
+    return later
 
 
 def encode_events(events: Sequence[StoredEvent]) -> bytes:
-    """Events as a line: each term once, then times, ordinals and the numbers of the terms in turn. The inverse of `events_of`."""
+    """Events as a line of JSON; the inverse of `decode_events`.
+
+    Example: events (5, 0, "a") and (7, 1, "a") become [["a"], 1, [5, 7], [0, 1], [0, 0]]: distinct
+    terms, arity, times, ordinals, and the numbers of the terms.
+    """
     numbers: defaultdict[Term | None, int] = defaultdict(count().__next__)
     listed = list(map(numbers.__getitem__, chain.from_iterable([values for _, _, values in events])))
     data = [list(numbers), len(events[0].values), [event[0] for event in events], [event[1] for event in events], listed]
@@ -156,39 +178,39 @@ def encode_events(events: Sequence[StoredEvent]) -> bytes:
 
 
 def decode_events(lines: bytes) -> Iterator[StoredEvent]:
-    """The events of a piece.
+    """The events of a segment.
 
     >>> first, second = StoredEvent(5, 0, ('"a"', None)), StoredEvent(7, 1, ('"a"', '"b"'))
-    >>> list(events_of(events_line([first, second]) + events_line([second]))) == [first, second, second]
+    >>> list(decode_events(encode_events([first, second]) + encode_events([second]))) == [first, second, second]
     True
     """
     for line in lines.splitlines():
-        terms, width, times, ordinals, listed = json.loads(line)
+        terms, arity, times, ordinals, listed = json.loads(line)
         values: Iterable[tuple[Term | None, ...]]
-        values = zip(*[map(terms.__getitem__, listed)] * width, strict=True) if width else ((),) * len(times)
+        values = zip(*[map(terms.__getitem__, listed)] * arity, strict=True) if arity else ((),) * len(times)
         yield from map(StoredEvent, times, ordinals, values)
 
 
 def encode_consumption(pairs: Sequence[Consumption]) -> bytes:
-    """The inverse of `pairs_of`."""
+    """Consumption as a line of JSON; the inverse of `decode_consumption`."""
     return json.dumps(list(zip(*pairs, strict=True)), separators=(",", ":")).encode() + b"\n"
 
 
 def decode_consumption(lines: bytes) -> Iterator[Consumption]:
-    """What was consumed, in a piece.
+    """The consumption in a segment.
 
-    >>> list(pairs_of(pairs_line([(0, 5, 1, 3), (2, 7, 0, 0)]) + pairs_line([(0, 6, 0, 1)])))
+    >>> list(decode_consumption(encode_consumption([(0, 5, 1, 3), (2, 7, 0, 0)]) + encode_consumption([(0, 6, 0, 1)])))
     [(0, 5, 1, 3), (2, 7, 0, 0), (0, 6, 0, 1)]
     """
     for line in lines.splitlines():
         yield from zip(*json.loads(line), strict=True)
 
 
-def live_events(head: Manifest, pieces: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, StoredEvent]]:
-    """Of pieces, which come with the numbers of their logs, the events that count, with those numbers. Raises StateError."""
+def live_events(manifest: Manifest, segments: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, StoredEvent]]:
+    """The live events of segments, each with the number of its log. Raises StateError."""
     try:
-        for log, lines in pieces:
-            oldest = head.oldest[log]
+        for log, lines in segments:
+            oldest = manifest.oldest[log]
             if oldest is not None:
                 for event in decode_events(lines):
                     if event[0] >= oldest:
@@ -197,34 +219,34 @@ def live_events(head: Manifest, pieces: Iterable[tuple[int, bytes]]) -> Iterator
         raise StateError(f"it cannot be read ({error})") from error
 
 
-def live_consumption(head: Manifest, pieces: Iterable[bytes]) -> Iterator[Consumption]:
-    """Of pieces of the last log, what counts. Raises StateError."""
-    oldest = head.oldest[-1]
+def live_consumption(manifest: Manifest, segments: Iterable[bytes]) -> Iterator[Consumption]:
+    """The live consumption in segments of the last log. Raises StateError."""
+    oldest = manifest.oldest[-1]
     try:
-        for lines in pieces:
+        for lines in segments:
             if oldest is not None:
                 yield from (pair for pair in decode_consumption(lines) if pair[1] >= oldest)
     except (TypeError, ValueError, IndexError) as error:
         raise StateError(f"it cannot be read ({error})") from error
 
 
-def log_snapshot(head: Manifest, pieces: Iterable[tuple[int, bytes]]) -> StateSnapshot:
-    """All that logs hold, as one text has it."""
-    last = len(head.oldest) - 1
+def log_snapshot(manifest: Manifest, segments: Iterable[tuple[int, bytes]]) -> StateSnapshot:
+    """The state in the logs, as one snapshot."""
+    last = len(manifest.oldest) - 1
     events: list[list[StoredEvent]] = [[] for _ in range(last)]
-    consumed: list[list[tuple[Micros, int]]] = [[] for _ in range(head.set_count)]
-    for log, lines in pieces:
+    consumed: list[list[tuple[Micros, int]]] = [[] for _ in range(manifest.set_count)]
+    for log, lines in segments:
         if log == last:
-            for number, time, ordinal, _ in live_consumption(head, [lines]):
+            for number, time, ordinal, _ in live_consumption(manifest, [lines]):
                 consumed[number].append((time, ordinal))
         else:
-            events[log] += [event for _, event in live_events(head, [(log, lines)])]
-    stores = len(head.event_counts)
-    return StateSnapshot(events[:stores], consumed, events[stores:], head.passed)
+            events[log] += [event for _, event in live_events(manifest, [(log, lines)])]
+    stores = len(manifest.event_counts)
+    return StateSnapshot(events[:stores], consumed, events[stores:], manifest.passed)
 
 
 def state_digest(*parts: bytes) -> bytes:
-    """What tells one state from another: of what is written, and where there are logs also of what was written before."""
+    """A digest of the written parts; for logs these include the digest of the batch before."""
     digest = blake2b(digest_size=16)
     for part in parts:
         digest.update(len(part).to_bytes(8, "big") + part)

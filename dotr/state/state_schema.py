@@ -1,11 +1,13 @@
-"""What the state of stage two is of: for each place in it the rule that needs it, and what that rule means.
+"""Schema of the state of stage two: the rule behind each store, set and queue, and the meaning of
+that rule.
 
-State itself is positional: so many stores, sets and queues a layer. Holdings say which of them a rule's roles stand in, so that another
-program's layout can be filled from it (`change`). They are data, and stand beside the state.
+Slots of the state are positional: so many stores, sets and queues in a layer. The schema records
+which rule and role uses each slot, so that the layout of another program can be filled from it
+(`state_migration`). It is data, stored beside the state.
 
-A rule is known by its name, and told from a changed one by digests of its meaning: of what it says, not of how that is written. What it
-says is in part said elsewhere, by every rule whose events it reads, directly or not. The background knowledge is no part of it: state
-holds events, which were extracted at their instants by what was known then.
+A rule is identified by name, and compared by a digest of its meaning, independent of its spelling.
+The meaning includes the rules whose events it reads, directly or not. Background knowledge is
+excluded: stored events were extracted at their instants with the knowledge of that time.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ from dotr.state.written_forms import FACTS, FORMS, MEMBERS, WrittenForm
 
 @dataclass(frozen=True, slots=True)
 class RuleState:
-    """What a rule has: its layer, the port of each role (the anchor's first), the number of its first set of consumed events, and of the
-    queue that its anchors wait in. `text` is the digest of the rule; it reads what `reads` make."""
+    """The slots of a rule: layer, port of each role (the anchor's first), number of its first set
+    of consumed events, and queue of its delayed anchors. `digest` is the digest of the rule's text,
+    `reads` names the rules that it reads from, and `since` is its start amid the stream (µs)."""
 
     name: str
     digest: str
@@ -43,7 +46,7 @@ class RuleState:
     since: Micros | None
 
     def to_json(self) -> dict[str, object]:
-        """Members that keep their names whatever the fields are called."""
+        """JSON with fixed names of members."""
         return {
             "name": self.name,
             "text": self.digest,
@@ -57,7 +60,7 @@ class RuleState:
 
     @staticmethod
     def of_json(data: Mapping[str, Any]) -> RuleState:
-        """The inverse of `to_json`; raises TypeError or KeyError."""
+        """The inverse of `to_json`. Raises TypeError or KeyError."""
         return RuleState(
             name=data["name"],
             digest=data["text"],
@@ -72,8 +75,9 @@ class RuleState:
 
 @dataclass(frozen=True, slots=True)
 class StateSchema:
-    """What a program's state is of. `knowledge` is the digest of the background, and of what applies to all rules; `keys` says of
-    each layer's ports which of the stream's attributes keys them (None: all is in one partition; -1: it is anywhere)."""
+    """The schema of a program's state. `knowledge` is the digest of the background and of the
+    settings that apply to all rules. `keys` gives for each port of each layer the attribute that
+    keys it (None: one partition; -1: any partition)."""
 
     knowledge: str
     rules: tuple[RuleState, ...]
@@ -81,66 +85,67 @@ class StateSchema:
 
     @property
     def meanings(self) -> dict[str, tuple[str, ...]]:
-        """What each rule means: the digests of it and of all that it reads from."""
+        """The digests of each rule and of all rules that it reads from."""
         texts = {rule.name: rule.digest for rule in self.rules}
         return {rule.name: (rule.digest, *sorted(texts[other] for other in rule.reads)) for rule in self.rules}
 
     @property
     def since(self) -> dict[str, Micros]:
-        """The rules that came to be amid the stream, and when."""
+        """The start of each rule that was added amid the stream (µs)."""
         return {rule.name: rule.since for rule in self.rules if rule.since is not None}
 
     def to_json(self) -> dict[str, object]:
-        """Members that keep their names whatever the fields are called."""
-        return {"knowledge": self.knowledge, "rules": tuple(held.to_json() for held in self.rules), "keys": self.keys}
+        """JSON with fixed names of members."""
+        return {"knowledge": self.knowledge, "rules": tuple(rule.to_json() for rule in self.rules), "keys": self.keys}
 
     @staticmethod
     def of_json(data: Mapping[str, object]) -> StateSchema:
-        """The inverse of `to_json`, also of what another process has written, or a release that had further digests; raises TypeError,
-        KeyError or ValueError."""
-        found = json.loads(json.dumps(data))
-        keys = tuple(tuple(keys) for keys in found["keys"])
-        return StateSchema(knowledge=str(found["knowledge"]), rules=tuple(map(RuleState.of_json, found["rules"])), keys=keys)
+        """The inverse of `to_json`, also for data from another process or from a release with
+        further digests. Raises TypeError, KeyError or ValueError."""
+        plain = json.loads(json.dumps(data))
+        keys = tuple(tuple(keys) for keys in plain["keys"])
+        return StateSchema(knowledge=str(plain["knowledge"]), rules=tuple(map(RuleState.of_json, plain["rules"])), keys=keys)
 
 
 def state_schema(program: CompiledProgram, layout: Layout | None = None, knowledge: str | None = None) -> StateSchema:
-    """What the state of a program is of, where it is laid out as it is, or in this way; its graphs are read for it, unless the digest of
-    its `knowledge` is there."""
+    """The schema of a program's state in a layout (None: the program's own). Reads the graphs for
+    their digest unless `knowledge` is given."""
     layout = layout or program.layout
     written = {rule.name: rule for rule in program.rules.rules}
-    texts = {name: _digest([_plain_data(rule)]) for name, rule in written.items()}
+    digests = {name: _digest([_plain_data(rule)]) for name, rule in written.items()}
     makers: dict[str, list[str]] = {}
     for rule in written.values():
         makers.setdefault(rule.event, []).append(rule.name)
     needs = {name: _direct_sources(rule, makers) for name, rule in written.items()}
     knowledge = knowledge or _knowledge_digest(program)
-    held = []
+    rule_states = []
     for layer in layout.layers:
         queues, firsts = layer.queues, layer.first_consumed
         for placed, first in zip(layer.rules, firsts, strict=False):
             name = placed.rule.name
-            behind = _all_sources(name, needs)
+            upstream = _all_sources(name, needs)
             queue = queues[placed.ports[0], placed.rule.anchor.delay] if placed.rule.anchor.delay else None
             since = layer.ports[placed.ports[0]].since
-            held.append(RuleState(name, texts[name], tuple(sorted(behind)), layer.number, placed.ports, first, queue, since))
+            rule_states.append(RuleState(name, digests[name], tuple(sorted(upstream)), layer.number, placed.ports, first, queue, since))
     keys = tuple(tuple(-1 if port.spread else port.key_position for port in layer.ports) for layer in layout.layers)
-    return StateSchema(knowledge, tuple(held), keys)
+    return StateSchema(knowledge, tuple(rule_states), keys)
 
 
 def _direct_sources(rule: Rule, makers: Mapping[str, Sequence[str]]) -> set[str]:
+    """The rules that define events which a rule reads."""
     return {name for role in roles(rule) if isinstance(role.source, EventSource) for name in makers.get(role.source.event, ())}
 
 
 def _all_sources(name: str, needs: Mapping[str, set[str]]) -> set[str]:
-    """All rules that one needs, directly or not; itself where it is recursive."""
-    found: set[str] = set()
+    """The rules that a rule depends on, directly or not; includes the rule if it is recursive."""
+    sources: set[str] = set()
     waiting = list(needs[name])
     while waiting:
         other = waiting.pop()
-        if other not in found:
-            found.add(other)
+        if other not in sources:
+            sources.add(other)
             waiting += needs[other]
-    return found
+    return sources
 
 
 def _knowledge_digest(program: CompiledProgram) -> str:
@@ -161,8 +166,8 @@ def _digest(parts: Iterable[object]) -> str:
 
 
 def _plain_data(noun: object) -> object:
-    """A noun as plain data, by its written names: without places and documentation, and without the names of a query's variables that it
-    does not project."""
+    """A rule as plain data under written names: without places and documentation, and with
+    variables that a query does not project renamed canonically."""
     match noun:
         case None | bool() | int() | str():
             return noun
@@ -184,7 +189,7 @@ def _plain_data(noun: object) -> object:
 
 
 def _members(noun: object, form: WrittenForm) -> Iterator[list[object]]:
-    """The fields by their written names, but for those that have the value which all rules had before there was the field."""
+    """The fields under their written names, without those that have the default of `Unless`."""
     for field, written in form.fields:
         value = getattr(noun, field)
         if isinstance(written, str):

@@ -1,11 +1,13 @@
-"""The names that parts of rules have in digests, whatever they are called in the code.
+"""Written names of rule parts in digests, independent of the names in the code.
 
-A checkpoint says of each rule what it meant, as a digest of its nouns by name (`holdings`): under another name a rule would mean something
-else, and its state be dropped. So the names are written here, once, and stay. What stands in quotation marks is what digests have, and
-never changes; the rest is what the code calls things today. A field without an entry is refused where this module is imported, a class or
-a member of an enumeration where a digest is made.
+A checkpoint identifies the meaning of a rule by a digest over type and field names
+(`state_schema`): a changed name would change the digest and drop the rule's state. So strings here
+never change; names outside quotation marks follow the code. A field without an entry is refused
+when this module is imported; a class or enumeration member without an entry is refused when a
+digest is computed.
 
-A field that is new gets an entry with the value that it has in all rules there were before (`Unless`), and no rule's digest changes.
+A new field gets an entry with the value that it has in all earlier rules (`Unless`), so that no
+digest changes.
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ from dotr.model.time import Interval
 
 @dataclass(frozen=True, slots=True)
 class Unless:
-    """A field that is left out where it has a value."""
+    """A field that is left out of the digest where it has its default value."""
 
     written: str
     value: object
 
 
 class Unwritten:
-    """A field that means nothing."""
+    """The type of `OMITTED`: a field without influence on the meaning."""
 
 
 OMITTED: Final = Unwritten()
@@ -38,14 +40,14 @@ FormMember: TypeAlias = str | Unless | Unwritten
 
 @dataclass(frozen=True, slots=True)
 class WrittenForm:
-    """The written name of a class, and those of its fields by their names in the code, in the order in which they are written."""
+    """The written name of a class and of its fields, in written order."""
 
     name: str
     fields: tuple[tuple[str, str | Unless], ...]
 
 
 def _form(kind: type, name: str, /, **members: FormMember) -> tuple[type, WrittenForm]:
-    """A class and its form; raises TypeError where a field has no written name, or there is a name without a field."""
+    """A class with its form. Raises TypeError where the fields and the names do not correspond."""
     own = {each.name for each in fields(kind)}
     if own != set(members):
         raise TypeError(
@@ -168,10 +170,11 @@ FORMS: Final[Mapping[type, WrittenForm]] = dict(
         _form(datalog.GroupAggregate, "Aggregate", body="body", keys="keys", results="results"),
     ]
 )
-"""Of all classes but `Span`, which means nothing, and `FactSource`."""
+"""The forms of all classes but `Span`, which has no meaning, and `FactSource`."""
 
 FACTS: Final = _form(rules.FactSource, "facts", query="query", attributes="attributes", reported="reported", period="period")[1]
-"""`holdings` writes its values alone, in this order, and the query up to the names of its variables."""
+"""The form of `FactSource`; `state_schema` writes its values alone, in this order, and the query up
+to names of variables."""
 
 MEMBERS: Final[Mapping[Enum, str]] = {
     rules.Mode.EACH: "EACH",

@@ -44,7 +44,7 @@ def any_room(least: int, window: int) -> str:
 and each High = {HIGH.format(least)} within [1 s, {window} s] from Reading with Any.?v = Reading.?v, Any.?w = High.?v"""
 
 
-def eaten(number: int) -> str:
+def consuming(number: int) -> str:
     return f"""rule Eaten define Eaten = [ dotr_id1 :room ?room ; :n ?n ] from Reading as Now
 and first Reading as Old [ FILTER(?room = Now.?room && ?v < Now.?v) ] within 9 s from Now
 and ?n = count(*) of Reading as Some [ FILTER(?room = Now.?room && ?v > {number}) ] within 8 s from Now
@@ -82,7 +82,7 @@ RULES: dict[str, list[str]] = {
     "Jump": [jump(2, 9), jump(2, 5), jump(0, 9)],
     "Leap": [jump(1, 8, "Leap"), jump(5, 8, "Leap")],
     "Any": [any_room(3, 4), any_room(5, 4)],
-    "Eaten": [eaten(3), eaten(1)],
+    "Eaten": [consuming(3), consuming(1)],
     "Pair": [pair(9), pair(6)],
     "Quiet": [quiet(2), quiet(4)],
     "Ticked": [ticked(3), ticked(4)],
@@ -127,7 +127,9 @@ def streams(draw: st.DrawFn) -> list[Element]:
     return found
 
 
-def changed(run: Batched, before: StateSchema, wanted: CompiledProgram, now: Micros) -> tuple[Batched, StateSchema, dict[str, StateFate]]:
+def taken_over(
+    run: Batched, before: StateSchema, wanted: CompiledProgram, now: Micros
+) -> tuple[Batched, StateSchema, dict[str, StateFate]]:
     """The run taken over by another program."""
     found = state_change(before, wanted, now)
     wanted = compile_program(replace(wanted.spec, since=found.since))
@@ -148,11 +150,11 @@ def changed(run: Batched, before: StateSchema, wanted: CompiledProgram, now: Mic
     return taken, found.after, {verdict.rule: verdict.fate for verdict in found.verdicts}
 
 
-def of(firings: list[Firing], rules: set[str]) -> list[Firing]:
+def firings_of(firings: list[Firing], rules: set[str]) -> list[Firing]:
     return sorted((firing for firing in firings if firing.rule in rules), key=output_order)
 
 
-def whole(rules: list[str]) -> list[str]:
+def with_clock(rules: list[str]) -> list[str]:
     """With a tick that nobody reads, so that programs with and without timers tell the time alike."""
     return [*rules, "rule Clock define Clock = [ [] :now ?t ] from every 7 s as Tick with Clock.?t = time(Tick)"]
 
@@ -166,13 +168,13 @@ def started(wanted: CompiledProgram, clock: Clock, buckets: int, now: Micros) ->
 
 @examples(60)
 @given(programs(), streams(), st.integers(1, 3), st.data())
-def test_what_is_unchanged_goes_on_and_what_is_not_starts_there(
+def test_unchanged_rules_continue_and_changed_rules_start_empty(
     texts: list[list[str]], elements: list[Element], buckets: int, data: st.DataObject
 ) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(elements) - 1), min_size=2, max_size=2)))
     ends = [*(elements[cut].time for cut in cuts), LAST_MICRO]
     spans = [elements[: cuts[0] + 1], elements[cuts[0] + 1 : cuts[1] + 1], elements[cuts[1] + 1 :]]
-    made = [program(whole(rules)) for rules in texts]
+    made = [program(with_clock(rules)) for rules in texts]
     clock = Clock(made[0].spec.unit)
 
     run = Batched(made[0], clock, buckets)
@@ -181,7 +183,7 @@ def test_what_is_unchanged_goes_on_and_what_is_not_starts_there(
     since = dict.fromkeys((rule.name for rule in made[0].rules.rules), 0)
     mixed: set[str] = set()
     for number in (1, 2):
-        run, taken, fates = changed(run, taken, made[number], ends[number - 1])
+        run, taken, fates = taken_over(run, taken, made[number], ends[number - 1])
         reads = {held.name: set(held.reads) for held in taken.rules}
         kept = {name for name, fate in fates.items() if fate is StateFate.KEPT}
         empty = {name for name, fate in fates.items() if fate is StateFate.EMPTY}
@@ -198,7 +200,7 @@ def test_what_is_unchanged_goes_on_and_what_is_not_starts_there(
             other = started(made[start], clock, buckets, ends[start - 1]) if start else Batched(made[0], clock, buckets)
             for span, end in zip(spans[start:number], ends[start:number], strict=True):
                 other.batch(span, end)
-            assert of(got, rules) == of(other.batch(spans[number], ends[number]), rules)
+            assert firings_of(got, rules) == firings_of(other.batch(spans[number], ends[number]), rules)
 
 
 def fates(before: list[str], after: list[str]) -> dict[str, str]:
@@ -206,7 +208,7 @@ def fates(before: list[str], after: list[str]) -> dict[str, str]:
     return {verdict.rule: f"{verdict.fate.value} {verdict.why}".strip() for verdict in found.verdicts}
 
 
-def test_how_a_rule_is_written_is_not_what_it_means() -> None:
+def test_reformatted_rule_keeps_its_state() -> None:
     first, second = jump(2, 9), pair(9)
     other = first.replace("within 9 s", "WITHIN 9000 ms  # nine\n").replace("?r :", "?thing <http://e/x> 1 . ?thing :") + "\n"
     assert fates([first, second], [second, first + "  # the same"]) == {"Jump": "kept", "Pair": "kept"}
@@ -217,7 +219,7 @@ def test_how_a_rule_is_written_is_not_what_it_means() -> None:
     }
 
 
-def test_a_formatting_change_moves_nothing() -> None:
+def test_reformatted_program_moves_no_state() -> None:
     first, second = program([jump(2, 9), ticked(3)]), program(["# in words", jump(2, 9), "", ticked(3)])
     assert not state_change(state_schema(first), second, 7).moves
 
@@ -235,7 +237,7 @@ def zoned(zone: str, folder: Path) -> CompiledProgram:
     return compile_program(ProgramSpec((Document("zoned.dotr", ZONED),), graphs=(str(path),)))
 
 
-def test_other_knowledge_leaves_the_events_as_they_were(tmp_path: Path) -> None:
+def test_changed_knowledge_keeps_stored_events(tmp_path: Path) -> None:
     """Who corrects a triple loses no window: what was extracted before held at its instants, by what was known then."""
     first, then = zoned("A", tmp_path), zoned("B", tmp_path)
     run = Batched(first, Clock(), 2)
@@ -258,7 +260,7 @@ def test_other_knowledge_leaves_the_events_as_they_were(tmp_path: Path) -> None:
     assert state_change(found.after, then, 5 * S).knowledge_warning is None
 
 
-def test_a_changed_rule_starts_empty_whatever_is_known() -> None:
+def test_changed_rule_starts_empty_with_other_knowledge() -> None:
     background = "<http://e/p>(?x, ?y) :- <http://e/q>(?x, ?y) ."
     found = state_change(state_schema(program([jump(2, 9), ticked(3)])), program([jump(2, 5), ticked(3)], background), 7)
     assert [(verdict.rule, verdict.fate) for verdict in found.verdicts] == [("Jump", StateFate.EMPTY), ("Ticked", StateFate.KEPT)]
@@ -267,7 +269,7 @@ def test_a_changed_rule_starts_empty_whatever_is_known() -> None:
     assert none.knowledge_warning == "The background knowledge, or a setting of it, has changed."
 
 
-def test_stores_are_one_again_when_the_new_rules_windows_have_passed() -> None:
+def test_split_stores_are_merged_after_the_new_windows() -> None:
     first, then = program([jump(2, 9)]), program([jump(2, 9), jump(1, 8, "Leap")])
     one = state_change(state_schema(first), then, 10 * S)
     assert one.since == {"Leap": 10 * S}
@@ -283,7 +285,7 @@ def test_stores_are_one_again_when_the_new_rules_windows_have_passed() -> None:
     [(story, path) for story in (SMALL, WHOLE) for path in story.kept],
     ids=lambda each: each.stem if isinstance(each, Path) else each.folder.name,
 )
-def test_the_checkpoint_of_every_release_opens(story: Story, path: Path) -> None:
+def test_checkpoint_of_every_release_opens(story: Story, path: Path) -> None:
     there, program = read(path, story), story.made()
     found = state_change(there.holdings, program, 0)
     assert {verdict.fate for verdict in found.verdicts} == {StateFate.KEPT}
@@ -297,7 +299,7 @@ def test_the_checkpoint_of_every_release_opens(story: Story, path: Path) -> None
 
 
 @pytest.mark.parametrize("story", [SMALL, WHOLE], ids=lambda story: story.folder.name)
-def test_what_a_stored_checkpoint_goes_on_with_is_what_an_uninterrupted_run_says(story: Story) -> None:
+def test_run_from_stored_checkpoint_equals_an_uninterrupted_run(story: Story) -> None:
     firings = sorted(Batched(story.made(), Clock(), 1).batch(story.elements, LAST_MICRO), key=output_order)
     rest = [(f.time, f.rule, [list(triple) for triple in f.graph]) for f in firings if f.time > CUT]
     for path in story.kept:

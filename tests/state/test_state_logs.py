@@ -22,10 +22,10 @@ from dotr.runtimes.spark.checkpoint import CheckpointLayout
 from dotr.runtimes.spark.inputs import scan_inputs
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import Offset, plan
-from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, decode_firings, size_of
+from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, decode_firings, decode_size
 from dotr.runtimes.spark.stage_one_task import task_lines
 from dotr.runtimes.spark.task import Task
-from dotr.runtimes.spark.worker import Live, through_batch
+from dotr.runtimes.spark.worker import BucketCache, process_batch
 from dotr.state import bucket_state, paged_state, segment_store
 from dotr.state.bucket_state import load_bucket
 from dotr.state.page_codec import decode_parts, encode_part
@@ -98,7 +98,7 @@ class SimulatedRun:
         layout = CheckpointLayout("c", "", tuple((f.input, f.delay, f.path) for f in prepared.inputs), layers, buckets, buckets)
         self.job: Job = dataclasses.replace(run._job(prepared, layout, 1, (f"{next(_RUNS)}/query", "")), batch=batch)
         self.stores = [[StoreInMemory() for _ in range(buckets)] for _ in range(layers)]
-        self.workers: list[Live] = [{} for _ in range(workers)]
+        self.workers: list[BucketCache] = [{} for _ in range(workers)]
         self.fired: list[str] = []
         self.sizes: dict[tuple[int, int], BucketSize] = {}
         self._random = random.Random(seed)
@@ -117,7 +117,7 @@ class SimulatedRun:
                 if line.kind == RowKind.FIRINGS:
                     self.fired += [f"{f.time} {f.rule} {sorted(dict(f.attributes).items())}" for f in decode_firings(line.payload)]
                 elif line.kind == RowKind.STATE:
-                    size = size_of(line.payload)
+                    size = decode_size(line.payload)
                     self.sizes[size.layer, size.bucket] = size
             start = Offset(cut.time, cut.places)
             yield number
@@ -128,11 +128,11 @@ class SimulatedRun:
         self._random.shuffle(own)
         if self._twice or (len(self.workers) > 1 and self._random.random() < 0.1):  # the task fails at its end
             kept, entries = store.kept, dict(store.entries)
-            through_batch(self.job, layer, bucket, own, store, self._random.choice(self.workers), self._decoded)
+            process_batch(self.job, layer, bucket, own, store, self._random.choice(self.workers), self._decoded)
             store.kept, store.entries = kept, entries
         if len(self.workers) > 1 and self._random.random() < 0.05:
             self._random.choice(self.workers).clear()
-        return through_batch(self.job, layer, bucket, own, store, self._random.choice(self.workers), self._decoded)
+        return process_batch(self.job, layer, bucket, own, store, self._random.choice(self.workers), self._decoded)
 
     @property
     def all_stores(self) -> list[StoreInMemory]:
@@ -250,7 +250,7 @@ def written_by_a_batch(folder: Path, live: int, monkeypatch: pytest.MonkeyPatch)
         stores = simulated.all_stores
         found.append(tuple(sum(getattr(store, name) for store in stores) for name in ("writes", "bytes", "reads")))
     first, last = found[-61], found[-1]
-    assert sum(sum(size.held) for size in simulated.sizes.values()) == 0
+    assert sum(sum(size.event_counts) for size in simulated.sizes.values()) == 0
     writes, size, reads = ((b - a) // 60 for a, b in zip(first, last, strict=True))
     return writes, size, reads
 
@@ -400,7 +400,7 @@ def test_expired_texts_of_untouched_pages_are_removed(tmp_path: Path, monkeypatc
     elements = [(number * 10, f":k{number % 320} :value 1 .") for number in range(6_000)]  # 360 of them in an hour
     simulated = SimulatedRun(prepared(tmp_path, AGAIN, elements, monkeypatch), 4, decoded=60)
     (chosen,) = simulated.workers
-    other: Live = {}
+    other: BucketCache = {}
     for number in simulated.batches():
         simulated.workers = [other if number % 8 else chosen]
         if number > 500 and number % 8 == 0:

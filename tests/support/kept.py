@@ -22,7 +22,7 @@ from dotr.outputs import output_order
 from dotr.patterns.state import STATE_VERSION
 from dotr.runtimes.spark.checkpoint import FORMAT
 from dotr.state import bucket_state as keeping
-from dotr.state.bucket_state import BucketPlace
+from dotr.state.bucket_state import BucketContext
 from dotr.state.paged_state import PagedState
 from dotr.state.state_log import HEAD_VERSION, Manifest, log_snapshot
 from dotr.state.state_schema import StateSchema, state_schema
@@ -114,7 +114,7 @@ def as_logs(there: CompiledProgram, texts: list[list[bytes]], closed: int) -> li
     """The states as logs, whatever their size."""
     found: list[list[object]] = []
     for layer, stage, states in zip(there.layout.layers, there.stage_two(Clock()), texts, strict=True):
-        place = BucketPlace(stage, layer, len(states), there.timed)
+        place = BucketContext(stage, layer, len(states), there.timed)
         found.append([])
         for text in states:
             pages, entries = place.empty_pages(), Entries()
@@ -124,7 +124,7 @@ def as_logs(there: CompiledProgram, texts: list[list[bytes]], closed: int) -> li
     return found
 
 
-def write_all(place: BucketPlace, pages: PagedState, closed: int, entries: Entries) -> tuple[bytes, bytes]:
+def write_all(place: BucketContext, pages: PagedState, closed: int, entries: Entries) -> tuple[bytes, bytes]:
     small, keeping.SMALL = keeping.SMALL, -1  # type: ignore[misc]
     try:
         done = keeping.write_bucket(place, keeping.LoadedBucket(pages, b"", None), closed, entries)
@@ -134,7 +134,7 @@ def write_all(place: BucketPlace, pages: PagedState, closed: int, entries: Entri
     return done.digest, done.written
 
 
-def of_logs(written: str, pieces: list[tuple[int, int, str]], place: BucketPlace) -> bytes:
+def of_logs(written: str, pieces: list[tuple[int, int, str]], place: BucketContext) -> bytes:
     """The text of a state that is kept as logs, as it is where a worker opens it."""
     head = Manifest.decode(written.encode())
     assert head is not None
@@ -150,7 +150,7 @@ def read(path: Path, story: Story = SMALL) -> Kept:
     if "logs" in data:
         there = story.made()
         places = [
-            BucketPlace(stage, layer, story.buckets, there.timed)
+            BucketContext(stage, layer, story.buckets, there.timed)
             for stage, layer in zip(there.stage_two(Clock()), there.layout.layers, strict=True)
         ]
         states = [

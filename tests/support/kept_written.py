@@ -94,9 +94,9 @@ def _figures() -> dict[str, str]:
     size = BucketSize(0, 1, (3, 0), 120)
     kept = tally.StoredTotals(4, TOTALS, Totals(), {(0, 1): size}, ((tally.PortTotals("Reading", 1), tally.PortTotals("E", None)),))
     with tempfile.TemporaryDirectory() as folder:
-        tally.write_tally(Path(folder), kept)
+        tally.write_totals(Path(folder), kept)
         watermarks.write_watermarks(Path(folder), [("in", 5, False), ("out", LAST_MICRO, True)])
-        assert tally.read_tally(Path(folder)) == kept
+        assert tally.read_totals(Path(folder)) == kept
         return {path.name: path.read_text() for path in sorted(Path(folder).iterdir())}
 
 
@@ -177,9 +177,9 @@ def sent() -> dict[str, object]:
         "task": Task(1, 5, None, stretches).to_json(),
         "kinds": sorted(kind.value for kind in RowKind),
         "firings": rows.encode_firings([FIRING]).decode(),
-        "dead": rows.dead_payload([DeadLetter(reason, "in", "a.csv", 7, 12, "x,y", "why") for reason in REASONS]).decode(),
-        "counts": rows.counts_payload(TOTALS).decode(),
-        "size": rows.size_payload(BucketSize(0, 1, (3, 0), 120)).decode(),
+        "dead": rows.encode_dead_letters([DeadLetter(reason, "in", "a.csv", 7, 12, "x,y", "why") for reason in REASONS]).decode(),
+        "counts": rows.encode_totals(TOTALS).decode(),
+        "size": rows.encode_size(BucketSize(0, 1, (3, 0), 120)).decode(),
         "chunk": chunk_payload([(5, {0: [(0, ('"a"', None)), (7, ('"a"', '"b"'))], 2: [(0, ())]})]).decode(),
     }
 

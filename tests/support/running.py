@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from dotr.engine.driver import Engine, moments, partition_ticks
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
-from dotr.engine.session import Engine
 from dotr.model.stream import DeadLetter, Element, Firing
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
 from dotr.patterns.operator import Arrival
 from dotr.runtimes.spark.bucket_steps import in_order
-from dotr.runtimes.spark.moments import moments, ticks_here
 from tests.oracle.program import ReportedFact, Result
 from tests.oracle.temporal import Output
 
@@ -40,10 +39,9 @@ def run_engine(
         outputs.extend(Output(f.time, f.rule, f.event, dict(f.attributes), frozenset(f.graph), f.dropped) for f in firings)
 
     for time, graphs in together.items():
-        instant = merge(time, graphs)
-        firings, _ = engine.step(instant)
+        firings, _ = engine.step(time, graphs)
         put(firings)
-        facts += [ReportedFact(time, e.type, dict(e.attributes)) for e in program.facts_of_interest(instant)]
+        facts += [ReportedFact(time, e.type, dict(e.attributes)) for e in program.facts_of_interest(merge(time, graphs))]
         if reload:
             engine.reload()
         if most is not None and len(outputs) > most:
@@ -102,7 +100,9 @@ class Batched:
         self.failed: list[DeadLetter] = []
         self.states = [[layer.start().encode() for _ in range(buckets)] for layer in self.layers]
         router = program.router(buckets)
-        self._ticks = [[ticks_here(program, router, number, bucket) for bucket in range(buckets)] for number in range(len(self.layers))]
+        self._ticks = [
+            [partition_ticks(program, router, number, bucket) for bucket in range(buckets)] for number in range(len(self.layers))
+        ]
 
     def batch(self, elements: Iterable[Element], closed: Micros) -> list[Firing]:
         """The firings of a batch up to a time."""

@@ -25,8 +25,8 @@ from dotr.sources.reading import _READERS as READERS
 from dotr.sources.reading import Reader
 from dotr.sources.records import START, InputFile, Position, Record, traced
 
-_OPEN: Final[dict[str, BinaryIO]] = {}
-_MOST_OPEN: Final = 256
+_OPEN_FILES: Final[dict[str, BinaryIO]] = {}
+_MAX_OPEN_FILES: Final = 256
 
 
 def scan_inputs(job: Job) -> ScanTimes:
@@ -42,7 +42,7 @@ def scan_inputs(job: Job) -> ScanTimes:
 
 def _records(file: InputFile, offset: int, line: int, stop: int) -> Iterator[Record]:
     position = Position(offset, line)
-    lines = _OPEN.pop(file.path, None)
+    lines = _OPEN_FILES.pop(file.path, None)
     if lines is not None and lines.tell() > offset:
         lines.close()
         lines = None
@@ -59,33 +59,33 @@ def _records(file: InputFile, offset: int, line: int, stop: int) -> Iterator[Rec
     else:
         lines.close()
         return
-    _OPEN[file.path] = lines
-    if len(_OPEN) > _MOST_OPEN:
-        _OPEN.pop(next(iter(_OPEN))).close()
+    _OPEN_FILES[file.path] = lines
+    if len(_OPEN_FILES) > _MAX_OPEN_FILES:
+        _OPEN_FILES.pop(next(iter(_OPEN_FILES))).close()
 
 
 FileRecords: TypeAlias = Iterator[tuple[int, InputFile, Iterator[Record]]]
 """Files of an input one after the other: their numbers, and of each the records of a stretch."""
 
 
-def files_of(like: InputFile, stretch: InputRange, *, trace: bool) -> FileRecords:
+def range_files(like: InputFile, input_range: InputRange, *, trace: bool) -> FileRecords:
     """The files of a stretch. A file that has appeared and cannot be opened is one unreadable record. `trace`: elements are `Traced`."""
-    for number, file, records in _files_of(like, stretch):
+    for number, file, records in _range_files(like, input_range):
         yield number, file, traced(file, records) if trace else records
 
 
-def _files_of(like: InputFile, stretch: InputRange) -> FileRecords:
-    if not stretch.paths:
-        yield stretch.file, like, _records(like, stretch.offset, stretch.line, stretch.stop)
+def _range_files(like: InputFile, input_range: InputRange) -> FileRecords:
+    if not input_range.paths:
+        yield input_range.file, like, _records(like, input_range.offset, input_range.line, input_range.stop)
         return
-    for number, path in enumerate(stretch.paths, stretch.file):
-        point = InputPoint(number, stretch.offset, stretch.line) if number == stretch.file else InputPoint(number, *START)
-        stop = stretch.stop if number == stretch.stop_file else END
+    for number, path in enumerate(input_range.paths, input_range.file):
+        point = InputPoint(number, input_range.offset, input_range.line) if number == input_range.file else InputPoint(number, *START)
+        stop = input_range.stop if number == input_range.stop_file else END
         file = replace(like, path=path)
-        yield number, file, _opened(file, point, stop)
+        yield number, file, _open_records(file, point, stop)
 
 
-def _opened(file: InputFile, point: InputPoint, stop: int) -> Iterator[Record]:
+def _open_records(file: InputFile, point: InputPoint, stop: int) -> Iterator[Record]:
     records = _records(file, point.offset, point.line, stop)
     try:
         first = next(records, None)
@@ -97,7 +97,7 @@ def _opened(file: InputFile, point: InputPoint, stop: int) -> Iterator[Record]:
         yield from records
 
 
-class Rejected(Protocol):
+class DeadLetterBuffer(Protocol):
     """Where dead letters go."""
 
     def append(self, letter: DeadLetter, /) -> None: ...
@@ -105,20 +105,20 @@ class Rejected(Protocol):
     def extend(self, letters: Iterable[DeadLetter], /) -> None: ...
 
 
-def judge(files: FileRecords, stretch: InputRange, after: Micros, until: Micros, elements: list[Element], dead: Rejected) -> None:
+def admit(files: FileRecords, input_range: InputRange, after: Micros, until: Micros, elements: list[Element], dead_letters: DeadLetterBuffer) -> None:
     """Adds a stretch's elements with times in (after, until], and what of it is this task's to reject."""
     lateness: Lateness | None = None
     for number, file, records in files:
         if lateness is None:
-            lateness = Lateness(file.delay, stretch.greatest, single=file.single)
+            lateness = Lateness(file.delay, input_range.greatest, single=file.single)
         rejection = lateness.rejection
-        floors = [floor for floor in stretch.floors if floor.file <= number]
-        own = END if stretch.own == END or number < stretch.own_file else stretch.own if number == stretch.own_file else 0
+        floors = [floor for floor in input_range.floors if floor.file <= number]
+        own = END if input_range.own == END or number < input_range.own_file else input_range.own if number == input_range.own_file else 0
         for record in records:
-            letter = rejection(file, record, _closed(floors, number, record.offset) if floors else BEGINNING)
+            letter = rejection(file, record, closed_before(floors, number, record.offset) if floors else BEGINNING)
             if letter is not None:
                 if own == END or record.offset < own:
-                    dead.append(letter)
+                    dead_letters.append(letter)
                 continue
             element = record.element
             assert element is not None
@@ -126,6 +126,6 @@ def judge(files: FileRecords, stretch: InputRange, after: Micros, until: Micros,
                 elements.append(element)
 
 
-def _closed(floors: Sequence[Floor], number: int, offset: int) -> Micros:
+def closed_before(floors: Sequence[Floor], number: int, offset: int) -> Micros:
     """The last instant that closed before the record at an offset of a file was there."""
     return max([floor.until for floor in floors if (floor.file, floor.offset) <= (number, offset)], default=BEGINNING)

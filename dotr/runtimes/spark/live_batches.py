@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.planner import END, ORDINARY, Cut, Floor, InputPlace, Offset
+from dotr.runtimes.spark.planner import END, ORDINARY_BYTES, Cut, Floor, InputPlace, Offset
 from dotr.sources.feeds import Feed, InputPoint
 from dotr.sources.lateness import Lateness
 from dotr.sources.live_merge import Channel, bound
@@ -62,8 +62,8 @@ class ScannedInput:
                 self.has_rejected = True
             else:
                 add((record.time, InputPoint(taken.number, record.offset, record.line), before))
-                if record.end - record.offset > ORDINARY:
-                    self.long_times += [record.time] * ((record.end - record.offset) // ORDINARY)
+                if record.end - record.offset > ORDINARY_BYTES:
+                    self.long_times += [record.time] * ((record.end - record.offset) // ORDINARY_BYTES)
         self.channel.waiting = len(self.pending)
         return True
 

@@ -28,7 +28,7 @@ ScanTimes: TypeAlias = Callable[[int, int, int], Iterator[tuple[int, int, Micros
 END: Final = -1
 """The offset behind the last record."""
 
-ORDINARY: Final = 512
+ORDINARY_BYTES: Final = 512
 """Bytes of text: an element that has n times as many counts for n more. Read, they take some 8 KB of memory."""
 
 BEGINNING: Final[Micros] = -LAST_MICRO
@@ -135,7 +135,7 @@ class Offset:
         return self.time == LAST_MICRO
 
 
-class _ScanAhead:
+class _ScannedTimes:
     """The scan of one input: what is pending (neither late nor behind the last cut), in the input's own order; and of long elements among
     that the times once more, for each time that they count again."""
 
@@ -146,7 +146,7 @@ class _ScanAhead:
         self.lateness = Lateness(delay, greatest)
         self.ended = ended
         self.pending: list[tuple[Micros, int, int, Micros]] = []
-        self.long: list[Micros] = []
+        self.long_times: list[Micros] = []
         self._last: tuple[int, Micros | None] = 0, None
 
     @property
@@ -154,19 +154,19 @@ class _ScanAhead:
         """All times up to it are passed."""
         return LAST_MICRO if self.ended else self.lateness.passed
 
-    def advance(self, goal: Micros, after: Micros, most: int) -> None:
+    def advance(self, goal: Micros, after: Micros, max_records: int) -> None:
         """Scans until `goal` is passed, or `most` records were seen."""
         lateness, add = self.lateness, self.pending.append
         begin, element = self._last
         for count, (offset, line, time) in enumerate(self._scan, 1):
-            if offset - begin > ORDINARY and element is not None:
-                self.long += [element] * ((offset - begin) // ORDINARY)
+            if offset - begin > ORDINARY_BYTES and element is not None:
+                self.long_times += [element] * ((offset - begin) // ORDINARY_BYTES)
             begin, element = offset, None
             greatest = lateness.greatest
             if time is not None and lateness.verdict(time) is None and time > after:
                 add((time, offset, line, greatest))
                 element = time
-            if count >= most or lateness.passed >= goal:
+            if count >= max_records or lateness.passed >= goal:
                 break
         else:
             self.ended = True
@@ -175,8 +175,8 @@ class _ScanAhead:
     def cut(self, time: Micros) -> tuple[InputPlace, int]:
         """Forgets what is up to `time`; the place where reading goes on, and where reading up to `time` may stop."""
         pending = self.pending = [entry for entry in self.pending if entry[0] > time]
-        if self.long:
-            self.long = [each for each in self.long if each > time]
+        if self.long_times:
+            self.long_times = [each for each in self.long_times if each > time]
         if not pending:
             assert self.ended
             return InputPlace(END, 0, self.lateness.greatest), END
@@ -197,7 +197,7 @@ def plan(scan: ScanTimes, delays: Sequence[Micros], start: Offset, size: int, un
     4611686018427387904 [-1, -1] (-1, -1) 3
     """
     inputs = [
-        _ScanAhead(scan(number, place.offset, place.line) if place.offset != END else iter(()), delay, place.greatest, place.offset == END)
+        _ScannedTimes(scan(number, place.offset, place.line) if place.offset != END else iter(()), delay, place.greatest, place.offset == END)
         for number, (place, delay) in enumerate(zip(start.places, delays, strict=True))
     ]
     after = start.time
@@ -207,7 +207,7 @@ def plan(scan: ScanTimes, delays: Sequence[Micros], start: Offset, size: int, un
         while True:
             passed = min([until, *(each.passed for each in inputs)])
             times = [entry[0] for each in inputs for entry in each.pending if entry[0] <= passed]
-            times += [time for each in inputs for time in each.long if time <= passed]
+            times += [time for each in inputs for time in each.long_times if time <= passed]
             if len(times) >= size or passed == until:
                 break
             # As far again as it takes at the pace seen since the last cut; without a pace, one step of the slowest input.

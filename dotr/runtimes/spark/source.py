@@ -46,7 +46,7 @@ def _cuts(job: Job, start: Offset, until: Micros) -> Iterator[Cut]:
     return plan(scan_inputs(job), job.delays, start, max(1, job.batch // job.tasks), until)
 
 
-class PlanAhead:
+class _PlanAhead:
     """A thread that plans cuts from an offset on, a few more than a batch needs."""
 
     def __init__(self, job: Job, start: Offset) -> None:
@@ -95,7 +95,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._ahead: PlanAhead | None = None
+        self._ahead: _PlanAhead | None = None
         self._scanner: Scanner | None = None
         self._planned: tuple[Offset, list[Cut]] | None = None
 
@@ -114,7 +114,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._live_offset(offset)
         if self._ahead is None or self._ahead.position != offset:
             self.stop()
-            self._ahead = PlanAhead(self._job, offset)
+            self._ahead = _PlanAhead(self._job, offset)
         cuts: list[Cut] = []
         while len(cuts) < self._job.tasks and not (cuts and cuts[-1].time == LAST_MICRO):
             cuts.append(self._ahead.next())

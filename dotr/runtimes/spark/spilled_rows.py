@@ -26,7 +26,7 @@ from dotr.outputs.external_sort import merge_runs as merge_runs
 from dotr.outputs.external_sort import read_run as read_run
 from dotr.outputs.external_sort import write_run as write_run
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.planner import ORDINARY
+from dotr.runtimes.spark.planner import ORDINARY_BYTES
 from dotr.runtimes.spark.rows import RowKind, SparkRow, decode_dead_letters, encode_dead_letters, decode_firings, encode_firings
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ class SpilledDeadLetters:
 
     def append(self, letter: DeadLetter) -> None:
         """One more."""
-        self._buffer.add((letter,), 1 + len(letter.text) // ORDINARY)
+        self._buffer.add((letter,), 1 + len(letter.text) // ORDINARY_BYTES)
         self.counted[letter.reason] += 1
 
     def extend(self, letters: Iterable[DeadLetter]) -> None:

@@ -20,7 +20,7 @@ from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.spark.bucket_steps import TimedArrivals, chunk_payload
-from dotr.runtimes.spark.inputs import files_of, judge
+from dotr.runtimes.spark.inputs import range_files, admit
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import RowKind, SparkRow, encode_totals, fallback_rows, encode_inconsistencies, record_batch
 from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnostics
@@ -50,8 +50,8 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
     dead = SpilledDeadLetters(job)
     program = program_of(job)
     for stretch in task.ranges:
-        files = files_of(input_of(job, stretch.input), stretch, trace=program.stage_one.may_reject)
-        judge(files, stretch, task.after, task.until, elements, dead)
+        files = range_files(input_of(job, stretch.input), stretch, trace=program.stage_one.may_reject)
+        admit(files, stretch, task.after, task.until, elements, dead)
     elements.sort(key=itemgetter(0))
     stage_two = _Chunks(job) if job.layers else StatelessStageTwo(job, dead)
     take = stage_two.take
@@ -104,7 +104,7 @@ def _sourced(job: Job, task: Task, time: Micros, elements: Sequence[Element]) ->
         return sourced
     again: list[Element] = []
     for stretch in task.ranges:
-        judge(files_of(input_of(job, stretch.input), stretch, trace=True), stretch, time - 1, time, again, [])
+        admit(range_files(input_of(job, stretch.input), stretch, trace=True), stretch, time - 1, time, again, [])
     return [element for element in again if isinstance(element, SourcedElement)]
 
 

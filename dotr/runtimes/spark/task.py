@@ -53,25 +53,25 @@ class Task:
     @staticmethod
     def of_cut(start: Offset, cut: Cut, closed: Micros, paths: PathsOfInput = single_files) -> Task:
         """The task of a cut: what is between two places."""
-        stretches = []
+        ranges = []
         for number, (place, after, (stop_file, stop)) in enumerate(zip(start.places, cut.places, cut.points, strict=True)):
             if place.offset == END or place.point == (stop_file, stop):
                 continue
             files = paths(number, place.file, stop_file if stop else stop_file - 1)
-            stretches.append(
+            ranges.append(
                 InputRange(
                     *(number, place.offset, place.line, place.greatest, stop, after.offset, place.file, stop_file, after.file, files),
                     place.floors,
                 )
             )
-        return Task(start.time, cut.time, closed if cut.time == closed else None, tuple(stretches))
+        return Task(start.time, cut.time, closed if cut.time == closed else None, tuple(ranges))
 
     def to_json(self) -> str:
-        stretches: list[list[object]] = []
+        ranges: list[list[object]] = []
         for s in self.ranges:
             plain: list[object] = [s.input, s.offset, s.line, s.greatest, s.stop, s.own]
-            stretches.append([*plain, s.file, s.stop_file, s.own_file, s.paths, s.floors] if s.paths or s.floors else plain)
-        return json.dumps([self.after, self.until, self.closed, stretches])
+            ranges.append([*plain, s.file, s.stop_file, s.own_file, s.paths, s.floors] if s.paths or s.floors else plain)
+        return json.dumps([self.after, self.until, self.closed, ranges])
 
     @staticmethod
     def of_json(text: str) -> Task:

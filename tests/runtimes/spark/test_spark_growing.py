@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import LAST_MICRO
-from dotr.runtimes.spark.inputs import judge
+from dotr.runtimes.spark.inputs import admit
 from dotr.runtimes.spark.live_batches import GrowingPlan, ScannedInput
 from dotr.runtimes.spark.planner import END, Cut, Offset
 from dotr.runtimes.spark.task import InputRange, Task
@@ -56,7 +56,7 @@ def read(world: World, start: Offset, cuts: Sequence[Cut]) -> tuple[list[tuple[i
         for stretch in task.ranges:
             elements: list[Element] = []
             dead: list[DeadLetter] = []
-            judge(files(world.feeds[stretch.input], stretch), stretch, task.after, task.until, elements, dead)
+            admit(files(world.feeds[stretch.input], stretch), stretch, task.after, task.until, elements, dead)
             found += [(e.time, (stretch.input, int(e.triples[0][0].strip("<x:>")))) for e in elements]
             rejected += [(stretch.input, int(letter.text), letter.reason.value) for letter in dead]
     return sorted(found), sorted(rejected)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.keys import bucket_keys, hash_partition
-from dotr.runtimes.spark.planner import BEGINNING, END, ORDINARY, Cut, InputPlace, Offset, plan
+from dotr.runtimes.spark.planner import BEGINNING, END, ORDINARY_BYTES, Cut, InputPlace, Offset, plan
 
 Input = list[Micros | None]
 
@@ -102,7 +102,7 @@ def test_a_long_element_counts_as_several() -> None:
     """Two inputs, of which one has elements of ten times the ordinary length: these count as eleven."""
 
     def scan(number: int, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
-        long = 10 * ORDINARY if number else 100
+        long = 10 * ORDINARY_BYTES if number else 100
         return iter([(i * long, i + 1, i) for i in range(3000)][offset // long :])
 
     cuts = list(plan(scan, [0, 0], Offset.start(2), 220))

@@ -74,7 +74,7 @@ class TestAQueryThatSparkGivesUp:
                 return end
 
             monkeypatch.setattr(query, "_run", once)
-            monkeypatch.setattr(query, "_REST_SECONDS", 0.0)
+            monkeypatch.setattr(query, "_RESTART_DELAY_SECONDS", 0.0)
             query.run_query(None, None, sink(), str(tmp_path), Path("spark.log"), None, restarts)  # type: ignore[arg-type]
             return found
 
@@ -109,7 +109,7 @@ class TestAQueryThatSparkGivesUp:
             raise errors.pop()
 
         monkeypatch.setattr(query, "_start", start)
-        monkeypatch.setattr(query, "_REST_SECONDS", 0.0)
+        monkeypatch.setattr(query, "_RESTART_DELAY_SECONDS", 0.0)
         with pytest.raises(RunFailed, match="Timed out"):
             query.run_query(None, None, sink(), str(tmp_path), Path("spark.log"), None, 1)  # type: ignore[arg-type]
         assert errors == []
