@@ -42,16 +42,16 @@ def _resolve_role(role: RoleDraft, aggregates: Mapping[Variable, Attribute], eve
     if role.origin is RoleOrigin.OWN and role.query is not None:
         query = role.query
         own = in_scope(query.select.pattern)
-        outer = {name: value for name, value in aggregates.items() if name not in own and name not in query.select.projection}
-        select, further = split_constraints(query.select, outer)
-        constraints = tuple(_substitute(constraint, outer) for constraint in (*query.constraints, *further))
+        visible = {name: value for name, value in aggregates.items() if name not in own and name not in query.select.projection}
+        select, further = split_constraints(query.select, visible)
+        constraints = tuple(_substitute(constraint, visible) for constraint in (*query.constraints, *further))
         role = replace(role, query=replace(query, select=select, constraints=constraints))
     own_attributes = role_attributes(role, events)
     if own_attributes is None:
         return role
-    outer = {name: value for name, value in aggregates.items() if name not in own_attributes}
-    return replace(role, filters=tuple(_substitute(condition, outer) for condition in role.filters))
+    visible = {name: value for name, value in aggregates.items() if name not in own_attributes}
+    return replace(role, filters=tuple(_substitute(condition, visible) for condition in role.filters))
 
 
-def _substitute(expression: Expression, outer: Mapping[Variable, Attribute]) -> Expression:
-    return transform(expression, lambda part: outer.get(part.name, part) if isinstance(part, Var) else part)
+def _substitute(expression: Expression, visible: Mapping[Variable, Attribute]) -> Expression:
+    return transform(expression, lambda part: visible.get(part.name, part) if isinstance(part, Var) else part)

@@ -49,16 +49,16 @@ def _constraint_problems(rule: RuleDraft, position: int, role: RoleDraft, events
         elif reference.variable is not None:
             message = f"{reference.label} is the event being chosen here"
             yield Diagnostic(RuleCode.UNBOUND_LABEL, message, reference.span, f"Its own attribute is ?{reference.variable}.")
-    known = role_attributes(role, events)
-    if isinstance(role.syntax, ByLabel) and role.syntax.filters is not None and known is not None:
+    visible = role_attributes(role, events)
+    if isinstance(role.syntax, ByLabel) and role.syntax.filters is not None and visible is not None:
         for name in _variable_names(role.filters):
-            if name not in known:
-                place = scan.plain_variable(role.syntax.filters, name)
+            if name not in visible:
+                span = scan.plain_variable(role.syntax.filters, name)
                 if name in rule.aggregates:
                     hint = f"{role.label.text} comes before the aggregate. Clauses bind in the order written."
-                    yield Diagnostic(RuleCode.UNBOUND_LABEL, f"?{name} is not bound yet", place, hint)
+                    yield Diagnostic(RuleCode.UNBOUND_LABEL, f"?{name} is not bound yet", span, hint)
                 else:
-                    yield _unknown_attribute(role.source_label.text, name, place, known, role.query)
+                    yield _unknown_attribute(role.source_label.text, name, span, visible, role.query)
 
 
 def _variable_names(expressions: Iterable[Expression]) -> list[Variable]:
@@ -70,48 +70,48 @@ def _reference_problems(reference: Reference, roles: Sequence[RoleDraft], positi
         yield problem
         return
     role = next(role for role in roles[:position] if role.label.text == reference.label)
-    known = role_attributes(role, events)
-    if reference.variable is not None and known is not None and reference.variable not in known:
-        yield _unknown_attribute(reference.label, reference.variable, reference.span, known, role.query)
+    visible = role_attributes(role, events)
+    if reference.variable is not None and visible is not None and reference.variable not in visible:
+        yield _unknown_attribute(reference.label, reference.variable, reference.span, visible, role.query)
 
 
-def _unknown_attribute(label: Label, name: Variable, span: Span, known: Sequence[Variable], query: SplitQuery | None) -> Diagnostic:
-    has = f"{label} has {', '.join(f'?{v}' for v in known)}." if known else f"{label} has no attributes."
+def _unknown_attribute(label: Label, name: Variable, span: Span, visible: Sequence[Variable], query: SplitQuery | None) -> Diagnostic:
+    has = f"{label} has {', '.join(f'?{v}' for v in visible)}." if visible else f"{label} has no attributes."
     if query is not None and name in in_scope(query.select.pattern):
         hint = f"{has} Its query binds ?{name} without projecting it: add ?{name} to the SELECT line."
     else:
-        hint = f"{has} {did_you_mean_variable(name, known)}".rstrip()
+        hint = f"{has} {did_you_mean_variable(name, visible)}".rstrip()
     return Diagnostic(RuleCode.UNKNOWN_ATTRIBUTE, f"{label} has no attribute ?{name}", span, hint)
 
 
-def did_you_mean_variable(name: Variable, known: Sequence[Variable]) -> str:
+def did_you_mean_variable(name: Variable, visible: Sequence[Variable]) -> str:
     """`did_you_mean` for variables."""
-    hint = did_you_mean(name, known)
+    hint = did_you_mean(name, visible)
     return hint.replace("mean ", "mean ?") if hint else ""
 
 
 def _aggregate_problems(rule: RuleDraft, events: _EventAttributes) -> Iterator[Diagnostic]:
     for clause, role in zip(rule.syntax.clauses, rule.roles[1:], strict=True):
         if isinstance(clause, AggregateSyntax) and clause.argument is not None:
-            known = role_attributes(role, events)
+            visible = role_attributes(role, events)
             label, variable = clause.argument
-            if known is not None and variable.text not in known and label.text == role.label.text:
-                yield _unknown_attribute(label.text, variable.text, variable.span, known, role.query)
+            if visible is not None and variable.text not in visible and label.text == role.label.text:
+                yield _unknown_attribute(label.text, variable.text, variable.span, visible, role.query)
 
 
 def _query_problems(query: SplitQuery) -> Iterator[Diagnostic]:
     """Variables that no triple binds, and EXISTS in a temporal constraint."""
-    for conditions, known in (*_where_conditions(query.select.pattern), (query.constraints, in_scope(query.select.pattern))):
+    for conditions, visible in (*_where_conditions(query.select.pattern), (query.constraints, in_scope(query.select.pattern))):
         for name in _variable_names(conditions):
-            if name not in known and name not in query.select.projection:
-                instead = did_you_mean_variable(name, [v for v in known if not is_hidden(v)])
-                hint = f"It has no value: a comparison with it can only err, and BOUND of it is false. {instead}".rstrip()
+            if name not in visible and name not in query.select.projection:
+                suggestion = did_you_mean_variable(name, [v for v in visible if not is_hidden(v)])
+                hint = f"It has no value: a comparison with it can only err, and BOUND of it is false. {suggestion}".rstrip()
                 yield warning(RuleCode.NEVER_BOUND, f"?{name} is never bound in this query", scan.plain_variable(query.text, name), hint)
     for constraint in query.constraints:
         if has_exists(constraint):
-            place = next((r.span for r in query.references if _occurs_in(r, constraint)), query.text)
+            span = next((r.span for r in query.references if _occurs_in(r, constraint)), query.text)
             hint = "EXISTS is asked of one instant, the other event is known later. Write two FILTERs, joined by &&."
-            yield Diagnostic(RuleCode.EXISTS_IN_CONSTRAINT, "EXISTS and another event in one condition", place, hint)
+            yield Diagnostic(RuleCode.EXISTS_IN_CONSTRAINT, "EXISTS and another event in one condition", span, hint)
 
 
 def _where_conditions(pattern: Pattern) -> Iterator[tuple[tuple[Expression, ...], Mapping[Variable, None]]]:
@@ -121,26 +121,26 @@ def _where_conditions(pattern: Pattern) -> Iterator[tuple[tuple[Expression, ...]
 
 
 def _occurs_in(reference: Reference, constraint: Expression) -> bool:
-    found = {(noun.label, noun.name if isinstance(noun, Attribute) else None) for noun in references_of(constraint)}
-    return (reference.label, reference.variable) in found
+    mentioned = {(part.label, part.name if isinstance(part, Attribute) else None) for part in references_of(constraint)}
+    return (reference.label, reference.variable) in mentioned
 
 
 def _expression_problems(rule: RuleDraft, events: _EventAttributes) -> Iterator[Diagnostic]:
-    places = [rule.syntax.condition, *(a.expression for a in rule.syntax.assignments)]
-    for place, expression in zip(places, [rule.condition, *rule.expressions], strict=False):
-        if place is None or expression is None:
+    texts = [rule.syntax.condition, *(a.expression for a in rule.syntax.assignments)]
+    for text, expression in zip(texts, [rule.condition, *rule.expressions], strict=False):
+        if text is None or expression is None:
             continue
-        for reference in scan_references(place):
+        for reference in scan_references(text):
             yield from _reference_problems(reference, rule.roles, len(rule.roles), events)
         for name in sorted({*free_variables(expression)} - rule.aggregates):
-            yield _plain_variable(name, scan.plain_variable(place, name), rule, events)
+            yield _plain_variable(name, scan.plain_variable(text, name), rule, events)
 
 
-def _plain_variable(name: Variable, place: Span, rule: RuleDraft, events: _EventAttributes) -> Diagnostic:
+def _plain_variable(name: Variable, span: Span, rule: RuleDraft, events: _EventAttributes) -> Diagnostic:
     owners = [role.label.text for role in rule.roles if role.use.binds_label and name in (role_attributes(role, events) or ())]
-    written = " or ".join(f"{label}.?{name}" for label in owners)
+    alternatives = " or ".join(f"{label}.?{name}" for label in owners)
     aggregates = sorted(f"?{v}" for v in rule.aggregates)
-    hint = f"Write {written}." if written else "Write L.?v for an attribute of the event L."
+    hint = f"Write {alternatives}." if alternatives else "Write L.?v for an attribute of the event L."
     if aggregates:
         hint += f" The rule's aggregates are {', '.join(aggregates)}. {did_you_mean_variable(name, sorted(rule.aggregates))}".rstrip()
-    return Diagnostic(RuleCode.PLAIN_VARIABLE, f"?{name} is no aggregate of the rule", place, hint)
+    return Diagnostic(RuleCode.PLAIN_VARIABLE, f"?{name} is no aggregate of the rule", span, hint)

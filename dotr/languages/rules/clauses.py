@@ -32,9 +32,9 @@ def _clause_problems(rule: RuleDraft) -> Iterator[Diagnostic]:
     for clause in rule.syntax.clauses:
         match clause:
             case ChooseSyntax(keyword, _, count) if count is not None and int(count.text) == 0:
-                which = keyword.text.lower()
-                hint = f"Write {which}, or {which} with a number from 1."
-                yield Diagnostic(RuleCode.NOTHING_SELECTED, f"{which} 0 selects nothing", count.span, hint)
+                selection = keyword.text.lower()
+                hint = f"Write {selection}, or {selection} with a number from 1."
+                yield Diagnostic(RuleCode.NOTHING_SELECTED, f"{selection} 0 selects nothing", count.span, hint)
             case AggregateSyntax(_, function, _, argument):
                 name = function.text.lower()
                 if name not in FUNCTIONS:
@@ -63,8 +63,8 @@ def _assignment_problems(rule: RuleDraft, read: frozenset[Variable]) -> Iterator
     for missing in required:
         if missing not in assigned:
             hint = f"Add: with {event}.?{missing} = … {did_you_mean_variable(missing, [v for v in assigned if v not in required])}".rstrip()
-            place = scan.plain_variable(rule.syntax.template, missing)
-            yield Diagnostic(RuleCode.UNBOUND_IN_TEMPLATE, f"with never binds ?{missing}", place, hint)
+            span = scan.plain_variable(rule.syntax.template, missing)
+            yield Diagnostic(RuleCode.UNBOUND_IN_TEMPLATE, f"with never binds ?{missing}", span, hint)
     for assignment in rule.syntax.assignments:
         name = assignment.variable
         if name.text not in required and name.text not in read:
@@ -78,16 +78,16 @@ def _template_variables(template: Template) -> dict[Variable, None]:
 
 def _attributes_read(program: ProgramDraft) -> dict[Label, frozenset[Variable]]:
     """For each event, those of its attributes that a rule reads."""
-    found: dict[Label, set[Variable]] = {}
+    read_by_event: dict[Label, set[Variable]] = {}
     for rule in program.rules:
         events = {role.label.text: role for role in rule.roles if role.origin is RoleOrigin.EVENT}
         for reference in rule.references:
             if reference.label in events and reference.variable is not None:
-                found.setdefault(events[reference.label].source_label.text, set()).add(reference.variable)
+                read_by_event.setdefault(events[reference.label].source_label.text, set()).add(reference.variable)
         for role, clause in zip(rule.roles, (None, *rule.syntax.clauses), strict=True):
             if role.origin is RoleOrigin.EVENT:
-                names = found.setdefault(role.source_label.text, set())
+                names = read_by_event.setdefault(role.source_label.text, set())
                 names.update(name for condition in role.filters for name in free_variables(condition))
                 if isinstance(clause, AggregateSyntax) and clause.argument is not None:
                     names.add(clause.argument[1].text)
-    return {label: frozenset(names) for label, names in found.items()}
+    return {label: frozenset(names) for label, names in read_by_event.items()}

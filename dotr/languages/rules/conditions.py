@@ -70,7 +70,7 @@ def _rule_problems(rule: RuleDraft, events: _EventKinds, objects: ObjectKinds) -
     aggregates: dict[Variable, TermKinds] = {}
     for role, clause in zip(rule.roles, (None, *rule.syntax.clauses), strict=True):
         own = _attribute_kinds(role, events, objects)
-        left = _narrowed(role, own)
+        narrowed = _narrowed(role, own)
         where = _where_conjuncts(role.query)
         own_problems = list(_contradictions(where, own, bound))
         if role.origin is RoleOrigin.OWN and role.query is not None:
@@ -81,9 +81,9 @@ def _rule_problems(rule: RuleDraft, events: _EventKinds, objects: ObjectKinds) -
             conjuncts += [Conjunct(c, role.syntax.filters) for c in role.filters]
         if conjuncts:
             yield from (p for p in _contradictions([*where, *conjuncts], own, bound) if p not in own_problems)
-        bound[role.label.text] = left
+        bound[role.label.text] = narrowed
         if isinstance(clause, AggregateSyntax):
-            argument = ANYTHING if clause.argument is None else left.get(clause.argument[1].text, ANYTHING)
+            argument = ANYTHING if clause.argument is None else narrowed.get(clause.argument[1].text, ANYTHING)
             yield from _non_numeric_aggregate(clause, argument)
             aggregates[clause.variable.text] = aggregate_kinds(clause.function.text, argument)
             bound[role.label.text] = {clause.variable.text: aggregates[clause.variable.text]}
@@ -115,19 +115,19 @@ def _binding_errors(query: SplitQuery, objects: ObjectKinds) -> Iterator[Diagnos
 def _type_errors(conjunct: Conjunct, own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
     """Type errors in the operations of an expression; one for each span."""
     reported: set[Span] = set()
-    for wrong in islice(misused_arguments(conjunct.expression, own, bound), _MAX_REPORTS):
-        at, written = _misused_span(conjunct, wrong), expression_text(wrong.argument)
-        if at not in reported:
-            reported.add(at)
-            hint = f"Here {written} is {kinds_text(wrong.kinds)}. {misuse_hint(wrong, written)}".rstrip()
-            yield warning(RuleCode.CAN_ONLY_ERR, f"{_operation_text(wrong.function)} can only err", at, hint)
+    for misused in islice(misused_arguments(conjunct.expression, own, bound), _MAX_REPORTS):
+        span, text = _misused_span(conjunct, misused), expression_text(misused.argument)
+        if span not in reported:
+            reported.add(span)
+            hint = f"Here {text} is {kinds_text(misused.kinds)}. {misuse_hint(misused, text)}".rstrip()
+            yield warning(RuleCode.CAN_ONLY_ERR, f"{_operation_text(misused.function)} can only err", span, hint)
 
 
-def _misused_span(conjunct: Conjunct, wrong: Misused) -> Span:
-    match first_atom(wrong.argument):
-        case Var(name) if wrong.function[0].isalpha():
-            return scan.argument_variable(conjunct.text, name, wrong.function)
-        case Var(name) if is_arithmetic(wrong.function):
+def _misused_span(conjunct: Conjunct, misused: Misused) -> Span:
+    match first_atom(misused.argument):
+        case Var(name) if misused.function[0].isalpha():
+            return scan.argument_variable(conjunct.text, name, misused.function)
+        case Var(name) if is_arithmetic(misused.function):
             return scan.compared_variable(conjunct.text, name, "+-*/")
         case atom:
             return span_of(conjunct, atom)
@@ -157,17 +157,17 @@ def _attribute_kinds(role: RoleDraft, events: _EventKinds, objects: ObjectKinds)
 
 def _narrowed(role: RoleDraft, own: Mapping[Variable, TermKinds]) -> Mapping[Variable, TermKinds]:
     """The kinds of a role's attributes under its conditions: with `?v > 5`, ?v is a number."""
-    left = dict(own)
+    narrowed = dict(own)
     conditions = [conjunct.expression for conjunct in _where_conjuncts(role.query)] + list(role.filters)
-    for each in (part.expression for whole in conditions for part in split(Conjunct(whole, role.label.span))):
-        match each:
+    for conjunct in (part.expression for each in conditions for part in split(Conjunct(each, role.label.span))):
+        match condition:
             case Call("=" | "<" | "<=" | ">" | ">=", (Var(name), Const(term)) | (Const(term), Var(name))):
                 # An empty intersection is a contradiction, which `_contradictions` reports.
-                kinds = left.get(name, ANYTHING)
-                left[name] = kinds & {term_kind(term)} or kinds
+                kinds = narrowed.get(name, ANYTHING)
+                narrowed[name] = kinds & {term_kind(term)} or kinds
             case _:
                 pass
-    return left
+    return narrowed
 
 
 def _event_kinds(program: ProgramDraft) -> _EventKinds:
@@ -177,14 +177,14 @@ def _event_kinds(program: ProgramDraft) -> _EventKinds:
     belongs to an event that is never derived, and may be anything.
     """
     nothing: TermKinds = frozenset()
-    found: _EventKinds = {label: dict.fromkeys(names, nothing) for label, names in program.event_attributes.items()}
-    while (more := _assigned_kinds(program, found)) != found:
-        found = more
-    return {label: {name: kinds or ANYTHING for name, kinds in names.items()} for label, names in found.items()}
+    kinds_by_event: _EventKinds = {label: dict.fromkeys(names, nothing) for label, names in program.event_attributes.items()}
+    while (extended := _assigned_kinds(program, kinds_by_event)) != kinds_by_event:
+        kinds_by_event = extended
+    return {label: {name: kinds or ANYTHING for name, kinds in names.items()} for label, names in kinds_by_event.items()}
 
 
 def _assigned_kinds(program: ProgramDraft, events: _EventKinds) -> _EventKinds:
-    found: dict[Label, dict[Variable, TermKinds]] = {}
+    kinds_by_event: dict[Label, dict[Variable, TermKinds]] = {}
     for rule in program.rules:
         bound = {role.label.text: _narrowed(role, _attribute_kinds(role, events, program.object_kinds)) for role in rule.roles}
         aggregates: dict[Variable, TermKinds] = {}
@@ -193,11 +193,11 @@ def _assigned_kinds(program: ProgramDraft, events: _EventKinds) -> _EventKinds:
                 own = bound[role.label.text]
                 argument = ANYTHING if clause.argument is None else own.get(clause.argument[1].text, ANYTHING)
                 aggregates[clause.variable.text] = aggregate_kinds(clause.function.text, argument)
-        attributes = found.setdefault(rule.syntax.event.text, {})
+        attributes = kinds_by_event.setdefault(rule.syntax.event.text, {})
         for assignment, expression in zip(rule.syntax.assignments, rule.expressions, strict=False):
             kinds = ANYTHING if expression is None else expression_kinds(expression, aggregates, bound)
             attributes[assignment.variable.text] = attributes.get(assignment.variable.text, frozenset()) | kinds
-    return found
+    return kinds_by_event
 
 
 def _where_conjuncts(query: SplitQuery | None) -> list[Conjunct]:
@@ -209,8 +209,8 @@ def _where_conjuncts(query: SplitQuery | None) -> list[Conjunct]:
         match pattern:
             case Extend(inner, _, _):
                 return conditions(inner)
-            case Filter(_, found):
-                return found
+            case Filter(_, expressions):
+                return expressions
             case _:
                 return ()
 
@@ -230,16 +230,16 @@ def _contradictions(conjuncts: Iterable[Conjunct], own: Mapping[Variable, TermKi
 
 
 def _all_contradictions(conjuncts: Iterable[Conjunct], own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Diagnostic]:
-    sound: list[Conjunct] = []
-    for conjunct in (part for whole in conjuncts for part in split(whole)):
+    satisfiable: list[Conjunct] = []
+    for conjunct in (part for conjunction in conjuncts for part in split(conjunction)):
         yield from _type_errors(conjunct, own, bound)
         reason = _contradiction(conjunct.expression, own, bound)
         if reason is None:
-            sound.append(conjunct)
+            satisfiable.append(conjunct)
         else:
             code, message, hint = reason
             yield warning(code, message, span_of(conjunct), hint)
-    yield from exclusive_comparisons(sound)
+    yield from exclusive_comparisons(satisfiable)
 
 
 _Reason: TypeAlias = tuple[RuleCode, str, str]
@@ -269,8 +269,8 @@ def _contradiction(expression: Expression, own: Mapping[Variable, TermKinds], bo
             return None
         case Call("IN", (tested, *members)) if members:
             a = expression_kinds(tested, own, bound)
-            clashes = [(member, b) for member in members if not _comparable("=", a, b := expression_kinds(member, own, bound))]
-            return _never_comparable(tested, a, *clashes[0]) if len(clashes) == len(members) else None
+            mismatches = [(member, b) for member in members if not _comparable("=", a, b := expression_kinds(member, own, bound))]
+            return _never_comparable(tested, a, *mismatches[0]) if len(mismatches) == len(members) else None
         case _:
             return None
 

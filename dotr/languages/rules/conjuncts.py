@@ -25,11 +25,11 @@ class Conjunct:
 
 
 def split(conjunct: Conjunct) -> list[Conjunct]:
-    return [Conjunct(each, conjunct.text) for each in conjuncts(conjunct.expression)]
+    return [Conjunct(part, conjunct.text) for part in conjuncts(conjunct.expression)]
 
 
 def is_constant(expression: Expression) -> bool:
-    return all(isinstance(each, Const | Call) for each in subexpressions(expression))
+    return all(isinstance(part, Const | Call) for part in subexpressions(expression))
 
 
 def expression_text(expression: Expression) -> str:
@@ -63,14 +63,14 @@ def span_of(conjunct: Conjunct, atom: ComparedTerm | None = None) -> Span:
         case Var(name):
             return scan.compared_variable(conjunct.text, name)
         case Attribute(label, name):
-            found = [r.span for r in scan_references(conjunct.text) if (r.label, r.variable) == (label, name)]
-            if not found:  # the variable of an aggregate
+            spans = [r.span for r in scan_references(conjunct.text) if (r.label, r.variable) == (label, name)]
+            if not spans:  # the variable of an aggregate
                 return scan.compared_variable(conjunct.text, name)
         case TimeOf(label):
-            found = [r.span for r in scan_references(conjunct.text) if (r.label, r.variable) == (label, None)]
+            spans = [r.span for r in scan_references(conjunct.text) if (r.label, r.variable) == (label, None)]
         case None:
-            found = [Span(conjunct.text.document, *t.span()) for t in scan.tokens(conjunct.text) if t[0].lower() == "filter"]
-    return found[-1] if found else conjunct.text
+            spans = [Span(conjunct.text.document, *t.span()) for t in scan.tokens(conjunct.text) if t[0].lower() == "filter"]
+    return spans[-1] if spans else conjunct.text
 
 
 def first_atom(expression: Expression) -> ComparedTerm | None:

@@ -37,15 +37,15 @@ class EventDependency:
 
 def check_cycles(program: ProgramDraft) -> ProgramDraft:
     """Report D401 and D402."""
-    return program.with_problems(_cycle_problems([need for need in dependencies(program) if need.same_instant]))
+    return program.with_problems(_cycle_problems([edge for edge in dependencies(program) if edge.same_instant]))
 
 
 def dependencies(program: ProgramDraft) -> Iterator[EventDependency]:
     """The dependencies of events on events, one for each role that reads one."""
     for rule in program.rules:
-        for role, nearest in zip(rule.roles, _least_distances(rule), strict=True):
+        for role, distance in zip(rule.roles, _least_distances(rule), strict=True):
             if role.origin is RoleOrigin.EVENT:
-                yield EventDependency(rule.syntax.event.text, role.source_label.text, nearest == 0, rule, role)
+                yield EventDependency(rule.syntax.event.text, role.source_label.text, distance == 0, rule, role)
 
 
 def _least_distances(rule: RuleDraft) -> list[Micros]:
@@ -54,39 +54,41 @@ def _least_distances(rule: RuleDraft) -> list[Micros]:
     1 where the distance is unknown. The event of a delayed anchor lies before the time of the
     match, by the delay.
     """
-    found: dict[Label, Micros] = {}
+    by_label: dict[Label, Micros] = {}
     distances: list[Micros] = []
     for role in rule.roles:
         match role.scope:
             case None:
                 distance = role.delay if role is rule.roles[0] else 1
             case WindowSyntax(_, reference):
-                distance = found.get(reference.text, 0) + (role.interval.bounds[0] if role.interval else 1)
+                distance = by_label.get(reference.text, 0) + (role.interval.bounds[0] if role.interval else 1)
             case BetweenSyntax():
                 distance = 1
         distances.append(distance)
         if role.use.binds_label:
-            found.setdefault(role.label.text, 0 if role is rule.roles[0] else distance)
+            by_label.setdefault(role.label.text, 0 if role is rule.roles[0] else distance)
     return distances
 
 
 def _cycle_problems(edges: list[EventDependency]) -> Iterator[Diagnostic]:
-    of = components((need.event, need.source) for need in edges)
+    component_of = components((edge.event, edge.source) for edge in edges)
     reported: set[int] = set()
-    for need in edges:
-        component = of[need.event]
-        if component != of[need.source] or component in reported:
+    for edge in edges:
+        component = component_of[edge.event]
+        if component != component_of[edge.source] or component in reported:
             continue
         reported.add(component)
-        if need.event == need.source:
+        if edge.event == edge.source:
             hint = "An event may depend on itself only in the past: choose it by a clause, within (0, …] from the anchor."
-            message = f"{need.event} needs {need.event} of the same instant"
-            yield Diagnostic(RuleCode.SAME_INSTANT_RECURSION, message, need.role.source_label.span, hint)
+            message = f"{edge.event} needs {edge.event} of the same instant"
+            yield Diagnostic(RuleCode.SAME_INSTANT_RECURSION, message, edge.role.source_label.span, hint)
         else:
-            way = _shortest_path(need.source, need.event, [e for e in edges if of[e.event] == of[e.source] == component])
-            path = " needs ".join([need.event, *way])
+            labels = _shortest_path(
+                edge.source, edge.event, [other for other in edges if component_of[other.event] == component_of[other.source] == component]
+            )
+            path = " needs ".join([edge.event, *labels])
             hint = "Let one of them look strictly into the past: within (0, …] from its anchor."
-            yield Diagnostic(RuleCode.SAME_INSTANT_CYCLE, f"a cycle at one instant: {path}", need.role.source_label.span, hint)
+            yield Diagnostic(RuleCode.SAME_INSTANT_CYCLE, f"a cycle at one instant: {path}", edge.role.source_label.span, hint)
 
 
 def _shortest_path(start: Label, end: Label, edges: list[EventDependency]) -> list[Label]:

@@ -52,7 +52,7 @@ NUMERIC_AGGREGATES: Final = ("sum", "avg")
 
 
 class Misused(NamedTuple):
-    """Argument whose possible `kinds` and the `taken` kinds of the function are disjoint."""
+    """Argument of which the possible `kinds` and the `accepted` kinds are disjoint."""
 
     function: str
     argument: Expression
@@ -66,23 +66,23 @@ def misused_arguments(expression: Expression, own: Mapping[Variable, TermKinds],
         return
     for argument in expression.arguments:
         yield from misused_arguments(argument, own, bound)
-    takes = (_QUANTITY,) if is_chain(expression.function) else ACCEPTED_KINDS.get(expression.function)
-    if takes is None:
+    accepted_kinds = (_QUANTITY,) if is_chain(expression.function) else ACCEPTED_KINDS.get(expression.function)
+    if accepted_kinds is None:
         return
-    for place, argument in enumerate(expression.arguments):
-        taken = takes[min(place, len(takes) - 1)]
+    for index, argument in enumerate(expression.arguments):
+        accepted = accepted_kinds[min(index, len(accepted_kinds) - 1)]
         kinds = expression_kinds(argument, own, bound)
-        if kinds and not kinds & taken:
-            yield Misused(expression.function, argument, kinds, taken)
+        if kinds and not kinds & accepted:
+            yield Misused(expression.function, argument, kinds, accepted)
 
 
-def misuse_hint(wrong: Misused, shown: str) -> str:
+def misuse_hint(misused: Misused, argument_text: str) -> str:
     """The replacement to suggest for a misused argument, or an empty text.
 
-    `shown` is the argument's text.
+    `argument_text` is the argument's text.
     """
-    if TermKind.STRING in wrong.accepted and TermKind.NUMBER not in wrong.accepted and not wrong.kinds <= _NO_TEXT:
-        return f"Write STR({shown})."
-    if TermKind.NUMBER in wrong.accepted and TermKind.STRING in wrong.kinds and TermKind.STRING not in wrong.accepted:
-        return f"Write xsd:decimal({shown})."
+    if TermKind.STRING in misused.accepted and TermKind.NUMBER not in misused.accepted and not misused.kinds <= _NO_TEXT:
+        return f"Write STR({argument_text})."
+    if TermKind.NUMBER in misused.accepted and TermKind.STRING in misused.kinds and TermKind.STRING not in misused.accepted:
+        return f"Write xsd:decimal({argument_text})."
     return ""

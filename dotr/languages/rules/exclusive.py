@@ -42,11 +42,12 @@ _MAX_COMPARISONS: Final = 200
 
 def exclusive_comparisons(conjuncts: Sequence[Conjunct]) -> Iterator[Diagnostic]:
     """One warning for each variable, or pair of variables, with two exclusive comparisons."""
-    compared: dict[tuple[ComparedTerm, ComparedTerm | None], list[_Comparison]] = {}
+    by_operands: dict[tuple[ComparedTerm, ComparedTerm | None], list[_Comparison]] = {}
     for conjunct in conjuncts:
-        if (found := _comparison(conjunct)) is not None:
-            compared.setdefault((found.atom, None if isinstance(found.other, Const) else found.other), []).append(found)
-    for (atom, _), comparisons in ((key, found[:_MAX_COMPARISONS]) for key, found in compared.items()):
+        if (comparison := _comparison(conjunct)) is not None:
+            other = None if isinstance(comparison.other, Const) else comparison.other
+            by_operands.setdefault((comparison.atom, other), []).append(comparison)
+    for (atom, _), comparisons in ((operands, found[:_MAX_COMPARISONS]) for operands, found in by_operands.items()):
         pair = next(((a, b) for i, b in enumerate(comparisons) for a in comparisons[:i] if _exclude(a, b)), None)
         if pair is not None:
             hint = "One of them must go, or they belong on both sides of ||."
@@ -99,5 +100,5 @@ def _bounds_exclude(above: str, low: Number, below: str, high: Number) -> bool:
         return False
     if single(to_double(low)) > single(to_double(high)):
         return True
-    alike = type(low) is type(high) or {type(low), type(high)} <= EXACT_TYPES
-    return alike and low == high and (above == ">" or below == "<")
+    comparable_exactly = type(low) is type(high) or {type(low), type(high)} <= EXACT_TYPES
+    return comparable_exactly and low == high and (above == ">" or below == "<")

@@ -178,14 +178,17 @@ def _binding_kinds(pattern: Pattern, objects: ObjectKinds) -> _BindingKinds:
         case Minus(inner, _) | Filter(inner, _):
             return _binding_kinds(inner, objects)
         case Extend(inner, variable, expression):
-            before = _binding_kinds(inner, objects)
-            return {**before, variable: (expression_kinds(expression, {name: kinds for name, (kinds, _) in before.items()}, {}), False)}
+            inner_kinds = _binding_kinds(inner, objects)
+            return {
+                **inner_kinds,
+                variable: (expression_kinds(expression, {name: kinds for name, (kinds, _) in inner_kinds.items()}, {}), False),
+            }
         case Values(names, rows):
             columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
             return {name: (frozenset(term_kind(t) for t in terms if t is not None), None not in terms) for name, terms in columns.items()}
         case Group(inner, keys, aggregates):
-            before = _binding_kinds(inner, objects)
-            own = {name: kinds for name, (kinds, _) in before.items()}
+            inner_kinds = _binding_kinds(inner, objects)
+            own = {name: kinds for name, (kinds, _) in inner_kinds.items()}
             grouped: _BindingKinds = {name: (expression_kinds(expression, own, {}), False) for name, expression in keys}
             return {**grouped, **{name: (_call_kinds(call, own), False) for name, call in aggregates}}
         case Select():
@@ -215,19 +218,19 @@ def _slot_kinds(item: BgpItem, objects: ObjectKinds) -> tuple[tuple[Slot, TermKi
 
 
 def _join_kinds(a: _BindingKinds, b: _BindingKinds) -> _BindingKinds:
-    found = {**a, **b}
+    joined = {**a, **b}
     for name in a.keys() & b.keys():
         (left, left_always), (right, right_always) = a[name], b[name]
         match left_always, right_always:
             case True, True:
-                found[name] = left & right, True
+                joined[name] = left & right, True
             case True, False:
-                found[name] = left, True
+                joined[name] = left, True
             case False, True:
-                found[name] = right, True
+                joined[name] = right, True
             case _:
-                found[name] = left | right, False
-    return found
+                joined[name] = left | right, False
+    return joined
 
 
 def _union_kinds(a: _BindingKinds, b: _BindingKinds, name: Variable) -> TermKinds:

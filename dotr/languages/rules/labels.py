@@ -29,22 +29,22 @@ def unbound_label(label: Label, span: Span, roles: Sequence[RoleDraft], position
     before = [role.label.text for role in roles[:position] if role.use.binds_label]
     if label in before:
         return None
-    named = next((role for role in roles[: position + 1] if role.label.text == label), None)
-    if named is not None and not named.use.binds_label:
-        negated = named.use is RoleUse.ABSENT
+    role = next((role for role in roles[: position + 1] if role.label.text == label), None)
+    if role is not None and not role.use.binds_label:
+        negated = role.use is RoleUse.ABSENT
         message = f"{label} is {'negated' if negated else 'aggregated'}: it is not one event"
         hint = "There is no such event in a match." if negated else "Use the aggregate's variable."
         return Diagnostic(RuleCode.NOT_ONE_EVENT, message, span, f"{hint} Bound are {_label_list(before)}.")
-    binds = f"The rule binds {_label_list([role.label.text for role in roles if role.use.binds_label])}."
+    all_bound = f"The rule binds {_label_list([role.label.text for role in roles if role.use.binds_label])}."
     if label in (role.label.text for role in roles[position:]):
-        here = (
+        hint = (
             f"Before this clause: {_label_list(before)}. Clauses bind in the order written."
             if before
             else "Nothing is bound before the anchor."
         )
-        return Diagnostic(RuleCode.UNBOUND_LABEL, f"{label} is not bound yet", span, here)
-    meant = did_you_mean(label, before)
-    return Diagnostic(RuleCode.UNBOUND_LABEL, f"unbound label {label}", span, f"{binds} {meant}".rstrip())
+        return Diagnostic(RuleCode.UNBOUND_LABEL, f"{label} is not bound yet", span, hint)
+    suggestion = did_you_mean(label, before)
+    return Diagnostic(RuleCode.UNBOUND_LABEL, f"unbound label {label}", span, f"{all_bound} {suggestion}".rstrip())
 
 
 def _label_list(labels: Sequence[str]) -> str:
@@ -79,8 +79,8 @@ def _duplicate_labels(rule: RuleDraft) -> Iterator[Diagnostic]:
     for role in rule.roles:
         label = role.label.text
         if label in labels:
-            new = f"{label}2 = [ SELECT … ]" if isinstance(role.syntax, Inline) else f"{role.source_label.text} as {label}2"
-            hint = f"Give it a label of its own: {new}."
+            replacement = f"{label}2 = [ SELECT … ]" if isinstance(role.syntax, Inline) else f"{role.source_label.text} as {label}2"
+            hint = f"Give it a label of its own: {replacement}."
             yield Diagnostic(RuleCode.LABEL_TWICE, f"two events of the rule are called {label}", role.label.span, hint)
         labels.add(label)
     variables: set[str] = set()

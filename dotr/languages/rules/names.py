@@ -22,32 +22,32 @@ from dotr.model.terms import Label
 
 def resolve_names(program: ProgramDraft) -> ProgramDraft:
     """Give every role its origin; reports D201, D202, D205, D206 and D218."""
-    shared: dict[Label, Word] = {q.syntax.label.text: q.syntax.label for q in reversed(program.queries)}
+    queries: dict[Label, Word] = {q.syntax.label.text: q.syntax.label for q in reversed(program.queries)}
     events: dict[Label, Word] = {r.syntax.event.text: r.syntax.event for r in reversed(program.rules)}
     broken = frozenset(label for file in program.files for label in file.broken)
-    problems: list[Diagnostic] = [*_duplicate_names(program), *_ambiguous_labels(shared, events)]
+    problems: list[Diagnostic] = [*_duplicate_names(program), *_ambiguous_labels(queries, events)]
 
-    def resolved(role: RoleDraft) -> RoleDraft:
+    def resolve_role(role: RoleDraft) -> RoleDraft:
         label = role.source_label
         if not isinstance(role.syntax, ByLabel):
-            if hidden := shared.get(label.text) or events.get(label.text):
-                what = "shared query" if label.text in shared else "event"
+            if hidden := queries.get(label.text) or events.get(label.text):
+                owner = "shared query" if label.text in queries else "event"
                 at = location_text(hidden.span)
-                hint = f"The {what} {label.text} is at {at}; here the label means this rule's own query. Rename one."
-                problems.append(warning(RuleCode.HIDDEN_SHARED_LABEL, f"{label.text} hides the {what} of that label", label.span, hint))
+                hint = f"The {owner} {label.text} is at {at}; here the label means this rule's own query. Rename one."
+                problems.append(warning(RuleCode.HIDDEN_SHARED_LABEL, f"{label.text} hides the {owner} of that label", label.span, hint))
             return replace(role, origin=RoleOrigin.OWN)
         if label.text in broken:
             return role
-        if label.text in shared:
+        if label.text in queries:
             return replace(role, origin=RoleOrigin.SHARED)
         if label.text in events:
             return replace(role, origin=RoleOrigin.EVENT)
-        known = sorted({*shared, *events})
+        known = sorted({*queries, *events})
         hint = did_you_mean(label.text, known) or f"Write {label.text} = [ SELECT … ], or define it: query {label.text} = [ SELECT … ]."
         problems.append(Diagnostic(RuleCode.UNKNOWN_EVENT, f"no query and no event is called {label.text}", label.span, hint))
         return role
 
-    rules = tuple(replace(rule, roles=tuple(map(resolved, rule.roles))) for rule in program.rules)
+    rules = tuple(replace(rule, roles=tuple(map(resolve_role, rule.roles))) for rule in program.rules)
     return replace(program, rules=rules).with_problems(problems)
 
 
@@ -74,8 +74,8 @@ def _duplicate_names(program: ProgramDraft) -> Iterator[Diagnostic]:
             yield Diagnostic(RuleCode.QUERY_LABEL_TWICE, f"two shared queries are called {label.text}", label.span, hint)
 
 
-def _ambiguous_labels(shared: dict[Label, Word], events: dict[Label, Word]) -> Iterator[Diagnostic]:
-    for label, query in shared.items():
+def _ambiguous_labels(queries: dict[Label, Word], events: dict[Label, Word]) -> Iterator[Diagnostic]:
+    for label, query in queries.items():
         if label in events:
             hint = f"A rule defines the event {label} at {location_text(events[label].span)}. Rename the query or the event."
             yield Diagnostic(RuleCode.QUERY_AND_EVENT, f"{label} is a shared query and an event", query.span, hint)

@@ -18,9 +18,9 @@ def parse(program: ProgramDraft) -> ProgramDraft:
     files: list[DocumentSyntax] = []
     problems: list[Diagnostic] = []
     for document in program.documents:
-        file, found = Grammar(document).parse()
+        file, errors = Grammar(document).parse()
         files.append(file)
-        problems += found
+        problems += errors
     return replace(
         program,
         files=tuple(files),

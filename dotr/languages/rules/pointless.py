@@ -47,11 +47,11 @@ def _unused_aggregates(rule: RuleDraft) -> Iterator[Diagnostic]:
 
 def _unused_queries(program: ProgramDraft) -> Iterator[Diagnostic]:
     """Shared queries that no rule reads, in files that have rules."""
-    read = {role.source_label.text for rule in program.rules for role in rule.roles}
+    labels_read = {role.source_label.text for rule in program.rules for role in rule.roles}
     with_rules = {id(rule.syntax.span.document) for rule in program.rules}
     for query in program.queries:
         label = query.syntax.label
-        if label.text not in read and id(label.span.document) in with_rules:
+        if label.text not in labels_read and id(label.span.document) in with_rules:
             yield warning(RuleCode.UNUSED_QUERY, f"no rule reads {label.text}", label.span, "Leave the query out, or let a rule read it.")
 
 
@@ -68,22 +68,22 @@ def _anchors_in_negations(rule: RuleDraft) -> Iterator[Diagnostic]:
             case WindowSyntax(_, reference) if role.use is RoleUse.ABSENT and role.interval is not None and reference.text in bound:
                 other = bound[reference.text]
                 least, greatest = role.interval.bounds
-                alike = role.source_label.text == other.source_label.text and role.origin is other.origin
-                if alike and least <= other.delay <= greatest and _satisfies(role, other):
+                same_source = role.source_label.text == other.source_label.text and role.origin is other.origin
+                if same_source and least <= other.delay <= greatest and _satisfies(role, other):
                     yield _negated_warning(role, other)
             case _:
                 pass
 
 
 def _negated_warning(role: RoleDraft, other: RoleDraft) -> Diagnostic:
-    what = "the anchor" if other.use is RoleUse.ANCHOR else "the event"
+    subject = "the anchor" if other.use is RoleUse.ANCHOR else "the event"
     distance = "the distance by which it is delayed" if other.delay else "distance 0"
     window = "within [0, …) of that length" if other.delay else "(0, …]"
     hint = (
         f"It is an event of {other.source_label.text} at {distance}, and a negation looks at every event: nothing is absent then. "
         f"Leave it out by a window that is open there: {window}."
     )
-    return warning(RuleCode.ANCHOR_NEGATED, f"{what} {other.label.text} is itself in this window", role.label.span, hint)
+    return warning(RuleCode.ANCHOR_NEGATED, f"{subject} {other.label.text} is itself in this window", role.label.span, hint)
 
 
 def _unfounded(program: ProgramDraft) -> Iterator[Diagnostic]:
@@ -93,8 +93,8 @@ def _unfounded(program: ProgramDraft) -> Iterator[Diagnostic]:
     derivable events.
     """
     derivable: set[Label] = set()
-    while more := {rule.syntax.event.text for rule in program.rules if not _underivable_roles(rule, derivable)} - derivable:
-        derivable |= more
+    while added := {rule.syntax.event.text for rule in program.rules if not _underivable_roles(rule, derivable)} - derivable:
+        derivable |= added
     for rule in program.rules:
         for role in _underivable_roles(rule, derivable):
             hint = "Let a rule define the first one, without reading another: its clause may be `and not`."
@@ -102,7 +102,7 @@ def _unfounded(program: ProgramDraft) -> Iterator[Diagnostic]:
 
 
 def _underivable_roles(rule: RuleDraft, derivable: Set[Label]) -> list[RoleDraft]:
-    """The positive roles of a rule that read an event outside of `possible`."""
+    """The positive roles of a rule that read an event outside of `derivable`."""
     return [
         role for role in rule.roles if role.use.binds_label and role.origin is RoleOrigin.EVENT and role.source_label.text not in derivable
     ]
@@ -137,6 +137,6 @@ def _always_true(rule: RuleDraft) -> Iterator[Diagnostic]:
     """Constant true conjuncts of `if`. Constant false ones are reported by pass 10."""
     if rule.condition is None or rule.syntax.condition is None:
         return
-    whole = Conjunct(rule.condition, rule.syntax.condition)
-    if any(is_constant(part.expression) and condition(part.expression, ())() for part in split(whole)):
-        yield warning(RuleCode.ALWAYS_HOLDS, "this condition, or a part of it, always holds", whole.text, "Leave it out.")
+    conjunction = Conjunct(rule.condition, rule.syntax.condition)
+    if any(is_constant(part.expression) and condition(part.expression, ())() for part in split(conjunction)):
+        yield warning(RuleCode.ALWAYS_HOLDS, "this condition, or a part of it, always holds", conjunction.text, "Leave it out.")

@@ -25,24 +25,24 @@ def resolve_prefixes(program: ProgramDraft) -> ProgramDraft:
     problems: list[Diagnostic] = []
     by_file: dict[int, Prefixes] = {id(file.document): _declared(file, problems) or program.default_prefixes for file in program.files}
 
-    def of(document: Document) -> Prefixes:
+    def prefixes_of(document: Document) -> Prefixes:
         return by_file[id(document)]
 
     return replace(
         program,
-        queries=tuple(replace(q, prefixes=of(q.syntax.text.document)) for q in program.queries),
-        rules=tuple(replace(r, prefixes=of(r.syntax.span.document)) for r in program.rules),
+        queries=tuple(replace(q, prefixes=prefixes_of(q.syntax.text.document)) for q in program.queries),
+        rules=tuple(replace(r, prefixes=prefixes_of(r.syntax.span.document)) for r in program.rules),
     ).with_problems(problems)
 
 
 def _declared(file: DocumentSyntax, problems: list[Diagnostic]) -> Prefixes:
-    found: dict[str, str] = {}
+    declared: dict[str, str] = {}
     for declaration in file.prefixes:
         name, iri = declaration.name.text, unescaped(declaration.iri.text)
         if not _ABSOLUTE.match(iri):
             hint = "Write the IRI in full: <http://…>."
             problems.append(Diagnostic(RuleCode.RELATIVE_PREFIX, f"the prefix {name}: has a relative IRI", declaration.iri.span, hint))
-        if found.setdefault(name, iri) != iri:
-            hint = f"It is <{found[name]}> before. Declare a prefix once in a file."
+        if declared.setdefault(name, iri) != iri:
+            hint = f"It is <{declared[name]}> before. Declare a prefix once in a file."
             problems.append(Diagnostic(RuleCode.PREFIX_TWICE, f"the prefix {name}: is declared twice", declaration.name.span, hint))
-    return found
+    return declared

@@ -45,7 +45,7 @@ def check_products(program: ProgramDraft) -> ProgramDraft:
         return program
     own = [role.query for rule in program.rules for role in rule.roles if role.origin is RoleOrigin.OWN]
     queries = [*(query.query for query in program.queries), *own]
-    return program.with_problems([found for query in queries if query is not None for found in _cross_products(query)])
+    return program.with_problems([problem for query in queries if query is not None for problem in _cross_products(query)])
 
 
 def _cross_products(query: SplitQuery) -> Iterator[Diagnostic]:
@@ -63,9 +63,9 @@ def _visible_variable(names: _VariableSet) -> Variable:
 
 
 def _variable_span(text: Span, name: Variable) -> Span:
-    found = [Span(text.document, *t.span()) for t in scan.tokens(text) if t.lastgroup == "variable" and t[0][1:] == name]
+    spans = [Span(text.document, *t.span()) for t in scan.tokens(text) if t.lastgroup == "variable" and t[0][1:] == name]
     body = text.document.text.find("{", text.start)
-    return next((each for each in found if each.start > body), found[0] if found else text)
+    return next((span for span in spans if span.start > body), spans[0] if spans else text)
 
 
 def _unconnected(pattern: Pattern, links: Sequence[_VariableSet]) -> Iterator[tuple[_VariableSet, _VariableSet]]:
@@ -78,8 +78,8 @@ def _unconnected(pattern: Pattern, links: Sequence[_VariableSet]) -> Iterator[tu
             parts, conditions = _group_parts(pattern)
             groups = _components([names for names in parts if names], [*links, *conditions])
             yield from ((groups[0], other) for other in groups[1:])
-            for inside in _nested_groups(pattern):
-                yield from _unconnected(inside, ())
+            for nested in _nested_groups(pattern):
+                yield from _unconnected(nested, ())
         case Filter(inner, expressions):
             yield from _unconnected(inner, [*links, *map(_linked_variables, expressions)])
         case Extend(inner, variable, expression):
@@ -99,13 +99,13 @@ def _unconnected(pattern: Pattern, links: Sequence[_VariableSet]) -> Iterator[tu
 
 def _linked_variables(expression: Expression) -> _VariableSet:
     """The variables of an expression, and those in scope of its EXISTS."""
-    found: set[Variable] = set()
+    variables: set[Variable] = set()
     for parameter in parameters_of([expression]):
         if isinstance(parameter, Var):
-            found.add(parameter.name)
+            variables.add(parameter.name)
         elif isinstance(parameter, Exists):
-            found.update(in_scope(parameter.pattern))
-    return frozenset(found)
+            variables.update(in_scope(parameter.pattern))
+    return frozenset(variables)
 
 
 def _group_parts(pattern: Pattern) -> tuple[list[_VariableSet], list[_VariableSet]]:
@@ -114,11 +114,11 @@ def _group_parts(pattern: Pattern) -> tuple[list[_VariableSet], list[_VariableSe
         case Bgp(patterns):
             return [frozenset(in_scope(Bgp((each,)))) for each in patterns], []
         case Join(left, right) | LeftJoin(left, right):
-            (some, conditions), (others, more) = _group_parts(left), _group_parts(right)
+            (left_parts, left_conditions), (right_parts, right_conditions) = _group_parts(left), _group_parts(right)
             if isinstance(pattern, LeftJoin):
-                others = [frozenset().union(*others)]
-                more = [] if pattern.condition is None else [_linked_variables(pattern.condition)]
-            return some + others, conditions + more
+                right_parts = [frozenset().union(*right_parts)]
+                right_conditions = [] if pattern.condition is None else [_linked_variables(pattern.condition)]
+            return left_parts + right_parts, left_conditions + right_conditions
         case Values():
             return [], []
         case Filter(inner, expressions):
@@ -155,13 +155,13 @@ def _components(parts: Sequence[_VariableSet], links: Sequence[_VariableSet]) ->
     >>> [sorted(component) for component in _components(parts, [frozenset("bd")])]
     [['a', 'b', 'd', 'e'], ['c']]
     """
-    groups: list[_VariableSet] = []
-    known = frozenset().union(*parts)
-    for part in [*parts, *(link & known for link in links)]:
+    components: list[_VariableSet] = []
+    variables = frozenset().union(*parts)
+    for part in [*parts, *(link & variables for link in links)]:
         if part:
-            touched = [group for group in groups if group & part]
-            merged = part.union(*touched)
-            place = groups.index(touched[0]) if touched else len(groups)
-            groups = [group for group in groups if group not in touched]
-            groups.insert(place, merged)
-    return groups
+            connected = [component for component in components if component & part]
+            merged = part.union(*connected)
+            index = components.index(connected[0]) if connected else len(components)
+            components = [component for component in components if component not in connected]
+            components.insert(index, merged)
+    return components

@@ -187,10 +187,10 @@ class ProgramDraft:
     @property
     def event_attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
         """Attributes of each event, sorted: the `with` variables of all rules that define it."""
-        found: dict[Label, set[Variable]] = {}
+        by_event: dict[Label, set[Variable]] = {}
         for rule in self.rules:
-            found.setdefault(rule.syntax.event.text, set()).update(a.variable.text for a in rule.syntax.assignments)
-        return {label: tuple(sorted(names)) for label, names in found.items()}
+            by_event.setdefault(rule.syntax.event.text, set()).update(a.variable.text for a in rule.syntax.assignments)
+        return {label: tuple(sorted(names)) for label, names in by_event.items()}
 
     @property
     def shared_queries(self) -> Mapping[Label, QueryDraft]:

@@ -63,8 +63,8 @@ def _with_timer(anchor: RoleDraft, rule: RuleDraft, problems: list[Diagnostic]) 
             if micros > _LONG_ABOVE:
                 problems.append(_long_warning(micros, "delay", "every event of the anchor until then", delay.length.span))
             return replace(anchor, delay=micros)
-    except _InvalidDuration as wrong:
-        problems.append(wrong.diagnostic)
+    except _InvalidDuration as error:
+        problems.append(error.diagnostic)
     return anchor
 
 
@@ -84,8 +84,8 @@ def _with_interval(role: RoleDraft, prefixes: Prefixes, problems: list[Diagnosti
                 interval = Interval(0, duration_micros(extent, prefixes), low_closed=False, high_closed=True)
             case _:
                 assert_never(extent)
-    except _InvalidDuration as wrong:
-        problems.append(wrong.diagnostic)
+    except _InvalidDuration as error:
+        problems.append(error.diagnostic)
         return role
     problems += _interval_problems(interval, extent.span)
     return replace(role, interval=interval)
@@ -104,9 +104,9 @@ def _interval_problems(interval: Interval, span: Span) -> list[Diagnostic]:
     return []
 
 
-def _long_warning(time: Micros, what: str, retained: str, span: Span) -> Diagnostic:
+def _long_warning(time: Micros, subject: str, retained: str, span: Span) -> Diagnostic:
     hint = f"It is {time // Unit.DAY.value} days, and a rule keeps {retained}. Is the unit right?"
-    return warning(RuleCode.LONG_WINDOW, f"a suspiciously long {what}", span, hint)
+    return warning(RuleCode.LONG_WINDOW, f"a suspiciously long {subject}", span, hint)
 
 
 _MAX_CHARACTERS: Final = 100
@@ -147,9 +147,9 @@ def _unit(word: Word) -> Unit:
     name = word.text.rstrip(".").lower()
     if name in UNITS:
         return UNITS[name]
-    meant = "Write min for minutes; months have no fixed length." if name == "m" else did_you_mean(name, list(UNITS))
+    hint = "Write min for minutes; months have no fixed length." if name == "m" else did_you_mean(name, list(UNITS))
     raise _InvalidDuration(
-        RuleCode.UNKNOWN_UNIT, f"unknown unit {word.text}", word.span, f"Units are us, ms, s, min, h and d. {meant}".rstrip()
+        RuleCode.UNKNOWN_UNIT, f"unknown unit {word.text}", word.span, f"Units are us, ms, s, min, h and d. {hint}".rstrip()
     )
 
 
@@ -171,13 +171,13 @@ def _lexical_micros(value: Word) -> Fraction:
     >>> _lexical_micros(Word("PT1M0.5S", Span(Document("", ""), 0, 0)))
     Fraction(60500000, 1)
     """
-    found = _DURATION.fullmatch(value.text)
-    if found is None or not any(found[part] for part in ("Y", "Mo", "D", "H", "M", "S")):
+    fields = _DURATION.fullmatch(value.text)
+    if fields is None or not any(fields[part] for part in ("Y", "Mo", "D", "H", "M", "S")):
         hint = 'A duration is written like "P1DT12H", "PT5M" or "PT0.25S".'
         raise _InvalidDuration(RuleCode.NO_DURATION, f'"{value.text}" is no duration', value.span, hint)
-    if found["Y"] or found["Mo"]:
+    if fields["Y"] or fields["Mo"]:
         raise _InvalidDuration(RuleCode.NO_DURATION, "years and months have no fixed length", value.span, "Write days.")
-    if found["sign"]:
+    if fields["sign"]:
         raise _InvalidDuration(RuleCode.NO_DURATION, "a length of time is not negative", value.span, "Leave out the minus.")
     units = {"D": Unit.DAY, "H": Unit.HOUR, "M": Unit.MINUTE, "S": Unit.SECOND}
-    return sum((Fraction(found[part]) * unit.value for part, unit in units.items() if found[part]), Fraction(0))
+    return sum((Fraction(fields[part]) * unit.value for part, unit in units.items() if fields[part]), Fraction(0))
