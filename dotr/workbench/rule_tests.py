@@ -17,7 +17,7 @@ from dotr.config import (
     Section,
     TimeSection,
     Tree,
-    existing,
+    matching_files,
     read_config,
     read_document,
     read_tree,
@@ -111,7 +111,7 @@ def run_tests(paths: Sequence[str]) -> Iterator[Outcome]:
 
 def _test_files(path: str) -> list[str]:
     if not Path(path).is_dir():
-        return existing(path, None, "Is the path right? Relative paths are relative to the working directory.")
+        return matching_files(path, None, "Is the path right? Relative paths are relative to the working directory.")
     found = []
     for file in sorted(str(f) for kind in ("*.yaml", "*.yml") for f in Path(path).rglob(kind)):
         try:
@@ -152,21 +152,21 @@ def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:
         raise refuse("C202", f"{path} is no rule test", None, hint)
     tree = read_tree(document)
     if not is_test(tree.data):
-        raise refuse("C202", f"{path} is no rule test: it has no cases", tree.place(()) if tree.data is not None else None, hint)
+        raise refuse("C202", f"{path} is no rule test: it has no cases", tree.span(()) if tree.data is not None else None, hint)
     try:
         section = TestSection.model_validate(_with_terms(tree.data, tree))
     except ValidationError as error:
         raise Refused(schema_problems(error, tree, TestSection)) from None
     if section.config is None:
         if not section.rules:
-            raise refuse("C202", "rules is missing", tree.place(()), "Name the rule files, or a `config` that does.")
+            raise refuse("C202", "rules is missing", tree.span(()), "Name the rule files, or a `config` that does.")
         spec, problems = ConfigFiles(tree, Path(path).parent).spec(section.rules, section.knowledge, section.prefixes, section.time)
         return TestFile(section, tree, spec, section.prefixes), problems
     own = [key for key in ("rules", "knowledge", "time") if key in section.model_fields_set]
     if own:
         message = f"a test has either `config`, or {', '.join(f'`{key}`' for key in own)} of its own"
-        raise refuse("C204", message, tree.key((own[0],)), "Leave one of the two out.")
-    config = read_config(existing(str(Path(path).parent / section.config), tree.place(("config",)))[0])
+        raise refuse("C204", message, tree.key_span((own[0],)), "Leave one of the two out.")
+    config = read_config(matching_files(str(Path(path).parent / section.config), tree.span(("config",)))[0])
     spec, problems = config.spec()
     return TestFile(section, tree, spec, {**spec.prefixes, **section.prefixes}), problems
 
@@ -179,7 +179,7 @@ def _with_terms(data: object, tree: Tree, location: Location = ()) -> object:
         case list():
             return [_with_terms(value, tree, (*location, number)) for number, value in enumerate(data)]
         case _:
-            return tree.spelled.get(location, data) if location[-2:-1] == ("attributes",) else data
+            return tree.scalar_text.get(location, data) if location[-2:-1] == ("attributes",) else data
 
 
 def run_file(path: str) -> Iterator[Outcome]:
@@ -290,7 +290,7 @@ class _CaseReader:
         self.problems.append(Diagnostic(code, message, self.place(location), hint))
 
     def place(self, location: tuple[str | int, ...]) -> Span:
-        return self.file.tree.place(("cases", self.number, *location))
+        return self.file.tree.span(("cases", self.number, *location))
 
     def time(self, at: int | str, part: str, k: int) -> Micros:
         try:

@@ -95,8 +95,8 @@ def test_a_lock_that_was_given_up_meanwhile_is_taken_anew(tmp_path: Path, monkey
     """Who opens the file just before its holder removes it has locked a file without a name."""
     target = Target("output", str(tmp_path / "out"))
     first, second, third = OutputLocks(), OutputLocks(), OutputLocks()
-    assert first.take([target], "one") == []
-    (found,) = second.take([target], "two")
+    assert first.acquire([target], "one") == []
+    (found,) = second.acquire([target], "two")
     assert f"pipeline one, process {os.getpid()} on " in found.message
     plain = fcntl.flock
 
@@ -106,8 +106,8 @@ def test_a_lock_that_was_given_up_meanwhile_is_taken_anew(tmp_path: Path, monkey
         plain(number, how)
 
     monkeypatch.setattr(fcntl, "flock", slow)
-    assert second.take([target], "two") == []
-    assert len(third.take([target], "three")) == 1
+    assert second.acquire([target], "two") == []
+    assert len(third.acquire([target], "three")) == 1
     second.release()
     assert list(tmp_path.iterdir()) == []
 
@@ -118,8 +118,8 @@ def test_a_folder_below_one_that_cannot_be_written_is_held_itself(tmp_path: Path
     tmp_path.chmod(0o500)
     try:
         with OutputLocks() as first, OutputLocks() as second:
-            assert first.take([Target("output", str(tmp_path / "out"))], "one") == []
-            assert len(second.take([Target("output", str(tmp_path / "out"))], "two")) == 1
+            assert first.acquire([Target("output", str(tmp_path / "out"))], "one") == []
+            assert len(second.acquire([Target("output", str(tmp_path / "out"))], "two")) == 1
     finally:
         tmp_path.chmod(0o700)
 

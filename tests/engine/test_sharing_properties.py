@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from dotr.engine.instants import merge
+from dotr.engine.driver import Engine
 from dotr.engine.program import compile_program
-from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
 from dotr.expressions import condition
 from dotr.expressions.ordered_domains import OrderedDomain, domain_of
@@ -180,7 +179,7 @@ def fired(rules: Sequence[str], stream: Sequence[tuple[int, list[Triple]]], relo
     engine = Engine(compile_program(ProgramSpec(rules=(Document("rules.dotr", text),))), Clock())
     found: Counter[Firing] = Counter()
     for time, triples in stream:
-        found.update(engine.step(merge(time, [tuple(triples)]))[0])
+        found.update(engine.step(time, [tuple(triples)])[0])
         if reload:
             engine.reload()
     return found

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from dotr.engine.instants import merge
+from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram, compile_program
-from dotr.engine.session import Engine
 from dotr.engine.spec import ProgramSpec
 from dotr.joins.limits import Limits
 from dotr.model.places import Document
@@ -50,7 +49,7 @@ def limited(program: CompiledProgram, limits: Limits) -> CompiledProgram:
 def ran(program: CompiledProgram, elements: Iterable[Element], clock: Clock | None = None) -> tuple[list[Firing], list[DeadLetter]]:
     """In one piece: the firings, and the dead letters."""
     engine = Engine(program, clock or Clock())
-    firings = [f for time, graphs in by_time(elements).items() for f in engine.step(merge(time, graphs))[0]]
+    firings = [f for time, graphs in by_time(elements).items() for f in engine.step(time, graphs)[0]]
     firings += [f for moment in engine.finish() for f in moment]
     return firings, engine.failed
 
@@ -298,7 +297,7 @@ def test_matches_are_handed_on_on_the_way(monkeypatch: pytest.MonkeyPatch) -> No
 
         engine = Engine(program, Clock(), put=put)
         for time, graphs in by_time(elements).items():
-            got += engine.step(merge(time, graphs))[0]
+            got += engine.step(time, graphs)[0]
         assert sorted(got, key=output_order) == expected
         assert max(sizes) <= many // 2 + 1
 

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from dotr.engine.driver import Engine
 from dotr.engine.instants import merge
 from dotr.engine.multi_query import share_queries
 from dotr.engine.program import CompiledProgram
-from dotr.engine.session import Engine
 from dotr.engine.stage_one import InstantFacts, StageOne, TickStream
 from dotr.layout.event_order import AttributeValues, sort_by_tie
 from dotr.layout.layers import lay_out
@@ -142,7 +142,7 @@ def made(request: pytest.FixtureRequest) -> list[Scenario]:
 
 def engine(program: CompiledProgram, elements: Sequence[Element], clock: Clock) -> list[Firing]:
     run = Engine(program, clock)
-    firings = [firing for element in elements for firing in run.step(Instant(element.time, ()))[0]]
+    firings = [firing for element in elements for firing in run.step(element.time, [])[0]]
     return firings + [firing for firings in run.finish() for firing in firings]
 
 
