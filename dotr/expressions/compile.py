@@ -297,6 +297,7 @@ class _ExpressionWriter:
         error.
 
         `?a || ?b`, with truth values x1 and x2:
+
         x3 = x1
         if x3 is not True:
             if x3 is False or x2 is True:

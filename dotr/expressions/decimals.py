@@ -22,6 +22,7 @@ def quotient(dividend: int | Decimal, divisor: int | Decimal) -> Decimal | None:
     """The quotient of two exact numbers, rounded half to even at 18 decimal places.
 
     None for a divisor of 0 and for a quotient with too many digits.
+
     >>> quotient(77, 3), quotient(1, 8), quotient(Decimal("1e-18"), 2), quotient(-2, 3)
     (Decimal('25.666666666666666667'), Decimal('0.125'), Decimal('0'), Decimal('-0.666666666666666667'))
     """

@@ -20,6 +20,7 @@ from dotr.model.terms import Term
 
 class ConstantSet(dict[Term | None, bool | None]):
     """A cache from terms to membership among the constants (None: an error), emptied at `limit` terms.
+
     >>> from dotr.model.terms import XSD, literal
     >>> members = ConstantSet(['"a"', literal("25", XSD + "integer")])
     >>> members[literal("25.0", XSD + "decimal")], members['"b"'], members['"b"@en'], members["<http://example.org/a>"], members[None]

@@ -162,7 +162,7 @@ def truth(value: Any) -> bool | None:
         return bool(value)
     if kind is Lang:
         return bool(value.text)
-    return False if kind is Unknown and value.broken else None
+    return False if kind is Unknown and value.is_ill_typed else None
 
 
 # --- arithmetic ---

@@ -107,6 +107,7 @@ def contains(a: Value, b: Value) -> bool | None:
 
 def strbefore(a: Value, b: Value) -> StringValue | None:
     """STRBEFORE, of compatible strings; the plain empty string without an occurrence.
+
     >>> strbefore(Lang("abc", "en"), "b"), strbefore("abc", "xyz"), strbefore(Lang("abc", "en"), ""), strbefore(Lang("abc", "en"), "z")
     (Lang(text='a', tag='en'), '', Lang(text='', tag='en'), '')
     """
@@ -119,6 +120,7 @@ def strbefore(a: Value, b: Value) -> StringValue | None:
 
 def strafter(a: Value, b: Value) -> StringValue | None:
     """STRAFTER, of compatible strings; the plain empty string without an occurrence.
+
     >>> strafter("abc", "b"), strafter(Lang("abc", "en"), ""), strafter(Lang("abc", "en"), "z")
     ('c', Lang(text='abc', tag='en'), '')
     """
@@ -140,6 +142,7 @@ def encode_for_uri(a: Value) -> str | None:
 
 def concat(*values: Value) -> StringValue | None:
     """CONCAT, with the language tag that all strings share.
+
     >>> concat(Lang("a", "en"), Lang("b", "en")), concat(Lang("a", "en"), "b"), concat(), concat("a", 1)
     (Lang(text='ab', tag='en'), 'ab', '', None)
     """

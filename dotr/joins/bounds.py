@@ -38,6 +38,7 @@ class FanoutBounds:
 
         `steps`: the join in its order. `rows`: the product of the sizes of the VALUES tables behind the
         steps. `max_work`: triples and rows.
+
         >>> from dotr.model.algebra import Var
         >>> rooms = FanoutBounds(TripleIndex([(f"<s{n}>", "<in>", "<room>") for n in range(500)]))
         >>> reading = (TriplePattern(Var("r"), Const("<from>"), Var("s")), Side.DELTA)

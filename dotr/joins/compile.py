@@ -57,6 +57,7 @@ def compile_join(
     hidden: bool = False,
 ) -> JoinFunction:
     """Compiles a join to a function; parameters as in the module's docstring.
+
     >>> from dotr.model.algebra import Var
     >>> sensor = TriplePattern(Var("read"), Const("<from>"), Var("sensor"))
     >>> room = TriplePattern(Var("sensor"), Const("<in>"), Var("room"))
@@ -78,6 +79,7 @@ def write_join(
     hidden: bool = False,
 ) -> JoinWriter:
     """Writes a join as source text and parameters, without compiling; parameters as for `compile_join`.
+
     >>> from dotr.model.algebra import Var
     >>> sensor = TriplePattern(Var("read"), Const("<from>"), Var("sensor"))
     >>> room = TriplePattern(Var("sensor"), Const("<in>"), Var("room"))
@@ -146,11 +148,11 @@ class JoinWriter(LoopBuilder):
         """The assignment targets that unpack a row into variables."""
         return "".join([f"{self.bind(name)}, " for name in names]).rstrip() or "_"
 
-    def known_term(self, name_of: Slot) -> Term | None:
+    def known_term(self, slot: Slot) -> Term | None:
         """The term of a slot, if known at compile time."""
-        return name_of.term if isinstance(name_of, Const) else self._known_terms.get(name_of.name)
+        return slot.term if isinstance(slot, Const) else self._known_terms.get(slot.name)
 
-    def slot(self, slot: Slot) -> str | None:
+    def name_of(self, slot: Slot) -> str | None:
         """The Python name that holds a slot's term, or None for a variable that is not bound yet."""
         return self.constant(slot.term) if isinstance(slot, Const) else self.names.get(slot.name)
 
@@ -171,7 +173,7 @@ class JoinWriter(LoopBuilder):
                         self.assign(name, value)
                         self.skip_if(f"{name} is None")
                 case (TriplePattern() as pattern, Side() as side):
-                    self.pattern(pattern, side)
+                    self.write_pattern(pattern, side)
                 case TermPattern():
                     self.write_term_pattern(step)
                 case Not() | GroupAggregate():
@@ -179,10 +181,11 @@ class JoinWriter(LoopBuilder):
                 case _:
                     assert_never(step)
 
-    def write_term_pattern(self, write_pattern: TermPattern) -> None:
+    def write_term_pattern(self, pattern: TermPattern) -> None:
         """Destructures a bound triple term, or builds one of bound parts.
 
         Parts that form no triple term (a literal as the subject) give a text that no graph holds.
+
         `?t` bound, `<<( ?s <p> ?o )>>` with `?o` bound:
 
             if v_t[:2] != '<<': continue
@@ -190,10 +193,10 @@ class JoinWriter(LoopBuilder):
             if w1 != k0: continue
             if w2 != v_o: continue
         """
-        slots = (write_pattern.subject, write_pattern.predicate, write_pattern.object)
-        term, parts = self.slot(write_pattern.term), [self.slot(slot) for slot in slots]
+        slots = (pattern.subject, pattern.predicate, pattern.object)
+        term, parts = self.name_of(pattern.term), [self.name_of(slot) for slot in slots]
         if term is None:
-            self.assign(self.bind(write_pattern.term.name), f"f'<<( {{{parts[0]}}} {{{parts[1]}}} {{{parts[2]}}} )>>'")
+            self.assign(self.bind(pattern.term.name), f"f'<<( {{{parts[0]}}} {{{parts[1]}}} {{{parts[2]}}} )>>'")
         elif None not in parts:
             self.skip_if(f"{term} != f'<<( {{{parts[0]}}} {{{parts[1]}}} {{{parts[2]}}} )>>'")
         else:
@@ -201,9 +204,9 @@ class JoinWriter(LoopBuilder):
             targets = [self.temporary() for _ in slots]
             self.assign(", ".join(targets), f"{term}[4:-4].split(' ', 2)")
             for target, slot in zip(targets, slots, strict=True):
-                held = self.slot(slot)
-                if held is not None:
-                    self.skip_if(f"{target} != {held}")
+                name = self.name_of(slot)
+                if name is not None:
+                    self.skip_if(f"{target} != {name}")
                 elif not isinstance(slot, Const):
                     self.names[slot.name] = target
 
@@ -214,15 +217,16 @@ class JoinWriter(LoopBuilder):
     def _arguments(self, expression: Expression) -> str:
         return ", ".join(self.read(variable) for variable in free_variables(expression))
 
-    def pattern(self, pattern: TriplePattern, side: Side) -> None:
+    def write_pattern(self, pattern: TriplePattern, side: Side) -> None:
         """Writes the matches of a pattern on a side, looked up by the bound slots.
 
-        `?x <p> ?y` on the delta is, with both, `?x` or none bound:
-        a membership test        if (v_x, k0, v_y) not in s0: continue
-        a look-up of ends        for v_y in n0.get(v_x, NO_TERMS):
-        a loop over pairs        for v_x, w0 in n0.items(): for v_y in w0:
+        `?x <p> ?y` on the delta, by the variables that are bound:
+
+        both        if (v_x, k0, v_y) not in s0: continue
+        `?x`        for v_y in n0.get(v_x, NO_TERMS):
+        neither     for v_x, w0 in n0.items(): for v_y in w0:
         """
-        subject, predicate, object = (self.slot(slot) for slot in (pattern.subject, pattern.predicate, pattern.object))
+        subject, predicate, object = (self.name_of(slot) for slot in (pattern.subject, pattern.predicate, pattern.object))
         fixed = self.known_term(pattern.predicate)
         if side is Side.BOTH and fixed is not None and self.index is not None and fixed not in self.index.by_subject:
             side = Side.DELTA
@@ -264,12 +268,13 @@ class JoinWriter(LoopBuilder):
         """Writes a loop that binds free slots and compares bound ones.
 
         `?p ?x` of the edges from `?x`:
+
         for v_p, w0 in new.edges_from.get(v_x, NO_EDGES):
             if w0 != v_x: continue
         """
         targets, checks = [], []
         for slot in slots:
-            name = self.slot(slot)
+            name = self.name_of(slot)
             if name is None and not isinstance(slot, Const):
                 targets.append(self.bind(slot.name))
             else:
@@ -336,6 +341,7 @@ class JoinWriter(LoopBuilder):
         """Writes loops over both ends of the triples with a predicate.
 
         `?a <at> ?c` of the delta:
+
         for v_a, w0 in n0.items():
             for v_c in w0:
         """
@@ -352,7 +358,7 @@ class JoinWriter(LoopBuilder):
             old = self._background_table("by_subject", predicate, fixed)
             new = self._delta_table("by_subject", predicate, needed=False)
             pairs = f"({old}.items() if {new} is None else chain({old}.items(), {new}.items()))"
-        subject = self.slot(pattern.subject)
+        subject = self.name_of(pattern.subject)
         assert subject is None
         assert not isinstance(pattern.subject, Const)
         self.loop(f"{self.bind(pattern.subject.name)}, {others}", pairs, sized=False)

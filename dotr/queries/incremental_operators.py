@@ -50,7 +50,7 @@ class DeltaScan(AlgebraOperator):
         self._rows, self._parts = kept, parts
         self._kept = [self._solution(row) for row in kept]
         self._deltas = tuple(delta.join for part in parts for delta in part.delta_queries)
-        self.empty = not kept
+        self.is_static_empty = not kept
         self.reads = frozenset()
         for part in parts:
             self.reads = union_of_reads(self.reads, part.reads)

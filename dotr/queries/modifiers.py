@@ -67,7 +67,7 @@ class GroupOperator(AlgebraOperator):
     def __init__(self, pattern: Group, inner: AlgebraOperator, compiled: CompileExists) -> None:
         super().__init__(pattern)
         self._inner = inner
-        self.empty = inner.is_static_empty and bool(pattern.keys)
+        self.is_static_empty = inner.is_static_empty and bool(pattern.keys)
         self._keys = tuple((name, CompiledExpression(key, compiled)) for name, key in pattern.keys)
         self._plain = frozenset(name for name, key in pattern.keys if isinstance(key, Var) and key.name == name)
         self._aliases = self.variables - self._plain
@@ -103,7 +103,7 @@ class SelectOperator(AlgebraOperator):
     def __init__(self, pattern: Select, inner: AlgebraOperator, compiled: CompileExists) -> None:
         super().__init__(pattern)
         self._inner, self._select = inner, pattern
-        self.empty = inner.is_static_empty
+        self.is_static_empty = inner.is_static_empty
         if inner.is_static_empty or not any(map(has_exists, expressions_in(pattern))):
             self.reads = inner.reads
         self._sliced = bool(pattern.offset) or pattern.limit is not None

@@ -174,7 +174,7 @@ class JoinOperator(AlgebraOperator):
     def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
         super().__init__(pattern)
         self.left, self.right = left, right
-        self.empty = left.is_static_empty or right.is_static_empty
+        self.is_static_empty = left.is_static_empty or right.is_static_empty
         self.reads = (
             left.reads if left.is_static_empty else right.reads if right.is_static_empty else union_of_reads(left.reads, right.reads)
         )
@@ -211,7 +211,7 @@ class LeftJoinOperator(AlgebraOperator):
     def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator, test: CompiledCondition | None) -> None:
         super().__init__(pattern)
         self.left, self.right, self.test = left, right, test
-        self.empty = left.is_static_empty
+        self.is_static_empty = left.is_static_empty
         if left.is_static_empty:
             self.reads = left.reads
 
@@ -244,7 +244,7 @@ class UnionOperator(AlgebraOperator):
     def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
         super().__init__(pattern)
         self.left, self.right = left, right
-        self.empty = left.is_static_empty and right.is_static_empty
+        self.is_static_empty = left.is_static_empty and right.is_static_empty
         self.reads = union_of_reads(left.reads, right.reads)
 
     def full_scan_reason(self, bound: Variables) -> str:
@@ -265,7 +265,7 @@ class MinusOperator(AlgebraOperator):
     def __init__(self, pattern: Pattern, left: AlgebraOperator, right: AlgebraOperator) -> None:
         super().__init__(pattern)
         self.left, self.right = left, right
-        self.empty = left.is_static_empty
+        self.is_static_empty = left.is_static_empty
         if left.is_static_empty or left.variables.isdisjoint(right.variables):
             self.reads = left.reads
 
@@ -292,7 +292,7 @@ class FilterOperator(AlgebraOperator):
     def __init__(self, pattern: Pattern, inner: AlgebraOperator, tests: tuple[CompiledCondition, ...]) -> None:
         super().__init__(pattern)
         self.inner, self.tests = inner, tests
-        self.empty = inner.is_static_empty
+        self.is_static_empty = inner.is_static_empty
         if inner.is_static_empty or not any(test.has_exists for test in tests):
             self.reads = inner.reads
 
@@ -319,7 +319,7 @@ class ExtendOperator(AlgebraOperator):
     def __init__(self, pattern: Pattern, inner: AlgebraOperator, variable: Variable, computed: CompiledExpression) -> None:
         super().__init__(pattern)
         self.inner, self.variable, self.computed = inner, variable, computed
-        self.empty = inner.is_static_empty
+        self.is_static_empty = inner.is_static_empty
         if inner.is_static_empty or not computed.has_exists:
             self.reads = inner.reads
 
@@ -350,7 +350,7 @@ class ValuesOperator(AlgebraOperator):
         self.rows: list[Solution] = [
             {name: term for name, term in zip(pattern.variables, row, strict=True) if term is not None} for row in pattern.rows
         ]
-        self.empty = not self.rows
+        self.is_static_empty = not self.rows
 
     def full_scan_reason(self, bound: Variables) -> str:
         return ""

@@ -83,6 +83,7 @@ def plan(select: Select, background: TripleIndex, static: StaticAnswers = comput
     `static(select, compute)`: returns the static answers, by `compute()` or from a cache. `limits`: bound
     the work at an instant; the planning itself is bounded by `Limits.for_background`.
     Raises `LimitExceeded` during planning or evaluation.
+
     >>> from dotr.model.algebra import Bgp, Const, TriplePattern, Var
     >>> sensor = TriplePattern(Var("read"), Const("<from>"), Var("sensor"))
     >>> room = TriplePattern(Var("sensor"), Const("<in>"), Var("room"))
