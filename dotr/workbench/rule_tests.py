@@ -229,15 +229,15 @@ class Case:
             broken += [
                 f"{at} the query of rule {', '.join(program.readers(streams))} fails: {error}" for streams, error in stage_one.failed
             ]
-            left_out = [each for each in closed.rejected if each.reason is Reason.FAILED]
-            broken += [f"{at} element {each.element + 1} of the instant is left out, it fails: {each.why}" for each in left_out]
+            failing = [each for each in closed.rejected if each.reason is Reason.FAILED]
+            broken += [f"{at} element {each.element + 1} of the instant is left out, it fails: {each.why}" for each in failing]
             if stage_one.exceeded:
                 left_out.append(f"{at} the instant is left out, it goes over a limit: {stage_one.exceeded}")
             elif stage_one.inconsistencies and stage_one.rejected:
                 left_out.append(f"{at} the instant is left out, it is inconsistent: {stage_one.inconsistencies[0]}")
             if self.facts is not None:
-                failing = {each.element for each in left_out}
-                found = program.facts_of_interest(merge(time, [graph for k, graph in enumerate(graphs) if k not in failing]))
+                without = {each.element for each in failing}
+                found = program.facts_of_interest(merge(time, [graph for k, graph in enumerate(graphs) if k not in without]))
                 facts += [Item(time, event.type, None, comparable_attributes(event.attributes), None) for event in found]
         for firings in engine.finish():
             outputs += output(firings)

@@ -139,7 +139,7 @@ class _ScannedTimes:
     """The scan of one input: what is pending (neither late nor behind the last cut), in the input's own order; and of long elements among
     that the times once more, for each time that they count again."""
 
-    __slots__ = ("_last", "_scan", "ended", "lateness", "long", "pending")
+    __slots__ = ("_last", "_scan", "ended", "lateness", "long_times", "pending")
 
     def __init__(self, scan: Iterator[tuple[int, int, Micros | None]], delay: Micros, greatest: Micros, ended: bool) -> None:
         self._scan = scan
