@@ -1,16 +1,23 @@
-"""Triples as sorted columns of term numbers, in both directions, over mapped bytes.
+"""Sorted columns of term numbers for triples, in both directions, over mapped bytes.
 
-    predicates  seven numbers of 8 bytes for each: its level, its term, its triples, and for both directions how many different ends there
-                are and where in `triples` its columns begin
-    triples     4-byte numbers; of a direction, ordered by end and then by other end,
-                    either   the end of each triple, the other end of each triple            (*pairs*: two numbers a triple)
-                    or       each end once, where it starts, the other end of each triple    (*runs*, where that is shorter)
+    predicates  seven numbers of 8 bytes a row: stratum, term, number of triples; and for each
+                direction the number of different ends and the word where its columns begin
+    triples     4-byte numbers; for one direction, ordered by end and then by other end,
+                either  the end of each triple, the other end of each triple
+                        (*pairs*: two numbers a triple)
+                or      each different end, the start of its group, the other end of each triple
+                        (*groups*, where that is shorter)
 
-A *level* is the model of a stratum (`dotr.datalog.bulk_strata`); the highest is the whole. What a predicate has at one level it has at those
-below too, down to another row of its own: so a predicate that grows with the strata is written once for each that adds to it, and
-every level is looked up in as fast as the whole.
-Cost: at most 16 bytes a triple, both directions together; a look-up is a binary search, about 0.6 µs among 1,000 ends and 1.2 µs among
-10 million. Writing takes 1.5 µs a triple and 80 bytes for each triple of the largest predicate.
+Idea: a background has one model for each stratum (`dotr.datalog.bulk_strata`); the highest stratum
+is the whole background. A predicate's row at one stratum is valid for all lower strata down to the
+next row of the same predicate. A predicate that grows with the strata is written once for each
+stratum that adds to it, so every stratum is looked up at the same speed.
+
+Invariant: both directions of a row hold the same triples, each once.
+
+Cost: at most 16 bytes a triple for both directions together. A look-up is a binary search, about
+0.6 µs among 1,000 ends and 1.2 µs among 10 million. Writing takes 1.5 µs a triple and 80 bytes for
+each triple of the largest predicate.
 """
 
 from __future__ import annotations
@@ -35,7 +42,7 @@ _LOWER, _UPPER = (0, 1) if sys.byteorder == "little" else (1, 0)
 
 @dataclass(frozen=True, slots=True)
 class ColumnDirection:
-    """One direction of one predicate: `ends` different ends, from word `start` on."""
+    """One direction of one predicate: `ends` different ends, with columns from word `start` on."""
 
     triples: int
     ends: int
@@ -52,7 +59,7 @@ class ColumnDirection:
 
 @dataclass(frozen=True, slots=True)
 class PredicateColumns:
-    """Where the triples of a predicate are, at a level."""
+    """The columns of one predicate in the models up to `stratum`."""
 
     stratum: int
     term: int
@@ -61,7 +68,13 @@ class PredicateColumns:
 
 
 class ColumnWriter:
-    """Writes the two sections, of predicates at levels; `triples` must be used up before `predicates` is."""
+    """Writer of the sections `triples` and `predicates`.
+
+    `numbers`: the number of each term.
+    `predicates`: (stratum, predicate, triples) for each row; consumed once.
+    The iterator of `triples` must be exhausted before `predicates` is called. Raises
+    `StoreCapacityExceeded` for a predicate with more than `MAX_TERMS` triples.
+    """
 
     def __init__(self, numbers: Mapping[Term, int], predicates: Iterable[tuple[int, Term, Iterable[Triple]]]) -> None:
         self._numbers = numbers
@@ -71,12 +84,12 @@ class ColumnWriter:
 
     def triples(self) -> Iterator[Buffer]:
         numbers = self._numbers
-        for level, predicate, triples in self._source:
+        for stratum, predicate, triples in self._source:
             keys = [numbers[s] << 32 | numbers[o] for s, _, o in triples]
             if len(keys) > MAX_TERMS:
                 raise StoreCapacityExceeded(f"{len(keys):,} triples of {predicate}, where a compiled store can hold {MAX_TERMS:,}")
             keys.sort()
-            self._rows.extend((level, numbers[predicate], len(keys)))
+            self._rows.extend((stratum, numbers[predicate], len(keys)))
             yield from self._direction(keys)
             keys = [(key & _LOW) << 32 | key >> 32 for key in keys]
             keys.sort()
@@ -104,21 +117,21 @@ class ColumnWriter:
 
 
 def read_predicates(file: MappedFile) -> list[PredicateColumns]:
-    """The predicates of a file; raises `UnusableFile` where they point beyond its triples."""
+    """Predicates of a file; raises `UnusableFile` where a predicate points beyond `triples`."""
     rows = file.view("predicates", "Q")
     words = file.section("triples").length // 4
     predicates = []
     for row in range(0, len(rows), _FIELDS):
-        level, term, triples, subjects, first, objects, second = rows[row : row + _FIELDS]
+        stratum, term, triples, subjects, first, objects, second = rows[row : row + _FIELDS]
         directions = ColumnDirection(triples, subjects, first), ColumnDirection(triples, objects, second)
         if any((each.ends == 0) != (triples == 0) or each.ends > triples or each.start + each.words > words for each in directions):
             raise UnusableFile("is damaged: its predicates do not fit its triples")
-        predicates.append(PredicateColumns(level, term, *directions))
+        predicates.append(PredicateColumns(stratum, term, *directions))
     return predicates
 
 
 class Columns:
-    """One direction of one predicate, to be looked up in."""
+    """Look-ups in one direction of one predicate."""
 
     __slots__ = ("_first", "_is_grouped", "_last", "_others", "_starts", "direction", "words")
 
@@ -132,7 +145,13 @@ class Columns:
         self._others = self._last + (direction.ends + 1 if self._is_grouped else 0)
 
     def bounds(self, end: int) -> tuple[int, int]:
-        """The words in which the other ends of an end stand, in order: from, to."""
+        """Half-open range of words that hold the other ends of `end`, ascending; (0, 0) for an
+        unknown end.
+
+        For the triples (1, 7), (1, 9), (4, 7) as pairs the words are `1 1 4 | 7 9 7`, and
+        `bounds(1)` is (3, 5). As groups they are `1 4 | 0 2 3 | 7 9 7`: the second block holds the
+        starts.
+        """
         words, last = self.words, self._last
         index = bisect_left(words, end, self._first, last)
         if index == last or words[index] != end:
@@ -153,7 +172,7 @@ class Columns:
         return index < stop and self.words[index] == other
 
     def ends(self) -> Iterator[int]:
-        """The different ends, in order."""
+        """The different ends, ascending."""
         if self._is_grouped:
             yield from self.words[self._first : self._last]
         else:
@@ -164,7 +183,7 @@ class Columns:
                     before = end
 
     def groups(self) -> Iterator[tuple[int, int, int]]:
-        """Each end, and the words from and to which its other ends stand."""
+        """Each end with the half-open range of words of its other ends."""
         words, others = self.words, self._others
         if self._is_grouped:
             for place in range(self._first, self._last):

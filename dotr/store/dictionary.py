@@ -1,16 +1,17 @@
-"""Terms and their numbers, in both directions, over mapped bytes.
+"""Dictionary of terms and their numbers, in both directions, over mapped bytes.
 
-    text      the terms in UTF-8, one behind the other, in the order of their numbers
-    ends      where each ends in `text`, 4 bytes; `high` has a further byte where the text is longer than 4 GiB
-    buckets   the first place of each bucket in the two below; 4 bytes for every 4 terms
-    marks     a byte of each term's hash, by bucket
+    text      the terms in UTF-8, concatenated in the order of their numbers
+    ends      the end of each term in `text`, 4 bytes; `high` has the fifth byte for texts over 4 GiB
+    buckets   the first index of each bucket in the two sections below; 4 bytes for every 4 terms
+    marks     the lowest byte of each term's hash, by bucket
     numbers   the terms' numbers, by bucket, 4 bytes
 
-Idea: nearly every term of a stream is unknown to the background (the subjects, the values), and has to be answered so at once: its bucket
-has about 4 marks, of which none is its own in 63 cases of 64. So an unknown term is one CRC and one search of a few bytes; a known one is
-compared as text.
-Cost: 10 bytes a term (11 beyond 4 GiB) and its text; 0.4 µs for a term that is unknown, 0.8 µs for one that is known, 0.03 µs for one that
-was asked for lately; 0.3 µs from number to term.
+Idea: nearly every term of a stream (subjects, values) is unknown to the background. A bucket has
+about 4 marks, and in 63 cases of 64 none equals the mark of an unknown term. An unknown term costs
+one CRC and one search of a few bytes; only a term with an equal mark is compared as text.
+
+Cost: 10 bytes a term (11 beyond 4 GiB) and its text; 0.4 µs for an unknown term, 0.8 µs for a known
+one, 0.03 µs for one in the cache; 0.3 µs from number to term.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _TERMS_PER_BUCKET: Final = 4
 _BLOCK: Final = 1 << 16
 
 _MAX_RECENT: Final = 10_000
-"""How many known terms are remembered with their numbers."""
+"""Capacity of the cache of known terms."""
 _MAX_KNOWN_ABSENT: Final = 4_000
-"""How many unknown terms are remembered."""
+"""Capacity of the cache of unknown terms."""
 
 
 class StoreCapacityExceeded(DotrError):
@@ -45,8 +46,12 @@ def _bucket_count(terms: int) -> int:
 
 
 def dictionary_sections(terms: list[Term], *, high_from: int = 1 << 32) -> dict[str, Iterable[Buffer]]:
-    """The sections of a dictionary of terms, all different, which are numbered in their order. `wide_from`: from how much text on ends have
-    five bytes."""
+    """Sections of a dictionary.
+
+    `terms`: different terms; the index of a term is its number.
+    `high_from`: the size of the text in bytes from which ends have a fifth byte.
+    Raises `StoreCapacityExceeded` for more than `MAX_TERMS` terms.
+    """
     if len(terms) > MAX_TERMS:
         raise StoreCapacityExceeded(f"{len(terms):,} terms, where a compiled store can number {MAX_TERMS:,}")
     ends, high = array("I", (0,)), bytearray((0,))
@@ -80,9 +85,10 @@ def _encoded_blocks(terms: list[Term]) -> Iterator[bytes]:
 
 
 class Dictionary:
-    """The dictionary of a file.
+    """Look-ups in the dictionary of a file; raises `UnusableFile` where its sections do not fit
+    together.
 
-    What it remembers is bounded: some known terms with their numbers, and, apart from them, some terms that it does not know.
+    Two bounded caches hold some known terms with their numbers, and some unknown terms.
     """
 
     def __init__(self, file: MappedFile) -> None:
@@ -110,7 +116,7 @@ class Dictionary:
         return self._count
 
     def _end(self, number: int) -> int:
-        """Where the terms before a number end."""
+        """End of the term before `number`, as an offset in the text."""
         return self._ends[number] | self._high[number] << 32 if self._high else self._ends[number]
 
     def term(self, number: int) -> Term:
@@ -119,7 +125,7 @@ class Dictionary:
         return str(self._bytes[self._text + start : self._text + end], "utf-8", "surrogatepass")
 
     def decoder(self) -> Callable[[Iterable[int]], list[Term]]:
-        """A function from numbers to terms."""
+        """Function from numbers to terms, with all look-ups bound to locals."""
         if self._high:
             return lambda numbers: [self.term(number) for number in numbers]
         ends, text, mapped = self._ends, self._text, self._bytes
@@ -148,7 +154,11 @@ class Dictionary:
         return number
 
     def _compile_search(self) -> Callable[[Term], int]:
-        """The search for a term, as a function that has all it needs at hand."""
+        """Search for a term's number as a closure over local variables; the result -1 is an unknown
+        term.
+
+        A term with CRC c is in bucket `c * buckets >> 32`; its mark is `c & 0xFF`.
+        """
         buckets, numbers, ends, mapped = self._buckets, self._numbers, self._ends, self._bytes
         marks, text, count, find, high = self._marks, self._text, len(self._buckets) - 1, self._bytes.find, bool(self._high)
 

@@ -1,15 +1,18 @@
-"""A file of named sections: written whole or not at all, and checked before anything in it is believed.
+"""File of named sections: written atomically, and verified before use.
 
     header, 4,096 bytes: magic, format, byte order, key, length of the file, number of sections;
-                         for each section its name, offset, length and checksum; a checksum of all that
+                         name, offset, length, checksum of each section; checksum of the header
     sections, each at a multiple of 4,096
 
-Invariant: a file under its final name was complete and on the disk before it got that name. Its sections are as they were written, as far
-as checksums tell: the header's is compared whenever a file is opened, the sections' once for each *identity* (device, inode, length, times
-of change of content and of status) and then noted in a file beside it. Whatever writes to the file or replaces it changes its identity;
-what no time shows, a disk that decays, is left to the disk. A file is replaced and never written over, so that whoever has it mapped keeps
-what it had.
-Cost: 1.2 s a gigabyte to check, half a millisecond to open what has been checked. Nothing is read before it is used.
+Invariant: a file under its final name was complete and synced to disk before it got that name. The
+checksum of the header is compared at every opening. The checksums of the sections are compared once
+for each *identity* (device, inode, length, times of change of content and of status), which is then
+recorded in a file beside it. Every write or replacement changes the identity. Files are replaced
+and never overwritten, so a process that has mapped a file keeps its content. A decaying disk, which
+changes no time, is not detected.
+
+Cost: 1.2 s a gigabyte to verify, half a millisecond to open a verified file. Pages are read at
+their first use.
 """
 
 from __future__ import annotations
@@ -41,12 +44,12 @@ _BLOCK: Final = 1 << 20
 
 
 class UnusableFile(DotrError):
-    """Why a file cannot be used; a few words that follow its name."""
+    """Reason why a file cannot be used, phrased to follow the file name."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSection:
-    """Where a section is, and what its bytes sum up to."""
+    """Offset, length and checksum of a section."""
 
     offset: int
     length: int
@@ -61,7 +64,12 @@ def _checksum(*parts: Buffer) -> bytes:
 
 
 def write_file(path: Path, key: bytes, sections: Mapping[str, Iterable[Buffer]]) -> None:
-    """Write a file under a name of its own, and give it its name when it is whole; raises OSError. It counts as checked."""
+    """Writes a file under a temporary name, syncs it and renames it to `path`; raises OSError.
+
+    `key`: 16 bytes that identify the content's sources.
+    `sections`: the buffers of each section, in the order of writing.
+    The new file is recorded as verified.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=path.name + ".", suffix=".part", dir=path.parent)
     try:
@@ -111,8 +119,10 @@ def _header(key: bytes, length: int, table: Mapping[str, FileSection]) -> bytes:
 
 
 def read_header(header: bytes, length: int) -> tuple[bytes, dict[str, FileSection]]:
-    """The key and the sections that a file's header names; raises `UnusableFile`.
+    """The key and the sections of a file's header; raises `UnusableFile`.
 
+    `header`: the first 4,096 bytes.
+    `length`: the length of the file in bytes.
     >>> read_header(b"PK", 2)
     Traceback (most recent call last):
     dotr.store.file.UnusableFile: is not one of dotr's
@@ -138,10 +148,14 @@ def read_header(header: bytes, length: int) -> tuple[bytes, dict[str, FileSectio
 
 
 class MappedFile:
-    """An open file. Its bytes are mapped, so that processes share them and the system may drop them from memory again."""
+    """Read-only memory mapping of a file, shared by all processes that open it."""
 
     def __init__(self, path: Path, key: bytes | None = None) -> None:
-        """Raises `UnusableFile`, or OSError where the file cannot be opened; `key` is what it must have been written for."""
+        """Opens and verifies a file; raises `UnusableFile`, or OSError where the file cannot be
+        opened.
+
+        `key`: the key that the file must have; None: any.
+        """
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             if status.st_size < _PAGE:
@@ -159,7 +173,7 @@ class MappedFile:
             _write_checked(path, identity)
 
     def damaged_sections(self) -> Iterator[str]:
-        """The sections whose bytes are not what was written."""
+        """Names of the sections whose checksum differs."""
         with memoryview(self.bytes) as view:
             for name, section in self.sections.items():
                 stop = section.offset + section.length
@@ -174,7 +188,7 @@ class MappedFile:
         return section
 
     def view(self, name: str, code: Literal["B", "I", "Q"] = "B") -> memoryview:
-        """A section as numbers of one type."""
+        """A section as numbers of one type (B: 1 byte, I: 4 bytes, Q: 8 bytes)."""
         section = self.section(name)
         return memoryview(self.bytes)[section.offset : section.offset + section.length].cast(code)
 
@@ -184,7 +198,7 @@ def _identity(status: os.stat_result) -> str:
 
 
 def checked_path(path: Path) -> Path:
-    """The file that says which identity has been checked."""
+    """The file that records the verified identity."""
     return path.with_name(path.name + ".checked")
 
 
@@ -196,7 +210,7 @@ def _read_checked(path: Path) -> str | None:
 
 
 def _write_checked(path: Path, identity: str) -> None:
-    """Whoever may not write here checks again the next time."""
+    """Records a verified identity; without write permission the next opening verifies again."""
     note = checked_path(path)
     with suppress(OSError):
         part = note.with_name(f"{note.name}.{os.getpid()}.part")

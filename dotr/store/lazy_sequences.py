@@ -1,4 +1,4 @@
-"""Lists that are never made: they read like a list as they are gone through, however long they are."""
+"""Lazy read-only sequences that concatenate and filter without copying."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 class LazySequence(Sequence[Item]):
-    """A sequence that another list can be put before or behind, without either being copied."""
+    """Sequence whose `+` with another sequence, on either side, concatenates without copying."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ class LazySequence(Sequence[Item]):
 
 
 class _Concatenation(Collection[Item]):
-    """One list behind the other, neither copied."""
+    """Two sequences, one after the other, neither copied."""
 
     __slots__ = ("_first", "_second")
 
@@ -45,7 +45,7 @@ class _Concatenation(Collection[Item]):
 
 
 class FilteredSequence(LazySequence[Item]):
-    """A sequence of different items but some of them, all of which it has.
+    """A sequence of distinct items without the `excluded` ones, all of which it contains.
 
     >>> rest = FilteredSequence(FilteredSequence(range(5), {3}), {1})
     >>> list(rest), len(rest), 3 in rest, 4 in rest, rest[-1], list([7] + rest)

@@ -1,12 +1,17 @@
-"""The background as a file holds it, in the shape of a `TripleIndex`: what generated joins and queries read.
+"""The background of a file as a `TripleIndex`: the index that generated joins and queries read.
 
-Idea: a predicate with few triples is copied into ordinary dictionaries when it is first asked for, as long as a budget lasts, so that a
-small or little-used background is as fast as one in memory. The others are looked up in the mapped columns, behind a bounded memory of
-what was found lately. Long lists are not made: a `TermRange` stands for them and reads as it is gone through.
-Invariant: every way of access gives the triples of the file, each once. What an instant asks for in vain is never kept.
-Cost: private memory is bounded by `_PROMOTED` and `_REMEMBERED`, about 15 MB when both are used up. A look-up costs 0.04 µs where it is
-promoted, 0.1 µs where it was made lately, otherwise one search in the dictionary and one in the columns, about 2 µs. Access by a variable
-predicate costs one search for each predicate.
+Idea: a predicate with few triples is copied into dictionaries at its first use, within a budget, so
+that a small or little-used background is as fast as one in memory. Other predicates are looked up
+in the mapped columns, through a bounded cache. Long lists are never built: a `TermRange` decodes
+its terms during iteration.
+
+Invariant: every access path returns the triples of the file, each once. Terms that the file does
+not hold are never cached as keys.
+
+Cost: private memory is bounded by `_MAX_PROMOTED` and `_MAX_CACHED`, about 15 MB when both are
+full. A look-up takes 0.04 µs in a promoted predicate, 0.1 µs in the cache, otherwise one search in
+the dictionary and one in the columns, about 2 µs. Access by a variable predicate costs one search
+for each predicate.
 """
 
 from __future__ import annotations
@@ -24,38 +29,41 @@ from dotr.store.lazy_sequences import LazySequence
 from dotr.store.triples import HIDDEN, NO_EDGES, NO_TERMS, Edges, Ends, TripleIndex
 
 _MAX_PROMOTED: Final = 30_000
-"""How many triples are copied into dictionaries, at most."""
+"""Number of triples, over all predicates, that are copied into dictionaries."""
 _MAX_PROMOTED_PREDICATE: Final = 10_000
 """A predicate with more triples is not copied."""
 _MAX_CACHED: Final = 40_000
-"""How many terms the look-ups of the other predicates remember, at most."""
+"""Number of terms in the caches of all other predicates."""
 _LAZY_FROM: Final = 64
-"""A longer list is not made."""
+"""A list with more terms is a `TermRange`."""
 _MAX_CACHED_EDGES: Final = 2_000
-"""Of how many terms all edges are remembered."""
+"""Number of terms whose edges are cached."""
 _MAX_STRATA: Final = 1 << 16
-"""Strata that no program has."""
+"""More strata than any program has."""
 
 Default = TypeVar("Default")
 
 
 @dataclass(slots=True)
 class LookupCache:
-    """What all look-ups of an index share: how much is copied and remembered, and what to forget."""
+    """Budget and cache that all look-ups of a file share.
+
+    `promoted`: triples copied so far; `cached`: terms in `tables`, the caches of the predicates.
+    """
 
     promoted: int = 0
     cached: int = 0
     tables: list[dict[Term, list[Term]]] = field(default_factory=list)
 
     def clear(self) -> None:
-        """Forgets what is remembered."""
+        """Empties all caches."""
         for each in self.tables:
             each.clear()
         self.cached = 0
 
 
 class TermRange(LazySequence[Term]):
-    """Terms whose numbers stand in a row of the columns, ascending; reads like a list, and makes none."""
+    """Lazy list of the terms whose numbers are a range of the columns, ascending."""
 
     __slots__ = ("_dictionary", "_numbers")
 
@@ -87,9 +95,9 @@ class TermRange(LazySequence[Term]):
 
 
 class MappedEnds(Mapping[Term, "list[Term]"]):
-    """The triples of one predicate, one end to the other ends."""
+    """The triples of one predicate: one end to the other ends."""
 
-    __slots__ = ("_columns", "_decode", "_dictionary", "_bounds", "_cache", "_number", "_term", "_words", "recent")
+    __slots__ = ("_bounds", "_cache", "_columns", "_decode", "_dictionary", "_number", "_term", "_words", "recent")
 
     def __init__(self, columns: Columns, dictionary: Dictionary, cache: LookupCache) -> None:
         self._columns = columns
@@ -139,7 +147,10 @@ class MappedEnds(Mapping[Term, "list[Term]"]):
 
     @property
     def longest(self) -> int:
-        """As many other ends no end has more of: all but one each might be one's."""
+        """Upper bound on the number of other ends of an end.
+
+        With t triples and e ends, at most t - e + 1: every other end has at least one triple.
+        """
         direction = self._columns.direction
         return direction.triples - direction.ends + 1
 
@@ -147,14 +158,14 @@ class MappedEnds(Mapping[Term, "list[Term]"]):
         return _Items(self)
 
     def pairs(self) -> Iterator[tuple[Term, list[Term]]]:
-        """Each end and its other ends; nothing of it is remembered."""
+        """Each end with its other ends, past the cache."""
         term = self._dictionary.term
         for end, start, stop in self._columns.groups():
             yield term(end), self._others(start, stop)
 
 
 class _Items(ItemsView[Term, "list[Term]"]):
-    """The items of `MappedEnds`, without looking each end up."""
+    """Items of `MappedEnds`, read in the order of the columns."""
 
     _mapping: MappedEnds
 
@@ -163,7 +174,7 @@ class _Items(ItemsView[Term, "list[Term]"]):
 
 
 class MappedTables(Mapping[Term, Ends]):
-    """The predicates of one direction; a small one is promoted when it is first asked for."""
+    """The predicates of one direction; a table is built at its first use."""
 
     __slots__ = ("_build", "_built", "_predicates")
 
@@ -198,7 +209,7 @@ class MappedTables(Mapping[Term, Ends]):
 
 
 class MappedTriples(Set[Triple]):
-    """All triples, for membership."""
+    """All triples of a file, for membership."""
 
     __slots__ = ("_by_subject", "_columns", "_index", "_length", "_number")
 
@@ -230,7 +241,7 @@ class MappedTriples(Set[Triple]):
 
 
 class MappedIndex(TripleIndex):
-    """The triples of a file, or those of one of its levels."""
+    """The triples of a file, or of one of its strata."""
 
     __slots__ = ("_dictionary", "_edge_cache", "file", "known_absent")
 
@@ -257,7 +268,7 @@ class MappedIndex(TripleIndex):
         raise TypeError("a compiled store is not written to")
 
     def _edges(self, term: Term, outgoing: bool) -> list[tuple[Term, Term]]:
-        """The edges of a term, those of hidden predicates among them."""
+        """The edges of a term, those of hidden predicates included."""
         if self._dictionary.number(term) < 0:
             return NO_EDGES
         found = self._edge_cache.get((outgoing, term))
@@ -297,8 +308,11 @@ class MappedIndex(TripleIndex):
 
 
 def mapped_strata(file: MappedFile) -> tuple[MappedIndex, ...]:
-    """The levels of a file, the lowest first, the whole last; raises `UnusableFile` where the file does not fit together. They share what they
-    copy and remember, and the tables of what they have in common."""
+    """The strata of a file, the lowest first, the whole background last.
+
+    All strata share one cache, and the tables of the predicates that they have in common. Raises
+    `UnusableFile` where the sections do not fit together.
+    """
     dictionary, cache = Dictionary(file), LookupCache()
     words = file.view("triples", "I")
     rows = read_predicates(file)
@@ -335,7 +349,9 @@ def _build_ends(columns: Columns, dictionary: Dictionary, cache: LookupCache) ->
 
 
 class _VisibleEdges:
-    """Edges by term, without those of hidden predicates, which stand at `place`."""
+    """Edges by term without those of hidden predicates; `slot` is the index of the predicate in an
+    edge.
+    """
 
     __slots__ = ("_edges", "_slot")
 

@@ -1,10 +1,14 @@
-"""A background with some of its triples out of sight: what an instant sees that makes static conclusions false.
+"""Index of the background without some of its triples: the view of an instant that retracts static
+conclusions.
 
-Idea: the background itself is not touched. Tables and lists that hold no hidden triple are handed on as they are; the others are
-dictionaries and lists of their own kind that look into the background's and leave out what is hidden. Such a list is filled when it is
-first read, so that hiding one member of a class of a million costs nothing unless the class is listed; a mapped one is never filled.
-Invariant: to a reader a view is a `TripleIndex` of the background's triples without the hidden ones, in the same order.
-Cost: proportional to the hidden triples; a look-up in a touched table costs one more call.
+Idea: the background is not changed. Tables and lists without a masked triple are shared; the others
+are dictionaries and lists that read from the background's and leave out the masked triples. Such a
+list is filled at its first use, so masking one member of a class with a million members costs
+nothing unless the class is enumerated. Masked lists over a mapped index stay lazy.
+
+Invariant: a masked index reads like a `TripleIndex` of the remaining triples, in the same order.
+
+Cost: proportional to the masked triples; a look-up in an affected table costs one more call.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ Item = TypeVar("Item")
 
 
 class _FilteredList(list[Item]):
-    """A list without some of its items, filled when it is first read."""
+    """A list without some of its items, filled at its first use."""
 
     __slots__ = ("_source",)
 
@@ -56,7 +60,12 @@ def _filtered(source: Sequence[Item], excluded: Collection[Item]) -> list[Item]:
 
 
 class _MaskedTable(dict[Key, list[Item]]):
-    """Lists by key, of which some hide items; it holds those itself (a plain list: nothing is left) and looks the others up beneath."""
+    """Lists by key, of which some have masked items.
+
+    Own entries shadow those of `base`: a `_FilteredList` where items remain, a plain empty list
+    where none remain. Example: base {a: [1, 2], b: [3]}, masked {a: [1], b: [3]} has own entries
+    {a: filtered [2], b: []}, and b is not a key.
+    """
 
     __slots__ = ("_base",)
 
@@ -95,7 +104,7 @@ class _MaskedTable(dict[Key, list[Item]]):
 
 
 class _MaskedPredicates(dict[Term, Ends]):
-    """The tables of the predicates, those that hide something among them."""
+    """The tables of all predicates; those with masked triples are `own`."""
 
     __slots__ = ("_base",)
 
@@ -127,7 +136,7 @@ class _MaskedPredicates(dict[Term, Ends]):
 
 
 class _VisibleTriples(set[Triple]):
-    """The triples of the background that are not hidden: for membership."""
+    """The triples of the background that are not masked, for membership."""
 
     __slots__ = ("_base", "_masked")
 
@@ -146,7 +155,7 @@ class _VisibleTriples(set[Triple]):
 
 
 class MaskedIndex(TripleIndex):
-    """The triples of an index but those that are `gone`, all of which it holds.
+    """The triples of `base` without those of `masked`, a subset of them.
 
     >>> index = TripleIndex([("<s>", "<p>", "<o>"), ("<t>", "<p>", "<o>"), ("<s>", "<q>", "<o>")])
     >>> view = MaskedIndex(index, {("<s>", "<p>", "<o>")})
@@ -207,5 +216,5 @@ def _masked_predicates(tables: dict[Term, Ends], masked: dict[Term, dict[Term, l
 
 
 def _covers_all(table: dict[Key, list[Item]]) -> Callable[[Key, list[Item]], bool]:
-    """Whether so many items are all that a table has under a key."""
+    """Predicate: the masked items are all that a table has under a key."""
     return lambda key, items: len(table[key]) == len(items)

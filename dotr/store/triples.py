@@ -1,16 +1,23 @@
-"""A set of triples, indexed for joins: the shape of the background, and of what an instant adds to it.
+"""Set of triples, indexed for joins: the background, and the delta of an instant.
 
-Idea: two nested dictionaries, predicate -> subject -> objects and predicate -> object -> subjects, and one set for membership. Almost
-every triple pattern has a constant predicate, so this answers each with one or two look-ups.
-Invariant: `by_subject`, `by_object` and `triples` hold the same triples, each once; none of their lists is empty.
-Cost: a look-up and a membership test cost the same whatever the size. Access by a variable predicate needs two further dictionaries
-(`edges_from`, `edges_to`), which are built at the first use and kept up to date from then on.
+Idea: two nested dictionaries, predicate -> subject -> objects and predicate -> object -> subjects,
+and one set for membership. Almost every triple pattern has a constant predicate, so one or two
+look-ups answer it.
 
-Entailment keeps auxiliary relations under *hidden* predicates, IRIs that start with `urn:dotr:hidden:`. A query finds them nowhere:
-`edges_from`, `edges_to`, `links`, `visible`, `predicates` and `match` with no predicate pass over them. The closure's own rules find
-them through variable predicates too: `all_from`, `all_to` and `all_links` hold them. Iteration, `len` and `in` count them.
+Invariant: `by_subject`, `by_object` and `triples` hold the same triples, each once; none of the
+lists is empty.
 
-What the dictionaries hold is read directly by generated code (`dotr.joins.compile`); nobody but `add` changes it.
+Cost: a look-up and a membership test take constant time. Access by a variable predicate needs two
+further dictionaries (`edges_from`, `edges_to`), which are built at the first use and maintained
+from then on.
+
+Entailment keeps auxiliary relations under *hidden* predicates, IRIs that start with
+`urn:dotr:hidden:`. Queries do not see them: `edges_from`, `edges_to`, `links`, `visible`,
+`predicates` and `match` without a predicate leave them out. Variable predicates of the closure's
+own rules match them: `all_from`, `all_to` and `all_links` include them. Iteration, `len` and `in`
+count them.
+
+Generated code (`dotr.joins.compile`) reads the dictionaries directly; only `add` changes them.
 """
 
 from __future__ import annotations
@@ -22,7 +29,7 @@ from typing import Final, TypeAlias
 from dotr.model.terms import Term, Triple
 
 HIDDEN: Final = "<urn:dotr:hidden:"
-"""How the term of every hidden predicate starts."""
+"""Prefix of every hidden predicate."""
 
 Ends: TypeAlias = dict[Term, list[Term]]
 """The triples of one predicate: one end to the other ends."""
@@ -33,11 +40,11 @@ Edges: TypeAlias = dict[Term, list[tuple[Term, Term]]]
 NO_ENDS: Final[Ends] = {}
 NO_TERMS: Final[list[Term]] = []
 NO_EDGES: Final[list[tuple[Term, Term]]] = []
-"""Shared empties for look-ups that miss; never written to."""
+"""Shared empty results of look-ups; never written to."""
 
 
 def is_hidden(predicate: Term) -> bool:
-    """Whether a predicate is an auxiliary relation of entailment.
+    """True for the predicate of an auxiliary relation of entailment.
 
     >>> is_hidden("<urn:dotr:hidden:member>"), is_hidden("<http://example.org/member>")
     (True, False)
@@ -48,6 +55,7 @@ def is_hidden(predicate: Term) -> bool:
 class TripleIndex:
     """A set of triples that only grows.
 
+    `triples`: the first triples, in the order of insertion.
     >>> index = TripleIndex([("<s>", "<p>", "<o>")])
     >>> index.add(("<s>", "<p>", "<o>")), index.add(("<s>", "<p>", "<o2>"))
     (False, True)
@@ -64,11 +72,13 @@ class TripleIndex:
     by_object: dict[Term, Ends]
     """Predicate -> object -> subjects."""
     triples: set[Triple]
-    """For membership. Its order is none: iterate over the index instead, which goes by first appearance."""
+    """Set for membership, without an order. Iteration over the index is by first appearance."""
     known_absent: AbstractSet[Term] = frozenset()
-    """Some terms that are subjects of no triple: asking here first is cheaper where `triples` is on disk. None where it is not."""
+    """Some terms that are subjects of no triple: a fast check before `triples` of a mapped index.
+    Empty in memory.
+    """
     has_edges: bool
-    """Whether the access by variable predicate has been built."""
+    """True once the access by variable predicate has been built."""
 
     def __init__(self, triples: Iterable[Triple] = ()) -> None:
         self.by_subject = {}
@@ -80,7 +90,10 @@ class TripleIndex:
 
     @classmethod
     def from_groups(cls, groups: Mapping[Term, Iterable[Triple]], triples: set[Triple]) -> TripleIndex:
-        """The index of triples that are grouped by predicate, each once; `triples`, which becomes its own, are all of them."""
+        """Index of triples grouped by predicate, each once.
+
+        `triples`: the set of all of them; the index takes ownership of it.
+        """
         index = cls()
         index.triples = triples
         for predicate, group in groups.items():
@@ -89,7 +102,7 @@ class TripleIndex:
         return index
 
     def add(self, triple: Triple) -> bool:
-        """Adds a triple; False if it was known."""
+        """Adds a triple; False for a triple that is already present."""
         if triple in self.triples:
             return False
         self.triples.add(triple)
@@ -106,7 +119,7 @@ class TripleIndex:
         return True
 
     def extend_edges(self, triple: Triple) -> None:
-        """Keeps the access by variable predicate up to date, where it has been built (`has_edges`)."""
+        """Adds a triple to the access by variable predicate; call only with `has_edges`."""
         subject, predicate, object = triple
         hidden = predicate.startswith(HIDDEN)
         (self._hidden_from if hidden else self._from).setdefault(subject, []).append((predicate, object))
@@ -114,14 +127,14 @@ class TripleIndex:
 
     @property
     def edges_from(self) -> Edges:
-        """Subject -> (predicate, object), hidden predicates left out; built at the first use."""
+        """Subject -> (predicate, object) without hidden predicates; built at the first use."""
         if not self.has_edges:
             self._build_edges()
         return self._from
 
     @property
     def edges_to(self) -> Edges:
-        """Object -> (subject, predicate), hidden predicates left out; built at the first use."""
+        """Object -> (subject, predicate) without hidden predicates; built at the first use."""
         if not self.has_edges:
             self._build_edges()
         return self._to
@@ -136,26 +149,26 @@ class TripleIndex:
             self.extend_edges(triple)
 
     def all_from(self, subject: Term) -> list[tuple[Term, Term]]:
-        """(predicate, object) of a subject, hidden predicates among them."""
+        """(predicate, object) of a subject, hidden predicates included."""
         edges = self.edges_from.get(subject, NO_EDGES)
         return edges + self._hidden_from.get(subject, NO_EDGES) if self._hidden_from else edges
 
     def all_to(self, object: Term) -> list[tuple[Term, Term]]:
-        """(subject, predicate) of an object, hidden predicates among them."""
+        """(subject, predicate) of an object, hidden predicates included."""
         edges = self.edges_to.get(object, NO_EDGES)
         return edges + self._hidden_to.get(object, NO_EDGES) if self._hidden_to else edges
 
     def all_links(self, subject: Term, object: Term) -> list[Term]:
-        """The predicates from a subject to an object, hidden ones among them."""
+        """Predicates from a subject to an object, hidden ones included."""
         links = self.links(subject, object)
         return links + [p for p, o in self._hidden_from.get(subject, NO_EDGES) if o == object] if self._hidden_from else links
 
     def predicates(self) -> Iterator[Term]:
-        """The predicates in use, hidden ones left out."""
+        """The visible predicates."""
         return (predicate for predicate in self.by_subject if not predicate.startswith(HIDDEN))
 
     def visible_count(self) -> int:
-        """The number of triples that queries see: all but those of hidden predicates.
+        """Number of triples without those of hidden predicates.
 
         >>> TripleIndex([("<s>", "<p>", "<o>"), ("<s>", "<urn:dotr:hidden:p>", "<o>")]).visible_count()
         1
@@ -164,12 +177,12 @@ class TripleIndex:
         return len(self) - sum(len(objects) for ends in hidden for _, objects in ends.items())
 
     def visible(self) -> Iterator[Triple]:
-        """All triples but those of hidden predicates."""
+        """All triples without those of hidden predicates."""
         for predicate in self.predicates():
             yield from self._of_predicate(predicate)
 
     def match(self, subject: Term | None, predicate: Term | None, object: Term | None) -> Iterator[Triple]:
-        """The triples with these terms; None stands for any term. Costs what it finds, and no more.
+        """The triples with these terms; None matches any term. Cost: proportional to the matches.
 
         >>> index = TripleIndex([("<s>", "<p>", "<o>"), ("<s>", "<urn:dotr:hidden:p>", "<o>")])
         >>> len(list(index.match("<s>", None, None))), len(list(index.match("<s>", "<urn:dotr:hidden:p>", None)))
@@ -193,7 +206,9 @@ class TripleIndex:
         return self.visible()
 
     def links(self, subject: Term, object: Term) -> list[Term]:
-        """The visible predicates from a subject to an object, found from the end that has fewer triples."""
+        """The visible predicates from a subject to an object, searched from the end with fewer
+        edges.
+        """
         outgoing = self.edges_from.get(subject, NO_EDGES)
         incoming = self.edges_to.get(object, NO_EDGES)
         if len(outgoing) <= len(incoming):
@@ -218,7 +233,9 @@ class TripleIndex:
 
 
 def fill(ends: Ends, end: int, triples: Iterable[Triple]) -> None:
-    """Adds triples of one predicate to a table of it; `end` is 0 for the subject, 2 for the object."""
+    """Adds triples of one predicate to its table; `end` is 0 for subject to objects, 2 for object
+    to subjects.
+    """
     other = 2 - end
     get = ends.get
     for triple in triples:
