@@ -19,7 +19,8 @@ WARNINGS_PER_KIND: Final = 3
 
 
 class WarningLimiter:
-    """Logger of the first warnings of each kind, followed by one note that further ones are only counted.
+    """Logger of the first warnings of each kind, followed by one note that further ones are only
+    counted.
 
     `limit` is the number of dead letters logged for each input and reason (0: none).
     """

@@ -1,7 +1,7 @@
 """Progress of a run on stderr: a rewritten line on a terminal, a line every ten seconds elsewhere.
 
-JSON progress is one object a line: reports (fields in docs/operation.md), the last with `"final": true`,
-and log messages between them as `{"level": …, "message": …}`.
+JSON progress is one object a line: reports (fields in docs/operation.md), the last with
+`"final": true`, and log messages between them as `{"level": …, "message": …}`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _EVERY_SECONDS = 10.0
 
 @contextmanager
 def progress(name: str, *, quiet: bool) -> Iterator[ProgressShown]:
-    """Context with a line of progress on stderr, below the log messages. With `quiet` only errors are printed.
+    """Context with a line of progress on stderr, below the log messages. With `quiet` only errors
+    are printed.
 
     Yields the callable that receives the totals.
     """
@@ -96,7 +97,8 @@ class _Handler(logging.Handler):
 
 @contextmanager
 def json_progress(latest: LatestFigures) -> Iterator[None]:
-    """Context that writes reports as JSON lines: the first at once, then one every ten seconds, the last at the end."""
+    """Context that writes reports as JSON lines: the first at once, then one every ten seconds, the
+    last at the end."""
     last = -_EVERY_SECONDS
     writing = threading.Lock()
 

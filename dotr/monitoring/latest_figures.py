@@ -1,6 +1,7 @@
 """Latest figures of a run: written by the run, read by any thread.
 
-Invariant: totals and progress are immutable and replaced as a whole, so a reader never sees a partial update.
+Invariant: totals and progress are immutable and replaced as a whole, so a reader never sees a
+partial update.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from dotr.monitoring.totals import Totals
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Totals and progress of a run, `seconds` after its start; `clock` formats the pipeline's times."""
+    """Totals and progress of a run, `seconds` after its start; `clock` formats the pipeline's
+    times."""
 
     pipeline: str
     engine: str

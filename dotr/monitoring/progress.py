@@ -1,8 +1,8 @@
 """Progress of a run in event time: closed instants, watermarks and lags of inputs, stored events.
 
-Watermark of an input: no element of that time or of an earlier one follows (semantics.md, section 6: passed).
-Lag of an input: distance of its watermark from the furthest one; the other inputs wait for the one with the greatest lag.
-Both are event times, independent of the system clock.
+Watermark of an input: no element of that time or of an earlier one follows (semantics.md, 6: passed).
+Lag of an input: distance of its watermark from the furthest one; the other inputs wait
+for the one with the greatest lag. Both are event times, independent of the system clock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from dotr.model.time import LAST_MICRO, Micros
 class InputProgress:
     """Progress of an input, by its name in the configuration.
 
-    `watermark` is in µs since 1970, None before the first record; `ended`: all of the input is read.
+    `watermark` is in µs since 1970, None before the first record; `ended`: all of the input is
+    read.
     """
 
     name: str
@@ -52,8 +53,8 @@ class BatchFigures:
 class RunProgress:
     """Progress of a run at one moment.
 
-    `closed`: all instants up to this time (µs since 1970) are closed and processed; `state_bytes`: bytes of the state as
-    written (None in process); `batch`: last batch on Spark.
+    `closed`: all instants up to this time (µs since 1970) are closed and processed; `state_bytes`:
+    bytes of the state as written (None in process); `batch`: last batch on Spark.
     """
 
     closed: Micros | None = None
@@ -86,8 +87,8 @@ def ignore_progress(progress: RunProgress) -> None:
 def progress_by_input(files: Iterable[tuple[str, Micros, bool]], closed: Micros | None) -> tuple[InputProgress, ...]:
     """Progress of inputs, in the order of their first files.
 
-    `files` are triples of an input's name, a watermark and whether the file has ended. The watermark of an input is the
-    smallest of its files that have not ended, and at least `closed`.
+    `files` are triples of an input's name, a watermark and whether the file has ended. The
+    watermark of an input is the smallest of its files that have not ended, and at least `closed`.
 
     >>> progress_by_input([("a", 5, False), ("a", 9, False), ("b", 3, True)], 4)
     (InputProgress(name='a', watermark=5, ended=False), InputProgress(name='b', watermark=4, ended=True))

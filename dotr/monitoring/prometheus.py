@@ -1,8 +1,10 @@
-"""Metrics of a run for Prometheus: a collector of the latest figures, and the endpoint that serves them.
+"""Metrics of a run for Prometheus: a collector of the latest figures, and the endpoint that serves
+them.
 
-Counters belong to the run: each start begins at zero, which Prometheus reads as a reset. Unknown gauges are left out.
-Times are seconds since 1970, whatever the unit of the inputs, so that `time() - dotr_closed_timestamp_seconds` is a delay.
-prometheus_client writes the text formats; the server is the standard library's, on loopback unless configured otherwise.
+Counters belong to the run: each start begins at zero, which Prometheus reads as a reset. Unknown
+gauges are left out. Times are seconds since 1970, whatever the unit of the inputs:
+`time() - dotr_closed_timestamp_seconds` is a delay. prometheus_client writes the text formats; the server
+is the standard library's, on loopback unless configured otherwise.
 """
 
 from __future__ import annotations
@@ -100,7 +102,8 @@ def exposition(figures: Figures) -> str:
 
 
 def address_of(text: str | int) -> tuple[str, int]:
-    """Host and port of an address `HOST:PORT`, or of a port alone, whose host is loopback. Raises ValueError on any other text.
+    """Host and port of an address `HOST:PORT`, or of a port alone, whose host is loopback. Raises
+    ValueError on any other text.
 
     >>> address_of(9464), address_of("0.0.0.0:9464"), address_of("[::1]:9464")
     (('127.0.0.1', 9464), ('0.0.0.0', 9464), ('::1', 9464))
@@ -113,9 +116,11 @@ def address_of(text: str | int) -> tuple[str, int]:
 
 @contextmanager
 def served(text: str | int, read: Callable[[], Figures], place: Span | None = None) -> Iterator[int]:
-    """Endpoint at address `text` that answers `/metrics` until the context ends. Yields its port (free one where `text` has port 0).
+    """Endpoint at address `text` that answers `/metrics` until the context ends. Yields its port
+    (free one where `text` has port 0).
 
-    `read` returns the latest figures. Raises `Refused` (C215, at `place`) where the address cannot be bound.
+    `read` returns the latest figures. Raises `Refused` (C215, at `place`) where the address cannot
+    be bound.
     """
     host, port = address_of(text)
     try:
@@ -152,7 +157,8 @@ class _Server(ThreadingMixIn, WSGIServer):
         self.set_app(application)
 
     def server_bind(self) -> None:
-        """Bind without the name look-up of HTTPServer.server_bind, which may block on the name service."""
+        """Bind without the name look-up of HTTPServer.server_bind, which may block on the name
+        service."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()

@@ -14,9 +14,9 @@ from dotr.model.stream import Reason
 class Totals:
     """Totals of a run.
 
-    `elements` are those read and not rejected, `instants` those processed, `facts` those of interest, `events` those
-    written, `dropped` output triples that cannot be written. `fallbacks` (`dotr.errors.fallbacks`) depend on how a run is
-    divided into batches, so equality ignores them.
+    `elements` are those read and not rejected, `instants` those processed, `facts` those of
+    interest, `events` those written, `dropped` output triples that cannot be written. `fallbacks`
+    (`dotr.errors.fallbacks`) depend on how a run is divided into batches, so equality ignores them.
     """
 
     elements: int = 0
@@ -56,7 +56,8 @@ ReportTotals: TypeAlias = Callable[[Totals], None]
 
 
 ReportActivity: TypeAlias = Callable[[str], None]
-"""Callback that receives the activity of a run before its first totals: a few words, empty once there are totals."""
+"""Callback that receives the activity of a run before its first totals: a few words, empty once
+there are totals."""
 
 
 def ignore_activity(activity: str) -> None:
@@ -64,4 +65,5 @@ def ignore_activity(activity: str) -> None:
 
 
 class RunFailed(DotrError):
-    """Failure of a run for a reason outside the user's files; the message is one sentence and the place of the log."""
+    """Failure of a run for a reason outside the user's files; the message is one sentence and the
+    place of the log."""

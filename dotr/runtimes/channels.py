@@ -1,4 +1,4 @@
-"""The inputs of a pipeline as they are read in this process while some of them grow."""
+"""Channels of a pipeline: its inputs as read in process, existing files and growing ones."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from dotr.sources.watched_folders import GrowingInput
 
 
 def channels_of(pipeline: Pipeline) -> list[Channel]:
-    """A channel for each file that is there, and one for each further input. Files of one input share its pace."""
-    paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in pipeline.rates.items()}
+    """One channel for each existing file, then one for each growing input. Files of an input share
+    its rate limit."""
+    rate_limits: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in pipeline.rates.items()}
 
     def channel(file: InputFile, feed: Feed, growing: GrowingInput | None = None) -> Channel:
         lateness = Lateness(file.delay, single=file.single)
         idle = None if growing is None else growing.idle
-        return Channel(feed, lateness, idle, paces.setdefault(file.input, NoRateLimit()), growing is not None)
+        return Channel(feed, lateness, idle, rate_limits.setdefault(file.input, NoRateLimit()), growing is not None)
 
     def feed(growing: GrowingInput) -> Feed:
         if growing.standard:

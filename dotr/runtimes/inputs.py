@@ -1,4 +1,4 @@
-"""The inputs that a configuration names: the files that are there, and what they grow by."""
+"""Inputs of a configuration: existing files, watched folders and standard input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dotr.config import UNITS, Config, InputSection, existing
+from dotr.config import UNITS, Config, InputSection, matching_files
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.places import Document, Span
 from dotr.model.time import Clock, Micros, Unit
@@ -25,7 +25,8 @@ from dotr.sources.watched_folders import Folder, GrowingInput, stable_files
 
 @dataclass(frozen=True)
 class Inputs:
-    """`files` were there when the run started; `rates` are by the names of inputs."""
+    """Inputs of a run: `files` that exist at its start, `growing` inputs, and `rates` (records a
+    second) by name of input."""
 
     files: tuple[InputFile, ...]
     growing: tuple[GrowingInput, ...] = ()
@@ -33,25 +34,26 @@ class Inputs:
 
 
 def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
-    """The inputs, as far as they can be used; adds what is wrong with the others."""
+    """Read the input sections of a configuration. Problems are added to `problems`, and their
+    inputs left out."""
     files: list[InputFile] = []
     growing: list[GrowingInput] = []
     sections = config.settings.input
     for number, section in enumerate(sections):
         with collect_problems(problems):
-            there, further = _input(config, section, number)
-            files += there
-            growing += further
+            section_files, section_growing = _input(config, section, number)
+            files += section_files
+            growing += section_growing
     if sum(each.standard for each in growing) > 1:
         problems.append(
-            Diagnostic("C204", "standard input can be read by one input only", config.place("input"), "Name files for the others.")
+            Diagnostic("C204", "standard input can be read by one input only", config.span("input"), "Name files for the others.")
         )
     return Inputs(tuple(files), tuple(growing), {section.name: section.rate for section in sections if section.rate is not None})
 
 
 @contextmanager
 def collect_problems(problems: list[Diagnostic]) -> Iterator[None]:
-    """Takes what is refused inside into a list, each problem once."""
+    """Context that adds the problems of a `Refused` to a list, each once."""
     try:
         yield
     except Refused as refused:
@@ -59,13 +61,14 @@ def collect_problems(problems: list[Diagnostic]) -> Iterator[None]:
 
 
 def files_of(config: Config, section: InputSection, number: int) -> list[str]:
-    """The files of an input that are there now; raises `Refused` where there has to be one and is none."""
+    """Existing files of input `number`; raises `Refused` where a required file or watched folder is
+    missing."""
     at = ("input", number, "path")
     if section.path == STANDARD_INPUT:
         return []
-    path, place = config.files.path(section.path, at), config.place(*at)
+    path, place = config.files.path(section.path, at), config.span(*at)
     if not section.watch:
-        return existing(path, place)
+        return matching_files(path, place)
     if not glob.has_magic(path):
         hint = (
             f"For the files that appear in it write {os.path.join(path, '*')}"
@@ -109,7 +112,7 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
     files = [replace(like, path=path) for path in paths]
     for file in files or [like]:
         with collect_problems(problems):
-            check_input(file, config.place(*at))
+            check_input(file, config.span(*at))
     if problems:
         raise Refused(dict.fromkeys(_with_place(problem, config, number) for problem in problems))
     if section.path == STANDARD_INPUT:
@@ -120,12 +123,12 @@ def _input(config: Config, section: InputSection, number: int) -> tuple[list[Inp
 
 
 def _setting_conflicts(config: Config, section: InputSection, number: int, delay: Micros) -> Iterator[Diagnostic]:
-    """What does not go together in an input's settings."""
+    """Problems of settings that exclude each other in one input."""
 
     def problem(key: str, message: str, hint: str) -> Diagnostic:
-        return Diagnostic("C204", message, config.files.tree.key(("input", number, key)), hint)
+        return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
 
-    watches = "watch" in section.model_fields_set  # it may have been turned off for one run
+    watches = "watch" in section.model_fields_set  # also true for `watch: false`, set for one run
     grows = watches or section.path == STANDARD_INPUT
     if section.one_per_instant and delay:
         yield problem(
@@ -142,13 +145,14 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
 
 
 def _csv_map(config: Config, section: InputSection, number: int) -> CsvMap | None:
-    """What a CSV input needs beside; raises `Refused` where it lacks some of it, or another format has it."""
-    place = config.place("input", number)
+    """Map of a CSV input, None for other formats; raises `Refused` where keys are missing, or
+    belong to another format."""
+    place = config.span("input", number)
     if section.format != "csv":
         if section.time is not None or section.map is not None:
             key = "time" if section.time is not None else "map"
             message = f"{key} belongs to csv, not to {section.format}"
-            raise refuse("C204", message, config.files.tree.key(("input", number, key)), "Leave it out, or write format: csv")
+            raise refuse("C204", message, config.files.tree.key_span(("input", number, key)), "Leave it out, or write format: csv")
         return None
     if section.time is None or section.map is None:
         needed = {
@@ -162,15 +166,15 @@ def _csv_map(config: Config, section: InputSection, number: int) -> CsvMap | Non
 
 
 def _with_place(problem: Diagnostic, config: Config, number: int) -> Diagnostic:
-    """A problem of a map or of a prefix, with its place in the configuration."""
+    """Move the span of a problem in a map or prefix to its place in the configuration."""
     if problem.code == "I105":
-        return replace(problem, span=config.place("prefixes"))
+        return replace(problem, span=config.span("prefixes"))
     section = config.settings.input[number]
-    span, around = problem.span, config.place("input", number, "map")
+    span, around = problem.span, config.span("input", number, "map")
     if span is None or section.map is None or span.document.text != section.map:
         return problem
     start = around.text.find(section.map)
-    if start >= 0:  # else it is folded or escaped there, and its own lines are shown
+    if start >= 0:  # otherwise the YAML folds or escapes the map, and the span in the map itself is shown
         problem = replace(problem, span=Span(around.document, around.start + start + span.start, around.start + start + span.end))
     hint = problem.hint.replace("eclare it: PREFIX", "eclare it under `prefixes`:") if problem.code == "T103" else problem.hint
     return replace(problem, hint=hint)
@@ -180,65 +184,70 @@ def _length(config: Config, number: int, key: str, value: str | int, unit: Unit)
     try:
         return parse_delay(value, unit)
     except ValueError as error:
-        place = config.place("input", number, key)
+        place = config.span("input", number, key)
         raise Refused([Diagnostic("C205", f"{key}: {error}", place, "Write it like 30 s or 5 min.")]) from None
 
 
 def spool_problems(config: Config, growing: GrowingInput) -> Iterator[Diagnostic]:
-    """Why standard input cannot be kept for a replay, where it cannot."""
+    """Problem of a standard input that Spark cannot spool for a replay: one in TriG."""
     if growing.like.format is Format.TRIG:
         number = next(number for number, section in enumerate(config.settings.input) if section.path == STANDARD_INPUT)
         hint = "Send N-Quads (format: nquads), name files, or run with --engine local."
         message = "Spark reads standard input a record at a time, and a record of TriG needs the declarations before it"
-        yield Diagnostic("S107", message, config.place("input", number, "path"), hint)
+        yield Diagnostic("S107", message, config.span("input", number, "path"), hint)
 
 
 def wait_until_stable(inputs: Inputs) -> None:
-    """Waits until the files that are there in watched folders are complete."""
+    """Wait until the existing files of watched folders are complete."""
     for growing in inputs.growing:
         stable_files([file.path for file in inputs.files if growing.pattern and file.input == growing.like.input], growing.settle)
 
 
 def clock_of_inputs(inputs: Inputs, unit: Unit, notices: list[Diagnostic]) -> Clock:
-    """How times are written: as the files that are there say; where there are none, as the first record says, which is waited for.
-    `notices` takes what is to be told of the times."""
+    """Clock of a pipeline: time format of the existing files, or of the first record, for which the
+    call waits.
+
+    `unit` is that of integer times; notices about times are added to `notices`.
+    """
     if inputs.files or not inputs.growing:
         return clock_of(inputs.files, unit, notices)
-    looks = [(each, None if each.standard else Folder(each.pattern, each.settle, ())) for each in inputs.growing]
+    sources = [(each, None if each.standard else Folder(each.pattern, each.settle, ())) for each in inputs.growing]
     while True:
-        for growing, folder in looks:
+        for growing, folder in sources:
             if folder is None:
-                said = _standard_input_has_dates(growing.like, notices)
+                has_dates = _standard_input_has_dates(growing.like, notices)
             else:
-                said = next(
-                    (said for path in folder.look() if (said := dated(replace(growing.like, path=path), notices)) is not None), None
+                has_dates = next(
+                    (has_dates for path in folder.look() if (has_dates := dated(replace(growing.like, path=path), notices)) is not None),
+                    None,
                 )
-            if said is not None:
-                return Clock(unit, said)
-        if all(folder is None for _, folder in looks):  # standard input has ended, and said nothing
+            if has_dates is not None:
+                return Clock(unit, has_dates)
+        if all(folder is None for _, folder in sources):  # standard input has ended without a record
             return Clock(unit, dated=False)
         time.sleep(0.05)
 
 
 def _standard_input_has_dates(like: InputFile, notices: list[Diagnostic]) -> bool | None:
-    """What the first record of standard input says; None where it ends without one."""
+    """True where the first record of standard input has a date-time, False for an integer, None
+    where there is no record."""
     waiting = standard_bytes()
     while True:
         more = waiting.more()
-        whole = waiting.held if not more or waiting.held[:2] == b"\x1f\x8b" else waiting.held[: waiting.held.rfind(b"\n") + 1]
+        complete = waiting.held if not more or waiting.held[:2] == b"\x1f\x8b" else waiting.held[: waiting.held.rfind(b"\n") + 1]
         with tempfile.NamedTemporaryFile() as file:
-            file.write(whole)
+            file.write(complete)
             file.flush()
             try:
-                said = dated(replace(like, path=file.name), notices)
-            except Refused:  # a CSV file without its header, so far
-                said = None
-        if said is not None or not more:
-            return said
+                has_dates = dated(replace(like, path=file.name), notices)
+            except Refused:  # a CSV file whose header is incomplete so far
+                has_dates = None
+        if has_dates is not None or not more:
+            return has_dates
 
 
 def checkpoint_clock(checkpoint: str) -> Clock | None:
-    """How the runs that made a checkpoint wrote times; None where there is none, or it does not say."""
+    """Clock stored in a checkpoint; None where it is missing or unreadable."""
     try:
         unit, is_dated = json.loads((Path(checkpoint.removeprefix("file://")) / "dotr.json").read_text())["clock"]
         return Clock(Unit.from_written(unit), is_dated)

@@ -1,9 +1,10 @@
-"""A run holds what it writes to: no other run writes there, or removes it, as long as this one goes on.
+"""Locks of a run on its outputs: no other run writes or removes them before this one ends.
 
-Idea: beside each output, the dead letters and the checkpoint stands a hidden file, `.fire.ndjson.lock`, which the run has locked
-(flock(2)). The kernel lets go of a lock when its process ends, however it ends, so a file that a killed run left behind holds nothing; on a
-disk of several machines it holds as far as that disk's flock does. The file says who holds it. Where none can be made beside it, what is
-there already is locked itself, and where no lock can be had at all the run goes on without.
+Idea: beside each output, the dead letters and the checkpoint is a hidden file, `.fire.ndjson.lock`,
+locked with flock(2) and naming its holder. The kernel releases a lock when its process ends, so the
+lock file of a killed run locks nothing. On a shared disk a lock reaches as far as the disk's flock.
+Where no lock file can be made, an existing output is locked itself; where no lock is possible, the
+run goes on without one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _HOLDER_SIZE: Final = 4_096
 
 
 class OutputLocks:
-    """What a run holds; all of it is let go at the end of the `with`."""
+    """Locks of one run; the end of the `with` releases all of them."""
 
     def __init__(self) -> None:
         self._locks: list[tuple[int, Path | None]] = []
@@ -41,7 +42,8 @@ class OutputLocks:
         self.release()
 
     def acquire(self, targets: Sequence[Target], pipeline: str) -> list[Diagnostic]:
-        """Hold the targets; a problem where another run holds any of them, and then none is held."""
+        """Lock all targets for a pipeline. Where another run has one of them, none is locked and a
+        problem (C216) is returned."""
         others: dict[str, str] = {}
         first: Target | None = None
         for target in targets:
@@ -60,11 +62,11 @@ class OutputLocks:
         return [Diagnostic("C216", f"another run is writing to {named}: {others[first.path]}", first.place, hint)]
 
     def release(self) -> None:
-        """Let go of everything, and leave no file behind."""
+        """Release all locks and remove their files and the folders made for them."""
         for number, path in self._locks:
             if path is not None:
                 with suppress(OSError):
-                    path.unlink()  # while it is held: who opens it meanwhile looks whether it still stands there
+                    path.unlink()  # before the release: others check the name after locking (_has_name)
             os.close(number)
         for folder in reversed(self._created_folders):
             with suppress(OSError):
@@ -72,7 +74,7 @@ class OutputLocks:
         self._locks, self._created_folders = [], []
 
     def _acquire_one(self, target: Target, pipeline: str) -> str | None:
-        """Hold one target; who holds it, if another does."""
+        """Lock one target; returns its holder where another run has it, else None."""
         path = Path(os.path.realpath(target.path))
         beside = path.with_name(f".{path.name}.lock")
         try:
@@ -99,7 +101,7 @@ class OutputLocks:
             number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             if not _try_lock(number):
                 os.close(number)
-                return "its process cannot be told"
+                return "its process is unknown"
             self._locks.append((number, None))
         return None
 
@@ -111,7 +113,8 @@ class OutputLocks:
 
 
 def _try_lock(number: int) -> bool:
-    """Whether the lock could be had; raises OSError where the disk has none."""
+    """Lock an open file; False where another process has the lock. Raises OSError where the disk
+    supports none."""
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -123,13 +126,14 @@ def _try_lock(number: int) -> bool:
 
 
 def _has_name(number: int, path: Path) -> bool:
-    """Whether the open file still has its name: its holder removes it before the lock."""
+    """True where `path` is still the open file; its holder removes the name before it releases the
+    lock."""
     try:
-        there = os.stat(path)
+        named = os.stat(path)
     except FileNotFoundError:
         return False
     own = os.fstat(number)
-    return (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)
+    return (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)
 
 
 def _holder(number: int) -> str:
@@ -137,6 +141,6 @@ def _holder(number: int) -> str:
         holder = json.loads(os.pread(number, _HOLDER_SIZE, 0))
         return f"pipeline {holder['pipeline']}, process {holder['process']} on {holder['host']}"
     except (OSError, ValueError, KeyError, TypeError):
-        return "its process cannot be told"
+        return "its process is unknown"
     finally:
         os.close(number)

@@ -1,8 +1,9 @@
-"""What `--fresh` removes, and nothing else.
+"""Removal of outputs and checkpoint for `--fresh`, after a check that a run made them.
 
-A path in a configuration may be wrong: `.` for `out`, a rule file's name for an output's. So nothing is removed by its path alone. A
-file goes if it begins as a file of ours does; a folder of batches goes if it holds such batches and nothing else; a checkpoint goes if
-dotr.json stands in it, beside what a run puts there and nothing else. All that is to go is looked at before any of it goes.
+A path in a configuration may be wrong, such as `.` for `out`. So a path is removed only by its
+content: a file that begins like an output or a dead letter; a folder of nothing but batches; a
+checkpoint with dotr.json and nothing but a run's entries.
+Invariant: all targets are checked before the first is removed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,11 @@ _HEAD_SIZE: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A path that a pipeline writes to: what it is for, and where the configuration says so. `checkpoint`: it is that folder."""
+    """Path that a pipeline writes to.
+
+    `what` names its purpose in messages, `place` is its span in the configuration; `checkpoint`:
+    the path is the checkpoint.
+    """
 
     what: str
     path: str
@@ -44,7 +49,8 @@ class Target:
 
 
 def remove(targets: Sequence[Target]) -> None:
-    """Remove what older runs left at the targets; raises `Refused`, with nothing removed, for everything there that is not a run's."""
+    """Remove the targets of older runs. Raises `Refused` and removes nothing where a target was not
+    made by a run."""
     problems: list[Diagnostic] = []
     for target in targets:
         try:
@@ -90,7 +96,7 @@ def _foreign(target: Target, why: str) -> Refused:
 
 
 def _is_own_file(path: Path) -> bool:
-    """Whether a file begins as an output or a file of dead letters does; an empty one may be either."""
+    """True where a file is empty, or begins like an output or a file of dead letters."""
     with path.open("rb") as file:
         begin = file.read(_HEAD_SIZE)
     if begin[:2] == _MAGIC:
@@ -98,7 +104,7 @@ def _is_own_file(path: Path) -> bool:
             with gzip.open(path) as packed:
                 begin = packed.read(_HEAD_SIZE)
         except (OSError, EOFError, zlib.error):
-            begin = b""  # cut off by a crash
+            begin = b""  # truncated by a crash
     return not begin or _OWN_FILE.match(begin.decode(errors="replace")) is not None
 
 

@@ -1,8 +1,9 @@
-"""`dotr check`: every problem of rule files, Datalog files, configurations and rule tests, not only the first.
+"""`dotr check`: all problems of rule files, Datalog files, configurations and rule tests.
 
-A rule file that a configuration or a test among the given files names is checked as part of its program, with its prefixes and with the
-labels of the other files; one that none names is checked alone, or with the others that none names where it needs their labels.
-Of programs without errors it is told what they remember.
+A rule file named by a checked configuration or test is checked as part of that program, with its
+prefixes and the labels of its other files. Any other rule file is checked alone, or with the
+remaining ones where it needs their labels. Programs without errors are reported with their retained
+state.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from dotr.config import Settings, existing, read_config, read_document, read_tree
+from dotr.config import Settings, matching_files, read_config, read_document, read_tree
 from dotr.datalog.background import problems_of
 from dotr.datalog.compiled_cache import CachePolicy
 from dotr.engine.multi_query import share_queries
@@ -37,8 +38,12 @@ _OF_OTHER_FILES: Final = (RuleCode.UNBOUND_LABEL, RuleCode.UNKNOWN_EVENT)
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Every problem once, how many files were checked, how many YAML files were none of ours, what each program remembers, and how many
-    warnings were left out since a configuration accepts them (`report.accept`)."""
+    """Result of a check.
+
+    `diagnostics`: every problem once; `checked`: number of files; `left_out`: number of YAML files
+    of other programs; `states`: retained state of each program; `accepted`: number of warnings
+    accepted by configurations (`report.accept`).
+    """
 
     diagnostics: tuple[Diagnostic, ...]
     checked: int
@@ -48,7 +53,7 @@ class Checked:
 
 
 def check(paths: Sequence[str]) -> Checked:
-    """The problems in these files, and in the files of these kinds below these folders."""
+    """Check files, and the files of known kinds below folders."""
     found: list[Diagnostic] = []
     files: dict[str, None] = {}
     left_out = 0
@@ -77,7 +82,7 @@ def check(paths: Sequence[str]) -> Checked:
 
 
 def _files_below(folder: str) -> list[str]:
-    """The files of our kinds below a folder, hidden folders left out."""
+    """Files of known kinds below a folder, without hidden folders."""
     found: list[str] = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
@@ -88,14 +93,14 @@ def _files_below(folder: str) -> list[str]:
 
 
 def _checked_file(path: str) -> str:
-    (file, *_) = existing(path, None, "Is the path right? Relative paths are relative to the working directory.")
+    (file, *_) = matching_files(path, None, "Is the path right? Relative paths are relative to the working directory.")
     if Path(file).suffix not in _KINDS:
         raise refuse("C303", f"{path} is nothing that dotr checks", None, f"It checks {', '.join(_KINDS)}.")
     return file
 
 
 def _is_dotr_yaml(file: str) -> bool:
-    """Whether a file met in a folder is one of ours: YAML serves many."""
+    """True where a file in a folder is for dotr; a YAML file may be for another program."""
     if Path(file).suffix not in _YAML:
         return True
     try:
@@ -107,12 +112,15 @@ def _is_dotr_yaml(file: str) -> bool:
 
 
 _Programs: TypeAlias = dict[frozenset[str], RetainedState]
-"""What the programs without errors remember, each once, by the names of their rule files."""
+"""Retained state of the programs without errors, by the names of their rule files."""
 
 
 def _check_yaml(path: str, covered: set[str], programs: _Programs, accepted: list[Diagnostic]) -> list[Diagnostic]:
-    """The problems of a configuration or a rule test and of its program, whose texts it adds to `covered`; warnings that the configuration
-    accepts go to `accepted`."""
+    """Problems of a configuration or rule test and of its program.
+
+    Adds the program's files to `covered` and the warnings that the configuration accepts to
+    `accepted`.
+    """
     try:
         tree = read_tree(read_document(path))
         if is_test(tree.data):
@@ -123,7 +131,7 @@ def _check_yaml(path: str, covered: set[str], programs: _Programs, accepted: lis
         config = read_config(path)
         spec, problems = config.spec()
         _cover(spec, covered)
-        found = _check_program(path, spec, problems, programs, objects_of_inputs(config), keeping=config.keeping())
+        found = _check_program(path, spec, problems, programs, objects_of_inputs(config), keeping=config.cache_policy())
         every = [*problems, *found, *check_files(config)]
         known = [d for d in every if d.severity is Severity.WARNING and d.code in config.settings.report.accept]
         accepted += known
@@ -145,8 +153,8 @@ def _check_program(
     test: TestFile | None = None,
     keeping: CachePolicy | None = None,
 ) -> list[Diagnostic]:
-    """The problems of a program, and of a test's names for what it has; where some of its files are missing, those that do not come of
-    that."""
+    """Problems of a program, and of the names that a test uses; without those that only missing
+    files cause."""
     try:
         program = compile_program(spec, keeping)
         found = [*program.warnings, *program.notices, *never_true(program, streamed)]
@@ -176,11 +184,11 @@ def _safety(document: Document, spec: ProgramSpec) -> list[Diagnostic]:
     try:
         return problems_of(parse_datalog(document, spec.prefixes))
     except Refused:
-        return []  # told already
+        return []  # reported already, by the compilation of the program
 
 
 def _check_rules(paths: Sequence[str], programs: _Programs) -> list[Diagnostic]:
-    """The problems of rule files that belong to no program that is known."""
+    """Problems of rule files that no checked configuration or test names."""
     found: list[Diagnostic] = []
     documents: list[Document] = []
     for path in paths:
@@ -215,7 +223,8 @@ def _errors(diagnostics: Iterable[Diagnostic]) -> int:
 
 
 def _prefixes_once(diagnostics: Iterable[Diagnostic], declares: bool) -> list[Diagnostic]:
-    """In a file that declares no prefix, each unknown one once: its configuration may declare them."""
+    """Keep each unknown prefix once in a file that declares none; its configuration may declare
+    them."""
     found: list[Diagnostic] = []
     reported: set[str] = set()
     for diagnostic in diagnostics:

@@ -1,8 +1,9 @@
-"""What a rule test expected and what it got, compared (interface.md, A rule test).
+"""Difference between the expected and the actual outputs of a rule test (interface.md, A rule
+test).
 
-Graphs, and attributes that are blank nodes, are compared up to the names of blank and generated nodes: both are named canonically first.
-Every expectation is paired with an output that answers it, by augmenting paths, so that no order decides; what is left over is the
-difference.
+Idea: graphs and attributes are canonicalized, so that equality ignores the names of blank and
+generated nodes. A maximum bipartite matching by augmenting paths pairs expectations with outputs,
+independent of their order; the unpaired ones differ.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dotr.workbench.rendering import predicate_text, term_text
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An output or a fact of interest, or what is expected of one: None where the test does not say."""
+    """Output or fact of interest, or an expectation of one, in which None matches anything."""
 
     time: Micros
     kind: str | None
@@ -31,7 +32,7 @@ class Item:
     graph: frozenset[str] | None
 
     def matches(self, expected: Item) -> bool:
-        """Whether it is as expected."""
+        """True where this output meets an expectation."""
         return (
             self.time == expected.time
             and expected.kind in (None, self.kind)
@@ -42,7 +43,7 @@ class Item:
 
 
 def comparable(graph: Sequence[Triple]) -> frozenset[str]:
-    """A graph's triples with its blank and generated nodes named canonically: equal for isomorphic graphs alone.
+    """Canonical form of a graph: equal for isomorphic graphs only.
 
     >>> comparable([("<urn:dotr:1>", "<x:p>", "_:a")]) == comparable([("_:z", "<x:p>", "_:y")])
     True
@@ -58,7 +59,7 @@ def _text(node: NamedNode | BlankNode | Literal | TripleTerm) -> Term:
 
 
 def comparable_attributes(attributes: Mapping[Variable, Term]) -> frozenset[str]:
-    """Attributes made comparable in the same way.
+    """Canonical form of attributes, up to the names of blank nodes.
 
     >>> comparable_attributes({"room": "<x:A>"})
     frozenset({'room: <x:A>'})
@@ -78,11 +79,14 @@ def _as_blank(term: Term) -> Term:
 
 
 def difference(expected: Sequence[Item], actual: Sequence[Item], clock: Clock, prefixes: Mapping[str, str]) -> str:
-    """A diff of what no pairing of expected and actual can bring together; empty where all is as expected."""
+    """Diff of the expectations and outputs that remain unpaired; empty where all match.
+
+    `clock` formats times, `prefixes` (prefix to namespace) shorten terms.
+    """
     pairs = _paired(expected, actual)
-    met = set(pairs.values())
+    paired = set(pairs.values())
     missing = [item for w, item in enumerate(expected) if w not in pairs]
-    extra = [actual for s, actual in enumerate(actual) if s not in met]
+    extra = [actual for s, actual in enumerate(actual) if s not in paired]
     shown: list[tuple[Micros, list[str]]] = []
     for item in missing:
         like = next((e for e in extra if e.time == item.time and item.kind in (None, e.kind) and item.rule in (None, e.rule)), None)
@@ -97,16 +101,20 @@ def difference(expected: Sequence[Item], actual: Sequence[Item], clock: Clock, p
 
 
 def _paired(expected: Sequence[Item], outputs: Sequence[Item]) -> dict[int, int]:
-    """As many pairs as there can be: for each expectation that is in one, the actual output that answers it. An expectation that finds no
-    free output takes that of another one that finds a further one, and so on, along a shortest way."""
+    """Maximum matching of expectations to outputs that match them, as indexes (shortest augmenting
+    paths).
+
+    Example: expectations 0 and 1 both match output 0, expectation 0 also output 1. After {0: 0},
+    expectation 1 takes output 0 and expectation 0 moves to output 1.
+    """
     at: dict[Micros, list[int]] = {}
     for s, actual in enumerate(outputs):
         at.setdefault(actual.time, []).append(s)
     candidates = [[s for s in at.get(item.time, ()) if outputs[s].matches(item)] for item in expected]
     pairs: dict[int, int] = {}
-    matched: dict[int, int] = {}  # the same, by output
+    matched: dict[int, int] = {}  # inverse of `pairs`
     for w in range(len(expected)):
-        reached_from: dict[int, int] = {}  # by output, the expectation from which the search met it
+        reached_from: dict[int, int] = {}  # output -> expectation that reached it
         frontier = deque([w])
         while frontier:
             following = frontier.popleft()
@@ -125,7 +133,7 @@ def _paired(expected: Sequence[Item], outputs: Sequence[Item]) -> dict[int, int]
 
 
 def _item_diff(wanted: Item, actual: Item, clock: Clock, prefixes: Mapping[str, str]) -> list[str]:
-    """The diff of an expectation and the output that comes next to it, in what the expectation says."""
+    """Diff of an expectation and the most similar output, in the fields of the expectation."""
     expected, got = _lines(wanted, wanted, prefixes), _lines(actual, wanted, prefixes)
     both = set(expected) & set(got)
     marked = [*(("-", line) for line in expected if line not in both), *(("+", line) for line in got)]
@@ -139,7 +147,8 @@ def _head(item: Item, clock: Clock) -> str:
 
 
 def _lines(item: Item, wanted: Item, prefixes: Mapping[str, str]) -> list[tuple[str, str]]:
-    """An item's attributes and triples, of which only those that `wanted` speaks of, each behind what it is about."""
+    """Lines of an item's attributes and triples with their sort keys, for the fields that `wanted`
+    has."""
     lines: list[tuple[str, str]] = []
     if item.attributes is not None and wanted.attributes is not None:
         for name, _, value in (line.partition(": ") for line in sorted(item.attributes)):

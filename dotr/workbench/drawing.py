@@ -1,7 +1,8 @@
-"""An explanation drawn: queries to the left, rules in the order of their layers, the events that they make; as mermaid and as SVG.
+"""Drawing of an explanation as mermaid or SVG: queries on the left, then rules by layer and their
+events.
 
-In the SVG nothing is written outside a box: an arrow ends at the line of the step that it feeds, so that no two texts can meet however long
-they are; long lines are broken. An arrow that has to pass a column goes through a gap kept free for it there.
+Idea of the SVG: all text is inside boxes and long lines wrap, so texts never overlap. An arrow ends
+at the line of its clause; where an arrow crosses a column, the column has a gap for it.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ _GAP: Final = 28
 _PASS: Final = 12
 _BETWEEN: Final = 90
 _WIDEST: Final = 72
-"""Lines are broken at this many characters."""
+"""Number of characters at which lines wrap."""
 
 
 def mermaid(found: Explanation) -> str:
-    """A flowchart in mermaid's language."""
+    """Flowchart in mermaid's language."""
     return "\n".join(["flowchart LR", *_mermaid(found)])
 
 
@@ -62,7 +63,7 @@ def _quoted(*lines: str) -> str:
 
 
 def _rest(rule: RuleExplanation) -> Iterator[str]:
-    """What a rule's box says beside its name and its steps."""
+    """Lines of a rule's box after its name and its clauses."""
     if rule.condition:
         yield f"if {rule.condition}"
     for step in rule.steps:
@@ -84,7 +85,7 @@ def _rest(rule: RuleExplanation) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Box:
-    """A frame with lines; `ports` are the numbers of the lines at which arrows end. All of a column become as wide as the widest."""
+    """Frame with lines of text; `ports` are the numbers of the lines at which arrows end."""
 
     lines: list[str]
     round: float = 4.0
@@ -106,7 +107,7 @@ class _Box:
         return self.y + self.height / 2
 
     def line(self, number: int) -> float:
-        """The height at which a line stands."""
+        """Vertical position of a line."""
         return self.y + _PAD + 7 + number * _LINE
 
     def write(self, text: str, indent: str = "") -> None:
@@ -115,7 +116,7 @@ class _Box:
 
 @dataclass(slots=True)
 class _Gap:
-    """A gap in a column through which an arrow passes."""
+    """Gap in a column for a crossing arrow."""
 
     x: float = 0.0
     y: float = 0.0
@@ -130,7 +131,7 @@ class _Gap:
 
 @dataclass(slots=True)
 class _Arrow:
-    """From a box to a line of another (None: to its middle), through gaps."""
+    """Arrow from a box to a line of another (None: to its middle), through gaps."""
 
     start: _Box
     end: _Box
@@ -139,7 +140,8 @@ class _Arrow:
 
 
 def svg(found: Explanation) -> str:
-    """The same as a picture: one column for the queries, then for each layer one of its rules and one of the events that they make."""
+    """SVG picture: a column of queries, then for each layer a column of rules and one of their
+    events."""
     columns, arrows = _columns(found)
     x, bottom = float(_GAP), 0.0
     for column in columns:
@@ -168,7 +170,7 @@ def svg(found: Explanation) -> str:
 
 
 def _columns(found: Explanation) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]:
-    """The boxes from left to right, with the gaps for arrows that pass, each column ordered by where its arrows come from."""
+    """Columns of boxes and gaps from left to right, ordered to reduce crossings, and the arrows."""
     queries = {asked.number: _query_box(asked.number, asked.labels, asked.how, asked.triggers) for asked in found.queries}
     events = {event: _Box([event], round=18.0) for event in dict.fromkeys(rule.event for rule in found.rules)}
     clock = _Box(["clock"], round=18.0)
@@ -208,7 +210,8 @@ def _columns(found: Explanation) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]
 
 
 def _order(column: list[_Box | _Gap], before: Sequence[_Box | _Gap], sources: dict[int, list[_Box | _Gap]]) -> None:
-    """Order a column by the mean place of what its boxes come from (the barycentre of Sugiyama, Tagawa, Toda 1981)."""
+    """Order a column by the mean position of its boxes' sources (barycentre; Sugiyama, Tagawa, Toda
+    1981)."""
     places = {id(box): number for number, box in enumerate(before)}
 
     def centre(box: _Box | _Gap) -> float:
@@ -240,7 +243,7 @@ def _rule_box(rule: RuleExplanation) -> _Box:
 
 
 def _path(arrow: _Arrow) -> str:
-    """The arrow's line, from a side of its start through its gaps to a side of its end; back to a rule of its own layer, from the left."""
+    """SVG path of an arrow through its gaps; to an earlier column from left side to right side."""
     start, end = arrow.start, arrow.end
     y = end.middle if arrow.line is None else end.line(arrow.line)
     back = end.x < start.x

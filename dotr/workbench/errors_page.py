@@ -1,6 +1,8 @@
-"""The page of all errors and warnings: `python -m dotr.workbench.errors_page > docs/errors.md`, from the repository's folder.
+"""Page of all errors and warnings: `python -m dotr.workbench.errors_page > docs/errors.md`, run in
+the repository.
 
-What an example leads to is not written down but asked of the program, but for those that need a machine in a certain state.
+The message of an example is produced by the program, except where it needs a certain state of the
+machine.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ and `dotr run` with exit code 2; warnings do not (`dotr check --strict`: they do
 
 
 def page(goldens: Path) -> str:
-    """The page; `goldens` is the folder of the files that examples name."""
+    """Text of the page; `goldens` is the folder of the examples' files."""
     parts = [_HEAD]
     for chapter in CHAPTERS:
         letter = chapter[0].lower()
@@ -47,6 +49,7 @@ def page(goldens: Path) -> str:
 
 
 def entry(explained: ErrorCode, goldens: Path) -> str:
+    """Section of one code."""
     lines = [f"### {explained.code} {explained.title}", "", explained.meaning, "", f"*Way out:* {explained.remedy}", ""]
     for syntax, text in _blocks(explained.example, goldens):
         fence = "~~~" if "```" in text else "```"
@@ -55,7 +58,7 @@ def entry(explained: ErrorCode, goldens: Path) -> str:
 
 
 def message_of(example: Example, goldens: Path) -> str:
-    """What the program says to an example, as a user meets it."""
+    """Message that the program prints for an example."""
     match example:
         case GoldenFile(name):
             return (goldens / name).with_suffix(".txt").read_text(encoding="utf-8")
@@ -69,8 +72,8 @@ def message_of(example: Example, goldens: Path) -> str:
             with tempfile.TemporaryDirectory() as folder, chdir(folder):
                 for name, text in files:
                     Path(name).write_text(text, encoding="utf-8")
-                told = "\n\n".join(map(str, check([files[0][0]]).diagnostics))
-                return told.replace(f"{os.path.realpath(folder)}{os.sep}", "")
+                messages = "\n\n".join(map(str, check([files[0][0]]).diagnostics))
+                return messages.replace(f"{os.path.realpath(folder)}{os.sep}", "")
         case ShownMessage(text):
             return text
         case _:
@@ -86,7 +89,7 @@ def _refusal(parse: Callable[[Span], object], name: str, text: str) -> str:
 
 
 def _blocks(example: Example, goldens: Path) -> Iterator[tuple[str, str]]:
-    """What stands in the example, then what is said to it; each with the name of its syntax."""
+    """Text of an example, then its message, each with the name of its syntax."""
     match example:
         case GoldenFile(name):
             yield _SYNTAX[Path(name).suffix], (goldens / name).read_text(encoding="utf-8")

@@ -1,4 +1,5 @@
-"""What a rule test names and its program does not have: events, rules, labels and attributes that nothing could ever meet."""
+"""Names in the expectations of a rule test that its program lacks: events, rules, labels and
+attributes."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _CODE = "C210"
 
 
 def unknown_names(test: TestFile, program: CompiledProgram) -> Iterator[Diagnostic]:
-    """A warning for each."""
+    """Warning (C210) for each unknown name in the expectations of a test."""
     rules = {rule.name: rule.event for rule in program.rules.rules}
     for number, case in enumerate(test.section.cases):
         for k, expected in enumerate(case.expect or ()):
@@ -48,4 +49,4 @@ def _unknown(
     test: TestFile, place: tuple[str | int, ...], message: str, name: str, known: Iterable[str], instead: str = "The case can only fail."
 ) -> Diagnostic:
     hint = did_you_mean(name, sorted(known))
-    return Diagnostic(_CODE, message, test.tree.place(place), f"{instead} {hint}".rstrip(), Severity.WARNING)
+    return Diagnostic(_CODE, message, test.tree.span(place), f"{instead} {hint}".rstrip(), Severity.WARNING)

@@ -1,4 +1,4 @@
-"""`dotr explain`: how each rule of a rule file, a configuration or a rule test will run."""
+"""`dotr explain`: execution plan of the rules of a rule file, a configuration or a rule test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from dotr.workbench.rule_tests import is_test, read_file
 
 
 def explain(path: str, form: str = "text") -> str:
-    """The explanation of a file's program as text, or drawn as mermaid or svg; raises `Refused` with what is wrong with the program."""
+    """Explanation of a file's program; `form` is `text`, `mermaid` or `svg`. Raises `Refused` with
+    the program's problems."""
     alone = ", without the knowledge that a configuration names" if Path(path).suffix == ".dotr" else ""
     found = explanation(path + alone, _program(path))
     match form:
@@ -34,7 +35,7 @@ def _program(path: str) -> CompiledProgram:
         case ".yaml" | ".yml":
             if not is_test(read_tree(read_document(path)).data):
                 config = read_config(path)
-                return compile_program(config.program(), config.keeping())
+                return compile_program(config.program(), config.cache_policy())
             test, problems = read_file(path)
             if problems:
                 raise Refused(problems)
@@ -47,7 +48,7 @@ def _program(path: str) -> CompiledProgram:
 
 
 def text(found: Explanation) -> Iterator[str]:
-    """The lines of an explanation."""
+    """Lines of an explanation."""
     yield found.title
     yield f"Background: {found.knowledge}."
     if found.rules and not found.stateful:
@@ -95,7 +96,8 @@ def _rule(rule: RuleExplanation) -> Iterator[str]:
     if rule.recursion:
         yield f"  recursion  {rule.recursion}"
     if rule.same_template:
-        yield f"  runs       as one with {', '.join(rule.same_template)}, which differ{'s' if len(rule.same_template) == 1 else ''} in constants alone"
+        differ = "differs" if len(rule.same_template) == 1 else "differ"
+        yield f"  runs       as one with {', '.join(rule.same_template)}, which {differ} in constants alone"
     kept = [step for step in rule.steps if step.state]
     for step in kept:
         yield f"  state      {step.label}: {step.state}"

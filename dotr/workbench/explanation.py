@@ -1,4 +1,5 @@
-"""How a program will run, as data that a text and a drawing show: its queries, and its rules with what they read, keep and make."""
+"""Execution plan of a program as data for text and drawing: queries, and rules with sources, state
+and events."""
 
 from __future__ import annotations
 
@@ -28,8 +29,12 @@ _PREFIX: Final = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>", re.IGNOREC
 
 @dataclass(frozen=True, slots=True)
 class QueryExplanation:
-    """A query as it will be asked: under which labels, in which rules, and how; `wakes` are the kinds of triples that make it be asked,
-    `datalog` the rules that derive such triples. The query of ticks is asked of the background alone, and wakes on nothing."""
+    """Plan of a query.
+
+    `labels` and `rules` use its answers; `how`: evaluation; `triggers`: kinds of triples that cause
+    an evaluation; `datalog`: rules that derive such triples; `static`: number of static answers. A
+    query of ticks has no triggers.
+    """
 
     number: int
     labels: tuple[Label, ...]
@@ -42,8 +47,11 @@ class QueryExplanation:
 
 @dataclass(frozen=True, slots=True)
 class ClauseExplanation:
-    """One role of a rule: what is bound, from where (a query's number, or an event; nowhere for ticks of the clock alone), in which window
-    or with which timer, under which constraints; how an aggregate is answered, what is kept, and what `consuming` the label uses up."""
+    """Plan of one role of a rule.
+
+    `source`: number of a query, an event, or None for ticks of the clock; `scope`: window;
+    `answer`: evaluation of an aggregate; `state`: stored events; `consumed`: effect of `consuming`.
+    """
 
     selection: str
     label: Label
@@ -56,14 +64,15 @@ class ClauseExplanation:
     consumed: str
 
     def written(self, source: str = "") -> str:
-        """The step in one line, with the text of its source."""
+        """Role in one line, with the text of its source."""
         words = [self.selection, self.label, source, self.scope]
         return " ".join(filter(None, words)) + (f", {self.timer}" if self.timer else "")
 
 
 @dataclass(frozen=True, slots=True)
 class RuleExplanation:
-    """A rule: its roles in order, what it does with a match, and where it runs; `alike` are the rules that run as one with it."""
+    """Plan of a rule: its roles in order, assignments, partition and layer; `same_template` rules
+    share its matcher."""
 
     name: str
     documentation: str
@@ -80,8 +89,8 @@ class RuleExplanation:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A program: its background, how many layers keep state, its queries, its rules layer by layer, and the shared queries that no rule
-    reads."""
+    """Plan of a program: background, number of stateful layers, queries, rules by layer, shared
+    queries without a reader."""
 
     title: str
     knowledge: str
@@ -92,7 +101,7 @@ class Explanation:
 
 
 def explanation(title: str, program: CompiledProgram) -> Explanation:
-    """The explanation of a compiled program."""
+    """Explanation of a compiled program."""
     return _Explainer(program).explanation(title)
 
 
@@ -177,7 +186,7 @@ class _Explainer:
 
     @cached_property
     def same_template(self) -> dict[str, tuple[str, ...]]:
-        """For each rule, the others that one matcher serves too."""
+        """Other rules with the same matcher, by rule."""
         found: dict[str, tuple[str, ...]] = {}
         for layer in self.program.layout.layers:
             for depth in sorted({placed.depth for placed in layer.rules}):
@@ -199,7 +208,7 @@ class _Explainer:
         return ClauseExplanation(_selection(clause), role.label, source, scope, _timer(role), constraints, answer, state, consumed)
 
     def state(self, layer: Layer, placed: PlacedRule, place: int) -> str:
-        """What is kept of a role's events, how long, and for which rule if another asks for more."""
+        """State of a role: stored attributes, retention, and the rule that needs a longer one."""
         rule, port = placed.rule, placed.ports[place]
         attributes = ", ".join(f"?{name}" for name in roles(rule)[place].source.attributes) or "no attributes"
         if not place:
@@ -217,13 +226,13 @@ class _Explainer:
 
 
 def _lookback(placed: PlacedRule, port: int) -> Micros:
-    """How far back a rule needs the events of a port."""
+    """Greatest lookback of a rule over the events of a port, in µs; -1 without one."""
     far = zip(placed.ports[1:], lookbacks(placed.rule)[1:], strict=True)
     return max((reach.far for other, reach in far if other == port), default=-1)
 
 
 def _is_clock(source: FactSource) -> bool:
-    """Whether these are ticks without a query."""
+    """True for ticks without a query."""
     return source.period is not None and not source.query.projection and not source.attributes
 
 
@@ -246,7 +255,7 @@ def _selection(clause: Clause | None) -> str:
 
 
 def _timer(role: Role) -> str:
-    """When an anchor that is a timer stands."""
+    """Text of an anchor's timer; empty without one."""
     if role.delay:
         return f"delayed by {duration_text(role.delay)}: looked at that much after it held"
     if isinstance(role.source, FactSource) and role.source.period is not None:

@@ -1,4 +1,4 @@
-"""`dotr kb`: the compiled background of a configuration, made where it is not there yet, and what there is to know of it."""
+"""`dotr kb`: compilation and summary of a configuration's background knowledge."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _OF_TERMS = ("ends", "high", "buckets", "marks", "numbers")
 
 @dataclass(frozen=True, slots=True)
 class CompiledBackground:
-    """A configuration's program over a compiled background. `store` is None where it could not be written: `notices` say why. `made`:
-    whether it was made now; `opened`: the seconds that opening it takes."""
+    """Program of a configuration over a compiled background.
+
+    `store`: None where it cannot be written, for the reason in `notices`; `is_new`: compiled by
+    this call; `open_seconds`: time to open the store.
+    """
 
     program: CompiledProgram
     store: CompiledStore | None
@@ -29,9 +32,13 @@ class CompiledBackground:
 
 
 def compiled_background(config: str, options: Sequence[str] = (), *, fresh: bool = False) -> CompiledBackground:
-    """Compile a configuration's background, or find it; raises `Refused` with what is wrong with the program."""
+    """Compile a configuration's background unless the compiled one is current; `fresh` compiles it
+    in any event.
+
+    Raises `Refused` with the program's problems.
+    """
     settings = read_config(config, options)
-    program = compile_program(settings.program(), settings.keeping(0, fresh=fresh))
+    program = compile_program(settings.program(), settings.cache_policy(0, fresh=fresh))
     if program.store is None:
         return CompiledBackground(program, None, False, 0.0, program.notices)
     start = time.perf_counter()
@@ -40,7 +47,7 @@ def compiled_background(config: str, options: Sequence[str] = (), *, fresh: bool
 
 
 def summary_lines(found: CompiledBackground, store: CompiledStore) -> Iterator[str]:
-    """What there is to know, line by line."""
+    """Lines of a summary: triples, terms, derivations by rule, static answers, sizes and times."""
     about, file = store.summary, store.file
     knowledge = found.program.knowledge
     sizes = {name: section.length for name, section in file.sections.items()}

@@ -1,10 +1,11 @@
-"""Comparisons that the data make errors: `"25" > 20` is one, and so never true.
+"""Conditions that are never true for the types of the data, such as `"25" > 20`, which is an error.
 
-Idea: where everything that can bring a predicate is known (the maps of CSV inputs, the background, the streams of a test), so are the kinds
-of its objects, and the pass that proves what the text alone can prove is made once more with them.
-Invariant: no false alarm. A predicate that an input of Turtle graphs, a Datalog rule or an entailment could bring with other objects says
-nothing; beside such inputs only what the background has speaks, where all of it is numbers in quotes.
-Cost: a second reading of the rules, and one for each predicate where there is something to tell.
+Idea: where all sources of a predicate are known (maps of CSV inputs, background, streams of a
+test), the kinds of its objects are known, and the static check of conditions is repeated with them.
+Invariant: no false alarm. No predicate counts that a Datalog rule or an entailment can derive.
+Beside inputs of RDF graphs, only predicates whose objects in the background are all numbers in
+quotes count.
+Cost: a second compilation of the rules, and one more for each predicate where there is a warning.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dotr.datalog.entailment import Entailment
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.languages.datalog import parse_datalog
-from dotr.languages.rules import RuleCode, TermKind, TermKinds, compile_rules, term_kind, kinds_text
+from dotr.languages.rules import RuleCode, TermKind, TermKinds, compile_rules, kinds_text, term_kind
 from dotr.languages.turtle import parse_template
 from dotr.layout.retention import roles
 from dotr.model.algebra import Const, TriplePattern, Var
@@ -33,14 +34,14 @@ from dotr.workbench.rules_touched import patterns_in
 _REPORTED: Final = (RuleCode.NEVER_HOLDS, RuleCode.NEVER_COMPARABLE, RuleCode.CAN_ONLY_ERR)
 _PLAIN: Final = frozenset({TermKind.STRING, TermKind.IRI, TermKind.BLANK})
 _MAX_OBJECTS: Final = 100_000
-"""Of a predicate with more distinct objects in the background nothing is said."""
+"""Predicates with more distinct objects in the background are skipped."""
 _QUOTED_NUMBER: Final = re.compile(r'"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"')
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectSource:
-    """Objects that a predicate has: of which kind, by what (in words), and how they could be typed there. `kind`: None where that is not
-    known."""
+    """Source of a predicate's objects: their kind (None: unknown), the origin in words, and a
+    remedy that types them."""
 
     predicate: Term
     kind: TermKind | None
@@ -50,7 +51,7 @@ class ObjectSource:
 
 @dataclass(frozen=True, slots=True)
 class StreamObjects:
-    """What is known of the elements of a program: `whole` where nothing else can come."""
+    """Known sources of objects in the streams of a program; `is_complete`: there are no others."""
 
     sources: tuple[ObjectSource, ...]
     is_complete: bool
@@ -60,7 +61,8 @@ _KindsFound: TypeAlias = Mapping[Term, tuple[TermKinds, tuple[ObjectSource, ...]
 
 
 def objects_of_inputs(config: Config) -> StreamObjects:
-    """What the inputs of a configuration can bring: a CSV input what its map makes, any other everything."""
+    """Sources of objects in a configuration's inputs: the maps of CSV inputs; other inputs make it
+    incomplete."""
     brought: list[ObjectSource] = []
     whole = True
     for section in config.settings.input:
@@ -70,7 +72,7 @@ def objects_of_inputs(config: Config) -> StreamObjects:
         document = Document(f"map of input {section.name}", section.map)
         try:
             template = parse_template(Span(document, 0, len(section.map)), config.settings.prefixes, cells=True)
-        except Refused:  # which is told elsewhere
+        except Refused:  # reported by the check of the input
             whole = False
             continue
         for _, predicate, value in template.triples:
@@ -82,9 +84,11 @@ def objects_of_inputs(config: Config) -> StreamObjects:
 
 
 def objects_of_graphs(graphs: Iterable[Sequence[Triple]]) -> StreamObjects:
-    """What the graphs of a test bring."""
+    """Sources of objects in the graphs of a test."""
     found = dict.fromkeys((predicate, term_kind(value)) for graph in graphs for _, predicate, value in graph)
-    return StreamObjects(tuple([ObjectSource(predicate, kind, "in the streams of the cases") for predicate, kind in found]), is_complete=True)
+    return StreamObjects(
+        tuple([ObjectSource(predicate, kind, "in the streams of the cases") for predicate, kind in found]), is_complete=True
+    )
 
 
 def _kind_of_slot(slot: TemplateSlot) -> TermKind | None:
@@ -114,22 +118,22 @@ def _remedy(slot: TemplateSlot) -> str:
 
 
 def never_true(program: CompiledProgram, streamed: StreamObjects) -> Iterator[Diagnostic]:
-    """A warning for each condition that can only err because of what the data are."""
+    """Warning for each condition that is always an error for the types of the data."""
     if program.spec.entailment is not Entailment.NONE:
         return  # schema, streamed or not, may give a predicate the objects of another
     known = _known_kinds(program, streamed)
     before = {(each.code, each.span) for each in program.rules.diagnostics}
 
-    def told(predicates: Iterable[Term]) -> dict[tuple[str, Span | None], Diagnostic]:
+    def warnings(predicates: Iterable[Term]) -> dict[tuple[str, Span | None], Diagnostic]:
         objects = {predicate: known[predicate][0] for predicate in predicates}
         found = compile_rules(program.spec.rules, program.spec.prefixes, objects).diagnostics
         return {(d.code, d.span): d for d in found if d.code in _REPORTED and (d.code, d.span) not in before}
 
-    problems = told(known) if known else {}
+    problems = warnings(known) if known else {}
     because: dict[tuple[str, Span | None], list[Term]] = {}
     if problems:
         for predicate in known:
-            for place in told([predicate]):
+            for place in warnings([predicate]):
                 because.setdefault(place, []).append(predicate)
     for place, problem in problems.items():
         reasons = [_reason(predicate, *known[predicate], program.spec.prefixes) for predicate in because.get(place, ())]
@@ -144,7 +148,7 @@ def _reason(predicate: Term, kinds: TermKinds, brought: Sequence[ObjectSource], 
 
 
 def _short(predicate: Term, prefixes: Mapping[str, str]) -> str:
-    """A predicate as it is written with the prefixes of the configuration.
+    """Predicate as a prefixed name where a prefix fits.
 
     >>> _short("<http://e/speed>", {"": "http://e/"})
     ':speed'
@@ -157,7 +161,8 @@ def _short(predicate: Term, prefixes: Mapping[str, str]) -> str:
 
 
 def _known_kinds(program: CompiledProgram, streamed: StreamObjects) -> _KindsFound:
-    """Of the predicates that the rules read, those whose objects are known to be no numbers, dates or the like."""
+    """Kinds of objects by predicate, for predicates that rules read and whose objects have no
+    ordered values."""
     derived = _predicates_derived(program)
     if derived is None:
         return {}
@@ -172,7 +177,8 @@ def _known_kinds(program: CompiledProgram, streamed: StreamObjects) -> _KindsFou
 
 
 def _objects_in_background(program: CompiledProgram, predicate: Term, *, numbers: bool) -> tuple[ObjectSource, ...]:
-    """The kinds of a predicate's objects in the background; `numbers`: only numbers in quotes count as strings."""
+    """Kinds of a predicate's objects in the background; `numbers`: only numbers in quotes count as
+    strings."""
     ends = program.knowledge.background.by_object.get(predicate, NO_ENDS)
     kinds: dict[TermKind | None, None] = {}
     if len(ends) > _MAX_OBJECTS:
@@ -188,7 +194,7 @@ def _objects_in_background(program: CompiledProgram, predicate: Term, *, numbers
 
 
 def _predicates_derived(program: CompiledProgram) -> frozenset[Term] | None:
-    """The predicates that Datalog derives; None: any predicate."""
+    """Predicates that Datalog derives; None: any predicate."""
     found: set[Term] = set()
     for document in program.spec.datalog:
         for rule in parse_datalog(document, program.spec.prefixes):
@@ -200,7 +206,7 @@ def _predicates_derived(program: CompiledProgram) -> frozenset[Term] | None:
 
 
 def _predicates_read(program: CompiledProgram) -> Iterator[Term]:
-    """The predicates that queries read with a variable for object, each once."""
+    """Predicates that queries read with a variable as object, each once."""
     queries = [shared.query for shared in program.rules.queries]
     queries += [role.source.query for rule in program.rules.rules for role in roles(rule) if isinstance(role.source, FactSource)]
     found: dict[Term, None] = {}

@@ -1,4 +1,4 @@
-"""What a restart would do: `dotr plan` reads the checkpoint and changes nothing."""
+"""`dotr plan`: effects of a restart on a checkpoint's state, without changing it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from dotr.state.state_migration import StateFate
 
 
 def plan(pipeline: Pipeline) -> list[str]:
-    """Line by line, what becomes of the state of each rule; raises `Refused` where a restart would be refused."""
+    """Lines with the fate of each rule's state; raises `Refused` where a restart would be
+    refused."""
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
     if checkpoint.layout is None:
         return [f"There is no checkpoint {checkpoint.folder} yet: all rules start empty."]
@@ -22,8 +23,8 @@ def plan(pipeline: Pipeline) -> list[str]:
     if position is None or position.time == BEGINNING:
         return [f"No instant has closed yet in the checkpoint {checkpoint.folder}: all rules start empty."]
     where = "the end of the stream" if position.time == LAST_MICRO else format_time(position.time, pipeline.clock)
-    learns = [] if found.knowledge_warning is None else [found.knowledge_warning]
-    lines = [f"The checkpoint {checkpoint.folder} has come to {where}.", *learns, *map(str, found.verdicts)]
+    knowledge = [] if found.knowledge_warning is None else [found.knowledge_warning]
+    lines = [f"The checkpoint {checkpoint.folder} has come to {where}.", *knowledge, *map(str, found.verdicts)]
     if not found.moves:
         return [*lines, "The run goes on as it is."]
     needs = f"The program needs another layout ({_operators(required.layers)}, not {kept or 'none'}). " if kept != required.layers else ""

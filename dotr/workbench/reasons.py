@@ -1,6 +1,7 @@
-"""Why a rule runs as it does: its partition key, its layer, its recursion, and how its aggregates are answered.
+"""Reasons for the placement of rules: partition key, layer, recursion, and evaluation of
+aggregates.
 
-Nothing is decided here: partitions and layers are those of the layout, and how an aggregate is answered is read off its matcher.
+Partitions and layers are read from the layout, the evaluation of an aggregate from its matcher.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _ANSWERS: Final[Mapping[Measure, str]] = {
 
 
 class Reasons:
-    """The reasons of one program's rules."""
+    """Reasons for the placement of one program's rules."""
 
     def __init__(self, layout: Layout) -> None:
         self._has_state = layout.stateful_operators > 0
@@ -48,14 +49,14 @@ class Reasons:
         self._component = components(needs)
 
     def _events_read(self, rule: Rule) -> Iterator[tuple[Label, str]]:
-        """The events that a rule reads, and the rules that make them."""
+        """Events that a rule reads, with the rules that define them."""
         for role in roles(rule):
             if isinstance(role.source, EventSource):
                 for maker in self._producers[role.source.event]:
                     yield role.source.event, maker.rule.name
 
     def partition(self, placed: PlacedRule) -> str:
-        """How a rule's events are spread over partitions, and why."""
+        """Partitioning of a rule's events, with its reason."""
         rule, split = placed.rule, placed.split
         if not self._has_state and not isinstance(split, AnyPartition):
             return "any: each instant is on its own, for nothing is remembered"
@@ -74,7 +75,8 @@ class Reasons:
         source = rule.anchor.source
         key = split.attribute[rule.anchor.label]
         here = isinstance(source, EventSource) and all(
-            isinstance(maker.split, KeyedPartitions) and key in carried_keys(maker.rule, maker.split) for maker in self._producers[source.event]
+            isinstance(maker.split, KeyedPartitions) and key in carried_keys(maker.rule, maker.split)
+            for maker in self._producers[source.event]
         )
         made = [f"{rule.anchor.origin} is made under it"] if here else []
         if not rule.clauses:
@@ -82,7 +84,7 @@ class Reasons:
         return " and ".join(["equalities tie every clause to the anchor", *made])
 
     def layer(self, placed: PlacedRule) -> str:
-        """The layer's number, and what put the rule there."""
+        """Number of a rule's layer, with its reason."""
         number = self._layers[placed.rule.name]
         events: dict[Label, None] = {}
         sent: dict[Label, None] = {}
@@ -99,7 +101,7 @@ class Reasons:
         return f"{number}: {_listed(events)} {_are(events)} read in the partition that makes {'it' if len(events) == 1 else 'them'}"
 
     def recursion(self, placed: PlacedRule) -> str:
-        """With which rules this one is recursive, over which events; empty where it is not."""
+        """Rules and events of a rule's recursion; empty without one."""
         name = placed.rule.name
         members = sorted(other for other, number in self._component.items() if number == self._component.get(name))
         if len(members) < 2 and name not in self._self_recursive:
@@ -125,7 +127,7 @@ def _listed(words: Sequence[str] | Mapping[str, None]) -> str:
 
 
 def aggregate_evaluation(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...], prefixes: Prefixes) -> tuple[str, ...]:
-    """For each role how it is answered: empty but for aggregates."""
+    """Evaluation of each role's aggregate; empty for roles without one."""
     (alike,) = group_rules([(0, rule, ports, attributes)])
     looks = compile_matcher(alike, [0], Clock()).index_specs
     found = [""]
@@ -140,7 +142,7 @@ def aggregate_evaluation(rule: Rule, ports: tuple[int, ...], attributes: tuple[V
 
 
 def _no_measure_reason(rule: Rule, clause: Aggregate, prefixes: Prefixes) -> str:
-    """Why no measure answers an aggregate."""
+    """Reason for an aggregate without an incremental measure."""
     if clause.role.label in rule.consuming:
         return f"{clause.role.label} is consumed"
     aggregates = [each.role.label for each in rule.clauses if isinstance(each, Aggregate)]
@@ -153,7 +155,7 @@ def _no_measure_reason(rule: Rule, clause: Aggregate, prefixes: Prefixes) -> str
 
 
 def _unindexed_constraints(role: Role) -> list[Expression]:
-    """The constraints that no index of equalities meets."""
+    """Constraints on other events that no index of equalities evaluates."""
     found: list[Expression] = []
     keyed: set[Variable] = set()
     for constraint in (c for written in role.constraints for c in conjuncts(written)):

@@ -1,4 +1,4 @@
-"""Nouns of a program as an author would write them: terms with prefixes, durations, windows, expressions."""
+"""Text of terms, durations, windows and expressions as in a rule file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _PLAIN: Final = {
     f'"^^<{XSD}double>': re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][+-]?[0-9]+"),
     f'"^^<{XSD}boolean>': re.compile("true|false"),
 }
-"""The literals that Turtle has without quotes, by the end of their text (Turtle 1.2, section 2.5): as text they are the same terms."""
+"""Literals without quotes in Turtle (Turtle 1.2, section 2.5), by the end of their N-Triples
+text."""
 _LETTER: Final = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
     "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
@@ -26,15 +27,16 @@ _LETTER: Final = (
 _LOCAL: Final = re.compile(f"[{_LETTER}_0-9][{_LETTER}_0-9\u00b7\u0300-\u036f\u203f-\u2040-]*")
 """A local name that needs no escapes (a part of PN_LOCAL)."""
 _INVISIBLE: Final = re.compile("[\u0080-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-"""Characters that a terminal does not show, or obeys."""
+"""Characters that are invisible on a terminal or control it."""
 _UNITS: Final = {"d": Unit.DAY, "h": Unit.HOUR, "min": Unit.MINUTE, "s": Unit.SECOND, "ms": Unit.MILLISECOND, "us": Unit.MICROSECOND}
 _STRICT: Final = 20
-"""More open intervals than this in one chain are written to the microsecond."""
+"""Number of open intervals in a chain up to which its length is rounded (each subtracts 1 µs)."""
 _INFIX: Final = frozenset(["=", "!=", "<", "<=", ">", ">=", "&&", "||", "+", "-", "*", "/"])
 
 
 def term_text(term: Term, prefixes: Prefixes) -> str:
-    """A term in Turtle that reads back as the same term: with a prefix, or without quotes, where it can be written so.
+    """Term in Turtle that parses to the same term, as a prefixed name or without quotes where
+    possible.
 
     >>> term_text("<http://e/p>", {"": "http://e/"}), term_text("<http://e/x/y>", {"": "http://e/"}), term_text(f'"5"^^<{XSD}integer>', {})
     (':p', '<http://e/x/y>', '5')
@@ -54,7 +56,7 @@ def term_text(term: Term, prefixes: Prefixes) -> str:
 
 
 def predicate_text(term: Term, prefixes: Prefixes) -> str:
-    """A term as the predicate of a triple.
+    """Term in Turtle as the predicate of a triple.
 
     >>> predicate_text(RDF_TYPE, {}), term_text(RDF_TYPE, {})
     ('a', '<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>')
@@ -71,14 +73,15 @@ def _iri_text(term: Term, prefixes: Prefixes) -> str:
 
 def _escaped(text: str) -> str:
     r"""
-    >>> _seen("a\u0085b\u202ec")
+    >>> _escaped("a\u0085b\u202ec")
     'a\\u0085b\\u202Ec'
     """
     return _INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04X}", text)
 
 
 def duration_text(length: Micros) -> str:
-    """
+    """Text of a length in µs.
+
     >>> duration_text(5_400_000_000), duration_text(0), duration_text(1_500_000)
     ('1 h 30 min', '0', '1 s 500 ms')
     """
@@ -91,7 +94,7 @@ def duration_text(length: Micros) -> str:
 
 
 def bound_text(length: Micros) -> str:
-    """A greatest length; those of open intervals are a microsecond or some short of a round one.
+    """Text of an upper bound in µs; a bound of open intervals is a few µs below a round length.
 
     >>> bound_text(300_000_000), bound_text(299_999_999), bound_text(0)
     ('5 min', 'less than 5 min', '0')
@@ -101,7 +104,8 @@ def bound_text(length: Micros) -> str:
 
 
 def scope_text(scope: Window | Between) -> str:
-    """
+    """Text of a window or `between`.
+
     >>> from dotr.model.time import Interval
     >>> scope_text(Window(Interval(0, 300_000_000, False, True), "Smoke"))
     'within (0, 5 min] from Smoke'
@@ -117,7 +121,8 @@ def scope_text(scope: Window | Between) -> str:
 
 
 def expression_text(expression: Expression, prefixes: Prefixes) -> str:
-    """
+    """Text of an expression, with parentheses where needed.
+
     >>> expression_text(Call("<", (Var("v"), Call("*", (Const(f'"2"^^<{XSD}integer>'), Attribute("M", "w"))))), {})
     '?v < (2 * M.?w)'
     """
@@ -139,7 +144,7 @@ def expression_text(expression: Expression, prefixes: Prefixes) -> str:
 
 
 def constraint_text(expression: Expression, aggregates: Collection[Label], prefixes: Prefixes) -> str:
-    """A constraint, in which an aggregate bound before is its variable without a label, as it was written.
+    """Text of a constraint, with variables of aggregates written without a label.
 
     >>> constraint_text(Call(">", (Var("v"), Attribute("Past", "mean"))), ["Past"], {})
     '?v > ?mean'

@@ -1,7 +1,9 @@
-"""How much a program remembers: for each label how far back its events are kept, and the chain of windows that asks for it.
+"""Bounds of a program's state: for each label the retention of its events, and the chain of windows
+that causes it.
 
-A rule needs an event as long as its windows, one hanging on another, can still reach it from an anchor (`dotr.layout.retention`); a delayed
-anchor waits for its time. Of several rules that read one shared query or event, the one that looks farthest decides.
+A rule needs an event while a chain of windows from some anchor can include it
+(`dotr.layout.retention`); a delayed anchor is stored for its delay. The longest bound of all rules
+that read a shared query or event decides.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from dotr.workbench.rendering import bound_text
 
 @dataclass(frozen=True, slots=True)
 class RetentionBound:
-    """Events of `label` are kept for `length`, for `chain` says so in the rule named first; `rules` are all that keep them."""
+    """Retention of a label's events: `length` in µs, caused by `chain` in the first of `rules`."""
 
     label: Label
     length: Micros
@@ -36,7 +38,7 @@ class RetentionBound:
 
 @dataclass(frozen=True, slots=True)
 class RetainedState:
-    """The bounds of a program's state; `title` is the file that names it."""
+    """Bounds of a program's state; `title` names its file."""
 
     title: str
     bounds: tuple[RetentionBound, ...]
@@ -48,7 +50,7 @@ class RetainedState:
 
 
 def state(title: str, rules: RuleSet) -> RetainedState:
-    """The state of these rules."""
+    """Retained state of rules; `title` names their file."""
     shared = {query.label for query in rules.queries} | {rule.event for rule in rules.rules}
     found: dict[tuple[Label, str], list[RetentionBound]] = {}
     for rule in rules.rules:
@@ -64,7 +66,7 @@ def _longest(label: Label, bounds: Iterable[RetentionBound]) -> RetentionBound:
 
 
 def _bounds_of(rule: Rule) -> Iterator[tuple[Label, RetentionBound]]:
-    """What a rule keeps, by the label of the query or the event."""
+    """Bounds of one rule, by label of the query or event."""
     if rule.anchor.delay:
         waits = f"delayed by {bound_text(rule.anchor.delay)}"
         yield rule.anchor.origin, RetentionBound(rule.anchor.origin, rule.anchor.delay, (waits,), (rule.name,))
@@ -74,7 +76,7 @@ def _bounds_of(rule: Rule) -> Iterator[tuple[Label, RetentionBound]]:
 
 
 def link_text(clause: Clause) -> str:
-    """One step of a chain: how far, and from where."""
+    """Text of one link of a chain: length and reference."""
     match scope_of(clause):
         case Window(interval, reference):
             return f"{bound_text(interval.bounds[1])} from {reference}"

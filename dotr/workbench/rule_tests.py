@@ -1,4 +1,4 @@
-"""Rule tests: a stream, and the output and the facts that it must lead to (interface.md, A rule test)."""
+"""Rule tests: streams with expected outputs and facts of interest (interface.md, A rule test)."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ from dotr.workbench.difference import Item, comparable, comparable_attributes, d
 
 
 class ElementSection(Section):
-    """An element of a test's stream."""
+    """Element of a test's stream."""
 
     at: int | str
     graph: str = ""
 
 
 class ExpectedSection(Section):
-    """An expected output: of an event, a graph up to the names of blank and generated nodes, or all of its attributes."""
+    """Expected output: event, rule, graph (up to blank and generated nodes), or all attributes;
+    None matches any."""
 
     at: int | str
     event: str | None = None
@@ -57,7 +58,7 @@ class ExpectedSection(Section):
 
 
 class FactSection(Section):
-    """An expected fact of interest, with all of its attributes."""
+    """Expected fact of interest, with all of its attributes."""
 
     at: int | str
     fact: str
@@ -65,7 +66,7 @@ class FactSection(Section):
 
 
 class CaseSection(Section):
-    """One case."""
+    """Case of a test file."""
 
     name: str = Field(min_length=1)
     stream: list[ElementSection]
@@ -74,7 +75,7 @@ class CaseSection(Section):
 
 
 class TestSection(Section):
-    """A file of cases over one program."""
+    """Test file: cases over one program."""
 
     config: str | None = None
     rules: list[str] = Field(default=[])
@@ -86,7 +87,8 @@ class TestSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a case went; `difference` is empty where it passed. With `problems` the file could not be run at all."""
+    """Outcome of a case: `difference` is empty where it passed. `problems` are those of a file that
+    cannot be run."""
 
     file: str
     case: str
@@ -118,20 +120,20 @@ def _test_files(path: str) -> list[str]:
             if is_test(read_tree(read_document(file)).data):
                 found.append(file)
         except Refused:
-            found.append(file)  # to be told when it is run
+            found.append(file)  # reported when the file is run
     if not found:
         raise refuse("C301", f"there is no rule test below {path}", None, "A rule test is a .yaml file with `cases`.")
     return found
 
 
 def is_test(data: object) -> bool:
-    """Whether a YAML document is meant as a rule test."""
+    """True where a YAML document is a rule test."""
     return isinstance(data, dict) and "cases" in data
 
 
 @dataclass(frozen=True, slots=True)
 class TestFile:
-    """A file of cases: its program's specification, the prefixes of its graphs and the unit of its times."""
+    """Parsed test file: its section, its program's specification and the prefixes of its graphs."""
 
     section: TestSection
     tree: Tree
@@ -140,12 +142,13 @@ class TestFile:
 
     @property
     def expected_prefixes(self) -> Mapping[str, str]:
-        """The prefixes of what is expected, and of what is shown: xsd: and the like need no declaration there."""
+        """Prefixes of expectations and differences, with the well-known ones, such as xsd:."""
         return {**WELL_KNOWN, **self.prefixes}
 
 
 def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:
-    """A file of cases, with the problems of the files that it names; raises `Refused` with every problem of its form."""
+    """Parse a test file; returns the problems of the files that it names, too. Raises `Refused`
+    with its own problems."""
     document = read_document(path)
     hint = "A rule test is a .yaml file with `cases`; a configuration is run by `dotr run`."
     if Path(path).suffix in (".dotr", ".dlog"):
@@ -172,7 +175,7 @@ def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:
 
 
 def _with_terms(data: object, tree: Tree, location: Location = ()) -> object:
-    """The document with the attributes' values as they are spelled: `m: 3.0` is the term 3.0."""
+    """Document with attribute values as spelled in YAML: `m: 3.0` is the term 3.0."""
     match data:
         case dict():
             return {key: _with_terms(value, tree, (*location, key)) for key, value in data.items()}
@@ -183,7 +186,7 @@ def _with_terms(data: object, tree: Tree, location: Location = ()) -> object:
 
 
 def run_file(path: str) -> Iterator[Outcome]:
-    """The outcomes of one file's cases; raises `Refused` where the file, or the program that it tests, cannot be used."""
+    """Run the cases of a file; raises `Refused` with the problems of the file or its program."""
     file, problems = read_file(path)
     program = None
     if not problems:
@@ -200,7 +203,8 @@ def run_file(path: str) -> Iterator[Outcome]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case, read: the elements of its stream by time, and what is expected of outputs and facts (None: nothing is said)."""
+    """Parsed case: elements by time (µs since 1970), and expected outputs and facts (None: not
+    compared)."""
 
     name: str
     clock: Clock
@@ -209,8 +213,9 @@ class Case:
     facts: Sequence[Item] | None
 
     def run(self, program: CompiledProgram, prefixes: Mapping[str, str]) -> str:
-        """What the case's output and facts differ in from what it expects, with what was left out and why; empty where they do not. A case
-        in which a query or a rule fails differs in any event: what it expects may be nothing."""
+        """What the case's output and facts differ in from what it expects, with what was left out
+        and why; empty where they do not. A case in which a query or a rule fails differs in any
+        event: what it expects may be nothing."""
         engine = Engine(program, self.clock)
         broken: list[str] = []
         left_out: list[str] = []
@@ -242,7 +247,9 @@ class Case:
         for firings in engine.finish():
             outputs += output(firings)
         for letter in engine.failed:
-            (broken if letter.reason is Reason.FAILED else left_out).append(f"! at {format_time(letter.time or 0, self.clock)} {letter.why}")
+            (broken if letter.reason is Reason.FAILED else left_out).append(
+                f"! at {format_time(letter.time or 0, self.clock)} {letter.why}"
+            )
         parts = [] if self.outputs is None else [difference(self.outputs, outputs, self.clock, prefixes)]
         parts += [] if self.facts is None else [difference(self.facts, facts, self.clock, prefixes)]
         differs = broken or any(parts)
@@ -250,12 +257,12 @@ class Case:
 
 
 def read_cases(file: TestFile, problems: list[Diagnostic]) -> list[Case]:
-    """The cases of a file; adds every graph, time and term that cannot be read to `problems`."""
+    """Parse the cases of a file; adds unreadable graphs, times and terms to `problems`."""
     return [_CaseReader(file, number, problems).case(case) for number, case in enumerate(file.section.cases)]
 
 
 class _CaseReader:
-    """Reads case number `number` of a file."""
+    """Parser of case number `number` of a file."""
 
     def __init__(self, file: TestFile, number: int, problems: list[Diagnostic]) -> None:
         self.file = file
@@ -339,9 +346,9 @@ _DATES: Final = (
 
 
 def _suggestion(text: str) -> str:
-    """What an author may have meant by a text that is no term.
+    """Hint with probable intentions for a text that is no term.
 
-    >>> print(_instead("roomA"), _instead("2024-05-14"))
+    >>> print(_suggestion("roomA"), _suggestion("2024-05-14"))
     For the text: "'roomA'". For a name: ":roomA". For a date: '"2024-05-14"^^xsd:date'.
     """
     for what, datatype, form in _DATES:

@@ -1,4 +1,4 @@
-"""Which Datalog rules can derive what a query reads, or what one of them reads."""
+"""Datalog rules that a query's answers depend on, directly or through other rules."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from dotr.model.traverse import walk
 
 
 def relevant_rules(select: Select, datalog: Ordered[DatalogRule]) -> tuple[str, ...]:
-    """The names of the rules that a query's answers can depend on."""
+    """Names of the Datalog rules that a query depends on, in the order of `datalog`."""
     read = {kind for pattern in patterns_in(select) for kind in _kinds_read(pattern)}
     found: dict[str, None] = {}
     while True:
-        new = [rule for rule in datalog if rule.name not in found and any(_derives(head, read) for head in rule.head)]
-        if not new:
+        further = [rule for rule in datalog if rule.name not in found and any(_derives(head, read) for head in rule.head)]
+        if not further:
             return tuple(rule.name for rule in datalog if rule.name in found)
-        for rule in new:
+        for rule in further:
             found[rule.name] = None
             read |= {kind for pattern in _body(rule) for kind in _kinds_read(pattern)}
 
 
 _Kind: TypeAlias = tuple[Term | None, Term | None]
-"""Triples of a predicate and an object; None: of any."""
+"""Predicate and object of triples; None: any."""
 
 
 def _derives(head: TriplePattern, read: set[_Kind]) -> bool:
@@ -50,7 +50,7 @@ def _constant(slot: Slot) -> Term | None:
 
 
 def patterns_in(pattern: Pattern) -> Iterator[BgpItem]:
-    """Every triple, path and term pattern of a query, those of EXISTS too."""
+    """Triple, path and term patterns of a query, with those of EXISTS."""
     return (node for node in walk(pattern) if isinstance(node, TriplePattern | PathPattern | TermPattern))
 
 

@@ -1,4 +1,4 @@
-"""`dotr status`: how far the run of a checkpoint came, for people, or as one JSON object for programs."""
+"""`dotr status`: progress stored in a checkpoint, as text or as one JSON object."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.display import counted, dead_letters_line
 
 if TYPE_CHECKING:
-    from dotr.runtimes.spark.checkpoint_status import ReadPosition, CheckpointStatus, StoredSummary
+    from dotr.runtimes.spark.checkpoint_status import CheckpointStatus, ReadPosition, StoredSummary
 
 StatusParts: TypeAlias = "StoredSummary | str | None"
-"""The state, or why it cannot be read, or nothing where it was not asked for."""
+"""State of the store, the reason why it is unreadable, or None where it is not read."""
 
 
 def status(folder: str, form: str, *, quick: bool) -> str:
-    """The text; raises `Refused` where there is no checkpoint."""
+    """Status of the checkpoint in `folder`; `form` is `text` or `json`. Raises `Refused` where
+    there is no checkpoint.
+
+    `quick` leaves out the state store, which needs Java.
+    """
     from dotr.runtimes.spark.java import java_problem, pyspark_problem
 
     problem = pyspark_problem()
@@ -52,7 +56,9 @@ def _lines(found: CheckpointStatus, state: StatusParts) -> Iterator[str]:
         yield "No batch is written yet."
     else:
         ago = _ago(time.time() - found.written_at)
-        yield f"Last batch: {found.batch}, " + (f"and the state moved {ago} ago, for other rules" if found.is_moved_state else f"written {ago} ago")
+        yield f"Last batch: {found.batch}, " + (
+            f"and the state moved {ago} ago, for other rules" if found.is_moved_state else f"written {ago} ago"
+        )
     if found.under_way is not None:
         yield f"Batch {found.under_way} is planned and not written: it is under way, or was cut off and is done again at the next start."
     if found.ended:

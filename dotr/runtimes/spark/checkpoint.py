@@ -281,7 +281,9 @@ class Checkpoint:
 
 def _check_inputs(checkpoint: Checkpoint, stored: Sequence[tuple[str, int, str]], required: Sequence[tuple[str, int, str]]) -> None:
     changed = [
-        path for _, _, path in dict.fromkeys([*stored, *required]) if ([e for e in stored if e[2] == path] != [e for e in required if e[2] == path])
+        path
+        for _, _, path in dict.fromkeys([*stored, *required])
+        if ([e for e in stored if e[2] == path] != [e for e in required if e[2] == path])
     ]
     if changed:
         listed = ", ".join(dict.fromkeys(changed[:3])) + (", …" if len(changed) > 3 else "")

@@ -1,8 +1,10 @@
-"""Whether the files of a checkpoint are whole: what a start reads is looked at before Spark does, all else where a query has failed.
+"""Detection of damaged checkpoint files: those that a start reads before Spark does, all others
+after a query has failed.
 
-Spark writes a file under another name and renames it, so a crash leaves it whole or not there. What cuts a file is a disk that was full or
-failed, a power cut, or a copy. Spark then says that a log is incomplete, or that something errs while calling something; so the file is
-looked for here, by its content, and by the checksums that Hadoop puts beside each file on a local disk (`.7.crc`).
+Spark writes a file under another name and renames it, so that a crash leaves it complete or absent.
+A full or failed disk, a power cut or an incomplete copy damages files, and Spark's messages do not
+name them. Damage is detected by content, and by the checksums that Hadoop writes beside each file
+on a local disk (`.7.crc`).
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from dotr.runtimes.spark.planner import Offset
 
 _MAGIC: Final = b"crc\x00"
 _MAX_CHECKED_BYTES: Final = 1 << 32
-"""Bytes of state that are looked at, the newest files first, where a query has failed."""
+"""Most bytes of state files that are checked, newest first."""
 _MISSING_FILE: Final = re.compile(r"(?:FileNotFound|NoSuchFile|Checksum|EOF|Corrupt)\w*: (?:[^\n]*?)(?:file:)?(/[^\s:,]+)")
 _START_OVER: Final = "put the folder back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)"
 
 
 def check_logs(query: Path) -> None:
-    """Raises `Refused` where a log that a start reads is damaged: the query's id, the last batches planned, the last one written."""
+    """Check the logs that a start reads: the query id, the last offsets, the last commit. Raises
+    Refused (S114) where one is damaged."""
     planned, written = _numbers(query / "offsets"), _numbers(query / "commits")
     if not planned and not written:
         return
@@ -57,7 +60,8 @@ def _repair_hint(offset: Path, commit: Path, number: int, last: int, query: Path
 
 
 def find_damage(query: Path, message: str) -> Refused | None:
-    """What is damaged among the files of a query that has failed, with what Spark said; None where all that were looked at are whole."""
+    """The first damaged file of a failed query, with a way to repair it; None where none is found.
+    `message` is Spark's error."""
     for name in _MISSING_FILE.findall(message):
         path = Path(name)
         if query.absolute() in path.parents and not path.exists():
@@ -90,7 +94,8 @@ def _newest(folder: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _damage(path: Path, *, must_have_content: bool = True) -> str | None:
-    """What is wrong with a file, by itself and by the checksums beside it; `empty`: it must not be."""
+    """The damage of a file by length and checksums, as a predicate; None where there is none.
+    `must_have_content`: an empty file is damaged."""
     if path.is_dir():
         return "is a folder"
     try:

@@ -1,4 +1,4 @@
-"""The files of dead letters as the user knows them, by the paths that the workers open."""
+"""Paths of dead letters as the user wrote them, from the absolute paths of the workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dotr.sources.records import Format
 
 
 class DisplayPaths:
-    """Workers open absolute paths, and segments of what came by standard input."""
+    """Maps absolute paths, and segments of copied standard input, to names in the configuration."""
 
     def __init__(self, pipeline: Pipeline, checkpoint: Path) -> None:
         self._files = {os.path.abspath(file.path): file.path for file in pipeline.inputs}
@@ -25,7 +25,7 @@ class DisplayPaths:
         self._headers = {each.like.input for each in pipeline.growing if each.like.format is Format.CSV}
 
     def __call__(self, letter: DeadLetter) -> DeadLetter:
-        """The letter, with the file's name and the line as the user knows them."""
+        """The dead letter with the file and line as the user knows them."""
         path = letter.file
         if path in self._files:
             return letter._replace(file=self._files[path])

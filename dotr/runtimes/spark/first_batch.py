@@ -1,4 +1,4 @@
-"""What a query is doing until its first batch is written: there are no totals yet, and with two cores that may take half a minute."""
+"""Activity of a query before its first written batch, which may take half a minute on two cores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from dotr.runtimes.spark.jvm_errors import JVM_ERRORS
 
 
 class FirstBatchProgress:
-    """Looks at the offset log and at Spark's tasks, and says what is going on, up to the first batch of this run."""
+    """Shows the activity of a query until the first batch of this run is written, from the offset
+    log and Spark's status tracker."""
 
     def __init__(self, session: SparkSession, checkpoint: Checkpoint, does: ReportActivity) -> None:
         self._tracker = session.sparkContext.statusTracker()
@@ -22,7 +23,7 @@ class FirstBatchProgress:
         self._read = False
 
     def report(self, *, batch_written: bool) -> None:
-        """Say it, if there is something to be said still."""
+        """Show the current activity; nothing after the first batch."""
         if self._done:
             return
         self._done = batch_written

@@ -1,8 +1,8 @@
-"""The inputs of a job, read a stretch at a time, and judged.
+"""Reading and admission of input ranges in a worker.
 
-A worker reads a file in stretches that mostly follow each other, so its open files are kept: a compressed one is then decompressed
-once in a process, not from its start for every batch. `Lateness`
-judges the records again from the greatest time before the stretch, so a batch is judged alike however often it is read.
+Consecutive ranges of a file mostly follow each other in a worker, so that its open files are kept:
+a compressed file is decompressed once per process, not from its start for each batch. Lateness is
+judged as in `planner`: by the greatest earlier time in the input's own order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX_OPEN_FILES: Final = 256
 
 
 def scan_inputs(job: Job) -> ScanTimes:
-    """The scan that `plan` wants."""
+    """The scan function of `planner.plan`."""
 
     def scan(number: int, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
         with Reader(input_of(job, number), Position(offset, line), elements=False) as reader:
@@ -65,11 +65,12 @@ def _records(file: InputFile, offset: int, line: int, stop: int) -> Iterator[Rec
 
 
 FileRecords: TypeAlias = Iterator[tuple[int, InputFile, Iterator[Record]]]
-"""Files of an input one after the other: their numbers, and of each the records of a stretch."""
+"""Files of an input in turn: number, specification, and the records of the range."""
 
 
 def range_files(like: InputFile, input_range: InputRange, *, trace: bool) -> FileRecords:
-    """The files of a stretch. A file that has appeared and cannot be opened is one unreadable record. `trace`: elements are `Traced`."""
+    """The files of a range. A file that cannot be opened is one unreadable record. `trace`:
+    elements are `SourcedElement`."""
     for number, file, records in _range_files(like, input_range):
         yield number, file, traced(file, records) if trace else records
 
@@ -98,15 +99,18 @@ def _open_records(file: InputFile, point: InputPoint, stop: int) -> Iterator[Rec
 
 
 class DeadLetterBuffer(Protocol):
-    """Where dead letters go."""
+    """A collection of dead letters."""
 
     def append(self, letter: DeadLetter, /) -> None: ...
 
     def extend(self, letters: Iterable[DeadLetter], /) -> None: ...
 
 
-def admit(files: FileRecords, input_range: InputRange, after: Micros, until: Micros, elements: list[Element], dead_letters: DeadLetterBuffer) -> None:
-    """Adds a stretch's elements with times in (after, until], and what of it is this task's to reject."""
+def admit(
+    files: FileRecords, input_range: InputRange, after: Micros, until: Micros, elements: list[Element], dead_letters: DeadLetterBuffer
+) -> None:
+    """Append the admitted elements with times in (after, until] (µs) to `elements`, and the dead
+    letters that the range owns to `dead_letters`."""
     lateness: Lateness | None = None
     for number, file, records in files:
         if lateness is None:
@@ -127,5 +131,5 @@ def admit(files: FileRecords, input_range: InputRange, after: Micros, until: Mic
 
 
 def closed_before(floors: Sequence[Floor], number: int, offset: int) -> Micros:
-    """The last instant that closed before the record at an offset of a file was there."""
+    """The last instant closed before the record at an offset of a file was there, by floors."""
     return max([floor.until for floor in floors if (floor.file, floor.offset) <= (number, offset)], default=BEGINNING)

@@ -1,4 +1,4 @@
-"""What a call to the JVM may raise on the driver, and what it says: also where there is no JVM any more that could be asked."""
+"""Errors of calls to the JVM on the driver, and their texts, also after the loss of the JVM."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pyspark.errors import PySparkException
 from dotr.runtimes.spark.spark_errors import JVM_LOST
 
 JVM_ERRORS: Final = (PySparkException, Py4JError, ConnectionError)
-"""An error of Spark's, or there is no JVM."""
+"""Errors of Spark, and of a lost JVM."""
 
 
 def error_text(error: Exception) -> str:
-    """What an error says, with what caused it: of that a query's error says nothing itself."""
+    """The message of an error and of its cause, which Spark leaves out of the message."""
     if not isinstance(error, (PySparkException, Py4JJavaError)):
         return JVM_LOST
     try:
@@ -27,7 +27,8 @@ def error_text(error: Exception) -> str:
 
 
 def silence_py4j(context: SparkContext) -> None:
-    """Where the JVM goes, py4j and Spark's accumulators print traces of it, from threads of theirs: a run says it in its own words."""
+    """Suppress the traces that py4j and Spark's accumulators print from their threads when the JVM
+    is lost; the run reports the loss itself."""
     root = logging.getLogger()
     if _is_not_py4j_trace not in root.filters:
         root.addFilter(_is_not_py4j_trace)

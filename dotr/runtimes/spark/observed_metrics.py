@@ -1,8 +1,9 @@
-"""What a batch has done, as observed metrics of the query: they are in the progress that Spark tells every StreamingQueryListener, of
-whatever language, under the name `dotr`.
+"""Observed metrics of the query, named `dotr`: figures of a batch in the progress that every
+StreamingQueryListener of any language receives.
 
-They are read off rows that are there anyhow: a task's COUNTS, of which there are a few a batch, and numbers in a column of the others. How
-far the inputs are stands in the same progress, as the offset that the source's batch ends at.
+They are aggregated from existing rows: COUNTS, of which a batch has a few, and numbers in the
+columns of others. The position in the inputs is in the same progress, as the end offset of the
+source.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _COUNTED: Final = {
 
 
 def with_metrics(rows: DataFrame) -> DataFrame:
-    """The query's rows, counted as they pass."""
+    """The query's rows, with metrics observed on them."""
     return rows.observe(NAME, *[_sum(name, kinds, value) for name, (kinds, value) in _COUNTED.items()])
 
 

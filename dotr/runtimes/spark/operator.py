@@ -1,7 +1,9 @@
-"""Stage two on Spark: one keyed stateful operator a layer of rules, over buckets of partition keys.
+"""Stage two on Spark: one keyed stateful operator per layer of rules, over buckets of partition
+keys.
 
-A bucket's state is a value and, where it is large, a map of pieces of logs beside it (`keeping`); the engine's own objects are kept between
-batches in the worker that had them last. Rows of other layers and rows that are no arrivals pass untouched.
+The stored state of a bucket is a value and, where large, a map of log segments
+(`state.bucket_state`). Decoded state stays cached in the worker that used it last. Rows of other
+layers and rows without arrivals pass unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _CACHE: Final[BucketCache] = {}
 
 
 class _SparkStore:
-    """The state of the key at hand, as `worker.Store` has it."""
+    """The stored state of the current key as a `worker.BucketStore`."""
 
     def __init__(self, bucket: ValueState, log: MapState) -> None:
         self._bucket = bucket
@@ -78,4 +80,4 @@ class LayerProcessor(StatefulProcessor):
             raise CarriedDiagnostics(encode_diagnostics(refused)) from None
 
     def close(self) -> None:
-        """Nothing is held between calls but the cache."""
+        """Nothing to release."""

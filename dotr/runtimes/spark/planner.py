@@ -197,7 +197,9 @@ def plan(scan: ScanTimes, delays: Sequence[Micros], start: Offset, size: int, un
     4611686018427387904 [-1, -1] (-1, -1) 3
     """
     inputs = [
-        _ScannedTimes(scan(number, place.offset, place.line) if place.offset != END else iter(()), delay, place.greatest, place.offset == END)
+        _ScannedTimes(
+            scan(number, place.offset, place.line) if place.offset != END else iter(()), delay, place.greatest, place.offset == END
+        )
         for number, (place, delay) in enumerate(zip(start.places, delays, strict=True))
     ]
     after = start.time

@@ -1,7 +1,8 @@
-"""Where a run on Spark stands, put together on the driver: from its batches, from the checkpoint's files, and from what Spark tells a
-StreamingQueryListener.
+"""Progress of a run on Spark, combined on the driver from its batches, the checkpoint's files, and
+the progress events of a StreamingQueryListener.
 
-A source or an operator written in Python has no way to Spark's own custom metrics, so what they count comes with the rows of a batch.
+Sources and operators in Python have no access to Spark's custom metrics, so that their counts are
+rows of a batch.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ from dotr.runtimes.spark.watermarks import read_watermarks
 
 
 class SparkProgress:
-    """Tells `stand` where the run stands, after every batch and whenever it is asked to look. `layers` are those that the job has: rules
-    that came to be amid the stream have stores of their own."""
+    """Reports progress after each batch and on request. `layers` are those of the job, in which
+    rules added amid the stream have their own stores; `on_progress` receives the reports."""
 
     def __init__(self, layers: Sequence[Layer], checkpoint: Checkpoint, on_progress: ReportProgress) -> None:
         ports = [
@@ -62,7 +63,7 @@ class SparkProgress:
         self.listener = _Listener(self)
 
     def batch_written(self, number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
-        """A batch is written."""
+        """Add the figures of a written batch, by Spark's number."""
         layout = self._checkpoint.layout
         self._totals = self._totals.with_batch(number + (layout.first if layout else 0), counted, sizes)
         write_totals(self._checkpoint.folder, self._totals)
@@ -70,17 +71,17 @@ class SparkProgress:
         self.report()
 
     def state_moved(self, sizes: Sequence[BucketSize]) -> None:
-        """State has moved to the places where the program looks for it."""
+        """Replace the bucket sizes after a migration of state."""
         self._totals = replace(self._totals, sizes={(each.layer, each.bucket): each for each in sizes})
         write_totals(self._checkpoint.folder, self._totals)
 
     def spark_progressed(self, figures: BatchFigures) -> None:
-        """Spark has told of a batch, by its own number."""
+        """Store Spark's figures of a batch."""
         layout = self._checkpoint.layout
         self._batch = replace(figures, number=figures.number + (layout.first if layout else 0))
 
     def report(self) -> None:
-        """Tell where the run stands: at the batch written last, which Spark may not have noted yet. What is not there now is left out."""
+        """Report the progress at the last written batch; unreadable parts are left out."""
         checkpoint, tally = self._checkpoint, self._totals
         if self._on_progress is ignore_progress or checkpoint.layout is None:
             return
@@ -98,7 +99,8 @@ def _frozen(ports: Sequence[Sequence[PortTotals]]) -> tuple[tuple[PortTotals, ..
 
 
 def progress_of(folder: Path, layout: CheckpointLayout, position: Offset | None) -> tuple[Micros | None, tuple[InputProgress, ...]]:
-    """Up to which time instants are closed, and how far the inputs are, at an offset, or as far as the planner has read."""
+    """The last closed time (µs; None: none yet) and the progress of the inputs, at an offset, or as
+    far as the planner of growing inputs has read."""
     ahead = read_watermarks(folder) if layout.growing else []
     closed = None if position is None or position.time == -LAST_MICRO else position.time
     if ahead:
@@ -112,7 +114,8 @@ def progress_of(folder: Path, layout: CheckpointLayout, position: Offset | None)
 
 
 class _Listener(StreamingQueryListener):
-    """Reads the JSON of a batch's progress, in one call to the JVM: what pyspark hands to a listener it puts together in hundreds."""
+    """A listener that reads a batch's progress as JSON in one call to the JVM; pyspark's conversion
+    takes hundreds."""
 
     def __init__(self, progress: SparkProgress) -> None:
         self._progress = progress
@@ -125,26 +128,26 @@ class _Listener(StreamingQueryListener):
         return self._wrapped
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing is known yet."""
+        """Ignored."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """`_Told` takes it."""
+        """Ignored: `_JavaListener` receives the event."""
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Whoever looks, looks by himself."""
+        """Ignored."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """The run knows."""
+        """Ignored."""
 
 
 class _JavaListener:
-    """The Java interface that a listener is called by."""
+    """The Java interface of the listener."""
 
     def __init__(self, progress: SparkProgress) -> None:
         self._progress = progress
 
     def onQueryStarted(self, event: JavaObject) -> None:
-        """Nothing is known yet."""
+        """Ignored."""
 
     def onQueryProgress(self, event: JavaObject) -> None:
         figures = json.loads(event.progress().json())
@@ -159,10 +162,10 @@ class _JavaListener:
         )
 
     def onQueryIdle(self, event: JavaObject) -> None:
-        """Whoever looks, looks by himself."""
+        """Ignored."""
 
     def onQueryTerminated(self, event: JavaObject) -> None:
-        """The run knows."""
+        """Ignored."""
 
     class Java:
         implements: ClassVar = ["org.apache.spark.sql.streaming.PythonStreamingQueryListener"]

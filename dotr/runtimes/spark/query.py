@@ -1,4 +1,4 @@
-"""One query from source to sink, run to the end of its input or until somebody stops it."""
+"""The streaming query from source to sink: start, restarts after worker loss, orderly stop."""
 
 from __future__ import annotations
 
@@ -34,19 +34,23 @@ from dotr.runtimes.spark.stored_names import KEY, SOURCE
 
 _POLL_SECONDS: Final = 1.0
 _STOP_TIMEOUT_SECONDS: Final = 30.0
-"""So long does a stop wait for the batch under way, which is done again at the next start where it is left."""
+"""Longest wait of a stop for the batch under way; an abandoned batch is replayed at the
+next start."""
 _RESTART_DELAY_SECONDS: Final = 1.0
-"""What has killed a worker may still be there: it is waited for so long, and each time longer."""
+"""Wait before the first restart, and increment for each further one: the cause may persist for a
+while."""
 
 
 def run_query(
     session: SparkSession, job: Job, sink: Sink, checkpoint: str, log: Path, poll: Callable[[], None] | None = None, restarts: int = 0
 ) -> None:
-    """Runs the query, looking around once a second; raises `Refused`, `RunFailed`, or KeyboardInterrupt once the query has stopped in good
-    order: after the batch under way, or at once where it was asked to a second time.
+    """Run the query to the end of its input, calling `poll` once a second.
 
-    A query that Spark gives up, since a worker or the planner was killed, say, is started again from its checkpoint, up to `restarts` times
-    in a row without a further batch."""
+    A query that Spark gives up, for example after the loss of a worker, is restarted from its
+    checkpoint up to `restarts` times without a written batch in between. Raises Refused and
+    RunFailed for failures, and KeyboardInterrupt after an orderly stop: at the end of the batch
+    under way, or at once after a second signal.
+    """
     with _interrupts() as interrupted:
         tries, before = 0, last_number(Path(checkpoint) / "commits")
         while True:
@@ -75,7 +79,8 @@ def run_query(
 def _run(
     session: SparkSession, job: Job, sink: Sink, checkpoint: str, interrupted: _Interrupts, poll: Callable[[], None] | None
 ) -> Exception | None:
-    """Runs the query once; what made Spark give it up, if it did. Raises what else stops it."""
+    """Run the query once. Returns the error for which Spark gave it up, None at the end of the
+    input; raises other errors."""
     try:
         query = _start(session, job, sink, checkpoint)
     except (PySparkException, Py4JJavaError) as error:
@@ -120,8 +125,8 @@ def _start(session: SparkSession, job: Job, sink: Sink, checkpoint: str) -> Stre
 
 
 def _finish_batch(query: StreamingQuery, checkpoint: Path, interrupted: _Interrupts, timeout: float = _STOP_TIMEOUT_SECONDS) -> bool:
-    """Waits until the batch that was planned last is written; whether it is. Nothing more is waited for after a second signal, or where
-    it takes long: an instant may have very many matches."""
+    """Wait until the last planned batch is written; whether it is. A second signal or the timeout
+    (an instant may have very many matches) ends the wait."""
     planned = last_number(checkpoint / "offsets")
     if planned is None or planned == last_number(checkpoint / "commits"):
         return True
@@ -136,19 +141,19 @@ def _finish_batch(query: StreamingQuery, checkpoint: Path, interrupted: _Interru
 
 
 class _Interrupts:
-    """How many signals have come."""
+    """A count of received signals."""
 
     def __init__(self) -> None:
         self.count = 0
 
     def wait_for(self, seconds: float, count: int = 1) -> bool:
-        """Whether so many have come; waits that long for them."""
+        """Whether so many signals were received; sleeps `seconds` before if not."""
         if self.count < count:
             time.sleep(seconds)
         return self.count >= count
 
     def interrupts_within(self, seconds: float) -> bool:
-        """Waits so long, or until one comes; whether it did."""
+        """Whether a signal is received within so many seconds."""
         deadline = time.monotonic() + seconds
         while not self.count and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -157,10 +162,8 @@ class _Interrupts:
 
 @contextmanager
 def _interrupts() -> Iterator[_Interrupts]:
-    """Counts Ctrl-C and SIGTERM while it holds.
-
-    In the middle of a call to the JVM an exception would leave the connection in pieces.
-    """
+    """Count SIGINT and SIGTERM instead of raising, since an exception within a call to the JVM
+    breaks the connection."""
     interrupted = _Interrupts()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted

@@ -1,21 +1,22 @@
-"""What Spark sees: rows of four columns, few and large.
+"""Rows that Spark sees: four columns, few and large rows.
 
 | kind | key | time | payload |
 | --- | --- | --- | --- |
-| CHUNK | the bucket's | of its first instant | arrivals at a bucket of a layer, by instant |
-| CLOSED | the bucket's | closed so far | nothing: it tells a bucket that no chunk of the batch came to, too, what time it is |
-| SPAN | the bucket's | of a task's first instant | the time of its last, in words; only where a program has timers |
-| FIRINGS | below 0 | their number | matches of a bucket, or of a task where no state is kept, as firings |
-| RUN | below 0 | their number | the file in which more of them wait (`waiting`) |
-| DEAD_RUN | below 0 | their number | the file in which more dead letters wait |
-| DEAD | below 0 | their number | dead letters |
-| FALLBACKS | below 0 | their number | errors after which something else gave the answer (`dotr.errors.fallbacks`) |
-| INCONSISTENT | below 0 | 0 | the first instants of a task that contradict themselves, each with what clashes |
+| CHUNK | bucket | first instant | arrivals at a bucket of a layer, by instant |
+| CLOSED | bucket | closed so far | none: the time for a bucket without arrivals in the batch |
+| SPAN | bucket | first instant of a task | its last instant, as text; only for programs with timers |
+| FIRINGS | below 0 | number | firings of a bucket, or of a task where no state is kept |
+| RUN | below 0 | number | path of a sorted run of firings (`spilled_rows`) |
+| DEAD_RUN | below 0 | number | path of a sorted run of dead letters |
+| DEAD | below 0 | number | dead letters |
+| FALLBACKS | below 0 | number | answered errors (`dotr.errors.fallbacks`) |
+| INCONSISTENT | below 0 | 0 | first inconsistent instants of a task, each with its inconsistency |
 | COUNTS | below 0 | 0 | totals |
-| ENDED | below 0 | 0 | nothing: the stream has ended |
-| STATE | below 0 | its bytes | how much a bucket holds |
+| ENDED | below 0 | 0 | none: the stream has ended |
+| STATE | below 0 | its bytes | size of a bucket |
 
-Keys below 0 pass every operator untouched. Payloads are JSON, or a path: data, never code.
+Rows with keys below 0 pass every operator unchanged. Payloads are JSON, or a path: data, never
+code.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ ARROW: Final = pa.schema([(KEY, pa.int64()), ("kind", pa.int32()), ("time", pa.i
 
 
 class RowKind(IntEnum):
+    """The kind of a row."""
+
     CHUNK = 0
     CLOSED = 1
     FIRINGS = 2
@@ -65,7 +68,7 @@ class SparkRow(NamedTuple):
 
 
 class BucketSize(NamedTuple):
-    """How much state a bucket of a layer has: the events of each port, and its bytes as written."""
+    """The size of a bucket: the events of each port, and its bytes as written."""
 
     layer: int
     bucket: int
@@ -74,7 +77,7 @@ class BucketSize(NamedTuple):
 
 
 def record_batch(lines: Iterable[SparkRow]) -> pa.RecordBatch:
-    """Rows as Arrow wants them."""
+    """Rows as an Arrow record batch."""
     columns = list(zip(*lines, strict=True)) or [(), (), (), ()]
     return pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in zip(columns, ARROW, strict=True)], schema=ARROW)
 
@@ -84,12 +87,13 @@ def _json_bytes(value: object) -> bytes:
 
 
 def encode_dead_letters(letters: Iterable[DeadLetter]) -> bytes:
-    """The inverse of `dead_of`."""
+    """The inverse of `decode_dead_letters`."""
     return _json_bytes([[letter.reason.value, *letter[1:]] for letter in letters])
 
 
 def decode_dead_letters(payload: bytes) -> list[DeadLetter]:
-    """
+    """Dead letters from a payload.
+
     >>> letter = DeadLetter(Reason.LATE, "sensors", "a.csv", 7, 12, "x,y", "why")
     >>> dead_of(dead_payload([letter])) == [letter]
     True
@@ -98,12 +102,13 @@ def decode_dead_letters(payload: bytes) -> list[DeadLetter]:
 
 
 def encode_inconsistencies(found: Iterable[tuple[Micros, str]]) -> bytes:
-    """The inverse of `inconsistent_of`."""
+    """The inverse of `decode_inconsistencies`."""
     return _json_bytes(list(found))
 
 
 def decode_inconsistencies(payload: bytes) -> list[tuple[Micros, str]]:
-    """
+    """Inconsistent instants from a payload.
+
     >>> inconsistent_of(inconsistent_payload([(5, "cax-dw: …")]))
     [(5, 'cax-dw: …')]
     """
@@ -111,18 +116,20 @@ def decode_inconsistencies(payload: bytes) -> list[tuple[Micros, str]]:
 
 
 def fallback_rows() -> list[SparkRow]:
-    """The row of the fallbacks that this process has recorded since it was last asked; none where there are none."""
+    """A row of the fallbacks that this process has recorded since the last call; none without
+    fallbacks."""
     found = drain_fallbacks()
     return [SparkRow(-1, RowKind.FALLBACKS, sum(each.times for each in found), encode_fallbacks(found))] if found else []
 
 
 def encode_fallbacks(found: Iterable[Fallback]) -> bytes:
-    """The inverse of `fallbacks_of`."""
+    """The inverse of `decode_fallbacks`."""
     return _json_bytes([[each.kind.name, *each[1:]] for each in found])
 
 
 def decode_fallbacks(payload: bytes) -> list[Fallback]:
-    """
+    """Fallbacks from a payload.
+
     >>> found = [Fallback(FallbackKind.QUERY, "ValueError: no", "dotr/queries/plan.py:7 in at", 3)]
     >>> fallbacks_of(fallbacks_payload(found)) == found
     True
@@ -131,12 +138,13 @@ def decode_fallbacks(payload: bytes) -> list[Fallback]:
 
 
 def encode_size(size: BucketSize) -> bytes:
-    """The inverse of `size_of`."""
+    """The inverse of `decode_size`."""
     return _json_bytes(size)
 
 
 def decode_size(payload: bytes) -> BucketSize:
-    """
+    """The size of a bucket from a payload.
+
     >>> size = BucketSize(0, 1, (3, 0), 120)
     >>> size_of(size_payload(size)) == size
     True
@@ -146,14 +154,15 @@ def decode_size(payload: bytes) -> BucketSize:
 
 
 def encode_totals(totals: Totals) -> bytes:
-    """The inverse of `counts_of`."""
+    """The inverse of `decode_totals`."""
     dead = {reason.value: count for reason, count in totals.dead_letters.items()}
     counts = [totals.elements, totals.instants, totals.facts, totals.events, dead, totals.dropped, totals.inconsistent]
     return _json_bytes([*counts, totals.fallbacks] if totals.fallbacks else counts)  # as releases before there were fallbacks wrote them
 
 
 def decode_totals(payload: bytes) -> Totals:
-    """
+    """Totals from a payload.
+
     >>> totals = Totals(elements=2, dead={Reason.LATE: 1}, inconsistent=1)
     >>> counts_of(counts_payload(totals)) == totals
     True

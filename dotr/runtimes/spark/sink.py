@@ -1,4 +1,5 @@
-"""The end of a batch: its few rows come to the driver, what they bring is put in order, and is written as files named by the batch."""
+"""The sink of the query: collects the few rows of a batch on the driver, merges their contents, and
+writes files named by the batch number."""
 
 from __future__ import annotations
 
@@ -13,30 +14,48 @@ from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
 from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND, WarningLimiter
 from dotr.monitoring.totals import ReportTotals, Totals
-from dotr.runtimes.spark.rows import BucketSize, RowKind, decode_totals, decode_dead_letters, decode_firings, decode_fallbacks, decode_inconsistencies, decode_size
+from dotr.runtimes.spark.rows import (
+    BucketSize,
+    RowKind,
+    decode_totals,
+    decode_dead_letters,
+    decode_firings,
+    decode_fallbacks,
+    decode_inconsistencies,
+    decode_size,
+)
 from dotr.runtimes.spark.spilled_rows import FIRINGS, DEAD_LETTERS, blocks, remove_runs, merge_runs, run_path
 
 WriteBatch = Callable[[int, Iterator[Sequence[Firing]], Iterator[DeadLetter]], None]
-"""Writes a batch under its number, firings some whole instants at a time; the same batch twice leaves what once leaves."""
+"""Writes a batch by number; the firings come in blocks of whole instants. Idempotent: the files are
+named by the batch number."""
 
 OnBatchWritten = Callable[[int, Totals, Sequence[BucketSize]], None]
-"""Told of a batch that is written: its number, what it counted, and how much the buckets hold that it changed."""
+"""Called after a batch is written, with its number, its totals, and the sizes of the buckets that
+it changed."""
 
 
 def ignore_totals(number: int, counted: Totals, sizes: Sequence[BucketSize]) -> None:
-    """Nobody asks."""
+    """Discard the totals."""
 
 
 class BatchAbandoned(DotrError):
-    """The run has been stopped, and the batch is not written to its end."""
+    """Raised to end the writing of a batch when the run is stopped."""
 
 
 class Sink:
-    """Called by Spark once a batch, or again with the same number after a crash. `failure` is what stopped it; `begun`: a batch is
-    written. `names` gives a dead
-    letter the file's name as the user knows it. `first` is the number under which the query's first batch is written. `ended` is Spark's
-    number of the batch that was the last. `told`: of so many dead letters of a kind the user is told as they come. Once it is `left`, what
-    is being written is not written to its end."""
+    """The function that Spark calls once per batch, or again with the same number after a crash.
+
+    Parameters: - `write`: writes the firings and dead letters of a batch. - `progress`: receives
+    the totals of this run after each batch. - `display`: maps the path of a dead letter to the
+    user's path. - `clock`: the format of times in warnings. - `first`: the number of the query's
+    first batch, which Spark numbers 0. - `on_written`: receives the figures of each written batch.
+    - `warning_limit`: the number of dead letters of a kind that are shown as warnings.
+
+    `failure` is the error that ended the last batch, `batch_written` whether a batch is written,
+    and `last_batch` Spark's number of the batch that ends the stream. Setting `abandoned` ends the
+    writing under way.
+    """
 
     def __init__(
         self,
@@ -70,7 +89,7 @@ class Sink:
             raise
 
     def process(self, number: int, rows: Iterable[tuple[int, bytes]]) -> None:
-        """Puts a batch's rows in order, writes them, and tells of them."""
+        """Merge and write the rows of a batch, and report its totals."""
         firings: list[Firing] = []
         dead_letters: list[DeadLetter] = []
         runs: list[Path] = []
@@ -119,14 +138,14 @@ class Sink:
             yield block
 
     def _reported(self, letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
-        """Dead letters with the names of their files that the user knows; of the first ones he is told."""
+        """Dead letters with display paths; the first of each kind are logged as warnings."""
         for letter in map(self._display, letters):
             self._warnings.report_dead_letter(letter)
             yield letter
 
 
 class _CountedFirings:
-    """Firings, counted as they pass."""
+    """An iterable of firings that counts them and their dropped triples."""
 
     def __init__(self, firings: Iterable[Sequence[Firing]]) -> None:
         self._firings = firings

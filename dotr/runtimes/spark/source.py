@@ -1,8 +1,9 @@
-"""The streaming source: a driver-side planner, and tasks that do all of stage one where they read.
+"""The streaming source: a planner on the driver, and reading tasks that run all of stage one.
 
-Spark asks the planner, in a Python process of its own, for the next offset; a thread there scans ahead while executors work on the
-batch before. A batch is a few cuts in a row (`planning`), one for each task, so that tasks have about equally many elements. A task
-is text: its cut and where it starts. What Spark gets to see of a batch is a handful of rows (`rows`).
+Spark asks the planner, in a Python process of its own, for the next offset; a thread of the planner
+scans ahead while executors process the previous batch. A batch is a few consecutive cuts
+(`planner`) with about equal numbers of elements, one per task. A task is text: its cut and its
+start. Spark sees a handful of rows per batch (`rows`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Json: TypeAlias = dict[str, object]
 
 
 class TaskPartition(InputPartition):
-    """A task as JSON text, since Spark ships it its own way."""
+    """A task as JSON text, since Spark serializes partitions itself."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -75,6 +76,7 @@ class _PlanAhead:
         return False
 
     def next(self) -> Cut:
+        """The next cut; waits for the thread."""
         item = self._cuts.get()
         if isinstance(item, BaseException):
             raise item
@@ -91,7 +93,8 @@ class _PlanAhead:
 
 
 class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The planner; `read` runs on executors. A planned batch is remembered until it is asked for by its offsets."""
+    """The planner; `read` runs on executors. A planned batch is kept until Spark requests it by its
+    offsets."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -100,7 +103,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planned: tuple[Offset, list[Cut]] | None = None
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """The inputs are bounded as they are: the files that were there when the run started."""
+        """Nothing to do: bounded inputs are the files present at the start of the run."""
 
     def initialOffset(self) -> Json:
         return json.loads(self._job.start) if self._job.start else Offset.start(len(self._job.inputs)).to_json()
@@ -154,11 +157,11 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return tasks
 
     def _replan(self, start: Offset, until: Micros) -> list[Cut]:
-        """The cuts of a batch that an earlier process had planned: its end is given, so its content is too."""
+        """The cuts of a batch that an earlier process planned, whose end is known."""
         return list(_cuts(self._job, start, until))
 
     def _replan_live(self, start: Offset, end: Offset) -> Cut:
-        """As `_replan`, where inputs grow; scanning goes on from its end."""
+        """As `_replan` for growing inputs; scanning continues from the end of the batch."""
         from dotr.runtimes.spark.live_planner import GrowingInputs
 
         inputs = GrowingInputs(self._job, start)
@@ -174,7 +177,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_task(self._job, Task.of_json(partition.text))
 
     def commit(self, end: Json) -> None:
-        """Files stay; only what was copied of standard input is let go."""
+        """Release copied standard input; files stay."""
         if self._scanner is not None:
             self._scanner.inputs.release(Offset.of_json(end))
 
@@ -188,7 +191,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class InstantSource(DataSource):
-    """`spark.readStream.format("dotr")`, with the job as JSON text in its one option."""
+    """`spark.readStream.format("dotr")`, with the job as JSON text in the option `job`."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,7 +1,8 @@
-"""What went wrong on the other side of Spark, in our own words.
+"""Errors of Spark's processes in the words of dotr.
 
-Spark hands an exception of a Python worker on as text, with traces of two languages around it. So our diagnostics travel inside that text,
-between two marks, and are read back on the driver; of anything else the last line of the innermost trace is the cause.
+Spark passes an exception of a Python worker on as text, within traces of two languages. Diagnostics
+of dotr travel in that text between two marks, and are decoded on the driver. The cause of any other
+error is the last line of its innermost trace.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ _WORKER_LOST: Final = "a Python process that it had started has gone: was it kil
 
 
 class CarriedDiagnostics(DotrError):
-    """Diagnostics on their way through Spark."""
+    """Diagnostics on their way through Spark, as text."""
 
 
 def carrying_diagnostics(function: Callable[P, R]) -> Callable[P, R]:
-    """Makes diagnostics that the function raises survive the way to the driver."""
+    """Decorator that turns Refused into CarriedDiagnostics."""
 
     @functools.wraps(function)
     def carrying(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -50,7 +51,7 @@ def carrying_diagnostics(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def encode_diagnostics(refused: Refused) -> str:
-    """Diagnostics as ASCII text that `unmarked` finds again."""
+    """Diagnostics as ASCII text between marks; the inverse of `decode_diagnostics`."""
     listed = [
         [
             d.code,
@@ -65,7 +66,7 @@ def encode_diagnostics(refused: Refused) -> str:
 
 
 def decode_diagnostics(text: str) -> Refused | None:
-    """The diagnostics in a text, if it holds any.
+    """The diagnostics in a text; None where there are none.
 
     >>> text = "Traceback …" + marked(Refused([Diagnostic("S1", "no <such> thing")])) + "at java.lang.Thread"
     >>> unmarked(text).diagnostics[0].message
@@ -81,9 +82,9 @@ def decode_diagnostics(text: str) -> Refused | None:
 
 
 def failure_of(text: str, log: Path) -> Refused | RunFailed:
-    """What a failed query's message says, for a user.
+    r"""The error of a failed query for the user, from Spark's message and the path of the log.
 
-    >>> print(explained("Traceback\\n  File x\\nValueError: no such thing\\n\\tat org.apache.Spark", Path("ck/spark.log")))
+    >>> print(explained("Traceback\n  File x\nValueError: no such thing\n\tat org.apache.Spark", Path("ck/spark.log")))
     Spark stopped: ValueError: no such thing (the log is ck/spark.log)
     """
     refused = decode_diagnostics(text)
@@ -91,13 +92,16 @@ def failure_of(text: str, log: Path) -> Refused | RunFailed:
         return refused
     if DISK_FULL in text:
         where = f"the checkpoint {log.parent} or of Spark's local directories (spark.local.dir)"
-        return RunFailed(f"{DISK_FULL.lower()}: the disk of {where} is full (once there is room, the same command goes on; the log is {log})")
+        return RunFailed(
+            f"{DISK_FULL.lower()}: the disk of {where} is full (once there is room, the same command goes on; the log is {log})"
+        )
     return RunFailed(f"Spark stopped: {_cause(text)} (the log is {log})")
 
 
 def _cause(text: str) -> str:
-    """
-    >>> _cause("Query terminated with exception:\\njava.io.EOFException\\n\\tat java.io.DataInputStream")
+    r"""The cause in a message of Spark, on one line of at most 300 characters.
+
+    >>> _cause("Query terminated with exception:\njava.io.EOFException\n\tat java.io.DataInputStream")
     'a Python process that it had started has gone: was it killed, or out of memory?'
     """
     if text == JVM_LOST:

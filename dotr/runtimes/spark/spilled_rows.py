@@ -1,10 +1,13 @@
-"""A batch's firings and dead letters on their way to its end: few of them as a row of Spark's, many as files that rows name.
+"""Firings and dead letters of a batch between tasks and sink: rows while few, files named by rows
+when many.
 
-Idea: an external merge sort (`outputs.runs`). A task sorts what it has found whenever that is a run's length, and writes it down beside
-the checkpoint; the driver merges the runs as it writes the output, and removes them.
-Invariant: what is written is a function of what was found alone, not of how many runs it came in. What is left behind by a task that
-failed is removed with the next batch that has runs, or at the next start.
-Cost: a task holds one run, the driver a block of each; everything is written and read once more, where there is more than `ROW`.
+Idea: an external merge sort (`outputs.external_sort`). A task sorts a run's length at a time and
+writes it beside the checkpoint; the driver merges the runs while writing the output, and removes
+them.
+Invariant: the output depends on the firings alone, not on their division into runs. Files of a
+failed task are removed with the next batch that has runs, or at the next start.
+Cost: a task holds one run, the driver one block of each run; above `MAX_ROW_WEIGHT` everything is
+written and read once more.
 """
 
 from __future__ import annotations
@@ -32,37 +35,40 @@ from dotr.runtimes.spark.rows import RowKind, SparkRow, decode_dead_letters, enc
 T = TypeVar("T")
 
 WAITING: Final = "waiting"
-"""The folder, in the checkpoint's."""
+"""Folder of the runs, inside the checkpoint."""
 
 MAX_ROW_WEIGHT: Final = 5_000
-"""So many go as a row: some megabytes of text. A dead letter with a long text counts as several."""
+"""Most items of one row, some megabytes of text. A dead letter with a long text counts several
+times."""
 
 
 @dataclass(frozen=True)
 class SpilledKind(SpillFormat[T]):
-    """How things of a kind wait: as a form of runs, and as the kinds of their rows."""
+    """The form of a kind of items in runs, and the kinds of its rows."""
 
     row: RowKind
     run: RowKind
 
 
 FIRINGS: Final[SpilledKind[Firing]] = SpilledKind(output_order, encode_firings, decode_firings, 200, RowKind.FIRINGS, RowKind.RUN)
-DEAD_LETTERS: Final[SpilledKind[DeadLetter]] = SpilledKind(attrgetter("input", "file", "line"), encode_dead_letters, decode_dead_letters, 10, RowKind.DEAD, RowKind.DEAD_RUN)
+DEAD_LETTERS: Final[SpilledKind[DeadLetter]] = SpilledKind(
+    attrgetter("input", "file", "line"), encode_dead_letters, decode_dead_letters, 10, RowKind.DEAD, RowKind.DEAD_RUN
+)
 
 
 class SpillBuffer(Generic[T]):
-    """What a task has found of a kind in a batch so far."""
+    """The items of one kind that a task has found in a batch."""
 
     def __init__(self, form: SpilledKind[T], job: Job, run: int = RUN_SIZE) -> None:
         self._form = form
         self._runs = SortedRuns(form, lambda: run_folder(job), run)
 
     def add(self, found: Sequence[T], weight: int) -> None:
-        """Takes some more, which count as so many."""
+        """Add items of a total weight."""
         self._runs.add(found, weight)
 
     def rows(self, key: int) -> list[SparkRow]:
-        """The rows for all of it, under a key below 0."""
+        """All items as rows under a key below 0."""
         runs = self._runs
         if runs.buffered and (runs.runs or runs.buffered_weight > MAX_ROW_WEIGHT):
             runs.spill()
@@ -73,37 +79,37 @@ class SpillBuffer(Generic[T]):
 
 
 class SpilledDeadLetters:
-    """The dead letters of a task, counted by their reasons."""
+    """The dead letters of a task, counted by reason."""
 
     def __init__(self, job: Job) -> None:
         self._buffer = SpillBuffer(DEAD_LETTERS, job)
         self.counted: Counter[Reason] = Counter()
 
     def append(self, letter: DeadLetter) -> None:
-        """One more."""
+        """Add a dead letter."""
         self._buffer.add((letter,), 1 + len(letter.text) // ORDINARY_BYTES)
         self.counted[letter.reason] += 1
 
     def extend(self, letters: Iterable[DeadLetter]) -> None:
-        """Some more."""
+        """Add dead letters."""
         for letter in letters:
             self.append(letter)
 
     def rows(self, key: int) -> list[SparkRow]:
-        """The rows for them, under a key below 0."""
+        """All dead letters as rows under a key below 0."""
         return self._buffer.rows(key)
 
 
 def run_folder(job: Job) -> Path:
-    """Where a job's runs wait: beside Spark's own folder in the checkpoint, which all machines see."""
+    """The folder of a job's runs, in the checkpoint, which all machines can read."""
     return Path(job.run).parent / WAITING
 
 
 def run_path(payload: bytes) -> Path:
-    """The file that a row of a run names."""
+    """The path in the payload of a row."""
     return Path(payload.decode("utf-8", "surrogateescape"))
 
 
 def remove_runs(folder: Path) -> None:
-    """Removes all that waits in a folder, and the folder."""
+    """Remove the folder with all its runs."""
     shutil.rmtree(folder, ignore_errors=True)

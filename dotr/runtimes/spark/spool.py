@@ -1,8 +1,10 @@
-"""Standard input on Spark: copied into the checkpoint before it is used, so that a batch can be read again.
+"""Spool of standard input: a copy in the checkpoint, so that a batch can be read again.
 
-A thread reads records and writes them as numbered segments, each there whole or not at all; a file `end` says that nothing more comes. What
-was copied before a crash is part of the stream; what is sent to the next start goes on behind it. So the name of a segment says which lines
-of all that were sent it has, and `next` what follows the last one, for when that is removed. The copy waits while the query is far behind.
+Idea: a thread writes records as numbered segments, each complete or absent; a file `end` marks the
+end of the input. Records copied before a crash are part of the stream, and the input of the next
+start follows them. The name of a segment has its number and its line range in the whole input; the
+file `next` keeps both for after the removal of segments. Copying pauses while the query is far
+behind.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _MAGIC: Final = b"\x1f\x8b"
 
 
 class SpoolState:
-    """The copying of standard input; `failure` is what has ended it before its time."""
+    """The state of the copying thread; `failure` is the error that ended it."""
 
     def __init__(self) -> None:
         self.failure: Refused | RunFailed | None = None
@@ -42,7 +44,7 @@ class SpoolState:
 
 @contextmanager
 def spooling(like: InputFile, checkpoint: Path) -> Iterator[SpoolState]:
-    """While it holds, standard input is copied."""
+    """Copy standard input in a thread while the context is open."""
     copying = SpoolState()
     folder = checkpoint / SPOOL
     folder.mkdir(exist_ok=True)
@@ -92,16 +94,19 @@ def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
 
 
 NEXT: Final = "next"
+"""File with the number of the next segment and its first line."""
 
 
 def copied_lines(checkpoint: Path) -> int | None:
-    """How many lines of standard input a checkpoint has, of all that were sent to its runs; None: it keeps none."""
+    """The lines of standard input copied so far, over all runs; None where the checkpoint has no
+    spool."""
     folder = checkpoint / SPOOL
     return _next_segment(folder)[1] - 1 if folder.is_dir() else None
 
 
 def _next_segment(folder: Path) -> tuple[int, int]:
-    """The number of the next segment, and the line it starts at: a crash may have left a segment that `next` does not know yet."""
+    """The number and first line of the next segment. After a crash, the last segment may be missing
+    in `next`. Raises Refused (S114) where `next` is damaged."""
     number, line = 0, 1
     if (folder / NEXT).exists():
         try:
@@ -116,8 +121,8 @@ def _next_segment(folder: Path) -> tuple[int, int]:
 
 
 def _record_text(record: Record, like: InputFile) -> Iterator[bytes]:
-    """The text of a record. One beyond the limit, of which the beginning is left, is filled up so that it is beyond the limit again, and no
-    good record or the beginning of one."""
+    """The text of a record. A record beyond the size limit, of which the beginning is read, is
+    padded beyond the limit, so that it is rejected again."""
     if record.reason is not Reason.LIMIT or record.end - record.offset <= len(record.raw) + 1:
         yield _with_newline(record.raw)
         return
@@ -139,7 +144,7 @@ _BLANKS: Final = b" " * (1 << 16)
 
 
 def _header(limit: int) -> bytes:
-    """The first line of standard input, which is left there; of one with more bytes than a record may have, the beginning."""
+    """The first line of standard input, left unread; at most the beginning up to `limit` bytes."""
     waiting = standard_bytes()
     while b"\n" not in (text := decompressed_prefix(waiting.held, limit + 1)) and len(text) <= limit and waiting.more():
         pass
@@ -147,7 +152,8 @@ def _header(limit: int) -> bytes:
 
 
 def decompressed_prefix(prefix: bytes, most: int = 0) -> bytes:
-    """The text of what a stream begins with, as far as it can be told; of a compressed one up to so many bytes, where it is not 0.
+    """The text of a stream's first bytes, decompressed where they are gzip (at most `most` bytes,
+    0: all).
 
     >>> import gzip
     >>> packed = gzip.compress(b"time,room")

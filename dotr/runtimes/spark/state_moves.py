@@ -1,10 +1,12 @@
-"""State moves to a new query's folder when rules have changed: read from the old one where it is, put where the new layout looks for it.
+"""Migration of state to the folder of a new query when rules have changed.
 
-Idea: each bucket's old state is read by a task, through Spark's own reader of state, and taken apart; a part is a file, called by the new
-layer and bucket that it is for and the old ones that it is from. The parts of a bucket are then made one file. A bucket whose value is
-not there yet in the new query begins with its file. All that time the old query is as it was: only dotr.json says which one counts, and
-that is written, in one go, when the files are on the disk. The new query's first batch begins where the old one's last ended, and is
-numbered on. Cost: once, what the state holds; a task, and the driver, have one bucket in memory at a time.
+Idea: a task reads each bucket's old state through Spark's state data source and divides it
+(`state_migration`); a part is a file named by the new layer and bucket, in a folder per target. The
+parts of a bucket are merged into one file. A bucket without stored value in the new query starts
+from its file. The old query stays unchanged until dotr.json, which names the current generation, is
+replaced atomically when all files are on disk. The first batch of the new query starts at the end
+of the old one's last batch, and the numbering continues.
+Cost: proportional to the state, once. A task and the driver hold one bucket at a time.
 """
 
 from __future__ import annotations
@@ -37,8 +39,12 @@ _SCHEMA: Final = "key long, passed long"
 
 @dataclass(frozen=True, slots=True)
 class OldQuery:
-    """The query whose state moves: its folder, the folder of files that it began with itself ("": none), how many layers it has, and the
-    keys of their buckets, the first layer's first; `ran`: it has come to the end of a batch. Without layers it has no state."""
+    """The query whose state moves.
+
+    `query` is its folder, `moved` the folder of its own initial states ("": none), `layers` its
+    number of layers (0: no state), `keys` the keys of its buckets, first layer first, and
+    `has_batches` whether it has written a batch.
+    """
 
     query: str
     moved: str
@@ -48,12 +54,13 @@ class OldQuery:
 
     @property
     def layer_and_bucket(self) -> dict[int, tuple[int, int]]:
-        """The layer and bucket of each key: Spark numbers its operators as it likes."""
+        """The layer and bucket of each key. Spark numbers its operators in an order of its own."""
         return {key: divmod(number, len(self.keys) // self.layers) for number, key in enumerate(self.keys)}
 
 
 class MoveTask:
-    """What a task does with old state, by its key. The new job, and what the old and the new state are of, travel as text."""
+    """The function of a task that divides old state. The new job and the schemas before and after
+    travel as text."""
 
     def __init__(self, job: str, schemas: str, layer_and_bucket: dict[int, tuple[int, int]]) -> None:
         self._job = job
@@ -78,7 +85,7 @@ class MoveTask:
 def _write_parts(
     mover: StateMigrator, folder: str, place: tuple[int, int], written: bytes, pieces: Sequence[Mapping[str, Any]] = ()
 ) -> Micros | None:
-    """Writes the parts of a bucket's old state, and says how far it had come."""
+    """Write the parts of a bucket's old state; its last time passed (µs)."""
     try:
         head = Manifest.decode(written)
         if head is None:
@@ -94,14 +101,14 @@ def _write_parts(
 
 
 def unreadable_state(error: StateError) -> Refused:
-    """State that this release cannot read."""
+    """The refusal of state that this release cannot read (S105)."""
     hint = "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
     return refuse("S105", f"the state in the checkpoint cannot be used: {error}", hint=hint)
 
 
 def move_state(session: SparkSession, change: StateChange, old: OldQuery, job: Job, log: Path) -> list[BucketSize]:
-    """Writes what the new job's buckets begin with, and says how much that is; what an earlier try has left goes. A job that keeps no state
-    has no buckets."""
+    """Write the initial states of the new job's buckets; their sizes. Leftovers of an earlier
+    attempt are removed. A job without state has no buckets."""
     folder = Path(job.moved)
     for leftover in (folder, Path(job.run)):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -143,13 +150,13 @@ def move_state(session: SparkSession, change: StateChange, old: OldQuery, job: J
 
 
 def moved_states(folder: str) -> Iterator[tuple[int, bytes]]:
-    """What buckets begin with: each one's layer, and its state."""
+    """The layer and the initial state of each bucket."""
     for path in sorted(Path(folder).glob("*-*.json")):
         yield int(path.stem.partition("-")[0]), path.read_bytes()
 
 
 def initial_state(job: Job, layer: int, bucket: int) -> bytes:
-    """What a bucket begins with that has no state of its own yet; nothing where nothing was moved."""
+    """The initial state of a bucket without a stored one; empty where no state was moved."""
     return _file(job.moved, layer, bucket).read_bytes() if job.moved else b""
 
 

@@ -1,4 +1,4 @@
-"""State as Spark's reader of state gives it, from the folder of a query that runs or has stopped."""
+"""Stored state of a running or stopped query, read by Spark's state data source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _SEGMENTS = "array<struct<log:int,place:bigint,lines:binary>>"
 
 
 class StoredState:
-    """A query's state after its last batch. Checkpoints of releases that wrote a bucket as one text have no logs."""
+    """The state of a query after its last batch. Old checkpoints, with each bucket as one text,
+    have no logs."""
 
     def __init__(self, session: SparkSession, query: str) -> None:
         self._session = session
@@ -25,15 +26,15 @@ class StoredState:
 
     @property
     def operators(self) -> list[int]:
-        """The numbers of the operators that there are."""
+        """The numbers of the stateful operators."""
         return sorted(self._has_logs)
 
     def values(self, operator: int) -> DataFrame:
-        """`key` and `written`, a row a bucket."""
+        """One row per bucket: `key` and `written`."""
         return self._read(operator, BUCKET).selectExpr(f"key.{KEY} AS key", f"value.{WRITTEN} AS written")
 
     def segments(self, operator: int) -> DataFrame | None:
-        """`key`, `log`, `place` and `lines`, a row a piece."""
+        """One row per segment: `key`, `log`, `place` and `lines`; None where there are no logs."""
         if not self._has_logs[operator]:
             return None
         rows = self._read(operator, LOG)
@@ -41,12 +42,14 @@ class StoredState:
         return rows.selectExpr(f"key.{KEY} AS key", *columns)
 
     def buckets(self, operator: int) -> DataFrame:
-        """`key`, `written` and all `pieces`, a row a bucket."""
+        """One row per bucket: `key`, `written` and all its `pieces` (segments)."""
         values, pieces = self.values(operator), self.segments(operator)
         if pieces is None:
             return values.withColumn("pieces", f.array().cast(_SEGMENTS))
         together = pieces.groupBy("key").agg(f.collect_list(f.struct("log", "place", "lines")).alias("pieces"))
-        return values.join(together, "key", "left").selectExpr("key", "written", f"coalesce(pieces, CAST(array() AS {_SEGMENTS})) AS pieces")
+        return values.join(together, "key", "left").selectExpr(
+            "key", "written", f"coalesce(pieces, CAST(array() AS {_SEGMENTS})) AS pieces"
+        )
 
     def _read(self, operator: int, variable: str) -> DataFrame:
         reader = self._session.read.format("statestore").option("operatorId", operator).option("stateVarName", variable)

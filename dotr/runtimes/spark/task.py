@@ -1,4 +1,4 @@
-"""What one task of a batch reads, as data: a range of time, and of each input a stretch of records."""
+"""Description of one reading task: a range of time, and a range of records of each input."""
 
 from __future__ import annotations
 
@@ -11,18 +11,24 @@ from dotr.model.time import Micros
 from dotr.runtimes.spark.planner import END, Cut, Floor, Offset
 
 PathsOfInput: TypeAlias = Callable[[int, int, int], tuple[str, ...]]
-"""`paths(input, first, last)`: the files with these numbers of an input that grows; nothing for one that is a single file."""
+"""`paths(input, first, last)`: the files of a growing input with these numbers; empty for a single
+file."""
 
 
 def single_files(number: int, first: int, last: int) -> tuple[str, ...]:
-    """No input grows."""
+    """`PathsOfInput` without growing inputs."""
     return ()
 
 
 @dataclass(frozen=True, slots=True)
 class InputRange:
-    """What a task reads of one input: from a record up to `stop`, of which it owns what stands before `own` (END: all). Where the input
-    grows, `paths` are its files from number `file` on, `stop` and `own` stand in files of their own, and `floors` are the start's."""
+    """The records of one input that a task reads: from `offset` up to `stop` (END: to the end).
+
+    `greatest` is the greatest time before the range (µs). The task reports rejected records before
+    `own` only (END: all), so that each is reported once. For growing inputs, `paths` are the files
+    from number `file` on, `stop_file` and `own_file` are the files of `stop` and `own`, and
+    `floors` are those of the start offset.
+    """
 
     input: int
     offset: int
@@ -38,12 +44,13 @@ class InputRange:
 
 
 _PLAIN_MEMBERS: Final = 6
-"""So many members say all of a stretch of a single file."""
+"""Number of members written for a range of a single file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The elements with times in (after, until]. `closed` is the batch's last time in its last task, which tells it to all buckets."""
+    """The elements with times in (after, until] (µs). The last task of a batch has the batch's last
+    time as `closed`, and sends it to all buckets."""
 
     after: Micros
     until: Micros
@@ -52,7 +59,7 @@ class Task:
 
     @staticmethod
     def of_cut(start: Offset, cut: Cut, closed: Micros, paths: PathsOfInput = single_files) -> Task:
-        """The task of a cut: what is between two places."""
+        """The task between an offset and the next cut."""
         ranges = []
         for number, (place, after, (stop_file, stop)) in enumerate(zip(start.places, cut.places, cut.points, strict=True)):
             if place.offset == END or place.point == (stop_file, stop):
@@ -67,6 +74,7 @@ class Task:
         return Task(start.time, cut.time, closed if cut.time == closed else None, tuple(ranges))
 
     def to_json(self) -> str:
+        """JSON text, without the members of growing inputs where they are empty."""
         ranges: list[list[object]] = []
         for s in self.ranges:
             plain: list[object] = [s.input, s.offset, s.line, s.greatest, s.stop, s.own]

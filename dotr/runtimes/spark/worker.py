@@ -1,4 +1,4 @@
-"""One bucket's batch in a worker: its state is opened, stepped, and written as far as it has changed."""
+"""A bucket's batch in a worker: load the state, run stage two, write the changed state."""
 
 from __future__ import annotations
 
@@ -16,23 +16,28 @@ from dotr.state.paged_state import MAX_DECODED
 from dotr.state.segment_store import SegmentMap
 
 BucketCache: TypeAlias = MutableMapping[tuple[Job, int], LoadedBucket]
-"""What a worker has of buckets, by job and number."""
+"""The loaded buckets of a worker, by job and number."""
 
 
 class BucketStore(SegmentMap, Protocol):
-    """What Spark's store has of one bucket: a value beside the entries."""
+    """The stored state of one bucket: a value beside the segments."""
 
     def value(self) -> tuple[bytes, bytes] | None:
-        """The digest, and what stands beside it; None: nothing yet."""
+        """The digest and the text or manifest; None where there is no state yet."""
 
     def set_value(self, digest: bytes, written: bytes) -> None:
-        """In the place of what was there."""
+        """Replace the digest and the text or manifest."""
 
 
 def process_batch(
     job: Job, layer: int, bucket: int, lines: Sequence[SparkRow], store: BucketStore, cache: BucketCache, max_decoded: int = MAX_DECODED
 ) -> list[SparkRow]:
-    """The rows that a batch's rows for a bucket lead to. Up to so many events stay decoded in `live`."""
+    """Run a batch's rows for one bucket, and write its state.
+
+    `lines` are the rows of the bucket, `store` its stored state, and `cache` this worker's loaded
+    buckets, of which at most `max_decoded` events stay decoded. Returns firings, totals, bucket
+    size and fallbacks as rows. Raises Refused where the stored state is unreadable.
+    """
     context = place_of(job, layer)
     name = (job, layer * job.buckets + bucket)
     digest, written = store.value() or (b"", initial_state(job, layer, bucket))
@@ -50,7 +55,9 @@ def process_batch(
     result = write_bucket(context, loaded, closed, store)
     if result.written is not None:
         store.set_value(result.digest, result.written)
-        out.append(SparkRow(-1 - bucket, RowKind.STATE, result.size, encode_size(BucketSize(layer, bucket, result.event_counts, result.size))))
+        out.append(
+            SparkRow(-1 - bucket, RowKind.STATE, result.size, encode_size(BucketSize(layer, bucket, result.event_counts, result.size)))
+        )
     if result.bucket is not None:
         result.bucket.closed = closed
         cache[name] = result.bucket
@@ -58,5 +65,5 @@ def process_batch(
 
 
 def _has_work(lines: Sequence[SparkRow], closed: Micros) -> bool:
-    """Whether there is anything to do in a batch: not where it only has dead letters, and ends when the one before did."""
+    """Whether a batch changes the bucket: it has arrivals, or the stream ends."""
     return closed == LAST_MICRO or any(line.kind != RowKind.CLOSED for line in lines)

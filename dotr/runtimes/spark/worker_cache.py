@@ -1,4 +1,4 @@
-"""A job compiled: once in a worker process, when it first meets the job, for all batches."""
+"""Compiled programs of a worker process, compiled once per job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dotr.sources.records import InputFile
 
 
 def input_of(job: Job, number: int) -> InputFile:
-    """An input's specification."""
+    """The specification of an input."""
     return _input(job.inputs[number])
 
 
@@ -28,12 +28,13 @@ def _input(text: str) -> InputFile:
 
 @lru_cache(maxsize=1)
 def program_of(job: Job) -> CompiledProgram:
-    """The job's program."""
+    """The compiled program of the job."""
     return compile_program(ProgramSpec.from_json(job.program), _background_policy(job))
 
 
 def _background_policy(job: Job) -> CachePolicy | StoreFile:
-    """The compiled background: at the driver's path, where this machine has that, or where Spark has put its copy of it."""
+    """The compiled background at the driver's path, or at the path of the copy that Spark has
+    shipped."""
     if not job.store:
         return CachePolicy(None)
     path = Path(job.store)
@@ -46,14 +47,14 @@ def _background_policy(job: Job) -> CachePolicy | StoreFile:
 
 @lru_cache(maxsize=1)
 def layers_of(job: Job) -> tuple[StageTwo, ...]:
-    """The layers of the job's program."""
+    """Stage two of the job's program, by layer."""
     return program_of(job).stage_two(job.clock)
 
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """No garbage collection while it holds: a batch's data are many and in no cycles, and looking through them again and again costs a
-    quarter of the time."""
+    """Disable garbage collection: the many objects of a batch have no cycles, and scanning them
+    costs a quarter of the time."""
     gc.disable()
     try:
         yield
