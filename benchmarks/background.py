@@ -97,7 +97,7 @@ def write_world(folder: Path, kind: str, size: int) -> Path:
 def program(folder: Path, name: str, stored: bool) -> CompiledProgram:
     """The program, over the compiled background or, as small ones are, over one in memory."""
     config = read_config(str(folder / f"{name}.yaml"))
-    return compile_program(config.program(), config.keeping(0 if stored else sys.maxsize))
+    return compile_program(config.program(), config.cache_policy(0 if stored else sys.maxsize))
 
 
 def instants(kind: str, count: int, places: int, seed: int = 0) -> list[Instant]:

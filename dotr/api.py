@@ -1,4 +1,5 @@
-"""Public class `Program`: compiled from files, or from the configuration of a pipeline (docs/python.md)."""
+"""Public class `Program`: compiled from files, or from the configuration of a pipeline
+(docs/python.md)."""
 
 from __future__ import annotations
 
@@ -135,7 +136,7 @@ class Program(CompiledProgram):
          times in s; background of 1 RDF file and 1 Datalog file, entailment none>
         """
         config = read_config(os.fspath(path))
-        return cls._of(compile_program(config.program(), config.keeping()))
+        return cls._of(compile_program(config.program(), config.cache_policy()))
 
     @classmethod
     def _of(cls, compiled: CompiledProgram) -> Self:

@@ -96,8 +96,8 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code.
 
-    `arguments` are those of the command line, without the program's name; None takes them from `sys.argv`.
-    Errors are printed on stderr; with DOTR_TRACE=1 unexpected ones are raised.
+    `arguments` are those of the command line, without the program's name; None takes them from
+    `sys.argv`. Errors are printed on stderr; with DOTR_TRACE=1 unexpected ones are raised.
     """
     try:
         options = _parser().parse_args(arguments)
@@ -176,7 +176,7 @@ def _run(options: argparse.Namespace) -> int:
             if config.settings.metrics.prometheus is not None:
                 from dotr.monitoring.prometheus import served
 
-                place = config.place("metrics", "prometheus")
+                place = config.span("metrics", "prometheus")
                 stack.enter_context(served(config.settings.metrics.prometheus, figures.read, place))
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", locks=stack.enter_context(OutputLocks()))
             figures.clock, dead_letters = pipeline.clock, pipeline.dead_letter_path

@@ -6,7 +6,8 @@ directory.
 """
 
 from dotr.config.files import ConfigFiles as ConfigFiles
-from dotr.config.files import existing as existing
+from dotr.config.files import glob_files as glob_files
+from dotr.config.files import matching_files as matching_files
 from dotr.config.files import read_document as read_document
 from dotr.config.reading import Config as Config
 from dotr.config.reading import read_config as read_config

@@ -19,13 +19,28 @@ from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Document, Span
 
-_RELATIVE: Final = "Relative paths are relative to the configuration file; those of --set to the working directory."
+_RELATIVE_HINT: Final = "Relative paths are relative to the configuration file; those of --set to the working directory."
 
 
-def existing(path: str, span: Span | None, hint: str = _RELATIVE) -> list[str]:
+_LONGEST_PATH: Final = 4096
+"""Bytes of a path, as Linux bounds them. Translating a longer glob takes time that grows with its square."""
+
+
+def glob_files(pattern: str) -> list[str]:
+    """The regular files that match a glob, sorted; none if the glob is longer than a path may be.
+
+    >>> glob_files("[" * 100_000)
+    []
+    """
+    if len(os.fsencode(pattern)) > _LONGEST_PATH:
+        return []
+    return sorted(name for name in glob.glob(pattern, recursive=True) if os.path.isfile(name))
+
+
+def matching_files(path: str, span: Span | None, hint: str = _RELATIVE_HINT) -> list[str]:
     """The files that match a path or glob, sorted; raises `Refused` (C301, at `span`) if none does.
 
-    >>> existing("no/such/*.ttl", None)
+    >>> matching_files("no/such/*.ttl", None)
     Traceback (most recent call last):
     dotr.errors.diagnostics.Refused: C301 no file matches no/such/*.ttl
     Relative paths are relative to the configuration file; those of --set to the working directory.
@@ -37,9 +52,9 @@ def existing(path: str, span: Span | None, hint: str = _RELATIVE) -> list[str]:
     if os.path.exists(path):
         raise Refused([Diagnostic("C301", f"{path} is no regular file", span, "A pipeline reads files, which it may read twice.")])
     if glob.has_magic(path):
-        found = sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
-        if found:
-            return found
+        files = glob_files(path)
+        if files:
+            return files
         raise Refused([Diagnostic("C301", f"no file matches {path}", span, hint)])
     raise Refused([Diagnostic("C301", f"there is no file {path}", span, hint)])
 
@@ -52,7 +67,7 @@ def read_document(path: str, span: Span | None = None) -> Document:
         reason, hint = f"it is not UTF-8 (byte {error.start})", "Save it as UTF-8."
     except FileNotFoundError:
         reason = "there is no such file"
-        hint = _RELATIVE if span else "Is the path right? Relative paths are relative to the working directory."
+        hint = _RELATIVE_HINT if span else "Is the path right? Relative paths are relative to the working directory."
     except OSError as error:
         reason, hint = (error.strerror or str(error)).lower(), "Name a file that may be read."
     except ValueError as error:
@@ -64,12 +79,12 @@ def read_document(path: str, span: Span | None = None) -> Document:
 class ConfigFiles:
     """Tree of a YAML document, with the folder of its relative paths.
 
-    `outside` are the locations set by `--set`.
+    `overridden` are the locations set by `--set`.
     """
 
     tree: Tree
     folder: Path
-    outside: frozenset[Location] = frozenset()
+    overridden: frozenset[Location] = frozenset()
 
     def path(self, text: str, location: Location) -> str:
         """A path of the document, relative to the working directory.
@@ -77,47 +92,47 @@ class ConfigFiles:
         A path set by `--set`, or that begins with an environment variable, is relative to the
         working directory already.
         """
-        outside = any(location[: len(touched)] == touched for touched in self.outside) or self.tree.begins_with_variable(location)
+        outside = any(location[: len(prefix)] == prefix for prefix in self.overridden) or self.tree.begins_with_variable(location)
         path = Path(text).expanduser()
         return os.path.normpath(path if outside else self.folder / path)
 
-    def existing(self, patterns: Sequence[str], location: Location, problems: list[Diagnostic]) -> list[tuple[str, Span]]:
+    def matching_files(self, patterns: Sequence[str], location: Location, problems: list[Diagnostic]) -> list[tuple[str, Span]]:
         """The files that paths and globs in a list name, each once, with the span that names it.
 
         A pattern without a file is added to `problems`.
         """
-        found: dict[str, Span] = {}
+        files: dict[str, Span] = {}
         for number, pattern in enumerate(patterns):
-            place = (*location, number)
+            item_location = (*location, number)
             try:
-                for path in existing(self.path(pattern, place), self.tree.place(place)):
-                    found.setdefault(path, self.tree.place(place))
+                for path in matching_files(self.path(pattern, item_location), self.tree.span(item_location)):
+                    files.setdefault(path, self.tree.span(item_location))
             except Refused as refused:
                 problems += refused.diagnostics
-        return list(found.items())
+        return list(files.items())
 
     def spec(
         self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection
     ) -> tuple[ProgramSpec, list[Diagnostic]]:
         """The program of a configuration or rule test, without its unreadable files, with the errors.
 
-        `rules` are paths and globs at the location `rules` of the document.
+        `rules` are the paths and globs at the location `rules` of the document.
         """
         problems: list[Diagnostic] = []
 
         def documents(patterns: Sequence[str], location: Location) -> tuple[Document, ...]:
-            read = []
-            for path, place in self.existing(patterns, location, problems):
+            loaded = []
+            for path, span in self.matching_files(patterns, location, problems):
                 try:
-                    read.append(read_document(path, place))
+                    loaded.append(read_document(path, span))
                 except Refused as refused:
                     problems.extend(refused.diagnostics)
-            return tuple(read)
+            return tuple(loaded)
 
         spec = ProgramSpec(
             documents(rules, ("rules",)),
             documents(knowledge.datalog, ("knowledge", "datalog")),
-            tuple(os.path.abspath(path) for path, _ in self.existing(knowledge.graphs, ("knowledge", "graphs"), problems)),
+            tuple(os.path.abspath(path) for path, _ in self.matching_files(knowledge.graphs, ("knowledge", "graphs"), problems)),
             Entailment(knowledge.entailment),
             knowledge.axiomatic,
             prefixes,

@@ -25,8 +25,8 @@ class Config:
     settings: Settings
     files: ConfigFiles
 
-    def place(self, *location: str | int) -> Span:
-        return self.files.tree.place(location)
+    def span(self, *location: str | int) -> Span:
+        return self.files.tree.span(location)
 
     @property
     def path(self) -> str:
@@ -40,14 +40,14 @@ class Config:
             raise Refused(problems)
         return spec
 
-    def keeping(self, least: int = MIN_BYTES, *, fresh: bool = False) -> CachePolicy:
+    def cache_policy(self, least: int = MIN_BYTES, *, fresh: bool = False) -> CachePolicy:
         """The policy of the cache of compiled backgrounds.
 
         `least` is the size of the sources in bytes from which a background is cached; `fresh`
         compiles it anew.
         """
-        named = self.settings.knowledge.cache
-        folder = default_folder() if named is None else Path(self.files.path(named, ("knowledge", "cache"))).absolute()
+        path = self.settings.knowledge.cache
+        folder = default_folder() if path is None else Path(self.files.path(path, ("knowledge", "cache"))).absolute()
         return CachePolicy(folder, least, fresh)
 
     def spec(self) -> tuple[ProgramSpec, list[Diagnostic]]:
@@ -71,12 +71,12 @@ def read_config(path: str, options: Sequence[str] = ()) -> Config:
         hint = "It needs name, rules, input and output at least; `dotr new DIR` writes a small project."
         raise refuse("C102", f"{path} is empty", None, hint)
     if not isinstance(tree.data, dict):
-        raise refuse("C102", "a configuration is a mapping of keys to values", tree.place(()), "It begins with a line such as name: fire")
+        raise refuse("C102", "a configuration is a mapping of keys to values", tree.span(()), "It begins with a line such as name: fire")
     if "cases" in tree.data:
-        raise refuse("C102", f"{path} is a rule test, and no configuration", tree.key(("cases",)), "`dotr test` runs it.")
-    tree, touched = set_values(tree, options)
+        raise refuse("C102", f"{path} is a rule test, and no configuration", tree.key_span(("cases",)), "`dotr test` runs it.")
+    tree, overridden = set_values(tree, options)
     try:
         settings = Settings.model_validate(tree.data)
     except ValidationError as error:
         raise Refused(schema_problems(error, tree, Settings)) from None
-    return Config(settings, ConfigFiles(tree, Path(path).parent, touched))
+    return Config(settings, ConfigFiles(tree, Path(path).parent, overridden))

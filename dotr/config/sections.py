@@ -169,7 +169,7 @@ class Settings(Section):
     report: ReportSection = ReportSection()
 
 
-_SAID: Final = {
+_TYPE_MESSAGES: Final = {
     "model_type": ("should be a mapping", "Write key: value, a line each."),
     "model_attributes_type": ("should be a mapping", "Write key: value, a line each."),
     "dict_type": ("should be a mapping", "Write key: value, a line each."),
@@ -188,37 +188,37 @@ def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) 
 
     `error` is pydantic's, of validating `tree.data` against `model`.
     """
-    found: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     for item in error.errors(include_url=False):
         location: Location = item["loc"]
-        if location and location[-1] in ("str", "int", "bool") and location not in tree.places:
+        if location and location[-1] in ("str", "int", "bool") and location not in tree.spans:
             location = location[:-1]  # pydantic appends the member of a union that it tried
-        where = ".".join(map(str, location))
+        key_path = ".".join(map(str, location))
         match item["type"]:
             case "extra_forbidden":
                 key = str(location[-1])
                 known = keys_of(model, location[:-1])
                 hint = did_you_mean(key, known) or f"Known here: {', '.join(known)}."
-                found.append(Diagnostic("C201", f"unknown key {key}", tree.key(location), hint))
+                problems.append(Diagnostic("C201", f"unknown key {key}", tree.key_span(location), hint))
             case "missing":
-                found.append(Diagnostic("C202", f"{where} is missing", tree.place(location[:-1]), "Add it."))
+                problems.append(Diagnostic("C202", f"{key_path} is missing", tree.span(location[:-1]), "Add it."))
             case kind:
-                said, hint = _said(kind, item["msg"], item["input"], item.get("ctx", {}))
-                diagnostic = Diagnostic("C203", f"{where} {said}".lstrip(), tree.place(location), hint)
-                if not any(d.span == diagnostic.span and d.code == "C203" for d in found):
-                    found.append(diagnostic)
-    return sorted(found, key=lambda d: d.span.start if d.span else 0)
+                message, hint = _message_and_hint(kind, item["msg"], item["input"], item.get("ctx", {}))
+                diagnostic = Diagnostic("C203", f"{key_path} {message}".lstrip(), tree.span(location), hint)
+                if not any(d.span == diagnostic.span and d.code == "C203" for d in problems):
+                    problems.append(diagnostic)
+    return sorted(problems, key=lambda d: d.span.start if d.span else 0)
 
 
-def _said(kind: str, message: str, value: object, context: Mapping[str, object]) -> tuple[str, str]:
+def _message_and_hint(kind: str, message: str, value: object, context: Mapping[str, object]) -> tuple[str, str]:
     if kind == "literal_error":
         known = str(context["expected"]).replace("'", "")
         return f"should be {known}", did_you_mean(str(value), known.replace(" or ", ", ").split(", "))
-    if value is None and kind in _SAID:
-        return "is empty", f"It {_SAID[kind][0]}."
+    if value is None and kind in _TYPE_MESSAGES:
+        return "is empty", f"It {_TYPE_MESSAGES[kind][0]}."
     if kind == "value_error":
         return f"cannot be used: {message.removeprefix('Value error, ')}", ""
-    return _SAID.get(kind, (f"cannot be used: {message[:1].lower()}{message[1:]}", ""))
+    return _TYPE_MESSAGES.get(kind, (f"cannot be used: {message[:1].lower()}{message[1:]}", ""))
 
 
 def keys_of(model: type[BaseModel], location: Location) -> list[str]:
@@ -232,19 +232,19 @@ def keys_of(model: type[BaseModel], location: Location) -> list[str]:
         if isinstance(part, int) or not (isinstance(current, type) and issubclass(current, BaseModel)):
             continue
         field = current.model_fields.get(part)
-        current = _section_in(field.annotation if field else None)
+        current = _section_of(field.annotation if field else None)
     return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
 
 
-def _section_in(annotation: object) -> object:
+def _section_of(annotation: object) -> object:
     """The section type inside an annotation, such as that of `list[InputSection]`.
 
     The annotation itself if none.
     """
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    inside = (_section_in(argument) for argument in getattr(annotation, "__args__", ()))
-    return next((found for found in inside if isinstance(found, type) and issubclass(found, BaseModel)), annotation)
+    sections = (_section_of(argument) for argument in getattr(annotation, "__args__", ()))
+    return next((section for section in sections if isinstance(section, type) and issubclass(section, BaseModel)), annotation)
 
 
 def schema() -> str:

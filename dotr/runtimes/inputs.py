@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dotr.config import UNITS, Config, InputSection, matching_files
+from dotr.config import UNITS, Config, InputSection, glob_files, matching_files
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.places import Document, Span
 from dotr.model.time import Clock, Micros, Unit
@@ -79,7 +79,7 @@ def files_of(config: Config, section: InputSection, number: int) -> list[str]:
     folder = path[: next(i for i, letter in enumerate(path) if letter in "*?[")].rpartition("/")[0] or "."
     if not os.path.isdir(folder):
         raise refuse("C301", f"there is no folder {folder} to watch", place, "Make it first.")
-    return sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
+    return glob_files(path)
 
 
 def _input(config: Config, section: InputSection, number: int) -> tuple[list[InputFile], list[GrowingInput]]:

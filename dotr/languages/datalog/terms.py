@@ -1,6 +1,6 @@
 """Parser of Datalog terms under the prefixes declared so far, and the reports of errors.
 
-Invariant: a term's text is parsed once between two declarations: `_slots` caches terms by text.
+Invariant: a term's text is parsed once between two declarations: `_slot_cache` caches terms by text.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from dotr.model.terms import (
 
 TYPE: Final = Const(RDF_TYPE)
 
-_DEEPEST: Final = 64
+_MAX_DEPTH: Final = 64
 """Bound on the nesting of triple terms."""
 
-_LOOSE: Final = re.compile(r"\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'")
+_LOOSE_STRING: Final = re.compile(r"\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'")
 """String of one line, with any escapes."""
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
@@ -52,24 +52,24 @@ class StatementReader:
         self.problems: list[Diagnostic] = []
         self._document = document
         self._prefixes: dict[str, str] = dict(prefixes)
-        self._declares = False
+        self._has_own_prefixes = False
         self._base = ""
-        self._slots: dict[str, Slot] = {}
+        self._slot_cache: dict[str, Slot] = {}
         self._tokens: list[DatalogToken] = []
-        self._at = 0
+        self._index = 0
         self._depth = 0
 
     def _declare(self, prefix: str, namespace: str) -> None:
         """Declare a prefix; the first declaration of a file hides the configuration's prefixes."""
-        if not self._declares:
-            self._declares, self._prefixes = True, {}
+        if not self._has_own_prefixes:
+            self._has_own_prefixes, self._prefixes = True, {}
         self._prefixes[prefix] = namespace
-        self._slots.clear()
+        self._slot_cache.clear()
 
     def _slot(self, token: DatalogToken) -> Slot:
         """The term or variable at a token.
 
-        Afterwards `_at` is its last token: a literal may have a datatype behind it.
+        Afterwards `_index` is its last token: a literal may have a datatype behind it.
         """
         kind, text, _ = token
         slot: Slot
@@ -77,7 +77,7 @@ class StatementReader:
             case DatalogTokenKind.VARIABLE:
                 slot = Var(text[1:])
             case DatalogTokenKind.NAME | DatalogTokenKind.IRI:
-                slot = Const(iri(self._resolved(token)))
+                slot = Const(iri(self._resolved_iri(token)))
             case DatalogTokenKind.NUMBER:
                 name = "double" if "e" in text.lower() else "decimal" if "." in text else "integer"
                 slot = Const(literal(text, XSD + name))
@@ -89,57 +89,57 @@ class StatementReader:
                 return self._literal(token)
             case DatalogTokenKind.BLANK:
                 hint = "In a rule's body write a variable; a fact of the background needs a graph file (Turtle) for nodes without a name."
-                self._note("K205", "a blank node cannot be written in a rule", token, hint)
+                self._report("K205", "a blank node cannot be written in a rule", token, hint)
                 return TYPE
             case DatalogTokenKind.QUOTE:
                 self._unclosed_string(token)
-            case DatalogTokenKind.OPERATOR if text == "<" and self._follows("<"):
+            case DatalogTokenKind.OPERATOR if text == "<" and self._is_adjacent("<"):
                 return self._triple_term(token)
             case DatalogTokenKind.WORD:
                 hint = "Names need a prefix (:name) or angle brackets, variables a question mark, text quotes."
                 self._fail("K201", f"expected a term, found {text}", token, hint)
             case _:
                 self._unexpected("a term")
-        self._slots[text] = slot
+        self._slot_cache[text] = slot
         return slot
 
     def _literal(self, token: DatalogToken) -> Slot:
         text = token[1]
-        width = 3 if len(text) >= 6 and text[:3] in ('"""', "'''") else 1
-        lexical = self._unescaped(token, width)
-        at = self._at
-        following = self._tokens[at + 1]
+        quotes = 3 if len(text) >= 6 and text[:3] in ('"""', "'''") else 1
+        lexical = self._unescaped(token, quotes)
+        index = self._index
+        following = self._tokens[index + 1]
         if following[0] == DatalogTokenKind.TAG:
-            self._at = at + 1
+            self._index = index + 1
             return Const(literal(lexical, language=following[1][1:]))
         if following[1] == "^^":
-            self._at = at + 2
-            datatype = self._tokens[at + 2]
+            self._index = index + 2
+            datatype = self._tokens[index + 2]
             if datatype[0] not in (DatalogTokenKind.NAME, DatalogTokenKind.IRI):
                 self._unexpected("a datatype")
-            return Const(literal(lexical, self._resolved(datatype)))
+            return Const(literal(lexical, self._resolved_iri(datatype)))
         return Const(literal(lexical))
 
-    def _follows(self, *texts: str) -> bool:
+    def _is_adjacent(self, *texts: str) -> bool:
         """True if these are the next tokens, without blanks before and between them."""
-        place = self._tokens[self._at][2]
-        following = self._tokens[self._at + 1 : self._at + 1 + len(texts)]
-        return [each[1:] for each in following] == [(text, place + number) for number, text in enumerate(texts, 1)]
+        offset = self._tokens[self._index][2]
+        following = self._tokens[self._index + 1 : self._index + 1 + len(texts)]
+        return [token[1:] for token in following] == [(text, offset + number) for number, text in enumerate(texts, 1)]
 
     def _triple_term(self, opening: DatalogToken) -> Slot:
         """The constant `<<( s p o )>>`. Each character of its brackets is a token."""
-        if not self._follows("<", "("):
+        if not self._is_adjacent("<", "("):
             hint = "Write an atom, rdf:reifies(?r, ?t). The triple term itself is written <<( … )>>."
             self._fail("K212", "a reified triple in a rule", opening, hint)
-        self._at += 2
+        self._index += 2
         self._depth += 1
-        if self._depth > _DEEPEST:
+        if self._depth > _MAX_DEPTH:
             hint = "Records have such a bound too (`limits.nesting`)."
-            self._fail("K212", f"triple terms nested more than {_DEEPEST} deep", opening, hint)
+            self._fail("K212", f"triple terms nested more than {_MAX_DEPTH} deep", opening, hint)
         parts: list[Term] = []
         for _ in range(3):
-            self._at += 1
-            token = self._tokens[self._at]
+            self._index += 1
+            token = self._tokens[self._index]
             if token[1] == ")":
                 break
             slot = self._slot(token)
@@ -148,10 +148,10 @@ class StatementReader:
                 self._fail("K212", f"?{slot.name} in a triple term of a rule", token, hint)
             parts.append(slot.term)
         else:
-            self._at += 1
-        if len(parts) < 3 or self._tokens[self._at][1] != ")" or not self._follows(">", ">"):
+            self._index += 1
+        if len(parts) < 3 or self._tokens[self._index][1] != ")" or not self._is_adjacent(">", ">"):
             self._unexpected("`)>>` behind three terms")
-        self._at += 2
+        self._index += 2
         self._depth -= 1
         term = triple_term(*parts)
         if term is None:
@@ -159,15 +159,15 @@ class StatementReader:
             self._fail("K212", "a triple term that is no triple", opening, hint)
         return Const(term)
 
-    def _unescaped(self, token: DatalogToken, width: int) -> str:
+    def _unescaped(self, token: DatalogToken, quotes: int) -> str:
         """The text between the quotes or brackets of a token, unescaped."""
         kind, text, start = token
-        wrong = invalid_escape(text)
-        if wrong is not None:
-            self._fail("K201", f"{wrong[0]} is no escape", (kind, wrong[0], start + wrong.start()), ESCAPE_HINT)
-        return unescaped(text[width:-width])
+        bad_escape = invalid_escape(text)
+        if bad_escape is not None:
+            self._fail("K201", f"{bad_escape[0]} is no escape", (kind, bad_escape[0], start + bad_escape.start()), ESCAPE_HINT)
+        return unescaped(text[quotes:-quotes])
 
-    def _resolved(self, token: DatalogToken) -> str:
+    def _resolved_iri(self, token: DatalogToken) -> str:
         """The IRI of an IRI reference or a prefixed name, without angle brackets."""
         kind, text, _ = token
         if kind == DatalogTokenKind.IRI:
@@ -178,14 +178,14 @@ class StatementReader:
                 try:
                     return urljoin(self._base, name)
                 except ValueError as error:
-                    self._note("K206", f"{text} is no IRI: {error}", token)
+                    self._report("K206", f"{text} is no IRI: {error}", token)
                     return name
-            self._note("K206", f"{text} is a relative IRI", token, "Write it in full, or declare a base (`@base <…> .`).")
+            self._report("K206", f"{text} is a relative IRI", token, "Write it in full, or declare a base (`@base <…> .`).")
             return name
         prefix, local = text.split(":", 1)
         namespace = self._prefixes.get(prefix)
         if namespace is None:
-            self._note("K202", f"unknown prefix {prefix}:", (DatalogTokenKind.NAME, prefix + ":", token[2]), self._prefix_hint(prefix))
+            self._report("K202", f"unknown prefix {prefix}:", (DatalogTokenKind.NAME, prefix + ":", token[2]), self._prefix_hint(prefix))
             return text
         return namespace + (_ESCAPED.sub(r"\1", local) if "\\" in local else local)
 
@@ -195,36 +195,36 @@ class StatementReader:
         known = ", ".join(sorted(f"{p}:" for p in self._prefixes)) or "none"
         return did_you_mean(prefix, sorted(self._prefixes)) or f"Declare it: `PREFIX {prefix}: <…>`. Known here: {known}."
 
-    def _expect(self, kind: int, what: str, text: str = "") -> DatalogToken:
-        token = self._tokens[self._at]
+    def _expect(self, kind: int, expected: str, text: str = "") -> DatalogToken:
+        token = self._tokens[self._index]
         if token[0] != kind or (text and token[1] != text):
-            self._unexpected(what)
-        self._at += 1
+            self._unexpected(expected)
+        self._index += 1
         return token
 
-    def _unexpected(self, wanted: str, hint: str = "") -> NoReturn:
-        token = self._tokens[self._at]
+    def _unexpected(self, expected: str, hint: str = "") -> NoReturn:
+        token = self._tokens[self._index]
         kind, text, _ = token
         if kind == DatalogTokenKind.QUOTE:
             self._unclosed_string(token)
         if kind == DatalogTokenKind.ARROW and not hint:
             hint = "A rule has one `:-`; the rule before ends with a dot."
-        elif wanted.endswith("`.`") and kind in (DatalogTokenKind.NAME, DatalogTokenKind.IRI, DatalogTokenKind.WORD) and not hint:
+        elif expected.endswith("`.`") and kind in (DatalogTokenKind.NAME, DatalogTokenKind.IRI, DatalogTokenKind.WORD) and not hint:
             hint = "Atoms are separated by commas, and a rule ends with a dot."
-        self._fail("K201", f"expected {wanted}, found {text or 'the end of the file'}", token, hint)
+        self._fail("K201", f"expected {expected}, found {text or 'the end of the file'}", token, hint)
 
     def _unclosed_string(self, token: DatalogToken) -> NoReturn:
-        closed = _LOOSE.match(self._document.text, token[2])
-        wrong = invalid_escape(closed[0]) if closed is not None else None
-        if wrong is not None:
-            self._fail("K201", f"{wrong[0]} is no escape", (token[0], wrong[0], token[2] + wrong.start()), ESCAPE_HINT)
+        string = _LOOSE_STRING.match(self._document.text, token[2])
+        bad_escape = invalid_escape(string[0]) if string is not None else None
+        if bad_escape is not None:
+            self._fail("K201", f"{bad_escape[0]} is no escape", (token[0], bad_escape[0], token[2] + bad_escape.start()), ESCAPE_HINT)
         hint = f"Close it with {token[1]} on the same line; several lines need {token[1] * 3}."
         self._fail("K208", "a string that is never closed", token, hint)
 
     def _fail(self, code: str, message: str, token: DatalogToken, hint: str = "") -> NoReturn:
-        self._note(code, message, token, hint)
+        self._report(code, message, token, hint)
         raise UnreadableStatement
 
-    def _note(self, code: str, message: str, token: DatalogToken, hint: str = "", end: int = 0) -> None:
+    def _report(self, code: str, message: str, token: DatalogToken, hint: str = "", end: int = 0) -> None:
         span = Span(self._document, token[2], end or token[2] + len(token[1]))
         self.problems.append(Diagnostic(code, message, span, hint))

@@ -81,28 +81,28 @@ def statements(text: str) -> Iterator[list[DatalogToken]]:
     """The tokens of each statement, with the dot that ends it (optional for the last)."""
     current: list[DatalogToken] = []
     depth = 0
-    for found in _TOKEN.finditer(text):
-        kind = found.lastindex
+    for match in _TOKEN.finditer(text):
+        kind = match.lastindex
         if kind is None:
             break
-        word = found[kind]
-        current.append((kind, word, found.start(kind)))
+        token_text = match[kind]
+        current.append((kind, token_text, match.start(kind)))
         if kind == MARK:
-            if word in "([":
+            if token_text in "([":
                 depth += 1
-            elif word in ")]":
+            elif token_text in ")]":
                 depth -= 1
-            elif word == "." and (depth <= 0 or text[found.end() : found.end() + 1] in "\r\n"):
+            elif token_text == "." and (depth <= 0 or text[match.end() : match.end() + 1] in "\r\n"):
                 yield current
                 current, depth = [], 0
-        elif len(current) <= 3 and _is_whole_declaration(current):
+        elif len(current) <= 3 and _is_complete_declaration(current):
             yield current
             current = []
     if current:
         yield current
 
 
-def _is_whole_declaration(tokens: list[DatalogToken]) -> bool:
+def _is_complete_declaration(tokens: list[DatalogToken]) -> bool:
     """True for SPARQL's `PREFIX p: <…>` and `BASE <…>`, which end without a dot."""
     match tokens:
         case [(DatalogTokenKind.WORD, word, _), (DatalogTokenKind.NAME, _, _), (DatalogTokenKind.IRI, _, _)]:

@@ -16,7 +16,7 @@ from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.labels import unbound_label
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, SplitQuery, role_attributes, warning
 from dotr.languages.rules.syntax import AggregateSyntax, ByLabel
-from dotr.languages.sparql import Reference, references_of, scan_references
+from dotr.languages.sparql import Reference, event_references, scan_references
 from dotr.model.algebra import Attribute, Expression, Filter, Pattern, is_hidden
 from dotr.model.places import Span
 from dotr.model.terms import Label, Variable
@@ -121,7 +121,7 @@ def _where_conditions(pattern: Pattern) -> Iterator[tuple[tuple[Expression, ...]
 
 
 def _occurs_in(reference: Reference, constraint: Expression) -> bool:
-    mentioned = {(part.label, part.name if isinstance(part, Attribute) else None) for part in references_of(constraint)}
+    mentioned = {(part.label, part.name if isinstance(part, Attribute) else None) for part in event_references(constraint)}
     return (reference.label, reference.variable) in mentioned
 
 

@@ -160,7 +160,7 @@ def _narrowed(role: RoleDraft, own: Mapping[Variable, TermKinds]) -> Mapping[Var
     narrowed = dict(own)
     conditions = [conjunct.expression for conjunct in _where_conjuncts(role.query)] + list(role.filters)
     for conjunct in (part.expression for each in conditions for part in split(Conjunct(each, role.label.span))):
-        match condition:
+        match conjunct:
             case Call("=" | "<" | "<=" | ">" | ">=", (Var(name), Const(term)) | (Const(term), Var(name))):
                 # An empty intersection is a contradiction, which `_contradictions` reports.
                 kinds = narrowed.get(name, ANYTHING)

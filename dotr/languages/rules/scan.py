@@ -6,7 +6,7 @@ comment, prefixed name, variable) is one token here; brackets outside these nest
 Cost: one regex match a token.
 
 >>> text = "[ ?x :p 'a ] in a string' # and ] in a comment\n ] within"
->>> text[bracketed(Document("", text), 0):]
+>>> text[end_of_bracket(Document("", text), 0):]
 ' within'
 """
 
@@ -61,7 +61,7 @@ def tokens(span: Span) -> Iterator[re.Match[str]]:
             yield token
 
 
-def bracketed(document: Document, start: int) -> int:
+def end_of_bracket(document: Document, start: int) -> int:
     """The offset behind the bracket that closes the one at `start`; raises `Refused`."""
     text, open_ = document.text, [start]
     position = start + 1
@@ -81,16 +81,16 @@ def bracketed(document: Document, start: int) -> int:
             case _:
                 pass
         position = token.end()
-    raise _unclosed(document, open_[-1])
+    raise _unclosed_bracket(document, open_[-1])
 
 
-def expression(document: Document, start: int) -> int:
+def end_of_expression(document: Document, start: int) -> int:
     """The offset behind the expression at `start`: before a `,`, a `;` or a keyword of the rule.
 
     Raises `Refused` for an unclosed bracket or string.
 
     >>> text = "Smoke.?room1, Fire.?n = IF(?n > 2, 1, 0) consuming Smoke"
-    >>> text[:expression(Document("", text), 0)]
+    >>> text[:end_of_expression(Document("", text), 0)]
     'Smoke.?room1'
     """
     text, position, end = document.text, start, start
@@ -100,7 +100,7 @@ def expression(document: Document, start: int) -> int:
         if kind == "blank":
             continue
         if kind == "open":
-            position = bracketed(document, token.start())
+            position = end_of_bracket(document, token.start())
         elif kind == "quote":
             raise _unclosed_string(document, token.start())
         elif kind == "close" or token[0] in ",;" or (kind == "word" and token[0].lower() in _EXPRESSION_ENDS):
@@ -133,9 +133,9 @@ def compared_variable(span: Span, name: str, marks: str = "=<>!") -> Span:
     >>> compared_variable(Span(Document("", text), 0, len(text)), "v").start
     38
     """
-    found = list(tokens(span))
-    for before, token, after in zip([None, *found], found, [*found[1:], None], strict=False):
-        if _is_own(token, name, before) and any(beside is not None and beside[0] in marks for beside in (before, after)):
+    all_tokens = list(tokens(span))
+    for before, token, after in zip([None, *all_tokens], all_tokens, [*all_tokens[1:], None], strict=False):
+        if _is_plain_variable(token, name, before) and any(beside is not None and beside[0] in marks for beside in (before, after)):
             return Span(span.document, token.start(), token.end())
     return plain_variable(span, name)
 
@@ -154,13 +154,13 @@ def argument_variable(span: Span, name: str, function: str) -> Span:
             depth += 1
         elif token[0] == ")" and depth:
             depth -= 1
-        elif depth and _is_own(token, name, before):
+        elif depth and _is_plain_variable(token, name, before):
             return Span(span.document, token.start(), token.end())
         before = token
     return plain_variable(span, name)
 
 
-def _is_own(token: re.Match[str], name: str, before: re.Match[str] | None) -> bool:
+def _is_plain_variable(token: re.Match[str], name: str, before: re.Match[str] | None) -> bool:
     """True of a token that is the variable itself, false of the one in `M.?v`."""
     attribute = before is not None and before[0] == "." and before.end() == token.start()
     return token.lastgroup == "variable" and token[0][1:] == name and not attribute
@@ -168,15 +168,15 @@ def _is_own(token: re.Match[str], name: str, before: re.Match[str] | None) -> bo
 
 def _check_pair(document: Document, opened: int, closed: int) -> None:
     text = document.text
-    wanted = _CLOSING[text[opened]]
-    if text[closed] != wanted:
+    expected = _CLOSING[text[opened]]
+    if text[closed] != expected:
         line, column = Span(document, opened, opened).line_column
         hint = f"The {text[opened]!r} of line {line}, column {column} is not closed yet."
         place = Span(document, closed, closed + 1)
-        raise Refused([Diagnostic(RuleCode.UNCLOSED_BRACKET, f"expected {wanted!r}, found {text[closed]!r}", place, hint)])
+        raise Refused([Diagnostic(RuleCode.UNCLOSED_BRACKET, f"expected {expected!r}, found {text[closed]!r}", place, hint)])
 
 
-def _unclosed(document: Document, opened: int) -> Refused:
+def _unclosed_bracket(document: Document, opened: int) -> Refused:
     bracket = document.text[opened]
     hint = f"Add the {_CLOSING[bracket]!r} that belongs to it."
     return Refused([Diagnostic(RuleCode.UNCLOSED_BRACKET, f"{bracket!r} is never closed", Span(document, opened, opened + 1), hint)])

@@ -36,39 +36,39 @@ class Furthest:
         self.clear()
 
     def clear(self) -> None:
-        self.place = -1
+        self.offset = -1
         self.expected: list[str] = []
-        self.known: Diagnostic | None = None
+        self.diagnosed: Diagnostic | None = None
 
-    def note(self, place: int, expected: str) -> None:
-        if place > self.place:
-            self.place, self.expected, self.known = place, [], None
-        if place == self.place and expected not in self.expected:
+    def expect(self, offset: int, expected: str) -> None:
+        if offset > self.offset:
+            self.offset, self.expected, self.diagnosed = offset, [], None
+        if offset == self.offset and expected not in self.expected:
             self.expected.append(expected)
 
-    def note_known(self, diagnostic: Diagnostic) -> None:
+    def record(self, diagnostic: Diagnostic) -> None:
         """Record a diagnosed problem, reported in place of the expected terminals."""
-        place = diagnostic.span.start if diagnostic.span else 0
-        if place >= self.place:
-            self.place, self.expected, self.known = place, [], diagnostic
+        offset = diagnostic.span.start if diagnostic.span else 0
+        if offset >= self.offset:
+            self.offset, self.expected, self.diagnosed = offset, [], diagnostic
 
     def diagnostic(self) -> Diagnostic:
-        if self.known is not None:
-            return self.known
-        text, expected = self.document.text, _in_words(self.expected)
-        found = scan.TOKEN.match(text, self.place)
-        if found is None:
-            end = len(text[: self.place].rstrip())
+        if self.diagnosed is not None:
+            return self.diagnosed
+        text, expected = self.document.text, _alternatives(self.expected)
+        token = scan.TOKEN.match(text, self.offset)
+        if token is None:
+            end = len(text[: self.offset].rstrip())
             return Diagnostic(
                 RuleCode.UNEXPECTED, f"expected {expected}, found the end of the file", Span(self.document, max(0, end - 1), end)
             )
-        place = Span(self.document, found.start(), found.end())
-        word = found[0].split("\n", 1)[0]
-        return Diagnostic(RuleCode.UNEXPECTED, f"expected {expected}, found {word!r}", place, self._way_out(word))
+        span = Span(self.document, token.start(), token.end())
+        word = token[0].split("\n", 1)[0]
+        return Diagnostic(RuleCode.UNEXPECTED, f"expected {expected}, found {word!r}", span, self._hint(word))
 
-    def _way_out(self, word: str) -> str:
-        before = self.document.text[: self.place].split()
-        if hint := self._between_words(before[-1].lower() if before else "", word) or self._around(word):
+    def _hint(self, word: str) -> str:
+        before = self.document.text[: self.offset].split()
+        if hint := self._hint_by_previous_word(before[-1].lower() if before else "", word) or self._hint_by_context(word):
             return hint
         if word.lower() in scan.RESERVED and any("label" in e or "name" in e for e in self.expected):
             return f"{word!r} is a word of the language and cannot be a label or a name."
@@ -76,18 +76,18 @@ class Furthest:
             return "A clause `and …` stands before `if`; in an expression write &&."
         if word.lower() == "between" and "'within'" in self.expected:
             return "Only `not` and aggregates look between two events; each, last and first take a window: within 5 min from …"
-        meant = did_you_mean(word.lower(), [e.strip("'") for e in self.expected if e.startswith("'")])
-        return meant or _HINTS.get(self.expected[0] if self.expected else "", "")
+        suggestion = did_you_mean(word.lower(), [e.strip("'") for e in self.expected if e.startswith("'")])
+        return suggestion or _HINTS.get(self.expected[0] if self.expected else "", "")
 
-    def _around(self, word: str) -> str:
+    def _hint_by_context(self, word: str) -> str:
         """A hint by the expected terminals and the text around the word; may be empty."""
         text, lower = self.document.text, word.lower()
         if lower in ("next", "after", "before") and not {"'each'", "'from'", "'within'"}.isdisjoint(self.expected):
-            return _LOOK_BACK
-        if "'and'" in self.expected and (lower in ("each", "last", "first", "not") or _CLAUSE.match(text, self.place)):
+            return _WINDOWS_LOOK_BACK
+        if "'and'" in self.expected and (lower in ("each", "last", "first", "not") or _CLAUSE.match(text, self.offset)):
             missing = "and each" if word[0].isalnum() and lower not in scan.RESERVED else "and"
             return f"Is an and missing? A clause begins with and each, and last, and first, and not: {missing} {word} …"
-        if _ASSIGNMENT.match(text, self.place) and text[: self.place].rstrip().endswith(";"):
+        if _ASSIGNMENT.match(text, self.offset) and text[: self.offset].rstrip().endswith(";"):
             return f"Assignments are separated by commas, and ; ends the rule: , {word}.?…"
         if lower == "and" and "','" in self.expected and "'consuming'" in self.expected:
             return "Assignments, and labels behind consuming, are separated by commas."
@@ -96,7 +96,7 @@ class Furthest:
             return f"Ticks are an event with a label of its own: every … as {label}."
         return ""
 
-    def _between_words(self, before: str, word: str) -> str:
+    def _hint_by_previous_word(self, before: str, word: str) -> str:
         """A hint by the word and the word before it; may be empty."""
         number = word[0].isdigit()
         match self.expected:
@@ -106,7 +106,7 @@ class Furthest:
                 return "`each` takes every event. For some of them write last 3 or first 3."
             case ["a whole number", *_] if number or word in ("-", "+"):
                 return "Write a whole number from 1, or none: last 3 Temp."
-            case ["a label"] if word.startswith(("?", "$")) and (events := _EVENT.findall(self.document.text, 0, self.place)):
+            case ["a label"] if word.startswith(("?", "$")) and (events := _EVENT.findall(self.document.text, 0, self.offset)):
                 return f"Write the event's label first: {events[-1]}.?{word[1:]}."
             case ["a variable"] if word[0].isalpha():
                 return f"A variable begins with a question mark: ?{word}."
@@ -118,11 +118,11 @@ class Furthest:
                 return ""
 
 
-def _in_words(expected: Sequence[str]) -> str:
+def _alternatives(expected: Sequence[str]) -> str:
     return f"{', '.join(expected[:-1])} or {expected[-1]}" if len(expected) > 1 else expected[0] if expected else "nothing more"
 
 
-_LOOK_BACK: Final = (
+_WINDOWS_LOOK_BACK: Final = (
     "Windows look back, so the later event is the anchor: from Later and last Earlier within 5 min from Later. To wait for what comes, or "
     "does not, delay the anchor: from Earlier delayed by 5 min and not Later within [0, 5 min) from Earlier."
 )
@@ -157,19 +157,19 @@ class Terminal(pp.Token):
         return self.description
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
-        start = _skip(instring, loc)
-        found = self.pattern.match(instring, start)
-        if found is None:
+        start = _skip_blanks(instring, loc)
+        match = self.pattern.match(instring, start)
+        if match is None:
             self.fail(instring, start)
-        end = found.end()
-        return end, [Word(found[0], Span(self.furthest.document, start, end))] if self.keep else []
+        end = match.end()
+        return end, [Word(match[0], Span(self.furthest.document, start, end))] if self.keep else []
 
-    def fail(self, text: str, place: int, *, known: Diagnostic | None = None) -> NoReturn:
-        if known is not None:
-            self.furthest.note_known(known)
+    def fail(self, text: str, offset: int, *, diagnosed: Diagnostic | None = None) -> NoReturn:
+        if diagnosed is not None:
+            self.furthest.record(diagnosed)
         else:
-            self.furthest.note(place, self.description)
-        raise pp.ParseException(text, place, self.description, self)
+            self.furthest.expect(offset, self.description)
+        raise pp.ParseException(text, offset, self.description, self)
 
 
 class Escaped(Terminal):
@@ -178,10 +178,10 @@ class Escaped(Terminal):
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
         end, words = super().parseImpl(instring, loc, do_actions)
         for word in words:
-            if (wrong := invalid_escape(word.text)) is not None:
-                start = word.span.start + wrong.start()
-                place = Span(self.furthest.document, start, start + len(wrong[0]))
-                self.fail(instring, start, known=Diagnostic(RuleCode.UNEXPECTED, f"{wrong[0]} is no escape", place, ESCAPE_HINT))
+            if (bad_escape := invalid_escape(word.text)) is not None:
+                start = word.span.start + bad_escape.start()
+                span = Span(self.furthest.document, start, start + len(bad_escape[0]))
+                self.fail(instring, start, diagnosed=Diagnostic(RuleCode.UNEXPECTED, f"{bad_escape[0]} is no escape", span, ESCAPE_HINT))
         return end, words
 
 
@@ -189,13 +189,13 @@ class Bracketed(Terminal):
     """`[ … ]` around a text of another language; its value is the Span between the brackets."""
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
-        start = _skip(instring, loc)
+        start = _skip_blanks(instring, loc)
         if not instring.startswith("[", start):
             self.fail(instring, start)
         try:
-            end = scan.bracketed(self.furthest.document, start)
+            end = scan.end_of_bracket(self.furthest.document, start)
         except Refused as refused:
-            self.fail(instring, start, known=refused.diagnostics[0])
+            self.fail(instring, start, diagnosed=refused.diagnostics[0])
         return end, [Span(self.furthest.document, start + 1, end - 1)]
 
 
@@ -203,11 +203,11 @@ class ExpressionTerminal(Terminal):
     """SPARQL expression up to the next keyword of the rule; its value is the expression's Span."""
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
-        start = _skip(instring, loc)
+        start = _skip_blanks(instring, loc)
         try:
-            end = scan.expression(self.furthest.document, start)
+            end = scan.end_of_expression(self.furthest.document, start)
         except Refused as refused:
-            self.fail(instring, start, known=refused.diagnostics[0])
+            self.fail(instring, start, diagnosed=refused.diagnostics[0])
         if end == start:
             self.fail(instring, start)
         return end, [Span(self.furthest.document, start, end)]
@@ -224,15 +224,15 @@ class Recovery(Terminal):
     """Text that no statement matches: reported, and skipped up to the next start of a statement."""
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
-        start = _skip(instring, loc)
+        start = _skip_blanks(instring, loc)
         if start >= len(instring):
             raise pp.ParseException(instring, start, self.description, self)
         furthest = self.furthest
         furthest.problems.append(furthest.diagnostic())
-        wanted = max(furthest.place, start + 1)
+        resume_at = max(furthest.offset, start + 1)
         furthest.clear()
-        line = instring.rfind("\n", 0, wanted) + 1
-        end = next((found.start(1) for found in _STATEMENT.finditer(instring, line) if found.start(1) >= wanted), len(instring))
+        line = instring.rfind("\n", 0, resume_at) + 1
+        end = next((match.start(1) for match in _STATEMENT.finditer(instring, line) if match.start(1) >= resume_at), len(instring))
         return end, [Broken(tuple(_LABEL.findall(instring, start, end)))]
 
 
@@ -246,11 +246,11 @@ class End(Terminal):
     """End of the text."""
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
-        if _skip(instring, loc) < len(instring):
-            self.fail(instring, _skip(instring, loc))
+        if _skip_blanks(instring, loc) < len(instring):
+            self.fail(instring, _skip_blanks(instring, loc))
         return loc, []
 
 
-def _skip(text: str, place: int) -> int:
-    found = scan.SKIP.match(text, place)
-    return found.end() if found else place
+def _skip_blanks(text: str, offset: int) -> int:
+    match = scan.SKIP.match(text, offset)
+    return match.end() if match else offset
