@@ -1,5 +1,8 @@
-"""SPARQL 1.1 SELECT queries and expressions, with the triple terms of SPARQL 1.2, with `M.?v` and `time(M)` for the events
-of a rule: text to `dotr.model.algebra`."""
+"""Parser of SPARQL 1.1 SELECT queries and expressions, with the triple terms of SPARQL 1.2.
+
+The result is `dotr.model.algebra`. Expressions may also hold `M.?v` and `time(M)`, attributes and
+times of the events of a rule.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from dotr.languages.sparql.hints import syntax_hint
 from dotr.languages.sparql.keywords import REFUSED_KEYWORDS
 from dotr.languages.sparql.queries import QueryReader
 from dotr.languages.sparql.quoted_triples import merge_quoted_tokens, with_quoted_parts
-from dotr.languages.sparql.scope import event_references as references_of
+from dotr.languages.sparql.scope import event_references
 from dotr.languages.sparql.tokens import TokenScan, placeholder_text, scan
 from dotr.model.algebra import Attribute, Expression, Extend, Filter, Group, Join, Pattern, Select, TimeOf, Values
 from dotr.model.places import Span
@@ -25,18 +28,18 @@ from dotr.model.traverse import depth, free_variables
 
 __all__ = [
     "Reference",
+    "event_references",
     "parse_expression",
     "parse_filters",
     "parse_select",
     "scan_references",
-    "references_of",
     "split_constraints",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """`M.?v`, or `time(M)` where `variable` is None, and where it stands."""
+    """`M.?v`, or `time(M)` where `variable` is None, with its span."""
 
     label: Label
     variable: Variable | None
@@ -44,7 +47,10 @@ class Reference:
 
 
 def parse_select(span: Span, prefixes: Prefixes) -> Select:
-    """The SELECT query of a text; its temporal constraints stay conditions of the WHERE group (see `split_constraints`)."""
+    """Return the SELECT query of a span; raises `Refused`.
+
+    Temporal constraints remain conditions of the WHERE group (see `split_constraints`).
+    """
     tokens = _tokenize(span, prefixes)
     if not tokens.tokens:
         raise Refused(tokens.problems) if tokens.problems else refuse("Q106", "there is no query here", span, "Write SELECT … WHERE { … }.")
@@ -52,7 +58,9 @@ def parse_select(span: Span, prefixes: Prefixes) -> Select:
 
 
 def parse_expression(span: Span, prefixes: Prefixes) -> Expression:
-    """An expression of a rule's `if` or `with`, or of a Datalog body; EXISTS and aggregates are refused.
+    """Return an expression of `if`, `with` or a Datalog body.
+
+    Raises `Refused`, also for EXISTS and aggregates.
 
     >>> from dotr.model.places import Document
     >>> text = "?speed < 0.6 * Last.?speed"
@@ -65,17 +73,20 @@ def parse_expression(span: Span, prefixes: Prefixes) -> Expression:
 
     def read(reading: QueryReader, node: grammar.ParseNode) -> Expression:
         reading.no_exists = "in an expression outside a query"
-        reading.no_aggregates = "An aggregate of events is a clause of its own: and ?x = avg(E.?v) of E … within …"
+        reading.no_aggregates = "An aggregate of events is a separate clause: and ?x = avg(E.?v) of E … within …"
         return reading.expression(node)
 
     return _parse(tokens, grammar.EXPRESSION, read, no_references="")
 
 
-_FILTERS: Final = "Conditions behind a label are written [ FILTER(…) ]; a query of the rule's own is Label = [ SELECT … ]."
+_FILTERS: Final = "Conditions after a label are written [ FILTER(…) ]; a query of the rule's own is Label = [ SELECT … ]."
 
 
 def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
-    """The conditions of `FILTER(…) FILTER(…)`, as behind an event's label; none where the text is empty."""
+    """Return the conditions of `FILTER(…) FILTER(…)` after the label of an event.
+
+    An empty text has none. Raises `Refused`.
+    """
     tokens = _tokenize(span, prefixes)
     if not tokens.tokens and not tokens.problems:
         return ()
@@ -85,7 +96,7 @@ def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
         parts = node.part or [] if node.name == "GroupGraphPatternSub" else [node]
         for part in parts:
             if part.name != "Filter":
-                reading.problem("Q101", "only FILTERs may stand here", reading.span(part), _FILTERS)
+                reading.problem("Q101", "only FILTERs are allowed here", reading.span(part), _FILTERS)
         return tuple(reading.expression(c) for part in parts if part.name == "Filter" for c in reading.conjuncts(part.expr))
 
     return _parse(tokens, grammar.GROUP, read, no_references="", wrapper=("{ ", " }"))
@@ -93,7 +104,7 @@ def parse_filters(span: Span, prefixes: Prefixes) -> tuple[Expression, ...]:
 
 @lru_cache(maxsize=64)
 def scan_references(span: Span) -> tuple[Reference, ...]:
-    """Every `M.?v` and `time(M)` of a text, in the order of the text; never raises."""
+    """Return every `M.?v` and `time(M)` of a span, in the order of the text; never raises."""
     references: list[Reference] = []
     for token in with_quoted_parts(_tokenize(span, {}).tokens):
         match token.value:
@@ -105,24 +116,25 @@ def scan_references(span: Span) -> tuple[Reference, ...]:
 
 
 def split_constraints(query: Select, outer: Collection[Variable] = ()) -> tuple[Select, tuple[Expression, ...]]:
-    """The query without its temporal constraints, and the constraints (semantics.md, section 3).
+    """Return the query without its temporal constraints, and the constraints (semantics.md, 3).
 
-    `outer`: variables that the query does not bind and that are known outside; a conjunct that reads one is a temporal constraint.
+    A temporal constraint is a conjunct of the WHERE group that reads another event, or a variable
+    of `outer`: variables that are bound outside the query.
     """
     pattern, constraints = _split_pattern(query.pattern, frozenset(outer))
     return Select(query.projection, pattern, query.distinct, query.order, query.offset, query.limit), constraints
 
 
 def _split_pattern(pattern: Pattern, outer: frozenset[Variable]) -> tuple[Pattern, tuple[Expression, ...]]:
-    """Go down through what the solution modifiers put around the WHERE group."""
+    """Split the pattern below the nodes that solution modifiers add around the WHERE group."""
 
     def temporal(condition: Expression) -> bool:
-        return bool(references_of(condition) or not outer.isdisjoint(free_variables(condition)))
+        return bool(event_references(condition) or not outer.isdisjoint(free_variables(condition)))
 
     match pattern:
         case Filter(inner, conditions) if not isinstance(inner, Group) and any(map(temporal, conditions)):
-            kept = tuple(c for c in conditions if not temporal(c))
-            return Filter(inner, kept) if kept else inner, tuple(c for c in conditions if temporal(c))
+            remaining = tuple(c for c in conditions if not temporal(c))
+            return Filter(inner, remaining) if remaining else inner, tuple(c for c in conditions if temporal(c))
         case Filter(inner, conditions):
             inner, constraints = _split_pattern(inner, outer)
             return Filter(inner, conditions), constraints
@@ -176,8 +188,12 @@ def _parse(
 
 
 _MAX_DEPTH: Final = 128
-"""Levels of what is read: of operators and functions in each other, or of the parts of a group, each of which is on top of those before
-it. Python's own limit, 1,000 frames, lets passes and compilers go down as far by recursion, with several frames a level."""
+"""Maximal nesting of the result, in levels.
+
+Levels are those of operators and functions, or of the parts of a group, each of which nests the
+parts before it. Passes and compilers recurse with several frames per level, within Python's limit
+of 1,000 frames.
+"""
 
 _SPLIT: Final = "Split it into several conditions or sub-queries."
 

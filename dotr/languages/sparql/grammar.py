@@ -1,6 +1,8 @@
-"""rdflib's SPARQL grammar over stand-ins (`tokens.py`): the tree of a text, or the token at which it stops being SPARQL.
+"""Parsing with rdflib's SPARQL grammar; texts have placeholders for terminals (`tokens.py`).
 
-The trees are only read, and kept by their text: queries of one shape are parsed once.
+The result is rdflib's tree, or the position of the first token that the grammar cannot accept.
+Invariant: trees are read-only, since they are cached by their text; queries of one shape are parsed
+once.
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ from rdflib.plugins.sparql import parser as rdflib_parser
 from dotr.errors.diagnostics import DotrError
 
 ParseNode: TypeAlias = Any
-"""A node of rdflib's tree: a CompValue, a rdflib term, a keyword, or a list of them."""
+"""A node of rdflib's tree: a CompValue, an rdflib term, a keyword, or a list of nodes."""
 
 QUERY: Final[ParserElement] = rdflib_parser.SelectQuery
 EXPRESSION: Final[ParserElement] = rdflib_parser.Expression
 GROUP: Final[ParserElement] = rdflib_parser.GroupGraphPattern
 
-# An operand is most often a variable or a constant, which rdflib tries behind its sixty functions. The order changes what is tried first,
-# not what is found: no two of these begin alike.
+# Most operands are variables or constants, which rdflib tries after its sixty functions. The order
+# of these alternatives does not change the result: no two of them begin with the same token.
 rdflib_parser.PrimaryExpression.exprs = [  # type: ignore[attr-defined]
     rdflib_parser.Var,
     rdflib_parser.NumericLiteral,
@@ -39,7 +41,11 @@ _RECURSION_LIMIT: Final = 60_000
 
 
 class Unparsed(DotrError):
-    """Where in the text, and the words or marks that could have stood there; `offset` is None if it is nested too deeply."""
+    """A text that the grammar does not accept.
+
+    - `offset`: position of the first unacceptable token; None where the text is nested too deeply.
+    - `expected`: keywords and marks that are accepted there.
+    """
 
     def __init__(self, offset: int | None, expected: tuple[str, ...] = ()) -> None:
         super().__init__(offset, expected)
@@ -49,7 +55,7 @@ class Unparsed(DotrError):
 
 @lru_cache(maxsize=4096)
 def parse(element: ParserElement, text: str) -> ParseNode:
-    """The tree of a text (raises `Unparsed`)."""
+    """Return the tree of a text; raises `Unparsed`."""
     with raised_recursion_limit():
         try:
             return element.parse_string(text, parse_all=True)[0]
@@ -62,7 +68,7 @@ def parse(element: ParserElement, text: str) -> ParseNode:
 
 @contextmanager
 def raised_recursion_limit() -> Iterator[None]:
-    """The grammar costs about 60 Python frames for a pair of parentheses."""
+    """Raise Python's recursion limit: the grammar takes about 60 frames per pair of parentheses."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
     try:
@@ -72,31 +78,31 @@ def raised_recursion_limit() -> Iterator[None]:
 
 
 def _furthest_failure(element: ParserElement, text: str) -> tuple[int, tuple[str, ...]]:
-    """Parse again and note the furthest place at which a terminal was looked for in vain."""
-    place, expected = 0, set[str]()
+    """Parse again; return the furthest offset of a failed terminal, and the failed ones there."""
+    furthest, expected = 0, set[str]()
 
-    def note(_: str, offset: int, terminal: ParserElement, __: Exception) -> None:
-        nonlocal place
+    def record(_: str, offset: int, terminal: ParserElement, __: Exception) -> None:
+        nonlocal furthest
         while offset < len(text) and text[offset] == " ":
             offset += 1
-        if offset > place:
-            place = offset
+        if offset > furthest:
+            furthest = offset
             expected.clear()
-        if offset == place and isinstance(terminal, Literal | Keyword):
+        if offset == furthest and isinstance(terminal, Literal | Keyword):
             expected.add(terminal.match)
 
     terminals = _terminals(element)
-    _set_fail_action(terminals, note)
+    _set_fail_action(terminals, record)
     try:
         element.parse_string(text, parse_all=True)
     except ParseBaseException as stopped:
-        # What is left over after a whole query was looked at by no terminal.
-        if stopped.loc > place:
-            place = stopped.loc
+        # No terminal is tried on the text after a complete query.
+        if stopped.loc > furthest:
+            furthest = stopped.loc
             expected.clear()
     finally:
         _set_fail_action(terminals, None)
-    return place, tuple(sorted(expected))
+    return furthest, tuple(sorted(expected))
 
 
 def _set_fail_action(terminals: tuple[ParserElement, ...], action: Callable[[str, int, ParserElement, Exception], None] | None) -> None:
@@ -107,13 +113,13 @@ def _set_fail_action(terminals: tuple[ParserElement, ...], action: Callable[[str
 @lru_cache(maxsize=4)
 def _terminals(element: ParserElement) -> tuple[ParserElement, ...]:
     seen: dict[int, ParserElement] = {}
-    waiting = [element]
-    while waiting:
-        this = waiting.pop()
-        if id(this) not in seen:
-            seen[id(this)] = this
-            waiting += getattr(this, "exprs", None) or []
-            inner = getattr(this, "expr", None)
+    pending = [element]
+    while pending:
+        current = pending.pop()
+        if id(current) not in seen:
+            seen[id(current)] = current
+            pending += getattr(current, "exprs", None) or []
+            inner = getattr(current, "expr", None)
             if inner is not None:
-                waiting.append(inner)
+                pending.append(inner)
     return tuple(e for e in seen.values() if not hasattr(e, "exprs") and not hasattr(e, "expr"))

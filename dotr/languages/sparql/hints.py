@@ -1,20 +1,24 @@
-"""What an author may have meant where the grammar stops: operators of other languages, and functions with too many arguments."""
+"""Hints for syntax errors: operators of other languages, missing separators, surplus arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from dotr.expressions.functions import FUNCTIONS
+from dotr.languages.sparql.keywords import FUNCTION_SYNONYMS
 from dotr.languages.sparql.tokens import SparqlTokenKind, Token
 
 _NUMBERS = ("no argument", "one argument", "two arguments", "three arguments", "four arguments")
 
 
 def syntax_hint(tokens: Sequence[Token], index: int | None) -> str:
-    """A hint for the token that was not expected (None: the end); empty where there is none."""
+    """Return a hint for the unexpected token at `index`, or an empty string.
+
+    `index` is None at the end of the text.
+    """
     if index is None:
         last = tokens[-1].text
-        return f"Something is missing behind {last}." if last not in (")", "}") and not last[-1].isalnum() else ""
+        return f"Something is missing after {last}." if last not in (")", "}") and not last[-1].isalnum() else ""
     token = tokens[index]
     before = tokens[index - 1] if index else None
     if before is not None and before.text == token.text == "=":
@@ -47,22 +51,22 @@ _TERMS = (
 
 
 def _is_term(token: Token) -> bool:
-    """Whether an operand, or an object, may end with a token."""
+    """Return whether an operand or an object may end with a token."""
     return token.kind in _TERMS or token.text in ("]", ")")
 
 
 def _arity_hint(tokens: Sequence[Token], index: int) -> str:
-    """How many arguments the function takes whose brackets are open here."""
+    """Return a sentence with the arity of the function whose brackets are open at `index`."""
     depth = 0
     for number in range(index - 1, 0, -1):
         text = tokens[number].text
         depth += (text == ")") - (text == "(")
         if depth < 0:
             name = tokens[number - 1].text.upper()
-            function = FUNCTIONS.get({"URI": "IRI", "ISURI": "ISIRI"}.get(name, name))
+            function = FUNCTIONS.get(FUNCTION_SYNONYMS.get(name, name))
             least, most = (3, 3) if name == "IF" else (function.least, function.most) if function is not None else (0, 0)
             if name == "IRI" or name == "URI":
-                most = 1  # the second one is the query's BASE
+                most = 1  # the second argument is the BASE of the query
             if not least:
                 return ""
             return (

@@ -1,4 +1,4 @@
-"""The words of SPARQL SELECT queries, and those that a query of ours may not use, with the reason."""
+"""Keywords of SPARQL SELECT queries, and refused keywords with the reason."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ _CLAUSES = (
     "LIMIT OFFSET SEPARATOR"
 )
 TRIPLE_FUNCTIONS: Final = frozenset(("TRIPLE", "ISTRIPLE", "SUBJECT", "PREDICATE", "OBJECT"))
-"""Functions that SPARQL 1.2 adds, which rdflib's grammar has never heard of."""
+"""Functions of SPARQL 1.2, which rdflib's grammar does not have."""
 
 KEYWORDS: Final = frozenset((*AGGREGATES, *_FUNCTIONS.split(), *_CLAUSES.split(), *TRIPLE_FUNCTIONS))
 
-_ONE_GRAPH = "A query is asked of the knowledge at one instant, which is one graph."
+_ONE_GRAPH = "A query reads one graph, the knowledge at one instant."
 _SAME_ANSWER = "A run must give the same output whenever it is repeated; use the event's time, time(L), or names dotr_id… in the template."
+
+FUNCTION_SYNONYMS: Final = {"URI": "IRI", "ISURI": "ISIRI"}
 
 REFUSED_KEYWORDS: Final[dict[str, tuple[str, str, str]]] = {
     "SERVICE": ("Q107", "SERVICE is refused: a query reads no other endpoint", "Load what it needs as background knowledge."),
@@ -44,4 +46,4 @@ REFUSED_KEYWORDS: Final[dict[str, tuple[str, str, str]]] = {
     "BNODE": ("Q108", "BNODE is refused: a query makes no new nodes", _SAME_ANSWER),
     **{word: ("Q101", f"{word} must come first", "Declare prefixes and the base before SELECT.") for word in ("PREFIX", "BASE")},
 }
-"""Word → code, message, hint."""
+"""Code, message and hint by keyword."""

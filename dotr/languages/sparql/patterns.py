@@ -1,7 +1,8 @@
-"""From rdflib's tree to graph patterns (SPARQL 1.1, section 18.2.2), with its rules of scope checked.
+"""Translation of rdflib's tree to graph patterns (SPARQL 1.1, section 18.2.2), with scope checks.
 
-Sequences and inverses of plain links become triple patterns over fresh blank nodes, as section 18.2.2.4 has it. A triple term with
-variables becomes a fresh blank node and a pattern that says what it is of (`quoting.py`).
+Sequences and inverses of single predicates become triple patterns over fresh blank nodes (section
+18.2.2.4). A triple term with variables becomes a fresh blank node and a `TermPattern`
+(`triples.py`).
 """
 
 from __future__ import annotations
@@ -47,21 +48,22 @@ from dotr.model.traverse import in_scope
 EMPTY_BGP: Final = Bgp(())
 
 _MAX_PARTS: Final = 128
-"""Parts of a group beside triples and FILTERs."""
+"""Maximal number of parts of a group, without triples and FILTERs."""
 
 
 class PatternReader(TripleReader):
-    """A text whose patterns can be read."""
+    """Reader of graph patterns."""
 
     def __init__(self, scan: TokenScan, no_references: str) -> None:
         super().__init__(scan, no_references)
         self._bgp_count = 0
 
     def select(self, node: ParseNode, *, top: bool) -> Select:
-        """A query, or a sub-query; the reader of queries knows how."""
+        """Return a query or sub-query."""
         raise NotImplementedError
 
     def where(self, node: ParseNode) -> Pattern:
+        """Return the pattern of a group or of a sub-query."""
         return self._sub_select(node) if node.name == "SubSelect" else self._group(node)
 
     # --- groups ---
@@ -70,15 +72,15 @@ class PatternReader(TripleReader):
         return self.where(node)
 
     def _sub_select(self, node: ParseNode) -> Select:
-        before, self.no_references = self.no_references, self.no_references or "in a sub-query"
+        outer, self.no_references = self.no_references, self.no_references or "in a sub-query"
         query = self.select(node, top=False)
-        self.no_references = before
+        self.no_references = outer
         return query
 
     def _nested_group(self, location: str, node: ParseNode) -> Pattern:
-        before, self.no_references = self.no_references, self.no_references or location
+        outer, self.no_references = self.no_references, self.no_references or location
         pattern = self.group(node)
-        self.no_references = before
+        self.no_references = outer
         return pattern
 
     def _group(self, node: ParseNode) -> Pattern:
@@ -86,10 +88,10 @@ class PatternReader(TripleReader):
         return Filter(result, conditions) if conditions else result
 
     def _group_parts(self, node: ParseNode) -> tuple[Pattern, tuple[Expression, ...]]:
-        """A group's parts from the left, and the FILTERs that apply to all of it (18.2.2.6)."""
+        """Return the parts of a group, joined from the left, and its FILTERs (18.2.2.6)."""
         if sum(part.name not in ("Filter", "TriplesBlock") for part in node.part or []) > _MAX_PARTS:
-            hint = "Split it into several queries, or into groups in each other."
-            self.problem("Q117", f"a group of more than {_MAX_PARTS} parts on top of each other", self.span(node), hint)
+            hint = "Split it into several queries, or into nested groups."
+            self.problem("Q117", f"a group of more than {_MAX_PARTS} parts, each joined to those before it", self.span(node), hint)
             return EMPTY_BGP, ()
         result: Pattern = EMPTY_BGP
         conditions: list[Expression] = []
@@ -107,14 +109,14 @@ class PatternReader(TripleReader):
 
         for part in node.part or []:
             if part.name == "Filter":
-                held = self.bgp
+                current_bgp = self.bgp
                 conditions += [self.expression(c) for c in self.conjuncts(part.expr)]
-                self.bgp = held
+                self.bgp = current_bgp
                 continue
             if part.name == "TriplesBlock":
-                before, self.no_references = self.no_references, self.no_references or "in a triple"
+                outer, self.no_references = self.no_references, self.no_references or "in a triple"
                 triples += self._triples(part)
-                self.no_references = before
+                self.no_references = outer
                 continue
             close()
             match part.name:
@@ -129,16 +131,16 @@ class PatternReader(TripleReader):
                 case "InlineData":
                     result = join(result, self._values(part))
                 case name:
-                    raise AssertionError(f"a part of a group that words.py should have refused: {name}")
+                    raise AssertionError(f"a part of a group that keywords.py should have refused: {name}")
             close()
         close()
         return result, tuple(conditions)
 
     def _optional(self, node: ParseNode, before: Pattern) -> Pattern:
-        """The FILTERs of OPTIONAL's own group see both sides; those of a group inside it do not."""
-        held, self.no_references = self.no_references, self.no_references or "inside OPTIONAL"
+        """Return the LeftJoin of OPTIONAL, whose own FILTERs see both sides."""
+        outer, self.no_references = self.no_references, self.no_references or "inside OPTIONAL"
         right, conditions = (self._sub_select(node), ()) if node.name == "SubSelect" else self._group_parts(node)
-        self.no_references = held
+        self.no_references = outer
         return LeftJoin(before, right, _conjunction(conditions) if conditions else None)
 
     def _union(self, part: ParseNode) -> Pattern:
@@ -146,15 +148,15 @@ class PatternReader(TripleReader):
         return fold_balanced([self._nested_group(place, branch) for branch in part.graph], Union)
 
     def _bind(self, part: ParseNode, before: Pattern) -> Pattern:
-        held, self.no_references = self.no_references, self.no_references or "in BIND"
+        outer, self.no_references = self.no_references, self.no_references or "in BIND"
         name, expression = self.variable(part.var), self.expression(part.expr)
-        self.no_references = held
+        self.no_references = outer
         if name in in_scope(before):
             self.problem("Q111", f"?{name} has a value already", self.span(part.var), "Give BIND a new variable, or compare in a FILTER.")
         return Extend(before, name, expression)
 
     def _values(self, node: ParseNode) -> Values:
-        held, self.no_references = self.no_references, self.no_references or "in VALUES"
+        outer, self.no_references = self.no_references, self.no_references or "in VALUES"
         names = tuple(self.variable(v) for v in node.var or [])
         rows: list[tuple[Term | None, ...]] = []
         for row in node.value or []:
@@ -162,15 +164,15 @@ class PatternReader(TripleReader):
             rows.append(tuple(None if c == "UNDEF" else self._constant(c) for c in cells))
             if len(cells) != len(names):
                 message = f"a row of {len(cells)} for {len(names)} variables"
-                self.problem("Q114", message, self.span(row if cells else node), "UNDEF stands for no value.")
+                self.problem("Q114", message, self.span(row if cells else node), "UNDEF is an unbound variable.")
         for name in {n for n in names if names.count(n) > 1}:
-            self.problem("Q111", f"?{name} stands twice in VALUES", self.span(node.var))
-        self.no_references = held
+            self.problem("Q111", f"?{name} occurs twice in VALUES", self.span(node.var))
+        self.no_references = outer
         return Values(names, tuple(rows))
 
     def _constant(self, node: ParseNode) -> Term:
         slot = self.constant_slot(node)
-        return slot.term if isinstance(slot, Const) else RDF_TYPE  # what is none has been told as a problem
+        return slot.term if isinstance(slot, Const) else RDF_TYPE  # after a reported problem
 
     def _path_predicate(self, node: ParseNode) -> Term:
         slot = self.path_predicate(node)
@@ -202,6 +204,10 @@ class PatternReader(TripleReader):
         return Const(path.predicate) if isinstance(path, Link) else None
 
     def _append_path(self, subject: Slot, path: Path, object_: Slot, items: list[BgpItem]) -> None:
+        """Append the patterns of a path to `items`.
+
+        `?a ^:p/:q ?b` gives `_:.0 :p ?a . _:.0 :q ?b`.
+        """
         match path:
             case Link(predicate):
                 items.append(TriplePattern(subject, Const(predicate), object_))

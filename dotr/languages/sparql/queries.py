@@ -1,4 +1,4 @@
-"""From rdflib's tree to SELECT queries: grouping, computed columns and solution modifiers (SPARQL 1.1, sections 18.2.4 and 18.2.5)."""
+"""Translation of rdflib's tree to SELECT queries (SPARQL 1.1, sections 18.2.4 and 18.2.5)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dotr.model.traverse import free_variables, in_scope
 
 @dataclass(slots=True)
 class _Columns:
-    """The SELECT line: what is projected, and the computed columns in order."""
+    """The SELECT line: projected names, and computed columns in order."""
 
     names: list[str]
     computed: list[tuple[str, Expression, ParseNode]]
 
 
 class QueryReader(PatternReader):
-    """A text whose SELECT queries can be read."""
+    """Reader of SELECT queries."""
 
     def select(self, node: ParseNode, *, top: bool) -> Select:
         outer, self.aggregates = self.aggregates, None
@@ -36,7 +36,7 @@ class QueryReader(PatternReader):
         return result
 
     def _apply_modifiers(self, node: ParseNode, pattern: Pattern) -> Select:
-        """Grouping, computed columns, order, projection, slice."""
+        """Apply grouping, computed columns, ORDER BY, projection and slice to the WHERE pattern."""
         visible = list(in_scope(pattern))
         self.aggregates = {}
         before, self.no_references = self.no_references, self.no_references or "in GROUP BY"
@@ -49,9 +49,9 @@ class QueryReader(PatternReader):
         order = [self._order_key(c) for c in self._items(node.orderby, "condition")]
         self.no_references = before
         if node.groupby is not None or self.aggregates or node.having is not None:
-            pattern, having_, order = self._apply_grouping(node, pattern, keys, columns, having, order)
-            if having_:
-                pattern = Filter(pattern, having_)
+            pattern, having_conditions, order = self._apply_grouping(node, pattern, keys, columns, having, order)
+            if having_conditions:
+                pattern = Filter(pattern, having_conditions)
         self.aggregates = None
         if node.valuesClause is not None:
             pattern = join(pattern, self._values(node.valuesClause))
@@ -69,7 +69,7 @@ class QueryReader(PatternReader):
 
     def _group_keys(self, node: ParseNode, visible: list[str]) -> list[tuple[str, Expression]]:
         keys: list[tuple[str, Expression]] = []
-        held, self.aggregates = self.aggregates, None
+        outer, self.aggregates = self.aggregates, None
         for condition in self._items(node.groupby, "condition"):
             named = isinstance(condition, CompValue) and condition.name == "GroupAs"
             expression = self.expression(condition.expr if named else condition)
@@ -80,7 +80,7 @@ class QueryReader(PatternReader):
                 keys.append((name, expression))
             else:
                 keys.append((expression.name if isinstance(expression, Var) else self.fresh(), expression))
-        self.aggregates = held
+        self.aggregates = outer
         return keys
 
     def _columns(self, node: ParseNode, visible: list[str]) -> _Columns:
@@ -91,11 +91,11 @@ class QueryReader(PatternReader):
             columns.names = [v for v in visible if not is_hidden(v)]
             return columns
         for column in node.projection:
-            place = column.var if column.var is not None else column.evar
-            name = self.variable(place)
+            node_ = column.var if column.var is not None else column.evar
+            name = self.variable(node_)
             if column.expr is not None:
                 if name in visible or name in columns.names:
-                    self.problem("Q111", f"?{name} has a value already", self.span(place), "Give AS a new variable.")
+                    self.problem("Q111", f"?{name} has a value already", self.span(node_), "Give AS a new variable.")
                 columns.computed.append((name, self.expression(column.expr), column.expr))
             if name not in columns.names:
                 columns.names.append(name)
@@ -114,28 +114,35 @@ class QueryReader(PatternReader):
         having: list[tuple[ParseNode, Expression]],
         order: list[OrderKey],
     ) -> tuple[Pattern, tuple[Expression, ...], list[OrderKey]]:
-        """The Group under all that follows; HAVING and ORDER BY see one value of a variable that is not grouped by (18.2.4.1)."""
+        """Return the Group, the conditions of HAVING, and the sort keys over its solutions.
+
+        HAVING and ORDER BY read one value (SAMPLE) of a variable that is not grouped by (18.2.4.1).
+        """
         assert self.aggregates is not None
         computed = [name for name, _, _ in columns.computed]
         known = {name for name, _ in keys} | set(self.aggregates.values())
-        hint = "Group by it, or take one value of it with SAMPLE."
+        hint = "Group by it, or use one value of it with SAMPLE."
         for column in node.projection or []:
             if column.var is not None and (name := self.variable(column.var)) not in known:
                 self.problem("Q112", f"?{name} is neither grouped by nor aggregated", self.span(column.var), hint)
-        for name, expression, place in columns.computed:
+        for name, expression, node_ in columns.computed:
             for missing in sorted({*free_variables(expression)} - known):
-                self.problem("Q112", f"?{missing} is neither grouped by nor aggregated", self.span(place), hint)
+                self.problem("Q112", f"?{missing} is neither grouped by nor aggregated", self.span(node_), hint)
             known.add(name)
-        for place, expression in having:
+        for node_, expression in having:
             for alias in sorted({*free_variables(expression)} & {*computed}):
-                self.problem("Q112", f"HAVING cannot see ?{alias}, which SELECT computes", self.span(place), "Repeat its expression.")
+                self.problem("Q112", f"HAVING cannot see ?{alias}, which SELECT computes", self.span(node_), "Repeat its expression.")
         bare = known - set(computed)
-        having_ = tuple(sample_ungrouped(e, bare, self.aggregates, self.fresh) for _, e in having)
+        having_conditions = tuple(sample_ungrouped(e, bare, self.aggregates, self.fresh) for _, e in having)
         order = [OrderKey(sample_ungrouped(k.expression, known, self.aggregates, self.fresh), k.direction) for k in order]
-        return Group(pattern, tuple(keys), tuple((name, call) for call, name in self.aggregates.items())), having_, order
+        return Group(pattern, tuple(keys), tuple((name, call) for call, name in self.aggregates.items())), having_conditions, order
 
     def _check_constraints(self, node: ParseNode, conditions: tuple[Expression, ...], query: Select) -> None:
-        """With DISTINCT, GROUP BY or LIMIT a temporal constraint applies to the solutions, so they must show what it needs."""
+        """Check that the solutions hold the variables of temporal constraints.
+
+        With DISTINCT, GROUP BY, LIMIT or OFFSET these constraints apply to the solutions of the
+        query.
+        """
         if not (query.distinct or _is_grouped(query.pattern) or query.limit is not None or query.offset):
             return
         for condition in conditions:
@@ -167,11 +174,11 @@ class QueryReader(PatternReader):
 
 
 _MAX_DIGITS: Final = 18
-"""Digits of LIMIT and OFFSET."""
+"""Maximal number of digits of LIMIT and OFFSET."""
 
 
 def _is_grouped(pattern: Pattern) -> bool:
-    """Whether solution modifiers group a query; its pattern lies under computed columns, HAVING and VALUES."""
+    """Return whether a query has a Group, possibly under computed columns, HAVING and VALUES."""
     match pattern:
         case Group():
             return True

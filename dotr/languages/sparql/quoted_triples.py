@@ -1,10 +1,14 @@
-"""Triple terms, reified triples and annotations among the tokens of a SPARQL 1.2 text (SPARQL 1.2, sections 4.3 and 19.8).
+"""Merging of the tokens of triple terms, reified triples and annotations.
 
-Idea: rdflib's grammar is that of SPARQL 1.1, so each of them becomes one token, with a stand-in that SPARQL 1.1 has in its place: a triple
-term `<<( s p o )>>` and a reified triple `<< s p o ~ r >>` an IRI; an annotation `~ r {| … |}` a further object `, [ mark mark ; … ]`,
-which is found again by its mark (`quoting.py`).
-Invariant: a quoted token's parts are tokens that can stand there: a subject is no literal and no triple term, a predicate an IRI or a
-variable, and nothing is a list, a path or a bracket that says something. The first one that cannot is reported, and ends the reading.
+Idea: rdflib's grammar is that of SPARQL 1.1, so each construct becomes one token, whose placeholder
+is SPARQL 1.1:
+- a triple term `<<( s p o )>>` and a reified triple `<< s p o ~ r >>`: an IRI;
+- an annotation `~ r {| … |}`: a further object `, [ mark mark ; … ]`, identified by its mark
+  (`triples.py`).
+
+Invariant: the parts of a quoted token are valid at their places. A subject is no literal and no
+triple term, a predicate is an IRI or a variable; no part is a list, a path or a non-empty bracket.
+The first invalid part is reported and ends the parsing. Source: SPARQL 1.2, sections 4.3 and 19.8.
 """
 
 from __future__ import annotations
@@ -21,19 +25,19 @@ QUOTED_TRIPLE: Final = "Q121"
 _MARKS: Final = frozenset(("<<(", "<<", "~", "{|"))
 _NODES: Final = frozenset((SparqlTokenKind.IRI, SparqlTokenKind.VARIABLE, SparqlTokenKind.BLANK, SparqlTokenKind.REFERENCE))
 _LITERALS: Final = frozenset((SparqlTokenKind.LITERAL, SparqlTokenKind.NUMBER))
-_REIFIED_HINT: Final = "<< … >> stands for what reifies the triple; the triple term itself is <<( … )>>."
+_REIFIED_HINT: Final = "<< … >> denotes the reifier of the triple; the triple term itself is <<( … )>>."
 _PATH_MARKS: Final = frozenset("/|^*+?!(")
 
 
 def merge_quoted_tokens(scan: TokenScan) -> None:
-    """Puts quoted tokens in the place of what they are made of."""
+    """Replace the tokens of each quoted construct by one token, in place."""
     if any(token.kind is SparqlTokenKind.MARK and token.text in _MARKS for token in scan.tokens):
         with suppress(_Stop):
             scan.tokens = _TokenMerger(scan).run()
 
 
 def with_quoted_parts(tokens: Iterable[Token]) -> Iterator[Token]:
-    """The tokens, and those that they quote."""
+    """Yield each token, followed by the tokens that it quotes."""
     for token in tokens:
         yield token
         match token.value:
@@ -46,10 +50,12 @@ def with_quoted_parts(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 class _Stop(Exception):
-    """A problem is noted."""
+    """End of the parsing, after a reported problem."""
 
 
 class _TokenMerger:
+    """Recursive descent over the tokens of a scan."""
+
     def __init__(self, scan: TokenScan) -> None:
         self._scan = scan
         self._tokens = scan.tokens
@@ -83,13 +89,13 @@ class _TokenMerger:
     # --- terms and reified triples ---
 
     def _read_quoted(self, opening: Token) -> Token:
-        """The token of a triple term or a reified triple, whose opening was read."""
+        """Return the token of a triple term or a reified triple, whose opening was consumed."""
         is_term = opening.text == "<<("
         subject = self._read_part(is_term)
         if subject.kind in _LITERALS:
             self._fail("a literal cannot be the subject of a triple", subject, "A subject is an IRI, a blank node or a variable.")
         if isinstance(subject.value, Quoted) and subject.value.is_term:
-            hint = "A triple term is an object; as a subject stands what reifies it: << << … >> … >>."
+            hint = "A triple term is an object; its reifier can be a subject: << << … >> … >>."
             self._fail("a triple term cannot be the subject of a triple", subject, hint)
         predicate, value = self._read_predicate(), self._read_part(is_term)
         reifier = None
@@ -106,7 +112,7 @@ class _TokenMerger:
         return Token(SparqlTokenKind.QUOTED, text, span, Quoted((subject, predicate, value), reifier, is_term))
 
     def _read_part(self, in_term: bool) -> Token:
-        """A subject or an object."""
+        """Return the token of a subject or an object."""
         token = self._next()
         if token.kind in _NODES or token.kind in _LITERALS:
             return token
@@ -118,15 +124,13 @@ class _TokenMerger:
             self._next()
             return self._anonymous_blank(token)
         if token.text == "<<":
-            self._fail("a reified triple cannot stand inside of a triple term", token, _REIFIED_HINT)
+            self._fail("a reified triple is not allowed inside a triple term", token, _REIFIED_HINT)
         if token.text in ("[", "("):
-            what = "brackets that say something" if token.text == "[" else "a list"
-            self._fail(
-                f"{what} cannot stand inside of a quoted triple", token, "Say it in a triple of its own, and name it by a variable here."
-            )
+            what = "a non-empty bracket" if token.text == "[" else "a list"
+            self._fail(f"{what} is not allowed inside a quoted triple", token, "Write it in a separate triple, and use a variable here.")
         if token.text in (")>>", ">>"):
             self._fail("a triple has three parts: subject, predicate and object", token)
-        return self._fail(f"{token.text} cannot stand inside of a quoted triple", token, "Terms and variables stand there.")
+        return self._fail(f"{token.text} is not allowed inside a quoted triple", token, "Its parts are terms and variables.")
 
     def _read_predicate(self) -> Token:
         token = self._next()
@@ -136,32 +140,32 @@ class _TokenMerger:
             self._fail("a triple has three parts: subject, predicate and object", token)
         elif token.kind not in (SparqlTokenKind.IRI, SparqlTokenKind.VARIABLE, SparqlTokenKind.REFERENCE):
             what = "a triple term" if token.text in ("<<(", "<<") else token.text
-            self._fail(f"{what} cannot be a predicate", token, "A predicate is an IRI or a variable; there are no paths here.")
+            self._fail(f"{what} cannot be a predicate", token, "A predicate is an IRI or a variable; paths are not allowed here.")
         following = self._tokens[self._at : self._at + 1]
         if following and following[0].kind is SparqlTokenKind.MARK and following[0].text in _PATH_MARKS and following[0].text != "(":
-            self._fail("a path cannot stand inside of a quoted triple", following[0], "Follow it in a triple of its own.")
+            self._fail("a path is not allowed inside a quoted triple", following[0], "Write the path in a separate triple.")
         return token
 
     def _anonymous_blank(self, place: Token) -> Token:
         return Token(SparqlTokenKind.BLANK, "[]", place.span, Var(f"_:[{place.span.start}]"))
 
     def _read_reifier(self) -> Token | None:
-        """What is written behind `~`; None: nothing is."""
+        """Return the token of the reifier after `~`; None where it is absent."""
         following = self._tokens[self._at : self._at + 1]
         if following and following[0].kind in (SparqlTokenKind.IRI, SparqlTokenKind.VARIABLE, SparqlTokenKind.BLANK):
             return self._next()
         if self._is_next("["):
             opening = self._next()
             if not self._is_next("]"):
-                self._fail("a reifier is an IRI, a variable or a blank node", opening, "What is said of it stands in {| … |} behind it.")
+                self._fail("a reifier is an IRI, a variable or a blank node", opening, "Its properties follow in {| … |}.")
             self._next()
             return self._anonymous_blank(opening)
         return None
 
-    # --- where they stand ---
+    # --- statements and annotations ---
 
     def _mark_statement(self, token: Token) -> Token:
-        """A reified triple may be a whole statement."""
+        """Return the token, marked where it is a reified triple that forms a whole statement."""
         assert isinstance(token.value, Quoted)
         following = self._tokens[self._at] if self._at < len(self._tokens) else None
         ends = following is None or following.text in (".", "{", "}") or (following.kind is SparqlTokenKind.WORD and following.text != "a")
@@ -177,7 +181,7 @@ class _TokenMerger:
         if self._merged[-1].text != ")":
             return False
         depth = 0
-        for number in range(len(self._merged) - 1, 0, -1):  # a FILTER or BIND ends here, or a path
+        for number in range(len(self._merged) - 1, 0, -1):  # a FILTER, BIND or path ends here
             depth += (self._merged[number].text == ")") - (self._merged[number].text == "(")
             if not depth:
                 before = self._merged[number - 1]
@@ -186,7 +190,7 @@ class _TokenMerger:
         return False
 
     def _read_annotation(self, token: Token) -> Token:
-        """The mark of an annotation: `~`, its reifier and the `{|` behind it, or one of these."""
+        """Return the mark of an annotation: `~` with its reifier, `{|`, or both."""
         reifier = None
         end = token
         if token.text == "~":
@@ -196,6 +200,6 @@ class _TokenMerger:
         if is_block:
             end = token if token.text == "{|" else self._next()
             if self._is_next("|}"):
-                self._fail("an annotation that says nothing", end, "Write ~ ?r for a reifier of which nothing is said.")
+                self._fail("an empty annotation", end, "Write ~ ?r for a reifier without properties.")
         span = self._scan.span_at(token.span.start, end.span.end)
         return Token(SparqlTokenKind.ANNOTATION, token.text, span, Annotation(reifier, is_block))

@@ -1,9 +1,11 @@
-"""The tokens of a SPARQL text, with their places, and the text that rdflib's grammar is given in their stead.
+"""Tokens of a SPARQL text with their spans, and the placeholder text for rdflib's grammar.
 
-Idea: rdflib's parser knows the grammar but loses places, rewrites literals (`"025"` becomes `25`) and has never heard of `M.?v`. So every
-terminal (IRI, prefixed name, literal, number, variable, blank node label, `M.?v`, `time(L)`) is read here and replaced by a stand-in of
-the same syntactic kind that carries the token's number: `<t12>`, `"12"`, `12`, `?t12`, `_:t12`. The tree that comes back is a tree of token
-numbers: exact terms, exact places, and one tree for all queries of one shape. What SPARQL 1.2 adds is made one token first (`quoted.py`).
+Idea: rdflib's parser has the grammar but drops positions, rewrites literals (`"025"` becomes `25`)
+and does not accept `M.?v`. So every terminal (IRI, prefixed name, literal, number, variable, blank
+node label, `M.?v`, `time(L)`) is tokenized here and replaced by a placeholder of the same syntactic
+kind with the number of its token: `<t12>`, `"12"`, `12`, `?t12`, `_:t12`. The leaves of the
+resulting tree are token numbers, which give exact terms and spans, and all queries of one shape
+have one tree. Constructs of SPARQL 1.2 are merged into one token first (`quoted_triples.py`).
 Source: SPARQL 1.1, section 19.8 (terminals).
 """
 
@@ -24,10 +26,12 @@ from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, invalid_escape, iri, 
 
 
 class SparqlTokenKind(Enum):
+    """Kind of a token."""
+
     WORD = auto()
     MARK = auto()
     IRI = auto()
-    INVERSE = auto()  # `^iri` inside a negated property set, where rdflib forgets the IRI
+    INVERSE = auto()  # `^iri` inside a negated property set, whose IRI rdflib drops
     LITERAL = auto()
     NUMBER = auto()
     BLANK = auto()
@@ -39,7 +43,11 @@ class SparqlTokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`noun` is what the token stands for (None for words and marks); `sign` is `+` or `-` where one belongs to a number."""
+    """A token of a SPARQL text.
+
+    - `value`: the denoted term, reference or construct; None for words and marks.
+    - `sign`: `+` or `-` of a number, or empty.
+    """
 
     kind: SparqlTokenKind
     text: str
@@ -50,7 +58,10 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """`<<( s p o )>>`, or (no `is_term`) `<< s p o ~ r >>`; `is_alone`: as a statement of its own."""
+    """A triple term `<<( s p o )>>` (`is_term`), or a reified triple `<< s p o ~ r >>`.
+
+    `is_statement`: the reified triple forms a full_span statement.
+    """
 
     parts: tuple[Token, Token, Token]
     reifier: Token | None
@@ -60,7 +71,10 @@ class Quoted:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What stands behind a triple: `~ r`, with `{|` (`is_block`) or without it, or `{|` alone."""
+    """The mark of an annotation after a triple: `~ r`, `~ r {|` or `{|`.
+
+    `is_block`: the mark ends with `{|`.
+    """
 
     reifier: Token | None
     is_block: bool
@@ -95,7 +109,7 @@ _LEXER: Final = re.compile(
 _ANY_STRING: Final = re.compile(
     r"\"{3}(?:\"{0,2}(?:[^\"\\]|\\.))*\"{3}|'{3}(?:'{0,2}(?:[^'\\]|\\.))*'{3}|\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'", re.DOTALL
 )
-"""A string with any escapes."""
+"""A string with valid or invalid escapes."""
 _LOCAL_ESCAPE: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 _MAX_OPEN_BRACKETS: Final = 150
@@ -104,6 +118,8 @@ _CLOSING: Final = {"(": ")", "[": "]", "{": "}", "<<(": ")>>", "<<": ">>", "{|":
 
 @dataclass(frozen=True, slots=True)
 class _Lexeme:
+    """A match of the lexer: its group, text and offsets."""
+
     group: str
     text: str
     start: int
@@ -112,7 +128,7 @@ class _Lexeme:
 
 @dataclass(slots=True)
 class TokenScan:
-    """The tokens of one text after its prologue, and every problem met on the way."""
+    """The tokens of one text after its prologue, and the problems of scanning."""
 
     span: Span
     prefixes: dict[str, str]
@@ -121,19 +137,21 @@ class TokenScan:
     problems: list[Diagnostic]
 
     def span_at(self, start: int, end: int) -> Span:
+        """Return a span of the scanned document."""
         return Span(self.span.document, start, end)
 
     def report(self, code: str, message: str, start: int, end: int, hint: str = "") -> None:
+        """Report an error."""
         self.problems.append(Diagnostic(code, message, self.span_at(start, end), hint))
 
 
 def scan(span: Span, prefixes: Mapping[str, str]) -> TokenScan:
-    """Read the tokens of a text; its own PREFIX and BASE declarations come first and win over `prefixes`."""
+    """Return the tokens of a span; its PREFIX and BASE declarations override `prefixes`."""
     result = TokenScan(span, dict(prefixes), "", [], [])
-    raw = list(_lex(result))
-    position = _read_prologue(result, raw)
-    while position < len(raw):
-        position = _read_token(result, raw, position)
+    lexemes = list(_lex(result))
+    position = _read_prologue(result, lexemes)
+    while position < len(lexemes):
+        position = _read_token(result, lexemes, position)
     _check_brackets(result)
     return result
 
@@ -172,10 +190,11 @@ def _line_end(text: str, position: int) -> int:
     return len(text) if newline < 0 else newline
 
 
-def _read_prologue(result: TokenScan, raw: list[_Lexeme]) -> int:
+def _read_prologue(result: TokenScan, lexemes: list[_Lexeme]) -> int:
+    """Read PREFIX and BASE declarations; return the position of the next lexeme."""
     position = 0
-    while position < len(raw) and raw[position].group == "word":
-        word, rest = raw[position].text.upper(), raw[position + 1 : position + 3]
+    while position < len(lexemes) and lexemes[position].group == "word":
+        word, rest = lexemes[position].text.upper(), lexemes[position + 1 : position + 3]
         if word == "PREFIX" and [r.group for r in rest] == ["pname", "iri"] and rest[0].text.endswith(":"):
             result.prefixes[rest[0].text[:-1]] = _resolve(result, rest[1])
             position += 3
@@ -187,95 +206,97 @@ def _read_prologue(result: TokenScan, raw: list[_Lexeme]) -> int:
     return position
 
 
-def _read_token(result: TokenScan, raw: list[_Lexeme], position: int) -> int:
-    """Read the token that begins at a raw token; the position after it."""
-    this = raw[position]
-    following = raw[position + 1] if position + 1 < len(raw) else _Lexeme("", "", this.end, this.end)
-    third = raw[position + 2] if position + 2 < len(raw) else _Lexeme("", "", this.end, this.end)
+def _read_token(result: TokenScan, lexemes: list[_Lexeme], position: int) -> int:
+    """Append the token that begins at a lexeme; return the position of the next lexeme."""
+    lexeme = lexemes[position]
+    following = lexemes[position + 1] if position + 1 < len(lexemes) else _Lexeme("", "", lexeme.end, lexeme.end)
+    third = lexemes[position + 2] if position + 2 < len(lexemes) else _Lexeme("", "", lexeme.end, lexeme.end)
     append = result.tokens.append
-    span = result.span_at(this.start, this.end)
-    match this.group:
+    span = result.span_at(lexeme.start, lexeme.end)
+    match lexeme.group:
         case "word":
-            return position + _read_word(result, raw, position)
+            return position + _read_word(result, lexemes, position)
         case "string":
-            width = 3 if this.text[:3] in ('"""', "'''") and len(this.text) >= 6 else 1
-            lexical, datatype, language, taken = unescaped(this.text[width:-width]), XSD + "string", "", 1
+            width = 3 if lexeme.text[:3] in ('"""', "'''") and len(lexeme.text) >= 6 else 1
+            lexical, datatype, language, length = unescaped(lexeme.text[width:-width]), XSD + "string", "", 1
             if following.group == "tag":
-                language, taken = following.text[1:], 2
+                language, length = following.text[1:], 2
             elif following.text == "^^" and third.group in ("iri", "pname"):
-                datatype, taken = _resolve(result, third), 3
-            whole = result.span_at(this.start, raw[position + taken - 1].end)
-            append(Token(SparqlTokenKind.LITERAL, whole.text, whole, Const(literal(lexical, datatype, language))))
-            return position + taken
+                datatype, length = _resolve(result, third), 3
+            full_span = result.span_at(lexeme.start, lexemes[position + length - 1].end)
+            append(Token(SparqlTokenKind.LITERAL, full_span.text, full_span, Const(literal(lexical, datatype, language))))
+            return position + length
         case "number":
-            append(Token(SparqlTokenKind.NUMBER, this.text, span, Const(_number(this.text))))
-        case "mark" if this.text in "+-" and following.group == "number" and following.start == this.end:
-            whole = result.span_at(this.start, following.end)
-            append(Token(SparqlTokenKind.NUMBER, following.text, whole, Const(_number(following.text)), sign=this.text))
+            append(Token(SparqlTokenKind.NUMBER, lexeme.text, span, Const(_number(lexeme.text))))
+        case "mark" if lexeme.text in "+-" and following.group == "number" and following.start == lexeme.end:
+            full_span = result.span_at(lexeme.start, following.end)
+            append(Token(SparqlTokenKind.NUMBER, following.text, full_span, Const(_number(following.text)), sign=lexeme.text))
             return position + 2
-        case "mark" if this.text == "^" and _in_negated_set(result.tokens):
+        case "mark" if lexeme.text == "^" and _in_negated_set(result.tokens):
             if following.group in ("iri", "pname") or following.text == "a":
                 name = XSD if following.text == "a" else _resolve(result, following)
                 name = _RDF_TYPE if following.text == "a" else name
-                append(Token(SparqlTokenKind.INVERSE, following.text, result.span_at(this.start, following.end), Const(iri(name))))
+                append(Token(SparqlTokenKind.INVERSE, following.text, result.span_at(lexeme.start, following.end), Const(iri(name))))
                 return position + 2
-            append(Token(SparqlTokenKind.MARK, this.text, span))
+            append(Token(SparqlTokenKind.MARK, lexeme.text, span))
         case "iri" | "pname":
-            append(Token(SparqlTokenKind.IRI, this.text, span, Const(iri(_resolve(result, this)))))
+            append(Token(SparqlTokenKind.IRI, lexeme.text, span, Const(iri(_resolve(result, lexeme)))))
         case "blank":
-            append(Token(SparqlTokenKind.BLANK, this.text, span, Var(this.text)))
+            append(Token(SparqlTokenKind.BLANK, lexeme.text, span, Var(lexeme.text)))
         case "variable":
-            append(Token(SparqlTokenKind.VARIABLE, this.text, span, Var(this.text[1:])))
+            append(Token(SparqlTokenKind.VARIABLE, lexeme.text, span, Var(lexeme.text[1:])))
         case "tag":
-            result.report("Q101", f"{this.text} without a string before it", this.start, this.end)
+            result.report("Q101", f"{lexeme.text} without a string before it", lexeme.start, lexeme.end)
         case _:
-            append(Token(SparqlTokenKind.MARK, this.text, span))
+            append(Token(SparqlTokenKind.MARK, lexeme.text, span))
     return position + 1
 
 
 _RDF_TYPE: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 
-def _read_word(result: TokenScan, raw: list[_Lexeme], position: int) -> int:
-    """A keyword, `true`, `M.?v` or `time(L)`; how many raw tokens it took."""
-    this = raw[position]
-    texts = [r.text for r in raw[position + 1 : position + 4]]
-    groups = [r.group for r in raw[position + 1 : position + 4]]
-    lower = this.text.lower()
+def _read_word(result: TokenScan, lexemes: list[_Lexeme], position: int) -> int:
+    """Append the token of a keyword, `true`, `M.?v` or `time(L)`; return its number of lexemes."""
+    lexeme = lexemes[position]
+    texts = [r.text for r in lexemes[position + 1 : position + 4]]
+    groups = [r.group for r in lexemes[position + 1 : position + 4]]
+    lower = lexeme.text.lower()
     if lower in ("true", "false"):
-        token = Token(SparqlTokenKind.LITERAL, this.text, result.span_at(this.start, this.end), Const(literal(lower, XSD + "boolean")))
+        token = Token(
+            SparqlTokenKind.LITERAL, lexeme.text, result.span_at(lexeme.start, lexeme.end), Const(literal(lower, XSD + "boolean"))
+        )
         result.tokens.append(token)
         return 1
     if texts[:1] == ["."] and groups[1:2] == ["variable"]:
-        whole = result.span_at(this.start, raw[position + 2].end)
-        result.tokens.append(Token(SparqlTokenKind.REFERENCE, whole.text, whole, Attribute(this.text, texts[1][1:])))
+        full_span = result.span_at(lexeme.start, lexemes[position + 2].end)
+        result.tokens.append(Token(SparqlTokenKind.REFERENCE, full_span.text, full_span, Attribute(lexeme.text, texts[1][1:])))
         return 3
     if lower == "time" and texts[::2] == ["(", ")"] and groups[1] == "word":
-        whole = result.span_at(this.start, raw[position + 3].end)
-        result.tokens.append(Token(SparqlTokenKind.REFERENCE, whole.text, whole, TimeOf(texts[1])))
+        full_span = result.span_at(lexeme.start, lexemes[position + 3].end)
+        result.tokens.append(Token(SparqlTokenKind.REFERENCE, full_span.text, full_span, TimeOf(texts[1])))
         return 4
-    upper = this.text.upper()
+    upper = lexeme.text.upper()
     if upper in REFUSED_KEYWORDS:
         code, reason, hint = REFUSED_KEYWORDS[upper]
         if not (upper == "NAMED" and result.tokens and result.tokens[-1].text.upper() == "FROM"):
-            result.report(code, reason, this.start, this.end, hint)
-    elif upper not in KEYWORDS and this.text != "a":
-        third = raw[position + 2] if texts[:1] == ["."] and groups[1:2] == ["word"] else None
-        if third is not None and third.start == this.end + 1:
-            hint = f"An attribute of another event has a question mark: {this.text}.?{third.text}"
-            result.report("Q103", f"unknown word {this.text}.{third.text}", this.start, third.end, hint)
+            result.report(code, reason, lexeme.start, lexeme.end, hint)
+    elif upper not in KEYWORDS and lexeme.text != "a":
+        third = lexemes[position + 2] if texts[:1] == ["."] and groups[1:2] == ["word"] else None
+        if third is not None and third.start == lexeme.end + 1:
+            hint = f"An attribute of another event has a question mark: {lexeme.text}.?{third.text}"
+            result.report("Q103", f"unknown word {lexeme.text}.{third.text}", lexeme.start, third.end, hint)
             return 3
-        result.report("Q103", f"unknown word {this.text}", this.start, this.end, _word_hint(upper))
-    result.tokens.append(Token(SparqlTokenKind.WORD, this.text, result.span_at(this.start, this.end)))
+        result.report("Q103", f"unknown word {lexeme.text}", lexeme.start, lexeme.end, _word_hint(upper))
+    result.tokens.append(Token(SparqlTokenKind.WORD, lexeme.text, result.span_at(lexeme.start, lexeme.end)))
     return 1
 
 
 def _word_hint(upper: str) -> str:
     if upper in _SYMBOLS:
         return f"Write {_SYMBOLS[upper]}."
-    around = did_you_mean(upper.lower(), _RULE_KEYWORDS)
+    rule_hint = did_you_mean(upper.lower(), _RULE_KEYWORDS)
     return (
-        around
+        rule_hint
         or did_you_mean(upper, sorted(KEYWORDS))
         or "Variables begin with ?, names need a prefix (:name) or angle brackets, text needs quotes."
     )
@@ -283,7 +304,7 @@ def _word_hint(upper: str) -> str:
 
 _SYMBOLS: Final = {"AND": "&&", "OR": "||"}
 _RULE_KEYWORDS: Final = ("consuming", "with", "within")
-"""Words of the rule around an expression, which may have been meant to end it."""
+"""Keywords of the rule language that may follow an expression."""
 
 
 def _number(text: str) -> str:
@@ -292,7 +313,7 @@ def _number(text: str) -> str:
 
 
 def _in_negated_set(tokens: list[Token]) -> bool:
-    """Whether what comes next is an element of `!x` or `!(x|y)`."""
+    """Return whether the next token is an element of `!x` or `!(x|y)`."""
     for token in reversed(tokens):
         if token.text == "!":
             return True
@@ -303,10 +324,10 @@ def _in_negated_set(tokens: list[Token]) -> bool:
     return False
 
 
-def _resolve(result: TokenScan, raw: _Lexeme) -> str:
-    """The absolute IRI of an IRI reference or a prefixed name."""
-    if raw.group == "iri":
-        name = unescaped(raw.text[1:-1])
+def _resolve(result: TokenScan, lexeme: _Lexeme) -> str:
+    """Return the absolute IRI of an IRI reference or a prefixed name."""
+    if lexeme.group == "iri":
+        name = unescaped(lexeme.text[1:-1])
         if _ABSOLUTE.match(name):
             return name
         if result.base:
@@ -315,23 +336,23 @@ def _resolve(result: TokenScan, raw: _Lexeme) -> str:
             try:
                 return urljoin(result.base, name)
             except ValueError as error:
-                result.report("Q105", f"{raw.text} is no IRI: {error}", raw.start, raw.end)
+                result.report("Q105", f"{lexeme.text} is no IRI: {error}", lexeme.start, lexeme.end)
                 return "relative:" + name
-        hint = "Not equal is written !=." if raw.text == "<>" else "Write it in full, or declare a BASE in the query."
-        result.report("Q105", f"{raw.text} is a relative IRI", raw.start, raw.end, hint)
+        hint = "Not equal is written !=." if lexeme.text == "<>" else "Write it in full, or declare a BASE in the query."
+        result.report("Q105", f"{lexeme.text} is a relative IRI", lexeme.start, lexeme.end, hint)
         return "relative:" + name
-    prefix, local = raw.text.split(":", 1)
+    prefix, local = lexeme.text.split(":", 1)
     if prefix not in result.prefixes:
         known = ", ".join(sorted(f"{p}:" for p in result.prefixes)) or "none"
         declare = f"Declare it: PREFIX {prefix}: <{WELL_KNOWN[prefix]}>" if prefix in WELL_KNOWN else "Declare it with PREFIX."
         hint = did_you_mean(prefix, sorted(result.prefixes)) or f"{declare} Declared: {known}."
-        result.report("Q104", f"unknown prefix {prefix}:", raw.start, raw.start + len(prefix) + 1, hint)
-        return f"unknown:{raw.text}"
+        result.report("Q104", f"unknown prefix {prefix}:", lexeme.start, lexeme.start + len(prefix) + 1, hint)
+        return f"unknown:{lexeme.text}"
     return result.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)
 
 
 def _check_brackets(result: TokenScan) -> None:
-    """Report the first bracket without its partner."""
+    """Report the first bracket without a partner."""
     open_: list[Token] = []
     for token in result.tokens:
         if token.kind is not SparqlTokenKind.MARK:
@@ -355,7 +376,7 @@ def _check_brackets(result: TokenScan) -> None:
 
 
 def placeholder_text(tokens: list[Token]) -> tuple[str, list[int]]:
-    """The text for rdflib's grammar, and the offset in it at which each token starts.
+    """Return the text for rdflib's grammar, and the offset of each token in it.
 
     >>> from dotr.model.places import Document
     >>> text = 'SELECT ?x { ?x :p "025"^^:t, -4 FILTER(?x = Smoke.?y) }'
@@ -380,7 +401,7 @@ def placeholder_text(tokens: list[Token]) -> tuple[str, list[int]]:
             case SparqlTokenKind.MARK if token.text == "|}":
                 text = " ]"
             case SparqlTokenKind.MARK:
-                # A path's `*`, `+` and `?` must touch what they repeat.
+                # No space is allowed before `*`, `+` and `?` of a path.
                 text = token.text if token.text in ("*", "+", "?") else f" {token.text}"
             case SparqlTokenKind.IRI | SparqlTokenKind.INVERSE:
                 text = f" <t{number}>"

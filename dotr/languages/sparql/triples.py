@@ -1,8 +1,12 @@
-"""From quoted tokens to patterns: what a triple term, a reified triple and an annotation say of a graph (SPARQL 1.2, section 4.3).
+"""Translation of quoted tokens to patterns: triple terms, reified triples, annotations.
 
-`<<( s p o )>>` with a variable in it becomes a fresh blank node and a `TermPattern`, without one a constant. `<< s p o ~ r >>` is `r`, and
-says `r rdf:reifies <<( s p o )>>`; so does `~ r` behind a triple, and what stands in `{| … |}` is said of the reifier just before it, or
-of a fresh one. Invariant: what a quoted token says is said once, in the basic graph pattern where it stands.
+- `<<( s p o )>>`: a constant, or (with a variable) a fresh blank node and a `TermPattern`.
+- `<< s p o ~ r >>`: `r`, and the pattern `r rdf:reifies <<( s p o )>>`.
+- `~ r` after a triple: the same pattern; triples in `{| … |}` have the reifier before it, or a
+  fresh one, as subject.
+
+Invariant: the patterns of a quoted token are added once, to the basic graph pattern that holds the
+token. Source: SPARQL 1.2, section 4.3.
 """
 
 from __future__ import annotations
@@ -22,24 +26,24 @@ from dotr.model.terms import RDF_REIFIES, RDF_TYPE, triple_term
 
 
 class TripleReader(ExpressionReader):
-    """A text whose places in triples can be read. `bgp` numbers the basic graph pattern that is being read."""
+    """Reader of the slots of triples. `bgp` is the number of the current basic graph pattern."""
 
     def __init__(self, scan: TokenScan, no_references: str) -> None:
         super().__init__(scan, no_references)
         self.bgp = 0
-        self._bgp_of_blank: dict[str, int] = {}  # a blank node label, and the basic graph pattern that it belongs to
+        self._bgp_of_blank: dict[str, int] = {}  # number of the basic graph pattern by label
         self._slots: dict[Span, Slot] = {}
         self._pending_items: list[BgpItem] = []
         self._triple_term_spans: dict[Slot, Span] = {}
 
     def verb(self, node: ParseNode) -> Slot | None:
-        """What stands as a predicate; None: a path. The reader of paths knows how."""
+        """Return the slot of a predicate; None for a path."""
         raise NotImplementedError
 
     # --- places ---
 
     def slot(self, node: ParseNode) -> Slot:
-        """A place of a triple."""
+        """Return the slot of a subject, predicate or object."""
         if isinstance(node, Literal):
             return self.number(node)
         token = self.token(node)
@@ -50,25 +54,25 @@ class TripleReader(ExpressionReader):
         return noun
 
     def constant_slot(self, node: ParseNode) -> Slot:
-        """A constant, as in VALUES or a path."""
+        """Return the slot of a constant, as in VALUES."""
         token = self.token(node)
         if token is None or not isinstance(token.value, Quoted):
             return self.slot(node)
         if not token.value.is_term:
-            hint = "It stands for what reifies the triple, which is a variable's to find. The triple term itself is <<( … )>>."
+            hint = "It denotes the reifier of the triple, which only a variable can match. The triple term itself is <<( … )>>."
             self.problem(QUOTED_TRIPLE, "a reified triple is no constant", token.span, hint)
             return Const(RDF_TYPE)
         for part in with_quoted_parts((token,)):
             if part.kind in (SparqlTokenKind.VARIABLE, SparqlTokenKind.BLANK, SparqlTokenKind.REFERENCE):
                 what = "a blank node" if part.kind is SparqlTokenKind.BLANK else part.text
                 self.problem(
-                    QUOTED_TRIPLE, f"{what} in a constant triple term", part.span, "Bind the term in the query's triples, or by BIND."
+                    QUOTED_TRIPLE, f"{what} in a constant triple term", part.span, "Bind the term by a triple of the query, or by BIND."
                 )
                 return Const(RDF_TYPE)
         return self._slot(token)
 
     def path_predicate(self, node: ParseNode) -> Slot:
-        """A step of a path."""
+        """Return the slot of a predicate of a path."""
         token = self.token(node)
         if token is not None and isinstance(token.value, Quoted):
             self.problem(QUOTED_TRIPLE, f"{token.text} cannot be a predicate", token.span, "A predicate is an IRI or a variable.")
@@ -84,14 +88,14 @@ class TripleReader(ExpressionReader):
             return self._slots[token.span]
         if token.kind is SparqlTokenKind.BLANK and token.text != "[]" and self._bgp_of_blank.setdefault(token.text, self.bgp) != self.bgp:
             hint = "A blank node belongs to one basic graph pattern; use a variable."
-            self.problem("Q116", f"{token.text} stands in two graph patterns", token.span, hint)
+            self.problem("Q116", f"{token.text} occurs in two graph patterns", token.span, hint)
         if token.kind is SparqlTokenKind.NUMBER:
             return signed_number(token)
         match self.token_value(token):
             case Var() | Const() as noun:
                 return noun
             case Attribute(label) | TimeOf(label):
-                return Var(label)  # told as a problem
+                return Var(label)  # after a reported problem
 
     def _read_triple_term(self, token: Token, quoted: Quoted) -> Slot:
         subject, predicate, value = map(self._slot, quoted.parts)
@@ -100,11 +104,11 @@ class TripleReader(ExpressionReader):
         return slot
 
     def _triple_term(self, subject: Slot, predicate: Slot, value: Slot) -> Slot:
-        """The triple term of three places."""
+        """Return the triple term of three slots, or the variable of a new `TermPattern`."""
         match subject, predicate, value:
             case Const(s), Const(p), Const(o):
                 term = triple_term(s, p, o)
-                return Const(RDF_TYPE if term is None else term)  # what is none has been told as a problem
+                return Const(RDF_TYPE if term is None else term)  # after a reported problem
             case _:
                 node = self.fresh_blank()
                 self._pending_items.append(TermPattern(node, subject, predicate, value))
@@ -120,22 +124,26 @@ class TripleReader(ExpressionReader):
         self._pending_items.append(TriplePattern(reifier, Const(RDF_REIFIES), self._triple_term(subject, predicate, value)))
 
     def drain_pending(self) -> list[BgpItem]:
-        """What the quoted tokens that were read since it was last asked have said."""
-        said, self._pending_items = self._pending_items, []
-        return said
+        """Return and remove the patterns of the quoted tokens read so far."""
+        pending, self._pending_items = self._pending_items, []
+        return pending
 
     def is_statement(self, subject: ParseNode) -> bool:
-        """Whether a triple was made up around a reified triple that is a whole statement."""
+        """Return whether the subject is a reified triple that forms a whole statement.
+
+        The predicate and object of its row are then those of its placeholder.
+        """
         token = self.token(subject)
         return token is not None and isinstance(token.value, Quoted) and token.value.is_statement
 
     def check_subjects(self, items: Iterable[BgpItem]) -> None:
+        """Report triple terms that are subjects or predicates."""
         for item in items:
             if not isinstance(item, TriplePattern):
                 continue
             for slot, what in ((item.subject, "subject"), (item.predicate, "predicate")):
                 if slot in self._triple_term_spans:
-                    hint = "A triple term is an object. As a subject stands what reifies it: << … >> in place of <<( … )>>."
+                    hint = "A triple term is an object. Its reifier can be a subject: << … >> instead of <<( … )>>."
                     hint = hint if what == "subject" else "A predicate is an IRI or a variable."
                     self.problem(QUOTED_TRIPLE, f"a triple term cannot be a {what}", self._triple_term_spans[slot], hint)
 
@@ -144,8 +152,13 @@ class TripleReader(ExpressionReader):
     def read_annotations(
         self, rows: list[tuple[ParseNode, ParseNode, ParseNode]], found: list[BgpItem]
     ) -> Iterator[tuple[ParseNode, ParseNode, ParseNode]]:
-        """The rows without those that stand for annotations, which are read on the way: each is a further object of the triple before it,
-        a node of which the annotation's mark is said, and then what the annotation says."""
+        """Yield the rows that are triples; add the patterns of rows that encode annotations.
+
+        An annotation is encoded as a further object of the triple before it: a blank node, which is
+        the subject of a row with the mark, and of one row per annotating triple. `:s :p :o {| :q :v
+        |}` has the rows `:s :p :o`, `:s :p _:b`, `_:b mark mark` and `_:b :q :v`, of which the
+        first and the last are yielded.
+        """
         marks = {s: token for s, p, _ in rows if (token := self._annotation_token(p)) is not None}
         before: list[tuple[ParseNode, ParseNode, ParseNode]] = []
         for row in rows:
@@ -163,13 +176,13 @@ class TripleReader(ExpressionReader):
             annotated = next(o for s, p, o in reversed(before) if s is subject and p is predicate)
             verb = self.verb(predicate)
             if verb is None:
-                hint = "Only the triple of a single predicate can be annotated: write the path's last step as a triple of its own."
-                self.problem(QUOTED_TRIPLE, "an annotation behind a path", mark.span, hint)
+                hint = "Only a triple with a single predicate can be annotated: write the last step of the path as a separate triple."
+                self.problem(QUOTED_TRIPLE, "an annotation after a path", mark.span, hint)
             else:
                 self._add_reification(reifier, self.slot(subject), verb, self.slot(annotated))
 
     def _annotation_token(self, predicate: ParseNode) -> Token | None:
-        """The mark of an annotation that a predicate is."""
+        """Return the mark of an annotation that a predicate encodes, or None."""
         while isinstance(predicate, CompValue) and predicate.name in ("PathAlternative", "PathSequence", "PathElt"):
             part = predicate.part
             if not isinstance(part, CompValue | str):
