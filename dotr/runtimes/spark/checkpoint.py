@@ -1,8 +1,8 @@
-"""The checkpoint folder: whose it is, and what must stay as it was when it was made.
+"""The checkpoint folder: its owner and its fixed properties.
 
-`dotr.json` stands beside the folder that Spark keeps (`query`). It names the pipeline and the program, the input files in the
-order in which offsets list them, the numbers that state is laid out by, and what each place in the state is of. A checkpoint of
-another pipeline, or of other inputs, is refused: its state would be read as ours.
+`dotr.json` is beside Spark's folder `query`. It names the pipeline and the program, the input files
+in the order of the offsets, the numbers of the state's layout, and the schema of the state. A
+checkpoint of another pipeline or of other inputs is refused, since its state would be misread.
 """
 
 from __future__ import annotations
@@ -27,16 +27,21 @@ from dotr.state.state_schema import StateSchema, state_schema
 
 FORMAT: Final = 2
 READABLE_FORMATS: Final = (1, 2)
-"""Format 1 has no holdings: what its state is of is known only to who has the program."""
+"""Readable formats. Format 1 has no state schema, so that only the unchanged program can use its
+state."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointLayout:
-    """What a checkpoint holds fast: the pipeline's name, the program's fingerprint, the inputs as (name, delay, file), and how many layers,
-    buckets and Spark partitions the state has; without layers there is none. `growing` are the inputs that files appear in, as (name,
-    delay, pattern), and standard input, without a pattern; `clock` is how times are written: the unit, and whether as date-times.
-    `state_schema` say what the state is of. Each time state moves there is another `generation` of the query: it begins at the offset `start`,
-    and its first batch is written under the number `first`."""
+    """Fixed properties of a checkpoint.
+
+    `pipeline` is the name, `program` the fingerprint, `inputs` are (name, delay in µs, file), and
+    `growing` the growing inputs as (name, delay, pattern; none for standard input). The state has
+    `layers` (0: no state), `buckets` per layer and Spark `partitions`. `clock` is the time unit and
+    whether times are date-times. `holdings` is the schema of the state (None in format 1). Each
+    migration of state begins a new `generation` of the query, at the offset `start`, with the batch
+    number `first`.
+    """
 
     pipeline: str
     program: str
@@ -52,7 +57,7 @@ class CheckpointLayout:
     first: int = 0
 
     def to_json(self) -> dict[str, object]:
-        """The members of `dotr.json`, which keep their names whatever the fields are called."""
+        """The members of `dotr.json` under fixed names."""
         return {
             "pipeline": self.pipeline,
             "program": self.program,
@@ -70,7 +75,8 @@ class CheckpointLayout:
 
     @staticmethod
     def of_json(data: Mapping[str, Any]) -> CheckpointLayout:
-        """The inverse of `to_json`, also of what an older release wrote; raises KeyError, TypeError or ValueError."""
+        """The inverse of `to_json`, also for older releases. Raises KeyError, TypeError or
+        ValueError."""
         inputs, growing = (
             tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing")
         )
@@ -94,7 +100,8 @@ class CheckpointLayout:
 
 
 class Checkpoint:
-    """A folder; `layout` is what it was made for, None where it is new."""
+    """A checkpoint folder; `layout` is None where it is new. Raises Refused (S102, S104) where it
+    is unusable."""
 
     def __init__(self, folder: str) -> None:
         if "://" in folder and not folder.startswith("file://"):
@@ -104,16 +111,17 @@ class Checkpoint:
 
     @property
     def query(self) -> str:
-        """The folder that Spark keeps."""
+        """Spark's folder of the current generation."""
         return self.folders(0 if self.layout is None else self.layout.generation)[0]
 
     def folders(self, generation: int) -> tuple[str, str]:
-        """The folder that Spark keeps of a generation, and that of what its buckets begin with."""
+        """Spark's folder of a generation, and the folder of its initial states."""
         folder = self.folder.absolute()
         return str(folder / (f"query-{generation}" if generation else "query")), str(folder / f"moved-{generation}")
 
     @property
     def log(self) -> Path:
+        """The log file of Spark."""
         return self.folder / "spark.log"
 
     def _read(self) -> CheckpointLayout | None:
@@ -140,11 +148,12 @@ class Checkpoint:
 
     @property
     def planned_batch(self) -> int | None:
-        """Spark's number of the last batch that was planned."""
+        """Spark's number of the last planned batch."""
         return last_number(Path(self.query) / "offsets")
 
     def position(self, number: int | None = None) -> Offset | None:
-        """How far the query came with a batch (where none is named: the last that is written); None before the first."""
+        """The offset at the end of a batch, by Spark's number (None: the last written one); None
+        before the first batch."""
         last = self.committed_batch() if number is None else number
         if last is None:
             start = self.layout.start if self.layout else None
@@ -153,11 +162,12 @@ class Checkpoint:
         return Offset.of_json(json.loads(lines[-1]))
 
     def committed_batch(self) -> int | None:
-        """Spark's number of the last batch that is written."""
+        """Spark's number of the last written batch."""
         return last_number(Path(self.query) / "commits")
 
     def state_change(self, program: CompiledProgram) -> StateChange:
-        """What a program makes of the state; raises `Refused` where it is not known whose that is."""
+        """The change of the state for a program. Raises Refused where the meaning of the state is
+        unknown."""
         stored = self.layout
         assert stored is not None
         before = stored.holdings
@@ -172,7 +182,7 @@ class Checkpoint:
         return state_change(before, program, BEGINNING if position is None else position.time)
 
     def preview(self, required: CheckpointLayout, program: CompiledProgram) -> StateChange:
-        """What a restart would do; raises `Refused` where it would be refused."""
+        """The change that a restart would make. Raises Refused where a restart would be refused."""
         stored = self.layout
         assert stored is not None
         change = self.state_change(program)
@@ -180,7 +190,8 @@ class Checkpoint:
         return change
 
     def next_generation(self, layout: CheckpointLayout, layers: int) -> CheckpointLayout:
-        """The layout of the next generation, with so many layers: it takes over from where the query is."""
+        """The layout of the next generation, with so many layers, which starts at the query's
+        position."""
         last, position = self.committed_batch(), self.position()
         return replace(
             layout,
@@ -191,7 +202,7 @@ class Checkpoint:
         )
 
     def switch(self, layout: CheckpointLayout) -> None:
-        """From now on the generation counts; what was before it goes."""
+        """Make a generation the current one, and remove the earlier ones."""
         self._write(layout)
         for generation in range(layout.generation):
             for folder in self.folders(generation):
@@ -202,12 +213,12 @@ class Checkpoint:
         return refuse("S102", f"the checkpoint {self.folder} cannot be used: {why}", hint=hint)
 
     def check(self) -> None:
-        """Raises `Refused` where a log that the next start reads is damaged."""
+        """Check the logs that the next start reads. Raises Refused (S114) where one is damaged."""
         if self.layout is not None:
             check_logs(Path(self.query))
 
     def create(self) -> None:
-        """Makes the folder, for the log."""
+        """Create the folder and the log file."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.log.open("a").close()
@@ -221,8 +232,8 @@ class Checkpoint:
         return refuse("S103", f"the checkpoint {self.folder} cannot be written: {error.strerror or error}", hint=hint)
 
     def claim(self, required: CheckpointLayout, change: StateChange | None = None) -> CheckpointLayout:
-        """The layout to run with: that of the folder where it has one, else `wanted`, which it then holds. Where the change moves state,
-        the folder holds what it held until `switch`."""
+        """The layout to run with: the stored one, or `required`, which is then stored. Where the
+        change moves state, the stored layout stays until `switch`."""
         stored = self.layout
         if stored is None:
             self._write(required)
@@ -236,7 +247,8 @@ class Checkpoint:
         return now
 
     def _continued(self, stored: CheckpointLayout, required: CheckpointLayout, change: StateChange) -> CheckpointLayout:
-        """What the folder holds, where it is this pipeline's and has its inputs, with what may be new."""
+        """The stored layout with permitted changes. Raises Refused where the pipeline, the time
+        unit or the inputs differ."""
         if stored.pipeline != required.pipeline:
             raise self._refused(f"it belongs to the pipeline {stored.pipeline}, this one is {required.pipeline}")
         if stored.clock is not None and required.clock is not None and stored.clock[0] != required.clock[0]:
@@ -249,7 +261,8 @@ class Checkpoint:
         return replace(stored, growing=(*stored.growing, *new), program=required.program, holdings=change.after)
 
     def _check_growing(self, stored: CheckpointLayout, required: CheckpointLayout) -> None:
-        """What grows, or did, may have other files now, and may have stopped; its delay and pattern are what they were."""
+        """Refuse a growing input with another delay or pattern, and any addition to an ended
+        stream."""
         before = {name: (delay, pattern) for name, delay, pattern in stored.growing}
         delays = {name: delay for name, delay, _ in stored.inputs}
         for name, delay, pattern in required.growing:
@@ -291,7 +304,7 @@ def _check_inputs(checkpoint: Checkpoint, stored: Sequence[tuple[str, int, str]]
 
 
 def last_number(log: Path) -> int | None:
-    """The number of the last batch in one of Spark's logs."""
+    """The last batch number in one of Spark's logs."""
     return max((int(name) for name in _listed(log) if name.isdecimal()), default=None)
 
 
@@ -300,7 +313,8 @@ def _listed(folder: Path) -> list[str]:
 
 
 def required_layout(pipeline: Pipeline) -> CheckpointLayout:
-    """What the checkpoint has to hold; buckets and partitions are known once there is a session."""
+    """The layout that a pipeline requires; buckets and partitions are set once there is a
+    session."""
     inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
     growing = tuple((each.like.input, each.like.delay, each.pattern and os.path.abspath(each.pattern)) for each in pipeline.growing)
     clock = pipeline.program.spec.unit.written, pipeline.clock.dated

@@ -1,7 +1,8 @@
-"""How far the run of a checkpoint came, read from outside: by the checkpoint's own files, and its state by Spark's state data source.
+"""Status of a checkpoint, read from outside: progress from the checkpoint's own files, state by
+Spark's state data source.
 
-Nothing is written and nothing is locked, so the run may be going on: what is told is that of its last whole batch, or, of the state, of one
-that is written by then.
+Nothing is written or locked, so that the run may continue meanwhile. The status is that of the last
+written batch; the state may be that of a later one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from dotr.state.state_log import live_events as events_that_count
 
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
-    """How far a file was read: where its next record stands (None: all is read). A growing input has the number of its file."""
+    """The position in an input: its next record (None: all records are read). For a growing input,
+    the position has the number of the file."""
 
     input: str
     path: str
@@ -39,7 +41,8 @@ class ReadPosition:
 
 @dataclass(frozen=True, slots=True)
 class StoredPort:
-    """What the state store holds of a port: events, and different keys among them (None: its events have no key)."""
+    """Stored events of a port, and the number of distinct keys among them (None: the port has no
+    key)."""
 
     layer: int
     label: str
@@ -49,7 +52,7 @@ class StoredPort:
 
 @dataclass(frozen=True, slots=True)
 class StoredSummary:
-    """The state as the state data source gives it: its values, their bytes, and what is in them."""
+    """Stored state: number of values, their bytes, and the events by port."""
 
     values: int
     bytes: int
@@ -58,9 +61,14 @@ class StoredSummary:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointStatus:
-    """`batch` is the number of the last that is written, `under_way` that of one that is planned and is not; `at` is when the last one was,
-    or when the state moved since, in seconds since 1970 by the file's own date. `closed` is the end of time where the stream has `ended`.
-    `tally` is None where no totals were kept. `copied` is how many lines of standard input were copied, of all that were sent."""
+    """The status of a checkpoint.
+
+    `batch` is the number of the last written batch, and `under_way` that of a planned one not
+    written yet. `written_at` is the file time of the last batch or migration, in seconds since
+    1970. `closed` is the last closed time (µs; the greatest time where the stream has `ended`).
+    `totals` is None where none are stored. `copied_lines` is the number of copied lines of standard
+    input.
+    """
 
     folder: Path
     layout: CheckpointLayout
@@ -77,12 +85,13 @@ class CheckpointStatus:
 
     @property
     def is_moved_state(self) -> bool:
-        """Whether the state is still that which was moved when rules changed: no batch was written since."""
+        """Whether no batch was written since state was moved for changed rules."""
         return self.batch is not None and self.batch < self.layout.first
 
 
 def status_of(folder: str) -> CheckpointStatus:
-    """The status by the checkpoint's own files; raises `Refused` where there is none."""
+    """The status from the checkpoint's own files. Raises Refused (S111) where there is no
+    checkpoint."""
     try:
         checkpoint = Checkpoint(folder)
     except NotADirectoryError:
@@ -122,7 +131,7 @@ def _no_checkpoint(folder: str) -> Refused:
 
 
 def stored_summary(status: CheckpointStatus) -> StoredSummary:
-    """What the state holds after the last batch; raises `Refused` where Spark cannot read it, or this release cannot."""
+    """The stored state after the last batch. Raises Refused (S112) where it cannot be read."""
     if not status.layout.layers:
         return StoredSummary(0, 0, ())
     if status.is_moved_state:
@@ -184,7 +193,7 @@ def _keys(layout: CheckpointLayout, layer: int) -> tuple[int, ...]:
 
 
 class _StateCounter:
-    """Counts values as they come; a value, or a piece of a log, is decoded, counted and let go before the next."""
+    """Counts stored values one by one; each is decoded, counted and released before the next."""
 
     def __init__(self, tally: StoredTotals | None) -> None:
         self._ports = tally.ports if tally is not None else ()
@@ -193,7 +202,7 @@ class _StateCounter:
         self._values = self._written = 0
 
     def add_value(self, layer: int, written: bytes) -> Manifest | None:
-        """What a bucket has in one place: all, or where there are logs, their head."""
+        """Count the value of a bucket; its manifest where the bucket has logs."""
         self._values += 1
         self._written += len(written)
         head = Manifest.decode(written)
@@ -203,7 +212,7 @@ class _StateCounter:
         return head
 
     def add_segment(self, layer: int, head: Manifest, log: int, lines: bytes) -> None:
-        """A piece of a log."""
+        """Count a segment of a log."""
         self._values += 1
         self._written += len(lines)
         if log < len(head.event_counts):
@@ -218,7 +227,7 @@ class _StateCounter:
                 keys.add(event.values[port.key])
 
     def summary(self) -> StoredSummary:
-        """What was counted, by layer and label."""
+        """The counts, by layer and label."""
         kept: dict[tuple[int, str], tuple[int, int | None]] = {}
         for (layer, index), events in self._events.items():
             port = self._ports[layer][index] if layer < len(self._ports) and index < len(self._ports[layer]) else None

@@ -119,7 +119,7 @@ def admit(
         floors = [floor for floor in input_range.floors if floor.file <= number]
         own = END if input_range.own == END or number < input_range.own_file else input_range.own if number == input_range.own_file else 0
         for record in records:
-            letter = rejection(file, record, closed_before(floors, number, record.offset) if floors else BEGINNING)
+            letter = rejection(file, record, _closed_before(floors, number, record.offset) if floors else BEGINNING)
             if letter is not None:
                 if own == END or record.offset < own:
                     dead_letters.append(letter)
@@ -130,6 +130,6 @@ def admit(
                 elements.append(element)
 
 
-def closed_before(floors: Sequence[Floor], number: int, offset: int) -> Micros:
+def _closed_before(floors: Sequence[Floor], number: int, offset: int) -> Micros:
     """The last instant closed before the record at an offset of a file was there, by floors."""
     return max([floor.until for floor in floors if (floor.file, floor.offset) <= (number, offset)], default=BEGINNING)

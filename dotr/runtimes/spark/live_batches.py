@@ -1,12 +1,13 @@
-"""Batch boundaries while inputs grow: cuts by time, as in `planner`, whenever something has closed.
+"""Ends of batches over growing inputs: cuts by time, as in `planner`, whenever instants have
+closed.
 
-Idea: an instant closes when every input has passed it, has ended, or is idle (`dotr.sources.live_merge`
-has the rule). Idleness depends on the clock, so what closed by it is written into the offset: a floor
-names the record of the idle input from which on elements up to the cut came too late. With the floors
-a batch is judged again from its offsets alone.
-Invariant: as in `planner`; a record is late, second, idle, or an element of exactly one cut, and which
-of these depends on the offsets alone.
-Cost: one scan of each record. Memory: what is pending.
+Idea: an instant closes when every input has passed it, has ended, or is idle (the rule of
+`dotr.sources.live_merge`). Idleness depends on the clock, so that its effect is written into the
+offset: a floor says that records of an idle input, from a position on, were too late for instants
+up to a time. With the floors a batch can be replayed from its offsets alone.
+Invariant: as in `planner`; a record is late, second, idle, or an element of exactly one cut, as a
+function of the offsets.
+Cost: one scan of each record. Memory: the pending elements.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from dotr.sources.rate_limits import NoRateLimit, RateLimit
 _CHUNK: Final = 1_024
 
 ALL_INPUTS_IDLE: Final[Micros] = LAST_MICRO - 1
-"""Every input is idle: what waits closes."""
+"""The bound when every input is idle: all pending elements close."""
 
 
 @dataclass
 class ScannedInput:
-    """An input and what is pending of it: time, place and the greatest time before; of elements of long texts also the times again, as
-    often as they count again (`planning`). `bounded`: it is a single file. `rejected`: something was met since the last cut that is to be
-    reported."""
+    """An input and its pending elements: time, position, and the greatest time before. `long_times`
+    repeats the times of long elements as often as they count again (`planner`). `bounded`: the
+    input is a single file. `has_rejected`: a record was rejected since the last cut."""
 
     channel: Channel
     bounded: bool = False
@@ -46,12 +47,12 @@ class ScannedInput:
     def starting_at(
         place: InputPlace, feed: Feed, delay: Micros, *, single: bool, idle: Micros | None, pace: RateLimit | NoRateLimit, bounded: bool
     ) -> ScannedInput:
-        """An input that is read from a place on."""
+        """An input that is read from a position on."""
         lateness = Lateness(delay, place.greatest, single=single)
         return ScannedInput(Channel(feed, lateness, idle, pace, not bounded), bounded, floors=place.floors)
 
     def scan(self, most: int, now: float, closed: Micros) -> bool:
-        """Read on a little, if there is something now; False: nothing."""
+        """Scan up to `most` records; False where none is available now."""
         taken = self.channel.take(most, now)
         if taken is None:
             return self.channel.feed.ended
@@ -68,7 +69,9 @@ class ScannedInput:
         return True
 
     def cut(self, until: Micros, *, idle: bool) -> tuple[InputPlace, tuple[int, int]]:
-        """Forget what is up to a time; where reading goes on, and where reading up to it may stop. `idle`: it was not waited for."""
+        """Remove pending elements up to `until`; the position where reading continues, and the
+        position where reading up to `until` may stop. `idle`: the cut did not wait for the input.
+        """
         lateness, end = self.channel.lateness, self.channel.feed.end
         self.pending = [entry for entry in self.pending if entry[0] > until]
         self.long_times = [each for each in self.long_times if each > until]
@@ -90,9 +93,9 @@ class ScannedInput:
 
 
 def _needed_floors(floors: Sequence[Floor], point: tuple[int, int], late: Micros) -> tuple[Floor, ...]:
-    """The floors that can still matter behind a point, where what is before `late` is late anyhow.
+    """The floors that still matter behind a position, where times before `late` are late anyway.
 
-    >>> _needed([Floor(0, 0, 3), Floor(0, 5, 7), Floor(0, 9, 8)], (0, 6), 4)
+    >>> _needed_floors([Floor(0, 0, 3), Floor(0, 5, 7), Floor(0, 9, 8)], (0, 6), 4)
     (Floor(file=0, offset=5, until=7), Floor(file=0, offset=9, until=8))
     """
     kept = [floor for floor in floors if floor.until >= late]
@@ -101,8 +104,8 @@ def _needed_floors(floors: Sequence[Floor], point: tuple[int, int], late: Micros
 
 
 class GrowingPlan:
-    """Cuts over inputs that grow, from an offset on. `size` is how many elements of ordinary length a batch has, about, in up to `tasks`
-    cuts."""
+    """Cuts over growing inputs from an offset on; a batch has about `size` elements of ordinary
+    length, in up to `tasks` cuts."""
 
     def __init__(
         self, inputs: Sequence[ScannedInput], start: Offset, size: int, tasks: int, clock: Callable[[], float] = time.monotonic
@@ -116,11 +119,12 @@ class GrowingPlan:
 
     @property
     def pending(self) -> int:
-        """How many elements wait."""
+        """The number of pending elements."""
         return sum(len(each.pending) for each in self.inputs)
 
     def scan(self) -> bool:
-        """Read on in the inputs that others wait for, and in those that grow; False: there is nothing now."""
+        """Scan the inputs that others wait for, and the growing ones; False where nothing is
+        available now."""
         now, closed = self._clock(), self.position.time
         slowest = bound([each.channel for each in self.inputs], now, LAST_MICRO)
         read = False
@@ -134,7 +138,8 @@ class GrowingPlan:
         return read
 
     def cuts(self) -> list[Cut]:
-        """The cuts of a batch of what has closed; none where nothing has, and nothing is to be reported."""
+        """The cuts of a batch of the closed instants; empty where none has closed and nothing is
+        rejected."""
         now, after = self._clock(), self.position.time
         if after == LAST_MICRO:
             return []
@@ -165,7 +170,7 @@ class GrowingPlan:
         return found
 
     def _cut_of_rejected(self) -> list[Cut]:
-        """A cut that closes nothing, where reading goes on behind something that is to be reported."""
+        """A cut that closes no instant, but reports rejected records."""
         if not any(each.has_rejected for each in self.inputs):
             return []
         cut = self._cut(self.position.time, 0, [False for _ in self.inputs])
@@ -177,7 +182,7 @@ class GrowingPlan:
         return [cut]
 
     def _cut_times(self, times: Sequence[Micros], after: Micros, *, ended: bool) -> list[Micros]:
-        """The times at which the cuts are made."""
+        """The times of the cuts."""
         times = times[: self._size]
         if not times:
             return [LAST_MICRO if ended else after]
@@ -195,7 +200,7 @@ class GrowingPlan:
         return Cut(until, tuple(places), offsets, elements, files)
 
     def replan(self, until: Offset) -> Cut:
-        """The one cut up to an offset that was planned before, from where this plan stands."""
+        """The one cut up to an offset that was planned before, from this plan's position."""
         stops = []
         for each, place in zip(self.inputs, until.places, strict=True):
             floor = next((floor for floor in place.floors if floor.until == until.time), None)

@@ -1,4 +1,5 @@
-"""The planner of growing inputs at work: a thread scans ahead, and a batch is cut off whenever something has closed."""
+"""The planner of growing inputs: a thread scans ahead, and a batch ends whenever instants have
+closed."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ from dotr.sources.watched_folders import GrowingInput
 
 _PAUSE_SECONDS: Final = 0.01
 _TIMEOUT_SECONDS: Final = 0.1
-"""How long the planner waits for something to close before it says that there is nothing."""
+"""Longest wait for closed instants before the planner returns an empty batch."""
 
 
 class GrowingInputs:
-    """The inputs of a job, of which some grow, from an offset on."""
+    """The inputs of a job, some of them growing, from an offset on."""
 
     def __init__(self, job: Job, start: Offset) -> None:
         self._job = job
@@ -61,7 +62,7 @@ class GrowingInputs:
 
     @property
     def paths(self) -> PathsOfInput:
-        """What tasks are told of files that have appeared."""
+        """The files of growing inputs by number."""
 
         def paths(number: int, first: int, last: int) -> tuple[str, ...]:
             return self._growing[number].paths(first, last) if number in self._growing else ()
@@ -69,19 +70,19 @@ class GrowingInputs:
         return paths
 
     def release(self, before: Offset) -> None:
-        """No batch before an offset is planned again."""
+        """Release copied standard input before an offset; no earlier batch is planned again."""
         for number, source in self._growing.items():
             if isinstance(source, Spooled) and number < len(before.places):
                 source.forget(before.places[number].file)
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close open files."""
         for each in self.plan.inputs:
             each.channel.feed.close()
 
 
 class Scanner:
-    """Scans in a thread of its own, and gives batches as something has closed."""
+    """Scans in a thread, and yields batches as instants close."""
 
     def __init__(self, job: Job, start: Offset) -> None:
         self.inputs = GrowingInputs(job, start)
@@ -97,7 +98,7 @@ class Scanner:
 
     @property
     def position(self) -> Offset:
-        """Where the last batch ended."""
+        """The end of the last batch."""
         return self._plan.position
 
     def _scan(self) -> None:
@@ -115,14 +116,14 @@ class Scanner:
                 self._changed.notify_all()
 
     def _write_watermarks(self) -> None:
-        """Write down how far the inputs are, now and then."""
+        """Write the watermarks of the inputs at intervals."""
         if time.monotonic() >= self._next_write:
             self._next_write = time.monotonic() + EVERY_SECONDS
             channels = zip(self._names, [each.channel for each in self._plan.inputs], strict=True)
             write_watermarks(self._folder, [(name, channel.lateness.passed, channel.feed.ended) for name, channel in channels])
 
     def batch(self) -> list[Cut]:
-        """The cuts of the next batch; none where nothing closes for a while."""
+        """The cuts of the next batch; empty where nothing closes for a while."""
         with self._changed:
             deadline = time.monotonic() + _TIMEOUT_SECONDS
             while not (cuts := self._cuts()) and (left := deadline - time.monotonic()) > 0:
@@ -135,7 +136,7 @@ class Scanner:
         return self._plan.cuts()
 
     def stop(self) -> None:
-        """Scan no further."""
+        """Stop scanning."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()

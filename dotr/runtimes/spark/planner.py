@@ -1,15 +1,16 @@
-"""Where batches end: a merge by time over many inputs, of time stamps alone.
+"""Ends of batches: a merge by time over many inputs, of time stamps alone.
 
-Idea: every input is scanned in its own order, a little ahead. An input has *passed* t when its greatest time lies more than its
-delay beyond t, or when it has ended; what comes later with a time up to t is late, whatever it is (semantics.md, section 6). A cut
-at time T may be made when all inputs have passed T. It needs, for each input, only where reading goes on: the first record that is
-neither late nor up to T, and the greatest time before it. That is all an offset holds, so that a batch can be planned and judged
-again from its offsets alone.
-
-Invariant: `Cut` number n owns, of every input, the records from its start to its end place, each record being owned once; the elements of
-its time range lie between its start place and its stop.
-Cost: one scan of each record, and one sort of a nearly sorted list a cut. Memory: what is pending, a few cuts' worth. What a task then
-holds is bounded too: an element of a long text counts as several.
+Idea: every input is scanned in its own order, a little ahead. An input has *passed* t when its
+greatest time is more than its delay beyond t, or when it has ended; later records with times up to
+t are late (semantics.md, section 6). A cut at T is possible when all inputs have passed T. For each
+input it needs the position where reading continues (the first record that is neither late nor up to
+T) and the greatest time before it. An offset holds nothing else, so that a batch can be replayed
+from its offsets alone.
+Invariant: each record is owned by one cut, between whose start and end positions it lies; the
+elements of a cut's time range are between its start position and its stop.
+Cost: one scan of each record, and one sort of a nearly sorted list per cut. Memory: the pending
+elements, a few cuts' worth; the memory of a task is bounded too, since a long element counts
+several times.
 """
 
 from __future__ import annotations
@@ -23,21 +24,23 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.sources.lateness import Lateness
 
 ScanTimes: TypeAlias = Callable[[int, int, int], Iterator[tuple[int, int, Micros | None]]]
-"""`scan(input, offset, line)`: for each record from there on its offset, its line and its time (None: unreadable)."""
+"""`scan(input, offset, line)`: offset, line and time (None: unreadable) of each record from a
+position on."""
 
 END: Final = -1
 """The offset behind the last record."""
 
 ORDINARY_BYTES: Final = 512
-"""Bytes of text: an element that has n times as many counts for n more. Read, they take some 8 KB of memory."""
+"""Bytes of an ordinary element; one n times as long counts n more. In memory an ordinary element
+takes some 8 KB."""
 
 BEGINNING: Final[Micros] = -LAST_MICRO
-"""Earlier than any instant."""
+"""A time before any instant."""
 
 
 class Floor(NamedTuple):
-    """Instants up to `until` closed without waiting for the input, which was idle: what stands in it from this file and offset on, and is
-    not later, came too late for them."""
+    """A position in an idle input: instants up to `until` (µs) closed without it, so that records
+    from this file and offset on with times up to `until` are too late."""
 
     file: int
     offset: int
@@ -45,8 +48,8 @@ class Floor(NamedTuple):
 
 
 class InputPlace(NamedTuple):
-    """Where the reading of one input goes on: the offset and line of a record, and the greatest time before it. An input that grows has
-    several files, numbered, and perhaps floors."""
+    """The position where reading of an input continues: offset and line of a record, and the
+    greatest time before it (µs). A growing input also has the number of the file, and floors."""
 
     offset: int
     line: int
@@ -60,7 +63,7 @@ class InputPlace(NamedTuple):
         return self.file, self.offset
 
     def to_json(self) -> list[object]:
-        """As short as it can be."""
+        """The members as a list, without trailing defaults."""
         return list(self if self.file or self.floors else self[:3])
 
     @staticmethod
@@ -78,8 +81,12 @@ START: Final = InputPlace(0, 1, BEGINNING)
 
 
 class Cut(NamedTuple):
-    """All up to `time`: where each input goes on afterwards, where the reading for it may stop (END: at the end), and how many elements
-    of ordinary length it adds to the cut before it."""
+    """All elements up to `time` (µs).
+
+    `places` are the positions where each input continues, `stops` the offsets where reading for
+    this cut may stop (END: at the end), and `elements` the number of elements that it adds, in
+    units of ordinary length.
+    """
 
     time: Micros
     places: tuple[InputPlace, ...]
@@ -90,19 +97,20 @@ class Cut(NamedTuple):
 
     @property
     def points(self) -> tuple[tuple[int, int], ...]:
-        """Where the reading may stop: the file, and the offset in it."""
+        """The stops as file and offset."""
         return tuple(zip(self.files, self.stops, strict=True)) if self.files else tuple((0, stop) for stop in self.stops)
 
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """How far a query is: the time closed so far and a place for each input. As JSON it is what Spark keeps in its log."""
+    """The position of a query: the time closed so far (µs), and a position in each input. Spark
+    keeps it as JSON in its log."""
 
     time: Micros
     places: tuple[InputPlace, ...]
 
     def to_json(self) -> dict[str, object]:
-        """Numbers go as text where Spark's JSON might turn them into floats: nowhere, so they stay numbers.
+        """JSON data; times are within the integers that Spark's JSON keeps exactly.
 
         >>> Offset(5, (START,)).to_json()
         {'version': 1, 'time': 5, 'places': [[0, 1, -4611686018427387904]]}
@@ -123,21 +131,23 @@ class Offset:
         return Offset(time, tuple(InputPlace.of_json(*place) for place in places))
 
     def padded(self, inputs: int) -> Offset:
-        """With the start of inputs that were not there when the offset was made."""
+        """The offset with start positions for inputs added since."""
         return Offset(self.time, (*self.places, *[START] * (inputs - len(self.places))))
 
     @staticmethod
     def start(inputs: int) -> Offset:
+        """The offset before all elements."""
         return Offset(BEGINNING, (START,) * inputs)
 
     @property
     def ended(self) -> bool:
+        """Whether the stream has ended."""
         return self.time == LAST_MICRO
 
 
 class _ScannedTimes:
-    """The scan of one input: what is pending (neither late nor behind the last cut), in the input's own order; and of long elements among
-    that the times once more, for each time that they count again."""
+    """The scan of one input. `pending` are the elements after the last cut that are not late, in
+    the input's order; `long_times` repeats the times of long ones as often as they count again."""
 
     __slots__ = ("_last", "_scan", "ended", "lateness", "long_times", "pending")
 
@@ -151,11 +161,11 @@ class _ScannedTimes:
 
     @property
     def passed(self) -> Micros:
-        """All times up to it are passed."""
+        """The last passed time."""
         return LAST_MICRO if self.ended else self.lateness.passed
 
     def advance(self, goal: Micros, after: Micros, max_records: int) -> None:
-        """Scans until `goal` is passed, or `most` records were seen."""
+        """Scan until `goal` is passed, or `max_records` records are scanned."""
         lateness, add = self.lateness, self.pending.append
         begin, element = self._last
         for count, (offset, line, time) in enumerate(self._scan, 1):
@@ -173,7 +183,8 @@ class _ScannedTimes:
         self._last = begin, element
 
     def cut(self, time: Micros) -> tuple[InputPlace, int]:
-        """Forgets what is up to `time`; the place where reading goes on, and where reading up to `time` may stop."""
+        """Remove pending elements up to `time`; the position where reading continues, and the
+        offset where reading up to `time` may stop."""
         pending = self.pending = [entry for entry in self.pending if entry[0] > time]
         if self.long_times:
             self.long_times = [each for each in self.long_times if each > time]
@@ -186,7 +197,8 @@ class _ScannedTimes:
 
 
 def plan(scan: ScanTimes, delays: Sequence[Micros], start: Offset, size: int, until: Micros = LAST_MICRO) -> Iterator[Cut]:
-    """Cuts of about `size` elements of ordinary length each, from an offset on; the last one is at `until`. A cut never divides an instant.
+    """Cuts of about `size` elements of ordinary length from an offset on, the last one at `until`
+    (µs). A cut never divides an instant.
 
     >>> times = [[1, 2, 9, 4], [1, 1, 3]]               # the 4 is late
     >>> def scan(number, offset, line):

@@ -30,9 +30,9 @@ from dotr.monitoring.progress import (
     InputProgress,
     ReportProgress,
     RunProgress,
-    progress_by_input,
     ignore_progress,
     port_labels,
+    progress_by_input,
     stored_events,
 )
 from dotr.monitoring.totals import Totals

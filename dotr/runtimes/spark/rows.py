@@ -95,7 +95,7 @@ def decode_dead_letters(payload: bytes) -> list[DeadLetter]:
     """Dead letters from a payload.
 
     >>> letter = DeadLetter(Reason.LATE, "sensors", "a.csv", 7, 12, "x,y", "why")
-    >>> dead_of(dead_payload([letter])) == [letter]
+    >>> decode_dead_letters(encode_dead_letters([letter])) == [letter]
     True
     """
     return [DeadLetter(Reason(reason), *rest) for reason, *rest in json.loads(payload)]
@@ -109,7 +109,7 @@ def encode_inconsistencies(found: Iterable[tuple[Micros, str]]) -> bytes:
 def decode_inconsistencies(payload: bytes) -> list[tuple[Micros, str]]:
     """Inconsistent instants from a payload.
 
-    >>> inconsistent_of(inconsistent_payload([(5, "cax-dw: …")]))
+    >>> decode_inconsistencies(encode_inconsistencies([(5, "cax-dw: …")]))
     [(5, 'cax-dw: …')]
     """
     return [(time, clash) for time, clash in json.loads(payload)]
@@ -131,7 +131,7 @@ def decode_fallbacks(payload: bytes) -> list[Fallback]:
     """Fallbacks from a payload.
 
     >>> found = [Fallback(FallbackKind.QUERY, "ValueError: no", "dotr/queries/plan.py:7 in at", 3)]
-    >>> fallbacks_of(fallbacks_payload(found)) == found
+    >>> decode_fallbacks(encode_fallbacks(found)) == found
     True
     """
     return [Fallback(FallbackKind[kind], error, place, times) for kind, error, place, times in json.loads(payload)]
@@ -146,7 +146,7 @@ def decode_size(payload: bytes) -> BucketSize:
     """The size of a bucket from a payload.
 
     >>> size = BucketSize(0, 1, (3, 0), 120)
-    >>> size_of(size_payload(size)) == size
+    >>> decode_size(encode_size(size)) == size
     True
     """
     layer, bucket, held, written = json.loads(payload)
@@ -164,7 +164,7 @@ def decode_totals(payload: bytes) -> Totals:
     """Totals from a payload.
 
     >>> totals = Totals(elements=2, dead={Reason.LATE: 1}, inconsistent=1)
-    >>> counts_of(counts_payload(totals)) == totals
+    >>> decode_totals(encode_totals(totals)) == totals
     True
     """
     elements, instants, facts, events, dead, *rest = json.loads(payload)

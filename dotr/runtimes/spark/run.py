@@ -1,4 +1,5 @@
-"""A pipeline on Spark: everything that can be refused is refused before a JVM starts; then one query runs to the end of the input."""
+"""A pipeline on Spark: refusals come before a JVM starts; then one query runs to the end of the
+input."""
 
 from __future__ import annotations
 
@@ -47,16 +48,17 @@ from dotr.state.state_schema import state_schema
 
 _LOG: Final = logging.getLogger("dotr")
 _LETTERS_PER_WRITE: Final = 1_000
-"""Dead letters that are written at a time."""
+"""Dead letters per write."""
 
 
 def run_spark(
     pipeline: Pipeline, progress: ReportTotals, on_progress: ReportProgress = ignore_progress, show: ReportActivity = ignore_activity
 ) -> Totals:
-    """Runs a pipeline to the end of its input, from its checkpoint on; the totals are this run's. `does` is told what goes on before the
-    first batch is written.
+    """Run a pipeline to the end of its input, from its checkpoint on.
 
-    Raises `Refused` for what the user can put right, `RunFailed` for what else stops Spark, KeyboardInterrupt when it was stopped.
+    `progress` receives the totals after each batch, `on_progress` the progress of the run, and
+    `show` the activity before the first batch. Returns the totals of this run. Raises Refused for
+    errors of the user, RunFailed for failures of Spark, and KeyboardInterrupt after a stop.
     """
     checkpoint = Checkpoint(pipeline.spark.checkpoint)
     layout = required_layout(pipeline)
@@ -140,7 +142,7 @@ def run_spark(
 
 
 def _move_state(session: SparkSession, checkpoint: Checkpoint, change: StateChange, layout: CheckpointLayout, job: Job) -> list[BucketSize]:
-    """Moves the state to the query of the changed program; how much of it there is then."""
+    """Move the state to the query of the changed program; the sizes of its buckets."""
     stored = checkpoint.layout
     assert stored is not None
     sizes: list[BucketSize] = []
@@ -157,7 +159,8 @@ def _move_state(session: SparkSession, checkpoint: Checkpoint, change: StateChan
 
 
 def _inputs(pipeline: Pipeline, layout: CheckpointLayout) -> tuple[list[InputFile], list[str]]:
-    """The inputs that the checkpoint counts with: its files, then what grows, of each of which the second list says how."""
+    """The inputs in the checkpoint's order, files first; and the settings of the growing ones as
+    JSON."""
     likes = {file.input: file for file in pipeline.inputs} | {each.like.input: each.like for each in pipeline.growing}
     watched = {each.like.input: each for each in pipeline.growing}
     inputs = [replace(likes[name], path=path) for name, _, path in layout.inputs]
@@ -199,14 +202,14 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
 
 
 def _ship_background(store: CompiledStore, context: SparkContext) -> None:
-    """Gives the compiled background, and the answers beside it, to executors of other machines, which may not have it at its path."""
+    """Send the compiled background, with its static answers, to executors on other machines."""
     if not is_local(context):
         for path in (store.file.path, *store.file.path.parent.glob(f"{store.file.path.stem}-*{store.file.path.suffix}")):
             context.addFile(str(path))
 
 
 def _batch_writer(pipeline: Pipeline) -> WriteBatch:
-    """Writes a batch to all outputs; a batch that has nothing for one leaves no file there."""
+    """A function that writes a batch to all outputs; an output without data gets no file."""
     clock = pipeline.clock
     outputs = [(output.path, "." + output.format.value, output.format) for output in pipeline.outputs]
     dead = pipeline.dead_letter_path

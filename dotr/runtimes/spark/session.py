@@ -1,7 +1,8 @@
-"""The Spark session: our defaults below what the user or spark-submit has said, and a JVM that keeps its words to its log.
+"""The Spark session: defaults below the settings of the user and of spark-submit, and a JVM that
+writes to a log file.
 
-A JVM that we start ourselves writes to a log file in the checkpoint folder instead of the terminal; one that spark-submit has
-started belongs to the user, and is only told to be brief.
+The standard error of a JVM started here goes to a file in the checkpoint folder. A JVM started by
+spark-submit belongs to the user; only its log level is lowered.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ _EXECUTOR_TIMEOUT_SECONDS: Final = 60.0
 
 
 def start(name: str, master: str | None, settings: Mapping[str, str], log: Path) -> SparkSession:
-    """A session with our defaults; `settings` win over them, and so does what spark-submit was given."""
+    """A session with default settings, overridden by spark-submit and by `settings`. The JVM writes
+    to `log`. Raises Refused (S113) without a usable Python for the workers."""
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     running = SparkContext._active_spark_context is not None
     with _stderr_to_log(log, submitted or running):
@@ -79,8 +81,11 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path)
 
 
 def cores(context: SparkContext) -> int:
-    """How many tasks run at a time. The executors of a cluster come one by one once a session is there: this waits until no further one has
-    come for a while, unless `spark.default.parallelism` says it, or they are started when there is work for them."""
+    """The number of tasks that run at a time.
+
+    The executors of a cluster register one by one after the session is there: this waits until none
+    has registered for a while, unless `spark.default.parallelism` is set or allocation is dynamic.
+    """
     conf = context.getConf()
     dynamic = conf.get("spark.dynamicAllocation.enabled", "false") == "true"
     if not (is_local(context) or conf.contains("spark.default.parallelism") or dynamic):
@@ -95,23 +100,25 @@ def cores(context: SparkContext) -> int:
 
 
 def is_local(context: SparkContext) -> bool:
-    """Whether executors are in the driver's process."""
+    """Whether executors run in the driver's process."""
     return context.master is None or context.master.partition("[")[0] == "local"
 
 
 def _check_worker_python(python: str) -> None:
-    """The planner of the source is a worker on the driver's machine: a path into an unpacked archive must lead somewhere here too."""
+    """Check that the workers' Python exists on the driver's machine too, where the planner runs as
+    a worker."""
     if os.sep in python and not os.path.exists(python):
         hint = "It is a path on the driver's machine too: unpack the environment here under the same name, and submit from this folder."
         raise refuse("S113", f"the Python of Spark's workers, PYSPARK_PYTHON={python}, is not in {os.getcwd()}", hint=hint)
 
 
 def _use_filesystem_manager(session: SparkSession) -> None:
-    """Has Spark write its logs and the state's changes through Hadoop's FileSystem. What it would take, FileContext, runs `readlink` for
-    every name where Hadoop's native library is missing, as in pyspark: ten processes for each little file, instead of two. The file is put
-    in its place by renaming it, either way.
+    """Let Spark write logs and state changes through Hadoop's FileSystem.
 
-    The class has moved between releases of Spark; where it is at neither place, Spark takes what it would.
+    Spark's default, FileContext, runs `readlink` for each name where Hadoop's native library is
+    missing, as in pyspark: ten processes per small file instead of two. Either way a file is put in
+    place by renaming. The class is in different packages of different releases of Spark; where
+    neither has it, the default stays.
     """
     assert SparkContext._jvm is not None
     if session.conf.get(_FILE_MANAGER, None) is None:
@@ -124,10 +131,9 @@ def _use_filesystem_manager(session: SparkSession) -> None:
 
 
 def _export_package_path(context: SparkContext) -> None:
-    """Lets Python workers of this machine import the package from where this process has it: a folder, or a zip.
-
-    Under spark-submit workers on executors have `--py-files`; the driver's own, which plan the source, are not told of them.
-    """
+    """Add the folder or zip of the package to the PYTHONPATH of Python workers on this machine.
+    spark-submit gives `--py-files` to executors, but not to the driver's workers, which plan the
+    source."""
     place = str(Path(dotr.__file__).resolve().parent.parent)
     known = context.environment.get("PYTHONPATH", "").split(os.pathsep)
     if place not in known:
@@ -135,7 +141,8 @@ def _export_package_path(context: SparkContext) -> None:
 
 
 def _silence_python() -> None:
-    """Keeps warnings of Spark's Python half off the terminal, of old versions of libraries, say: its errors come as exceptions."""
+    """Suppress warnings of Spark's Python part, for example about old libraries; errors come as
+    exceptions."""
     for name in ("py4j", "pyspark"):
         logging.getLogger(name).setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module=r"(pyspark|py4j)(\.|$)")
@@ -143,7 +150,8 @@ def _silence_python() -> None:
 
 @contextmanager
 def _stderr_to_log(log: Path, unchanged: bool) -> Iterator[None]:
-    """While it holds, what is started inherits the log as its standard error."""
+    """Let processes started within the context inherit the log file as standard error, unless
+    `unchanged`."""
     if unchanged:
         yield
         return

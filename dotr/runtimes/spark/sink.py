@@ -17,14 +17,14 @@ from dotr.monitoring.totals import ReportTotals, Totals
 from dotr.runtimes.spark.rows import (
     BucketSize,
     RowKind,
-    decode_totals,
     decode_dead_letters,
-    decode_firings,
     decode_fallbacks,
+    decode_firings,
     decode_inconsistencies,
     decode_size,
+    decode_totals,
 )
-from dotr.runtimes.spark.spilled_rows import FIRINGS, DEAD_LETTERS, blocks, remove_runs, merge_runs, run_path
+from dotr.runtimes.spark.spilled_rows import DEAD_LETTERS, FIRINGS, blocks, merge_runs, remove_runs, run_path
 
 WriteBatch = Callable[[int, Iterator[Sequence[Firing]], Iterator[DeadLetter]], None]
 """Writes a batch by number; the firings come in blocks of whole instants. Idempotent: the files are

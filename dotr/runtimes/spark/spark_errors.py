@@ -68,8 +68,8 @@ def encode_diagnostics(refused: Refused) -> str:
 def decode_diagnostics(text: str) -> Refused | None:
     """The diagnostics in a text; None where there are none.
 
-    >>> text = "Traceback …" + marked(Refused([Diagnostic("S1", "no <such> thing")])) + "at java.lang.Thread"
-    >>> unmarked(text).diagnostics[0].message
+    >>> text = "Traceback …" + encode_diagnostics(Refused([Diagnostic("S1", "no <such> thing")])) + "at java.lang.Thread"
+    >>> decode_diagnostics(text).diagnostics[0].message
     'no <such> thing'
     """
     found = _MARKED.search(text)
@@ -84,7 +84,7 @@ def decode_diagnostics(text: str) -> Refused | None:
 def failure_of(text: str, log: Path) -> Refused | RunFailed:
     r"""The error of a failed query for the user, from Spark's message and the path of the log.
 
-    >>> print(explained("Traceback\n  File x\nValueError: no such thing\n\tat org.apache.Spark", Path("ck/spark.log")))
+    >>> print(failure_of("Traceback\n  File x\nValueError: no such thing\n\tat org.apache.Spark", Path("ck/spark.log")))
     Spark stopped: ValueError: no such thing (the log is ck/spark.log)
     """
     refused = decode_diagnostics(text)

@@ -30,7 +30,7 @@ from dotr.outputs.external_sort import read_run as read_run
 from dotr.outputs.external_sort import write_run as write_run
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import ORDINARY_BYTES
-from dotr.runtimes.spark.rows import RowKind, SparkRow, decode_dead_letters, encode_dead_letters, decode_firings, encode_firings
+from dotr.runtimes.spark.rows import RowKind, SparkRow, decode_dead_letters, decode_firings, encode_dead_letters, encode_firings
 
 T = TypeVar("T")
 

@@ -157,7 +157,7 @@ def decompressed_prefix(prefix: bytes, most: int = 0) -> bytes:
 
     >>> import gzip
     >>> packed = gzip.compress(b"time,room")
-    >>> plain(packed), plain(packed[:5]), plain(b"time"), plain(packed[:1])
+    >>> decompressed_prefix(packed), decompressed_prefix(packed[:5]), decompressed_prefix(b"time"), decompressed_prefix(packed[:1])
     (b'time,room', b'', b'time', b'')
     """
     if not _MAGIC.startswith(prefix[:2]):

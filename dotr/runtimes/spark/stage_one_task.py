@@ -20,9 +20,9 @@ from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.spark.bucket_steps import TimedArrivals, chunk_payload
-from dotr.runtimes.spark.inputs import range_files, admit
+from dotr.runtimes.spark.inputs import admit, range_files
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import RowKind, SparkRow, encode_totals, fallback_rows, encode_inconsistencies, record_batch
+from dotr.runtimes.spark.rows import RowKind, SparkRow, encode_inconsistencies, encode_totals, fallback_rows, record_batch
 from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnostics
 from dotr.runtimes.spark.spilled_rows import SpilledDeadLetters
 from dotr.runtimes.spark.stateless import StatelessStageTwo

@@ -27,7 +27,7 @@ from dotr.model.time import Micros
 from dotr.patterns.state import StateError, StateSnapshot
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import BucketSize
-from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, failure_of, encode_diagnostics
+from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnostics, failure_of
 from dotr.runtimes.spark.stored_state import StoredState
 from dotr.runtimes.spark.worker_cache import program_of
 from dotr.state.state_log import Manifest, log_snapshot

@@ -1,7 +1,9 @@
-"""What a checkpoint's pipeline has done in all its runs: `progress.json` beside `dotr.json`, written after every batch.
+"""Totals of a pipeline over all its runs: `progress.json` beside `dotr.json`, written after every
+batch.
 
-Spark keeps where the inputs are, and no totals. The file holds those before the last batch and those of it, so that a batch that is done
-again after a crash counts once. It is for people to look at: nothing that a run does depends on it; where it is damaged it begins anew.
+Spark stores positions in the inputs, but no totals. The file has the totals before the last batch
+and those of the batch, so that a batch replayed after a crash counts once. It is for display only;
+a damaged file is replaced by a new one.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ _NEW: Final = "progress.new"
 
 @dataclass(frozen=True, slots=True)
 class PortTotals:
-    """What a layer is handed under one key: what its rules call it, and the place of the key among the values (None: no key)."""
+    """A port: the label of its events, and the index of the key attribute among the values (None:
+    no key)."""
 
     label: str
     key: int | None
@@ -30,8 +33,8 @@ class PortTotals:
 
 @dataclass(frozen=True, slots=True)
 class StoredTotals:
-    """`before` is what all batches before number `batch` have done, `last` what that one has. `sizes` are those of the buckets of state,
-    and `ports` what the numbers in them mean, by layer."""
+    """`before` are the totals of all batches before number `batch`, `last` those of it. `sizes` are
+    those of the state's buckets by layer and bucket, and `ports` the ports of each layer."""
 
     batch: int | None = None
     before: Totals = field(default_factory=Totals)
@@ -44,7 +47,7 @@ class StoredTotals:
         return self.before + self.last
 
     def with_batch(self, number: int, counted: Totals, sizes: Sequence[BucketSize]) -> StoredTotals:
-        """With a further batch, or with the last one done again.
+        """The totals with a further batch, or with the last one replayed.
 
         >>> tally = StoredTotals().took(0, Totals(elements=2), []).took(1, Totals(elements=3), [])
         >>> tally.took(1, Totals(elements=3), []).totals.elements, tally.took(2, Totals(elements=5), []).totals.elements
@@ -55,7 +58,7 @@ class StoredTotals:
 
     @property
     def event_counts(self) -> tuple[tuple[int, ...], ...]:
-        """How many events each port of each layer holds, in all buckets."""
+        """The events of each port of each layer, over all buckets."""
         return tuple(
             tuple(sum(counts) for counts in zip(*found, strict=True))
             for layer in range(len(self.ports))
@@ -64,12 +67,12 @@ class StoredTotals:
 
     @property
     def bytes(self) -> int:
-        """How many bytes all buckets take."""
+        """The bytes of all buckets."""
         return sum(size.bytes for size in self.sizes.values())
 
 
 def read_totals(folder: Path) -> StoredTotals | None:
-    """The tally of a checkpoint; None where there is none that can be read."""
+    """The totals of a checkpoint; None where they are missing or unreadable."""
     try:
         data = json.loads((folder / NAME).read_bytes())
         sizes = [BucketSize(layer, bucket, tuple(held), size) for layer, bucket, held, size in data["sizes"]]
@@ -85,7 +88,7 @@ def read_totals(folder: Path) -> StoredTotals | None:
 
 
 def write_totals(folder: Path, totals: StoredTotals) -> None:
-    """Put a tally in the place of the one before; what cannot be written is left out."""
+    """Replace the totals of a checkpoint; errors of writing are ignored."""
     data = {
         "batch": totals.batch,
         "before": json.loads(encode_totals(totals.before)),

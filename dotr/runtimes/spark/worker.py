@@ -9,7 +9,7 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.state import StateError
 from dotr.runtimes.spark.bucket_steps import closed_by, place_of, step_bucket
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, fallback_rows, encode_size
+from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, encode_size, fallback_rows
 from dotr.runtimes.spark.state_moves import initial_state, unreadable_state
 from dotr.state.bucket_state import LoadedBucket, load_bucket, write_bucket
 from dotr.state.paged_state import MAX_DECODED
