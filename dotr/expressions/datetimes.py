@@ -87,9 +87,9 @@ class Duration:
         """
         years, months = divmod(abs(self.months), 12)
         absolute = Decimal(self.seconds).copy_abs()
-        whole = int(absolute)
-        seconds = EXACT.subtract(absolute, Decimal(whole - whole % 60))
-        hours, minutes = divmod(whole // 60, 60)
+        whole_seconds = int(absolute)
+        seconds = EXACT.subtract(absolute, Decimal(whole_seconds - whole_seconds % 60))
+        hours, minutes = divmod(whole_seconds // 60, 60)
         days, hours = divmod(hours, 24)
         date = "".join(f"{n}{unit}" for n, unit in ((years, "Y"), (months, "M"), (days, "D")) if n)
         time = "".join(f"{n}{unit}" for n, unit in ((hours, "H"), (minutes, "M")) if n) + (f"{plain(seconds)}S" if seconds else "")
@@ -156,23 +156,23 @@ def read_date_time(text: str) -> DateTime | None:
     >>> read_date_time("2014-08-01T24:00:00+02:00").instant == read_date_time("2014-08-01T22:00:00").instant
     True
     """
-    found = _DATE_TIME.fullmatch(text)
-    return _temporal_value(DateTime, found[1], found[2], found[3], found[4], found[5], found[6], found[7]) if found else None
+    match = _DATE_TIME.fullmatch(text)
+    return _temporal_value(DateTime, match[1], match[2], match[3], match[4], match[5], match[6], match[7]) if match else None
 
 
 def read_date(text: str) -> Date | None:
     """The value of the text of an xsd:date; None if ill-formed."""
-    found = _DATE.fullmatch(text)
-    return _temporal_value(Date, found[1], found[2], found[3], "00", "00", "00", found[4]) if found else None
+    match = _DATE.fullmatch(text)
+    return _temporal_value(Date, match[1], match[2], match[3], "00", "00", "00", match[4]) if match else None
 
 
 def read_time(text: str) -> Time | None:
     """The value of the text of an xsd:time; None if ill-formed."""
-    found = _TIME.fullmatch(text)
-    value = _temporal_value(Time, "1972", "12", "31", found[1], found[2], found[3], found[4]) if found else None
+    match = _TIME.fullmatch(text)
+    value = _temporal_value(Time, "1972", "12", "31", match[1], match[2], match[3], match[4]) if match else None
     if value is None or value.day == 31:
         return value
-    return _temporal_value(Time, "1972", "12", "31", "00", "00", "00", found[4] if found else None)
+    return _temporal_value(Time, "1972", "12", "31", "00", "00", "00", match[4] if match else None)
 
 
 _Kind = TypeVar("_Kind", bound=TemporalValue)
@@ -227,12 +227,12 @@ def read_duration(text: str) -> Duration | None:
     >>> read_duration("-P1Y2M3DT4H5M6.5S")
     Duration(months=-14, seconds=Decimal('-273906.5'))
     """
-    found = _DURATION.fullmatch(text)
-    if found is None or len(text) > _LONGEST_PART:
+    match = _DURATION.fullmatch(text)
+    if match is None or len(text) > _LONGEST_PART:
         return None
-    years, months, days_, hours, minutes = (int(part or "0") for part in found.groups()[1:6])
-    seconds = EXACT.add(Decimal(days_ * 86400 + hours * 3600 + minutes * 60), Decimal(found[7] or "0"))
-    sign = -1 if found[1] else 1
+    years, months, days_, hours, minutes = (int(part or "0") for part in match.groups()[1:6])
+    seconds = EXACT.add(Decimal(days_ * 86400 + hours * 3600 + minutes * 60), Decimal(match[7] or "0"))
+    sign = -1 if match[1] else 1
     return Duration(sign * (years * 12 + months), _whole_as_int(EXACT.multiply(seconds, Decimal(sign))))
 
 
@@ -248,7 +248,7 @@ def read_year_month(text: str) -> YearMonth | None:
     return None if value is None else YearMonth(value.months, 0)
 
 
-def add_duration(moment: TemporalValue, by: Duration) -> DateTime | Date | None:
+def add_duration(moment: TemporalValue, duration: Duration) -> DateTime | Date | None:
     """A date-time or a date plus a duration (XSD 1.1, appendix E.3.3); None for a time.
 
     Months are added first, with the day limited to the length of the month, then seconds.
@@ -256,11 +256,11 @@ def add_duration(moment: TemporalValue, by: Duration) -> DateTime | Date | None:
     """
     if isinstance(moment, Time):
         return None
-    years, month = divmod(moment.month - 1 + by.months, 12)
+    years, month = divmod(moment.month - 1 + duration.months, 12)
     year, month = moment.year + years, month + 1
     length = days(year + month // 12, month % 12 + 1, 1) - days(year, month, 1)
     start = days(year, month, min(moment.day, length)) * 86400 + moment.hour * 3600 + moment.minute * 60
-    local = EXACT.add(Decimal(start), EXACT.add(Decimal(moment.second), Decimal(by.seconds)))
+    local = EXACT.add(Decimal(start), EXACT.add(Decimal(moment.second), Decimal(duration.seconds)))
     number = int(local.to_integral_value(ROUND_FLOOR)) // 86400
     rest = EXACT.subtract(local, Decimal(number * 86400))
     year, month, day = civil(number)

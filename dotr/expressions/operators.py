@@ -94,8 +94,8 @@ def equal(a: Any, b: Any) -> bool | None:
 
 def _equal_parts(a: TripleTerm, b: TripleTerm) -> bool | None:
     """The conjunction (`&&`) of `=` of all parts."""
-    found = [equal(one, other) for one, other in zip(a.parts, b.parts, strict=True)]
-    return False if False in found else None if None in found else True
+    results = [equal(one, other) for one, other in zip(a.parts, b.parts, strict=True)]
+    return False if False in results else None if None in results else True
 
 
 def unequal(a: Any, b: Any) -> bool | None:
@@ -268,9 +268,9 @@ def _inexactly(operation: Callable[[float, float], float], a: Any, b: Any) -> fl
     return result if type(a) is float else single(result)
 
 
-def _add_duration(moment: TemporalValue, by: Duration) -> Value | None:
+def _add_duration(moment: TemporalValue, duration: Duration) -> Value | None:
     try:
-        return add_duration(moment, by)
+        return add_duration(moment, duration)
     except DecimalException:
         return None
 
@@ -281,14 +281,14 @@ def _exact(number: Number) -> int | Decimal | None:
     return number
 
 
-def _scaled_sum(duration: DayTime, factor: Number, more: DayTime | None = None) -> Value | None:
+def _scaled_sum(duration: DayTime, factor: Number, addend: DayTime | None = None) -> Value | None:
     """A multiple of a duration, plus another duration."""
     exact = _exact(factor)
     try:
         if exact is None:
             return None
         seconds = EXACT.multiply(Decimal(duration.seconds), Decimal(exact))
-        return day_time_of(duration, seconds if more is None else EXACT.add(seconds, Decimal(more.seconds)))
+        return day_time_of(duration, seconds if addend is None else EXACT.add(seconds, Decimal(addend.seconds)))
     except DecimalException:
         return None
 

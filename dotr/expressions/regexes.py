@@ -154,17 +154,17 @@ def replace(text: Value, pattern: Value, replacement: Value, flags: Value = "") 
     if template is None:
         return None
     parts: list[str] = []
-    end, left = 0, BOUNDS.characters
+    end, remaining = 0, BOUNDS.characters
     for match in matcher.finditer(subject):
         start, stop = match.span()
         if start == stop:
             continue
         parts.append(subject[end:start])
-        left -= start - end
+        remaining -= start - end
         for piece in template:
             parts.append(piece if isinstance(piece, str) else match.group(piece) or "")
-            left -= len(parts[-1])
-            if left < 0:
+            remaining -= len(parts[-1])
+            if remaining < 0:
                 return None
         end = stop
     return with_tag_of(text, "".join(parts) + subject[end:])

@@ -114,8 +114,8 @@ def strbefore(a: Value, b: Value) -> StringValue | None:
     pair = _pair(a, b)
     if pair is None:
         return None
-    before, found, _ = pair[0].partition(pair[1]) if pair[1] else ("", "found", "")
-    return with_tag_of(a, before) if found else ""
+    before, separator, _ = pair[0].partition(pair[1]) if pair[1] else ("", "found", "")
+    return with_tag_of(a, before) if separator else ""
 
 
 def strafter(a: Value, b: Value) -> StringValue | None:
@@ -127,8 +127,8 @@ def strafter(a: Value, b: Value) -> StringValue | None:
     pair = _pair(a, b)
     if pair is None:
         return None
-    _, found, after = pair[0].partition(pair[1]) if pair[1] else ("", "found", pair[0])
-    return with_tag_of(a, after) if found else ""
+    _, separator, after = pair[0].partition(pair[1]) if pair[1] else ("", "found", pair[0])
+    return with_tag_of(a, after) if separator else ""
 
 
 def encode_for_uri(a: Value) -> str | None:

@@ -69,15 +69,15 @@ class FanoutBounds:
         )
         if subject and predicate and object:
             return 1
-        of_new = 0 if side is Side.BACKGROUND else size
+        delta_matches = 0 if side is Side.BACKGROUND else size
         if side is Side.DELTA:
-            return of_new
+            return delta_matches
         if not isinstance(pattern.predicate, Const):
-            return of_new + len(self._background)
+            return delta_matches + len(self._background)
         term = pattern.predicate.term
         if not (subject or object):
-            return of_new + self._max_fanout(True, term) * len(self._background.by_subject.get(term, NO_ENDS))
-        return of_new + self._max_other_ends(subject, term, pattern.subject if subject else pattern.object)
+            return delta_matches + self._max_fanout(True, term) * len(self._background.by_subject.get(term, NO_ENDS))
+        return delta_matches + self._max_other_ends(subject, term, pattern.subject if subject else pattern.object)
 
     def _max_other_ends(self, by_subject: bool, predicate: Term, end: Slot) -> int:
         if isinstance(end, Const):
@@ -86,11 +86,11 @@ class FanoutBounds:
         return self._max_fanout(by_subject, predicate)
 
     def _max_fanout(self, by_subject: bool, predicate: Term) -> int:
-        found = self._max_fanouts.get((by_subject, predicate))
-        if found is None:
+        fanout = self._max_fanouts.get((by_subject, predicate))
+        if fanout is None:
             tables = self._background.by_subject if by_subject else self._background.by_object
-            found = self._max_fanouts[by_subject, predicate] = _longest_list(tables.get(predicate, NO_ENDS))
-        return found
+            fanout = self._max_fanouts[by_subject, predicate] = _longest_list(tables.get(predicate, NO_ENDS))
+        return fanout
 
 
 def _longest_list(ends: object) -> int:

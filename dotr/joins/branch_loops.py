@@ -78,16 +78,16 @@ def work_count(limits: Limits | None) -> WorkCount | None:
 
 
 def _compile_lookup(
-    branch: Branch, wanted: Sequence[Variable], background: TripleIndex | None, given: Sequence[Variable], limits: Limits | None
+    branch: Branch, projection: Sequence[Variable], background: TripleIndex | None, bound: Sequence[Variable], limits: Limits | None
 ) -> BranchFunction:
     """Compiles the look-up of a solution's partners, which adds its work to that of the other
     look-ups.
     """
-    together = None if limits is None else WorkCount(limits.uncounted_work, limits.next_check, f"{SPENT}[0]", is_repeated=True)
-    writer = JoinWriter("join", leave="return rows", index=background, count=together)
-    writer.begin(["background", "new", *([SPENT] if limits else []), *map(writer.bind, given)])
+    shared_count = None if limits is None else WorkCount(limits.uncounted_work, limits.next_check, f"{SPENT}[0]", is_repeated=True)
+    writer = JoinWriter("join", leave="return rows", index=background, count=shared_count)
+    writer.begin(["background", "new", *([SPENT] if limits else []), *map(writer.bind, bound)])
     last = [Assign(f"{SPENT}[0]", "work")] if limits else []
-    _write_branch(writer, branch, [Side.BOTH] * len(branch.patterns), wanted, given, background, limits, last)
+    _write_branch(writer, branch, [Side.BOTH] * len(branch.patterns), projection, bound, background, limits, last)
     return writer.function()
 
 
@@ -95,17 +95,17 @@ def _write_branch(
     writer: JoinWriter,
     branch: Branch,
     sides: Sequence[Side],
-    wanted: Sequence[Variable],
-    given: Sequence[Variable],
+    projection: Sequence[Variable],
+    bound: Sequence[Variable],
     background: TripleIndex | None,
     limits: Limits | None,
     last: Block = (),
 ) -> None:
-    early = early_filters(branch, given)
+    early = early_filters(branch, bound)
     writer.collect_rows()
-    writer.write_steps(ordered(join_items(branch, early), given, sides, background))
+    writer.write_steps(ordered(join_items(branch, early), bound, sides, background))
     write_later_steps(writer, branch, early, background, limits)
-    writer.emit("append", writer.row(wanted))
+    writer.emit("append", writer.row(projection))
     writer.end(last)
 
 
@@ -114,9 +114,9 @@ def join_items(branch: Branch, early: Iterable[BranchStep]) -> list[JoinItem]:
     return [*branch.patterns, *branch.terms, *(FilterItem(step.expression) for step in early)]
 
 
-def early_filters(branch: Branch, given: Sequence[Variable] = ()) -> list[BranchStep]:
+def early_filters(branch: Branch, bound: Sequence[Variable] = ()) -> list[BranchStep]:
     """The FILTERs whose variables the patterns bind; they run inside the join."""
-    matched = variables_of((*branch.patterns, *branch.terms)).union(given)
+    matched = variables_of((*branch.patterns, *branch.terms)).union(bound)
     return [step for step in branch.steps if isinstance(step, BranchStep) and is_early_filter(step, matched)]
 
 
@@ -174,11 +174,11 @@ def _write_table(writer: JoinWriter, table: ValuesTable) -> None:
     if not keys:
         writer.loop_over_rows(table.variables, table.rows)
         return
-    found: dict[AnswerRow, list[AnswerRow]] = {}
+    rows_by_key: dict[AnswerRow, list[AnswerRow]] = {}
     for row in table.rows:
-        found.setdefault(tuple([row[i] for i in keys]), []).append(tuple([row[i] for i in others]))
+        rows_by_key.setdefault(tuple([row[i] for i in keys]), []).append(tuple([row[i] for i in others]))
     key = "".join(f"{writer.read(table.variables[i])}, " for i in keys)
-    writer.loop(writer.targets([table.variables[i] for i in others]), f"{writer.parameter('m', found.get)}(({key}), ())")
+    writer.loop(writer.targets([table.variables[i] for i in others]), f"{writer.parameter('m', rows_by_key.get)}(({key}), ())")
 
 
 def _write_lookup(writer: JoinWriter, lookup: PartnerLookup, background: TripleIndex | None, limits: Limits | None) -> None:
@@ -193,9 +193,9 @@ def _write_lookup(writer: JoinWriter, lookup: PartnerLookup, background: TripleI
     calls = []
     for part in map(with_known_terms, lookup.parts):
         used: Variables = part.matched.union(*(_variables_read(step) for step in part.steps if isinstance(step, BranchStep)))
-        given = sorted(used & lookup.bound & writer.names.keys())
-        function = _compile_lookup(part, lookup.binds, background, given, limits)
-        arguments = ["background", "new", *([SPENT] if limits else []), *map(writer.read, given)]
+        bound = sorted(used & lookup.bound & writer.names.keys())
+        function = _compile_lookup(part, lookup.binds, background, bound, limits)
+        arguments = ["background", "new", *([SPENT] if limits else []), *map(writer.read, bound)]
         calls.append(f"{writer.parameter('o', function)}({', '.join(arguments)})")
     match lookup.kind:
         case LookupKind.OPTIONAL:

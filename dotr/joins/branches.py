@@ -109,13 +109,13 @@ class Branch:
     @property
     def computed(self) -> Variables:
         """The variables of BIND and OPTIONAL, bound in some solutions."""
-        found: set[Variable] = set()
+        names: set[Variable] = set()
         for step in self.steps:
             if isinstance(step, PartnerLookup):
-                found.update(step.binds)
+                names.update(step.binds)
             elif step.variable is not None:
-                found.add(step.variable)
-        return frozenset(found)
+                names.add(step.variable)
+        return frozenset(names)
 
     @property
     def is_monotone(self) -> bool:
@@ -149,30 +149,30 @@ class _Distribution:
                     raise Unplannable("a property path")
                 return [Branch(triples, terms=terms)]
             case Join(left, right):
-                found = [_join(first, second) for first in self.branches(left) for second in self.branches(right)]
+                distributed = [_join(first, second) for first in self.branches(left) for second in self.branches(right)]
             case Union(left, right):
-                found = self.branches(left) + self.branches(right)
+                distributed = self.branches(left) + self.branches(right)
             case Filter(inner, conditions):
-                found = [self._filtered(branch, conditions) for branch in self.branches(inner)]
+                distributed = [self._filtered(branch, conditions) for branch in self.branches(inner)]
             case Extend(inner, variable, expression):
                 if has_exists(expression):
                     raise Unplannable("EXISTS inside an expression")
-                found = [self._with_step(branch, BranchStep(variable, expression)) for branch in self.branches(inner)]
+                distributed = [self._with_step(branch, BranchStep(variable, expression)) for branch in self.branches(inner)]
             case Values(variables, rows):
-                found = list(_tables(variables, rows))
+                distributed = list(_tables(variables, rows))
             case Select():
-                found = self._selected(pattern)
+                distributed = self._selected(pattern)
             case LeftJoin(left, right, condition):
-                found = [self._optional(branch, pattern, condition) for branch in self.branches(left)]
+                distributed = [self._optional(branch, pattern, condition) for branch in self.branches(left)]
             case Minus(left, right):
-                found = [self._minus(branch, self.branches(right)) for branch in self.branches(left)]
+                distributed = [self._minus(branch, self.branches(right)) for branch in self.branches(left)]
             case Group():
                 raise Unplannable("aggregates")
             case _:
                 assert_never(pattern)
-        if len(found) > MAX_BRANCHES:
+        if len(distributed) > MAX_BRANCHES:
             raise Unplannable(f"more than {MAX_BRANCHES} combinations of UNION branches")
-        return found
+        return distributed
 
     def _selected(self, select: Select) -> list[Branch]:
         """The branches of a sub-select that only projects; its other variables are renamed apart."""
@@ -260,9 +260,9 @@ def rename_variables(branch: Branch, names: Mapping[Variable, Variable]) -> Bran
         match each:
             case BranchStep(variable, computed):
                 return BranchStep(None if variable is None else name(variable), rename(computed, name))
-            case PartnerLookup(kind, parts, given, binds):
+            case PartnerLookup(kind, parts, bound, binds):
                 inner = tuple(rename_variables(part, names) for part in parts)
-                return PartnerLookup(kind, inner, frozenset(map(name, given)), tuple(map(name, binds)))
+                return PartnerLookup(kind, inner, frozenset(map(name, bound)), tuple(map(name, binds)))
             case _:
                 assert_never(each)
 

@@ -287,10 +287,10 @@ class JoinWriter(LoopBuilder):
     def _test_membership(self, triple: str, side: Side) -> None:
         """Writes a membership test of a triple all of whose slots are bound."""
         if side is Side.BOTH:
-            background, new = self._triple_set(Side.BACKGROUND), self._triple_set(Side.DELTA)
+            background, delta = self._triple_set(Side.BACKGROUND), self._triple_set(Side.DELTA)
             name = self.temporary()
             self.assign(name, triple)
-            self.skip_if(f"{name} not in {background} and {name} not in {new}")
+            self.skip_if(f"{name} not in {background} and {name} not in {delta}")
         else:
             self.skip_if(f"{triple} not in {self._triple_set(side)}")
 
@@ -328,14 +328,14 @@ class JoinWriter(LoopBuilder):
         if fixed is None:
             self._loop([other], self._lookup(side, f"{{}}.{access}.get({predicate}, NO_ENDS).get({end}, NO_TERMS)"), looked_up=True)
         elif side is Side.BACKGROUND:
-            old = self._background_list(access, predicate, end, fixed, fixed_end)
-            self._loop([other], old, looked_up=self.index is None or fixed_end is None)
+            background = self._background_list(access, predicate, end, fixed, fixed_end)
+            self._loop([other], background, looked_up=self.index is None or fixed_end is None)
         elif side is Side.DELTA:
             self._loop([other], f"{self._delta_table(access, predicate, needed=True)}.get({end}, NO_TERMS)", looked_up=True)
         else:
-            old = self._background_list(access, predicate, end, fixed, fixed_end)
-            new = self._delta_table(access, predicate, needed=False)
-            self._loop([other], f"({old} if {new} is None else {old} + {new}.get({end}, NO_TERMS))", looked_up=True)
+            background = self._background_list(access, predicate, end, fixed, fixed_end)
+            delta = self._delta_table(access, predicate, needed=False)
+            self._loop([other], f"({background} if {delta} is None else {background} + {delta}.get({end}, NO_TERMS))", looked_up=True)
 
     def _loop_pairs(self, predicate: str, pattern: TriplePattern, side: Side, fixed: Term | None) -> None:
         """Writes loops over both ends of the triples with a predicate.
@@ -347,17 +347,17 @@ class JoinWriter(LoopBuilder):
         """
         others = self.temporary()
         if fixed is None:
-            old = f"{self._index_name(Side.BACKGROUND)}.by_subject.get({predicate}, NO_ENDS).items()"
-            new = f"new.by_subject.get({predicate}, NO_ENDS).items()"
-            pairs = f"chain({old}, {new})" if side is Side.BOTH else (old if side is Side.BACKGROUND else new)
+            background = f"{self._index_name(Side.BACKGROUND)}.by_subject.get({predicate}, NO_ENDS).items()"
+            delta = f"new.by_subject.get({predicate}, NO_ENDS).items()"
+            pairs = f"chain({background}, {delta})" if side is Side.BOTH else (background if side is Side.BACKGROUND else delta)
         elif side is Side.BACKGROUND:
             pairs = f"{self._background_table('by_subject', predicate, fixed)}.items()"
         elif side is Side.DELTA:
             pairs = f"{self._delta_table('by_subject', predicate, needed=True)}.items()"
         else:
-            old = self._background_table("by_subject", predicate, fixed)
-            new = self._delta_table("by_subject", predicate, needed=False)
-            pairs = f"({old}.items() if {new} is None else chain({old}.items(), {new}.items()))"
+            background = self._background_table("by_subject", predicate, fixed)
+            delta = self._delta_table("by_subject", predicate, needed=False)
+            pairs = f"({background}.items() if {delta} is None else chain({background}.items(), {delta}.items()))"
         subject = self.name_of(pattern.subject)
         assert subject is None
         assert not isinstance(pattern.subject, Const)

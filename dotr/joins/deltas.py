@@ -57,16 +57,16 @@ class Conjunction:
         self._projection = projection
         self._background = background
         patterns = self._branch.patterns
-        fresh = [pattern for pattern in patterns if not _in_background(pattern, background)]
-        self.is_static_empty = bool(fresh) or not branch.is_monotone
+        delta_only = [pattern for pattern in patterns if not _in_background(pattern, background)]
+        self.is_static_empty = bool(delta_only) or not branch.is_monotone
         self.reads: Reads | None = frozenset()
         self.delta_queries: tuple[DeltaQuery, ...] = ()
-        if not (branch.is_monotone or fresh) and self._over_background(_without_lookups(self._branch), ()):
+        if not (branch.is_monotone or delta_only) and self._over_background(_without_lookups(self._branch), ()):
             raise Unplannable("OPTIONAL, EXISTS or MINUS over answers of the background alone")
-        if fresh:
-            rarest = min(fresh, key=_rarity)
+        if delta_only:
+            rarest = min(delta_only, key=_rarity)
             self.reads = reads_of(rarest)
-            self.delta_queries = (self._delta_query(rarest, [Side.DELTA if pattern in fresh else Side.BOTH for pattern in patterns]),)
+            self.delta_queries = (self._delta_query(rarest, [Side.DELTA if pattern in delta_only else Side.BOTH for pattern in patterns]),)
         else:
             for pattern in patterns:
                 self.reads = union_of_reads(self.reads, reads_of(pattern))
@@ -80,10 +80,10 @@ class Conjunction:
         """The bag of answers over the background alone."""
         return [] if self.is_static_empty else self._over_background(self._branch, self._projection)
 
-    def _over_background(self, branch: Branch, wanted: Sequence[Variable]) -> list[AnswerRow]:
+    def _over_background(self, branch: Branch, projection: Sequence[Variable]) -> list[AnswerRow]:
         sides = [Side.BACKGROUND] * len(branch.patterns)
         limits = None if self._limits is None else self._limits.for_background
-        return compile_branch(branch, sides, wanted, self._background, limits)(self._background, TripleIndex())
+        return compile_branch(branch, sides, projection, self._background, limits)(self._background, TripleIndex())
 
     @cached_property
     def deltas_over_view(self) -> tuple[BranchFunction, ...]:
@@ -104,22 +104,22 @@ class Conjunction:
         return DeltaQuery(self._branch, tuple(sides), tuple(self._projection), trigger, join)
 
 
-def bag_difference(rows: Iterable[AnswerRow], lost: Iterable[AnswerRow]) -> list[AnswerRow]:
+def bag_difference(rows: Iterable[AnswerRow], removed: Iterable[AnswerRow]) -> list[AnswerRow]:
     """The difference of two bags of rows, in the order of the first.
 
     >>> bag_difference([("<a>",), ("<b>",), ("<a>",)], [("<a>",)])
     [('<b>',), ('<a>',)]
     """
-    missing = Counter(lost)
-    if not missing:
+    counts = Counter(removed)
+    if not counts:
         return list(rows)
-    left = []
+    difference = []
     for row in rows:
-        if missing[row]:
-            missing[row] -= 1
+        if counts[row]:
+            counts[row] -= 1
         else:
-            left.append(row)
-    return left
+            difference.append(row)
+    return difference
 
 
 def _without_lookups(branch: Branch) -> Branch:

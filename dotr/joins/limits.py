@@ -60,8 +60,8 @@ class Limits:
         >>> Limits(matches=7).fingerprint
         [('matches', 7), ('probes', 20000000), ('rows', 1000000), ('triples', 1000000)]
         """
-        old, usual = ("triples", "rows", "probes"), LIMITS.to_json()
-        return sorted((name, value) for name, value in self.to_json().items() if name in old or value != usual[name])
+        original, defaults = ("triples", "rows", "probes"), LIMITS.to_json()
+        return sorted((name, value) for name, value in self.to_json().items() if name in original or value != defaults[name])
 
     def to_json(self) -> dict[str, int]:
         """The limits under their written names, which specifications and fingerprints hold.

@@ -38,7 +38,7 @@ class Side(Enum):
 JoinStep: TypeAlias = tuple[TriplePattern, Side] | TermPattern | FilterItem | Bind | Not | GroupAggregate
 
 
-def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequence[Side], background: TripleIndex | None) -> list[JoinStep]:
+def ordered(body: Sequence[JoinItem], bound: Collection[Variable], sides: Sequence[Side], background: TripleIndex | None) -> list[JoinStep]:
     """The items of a body in join order.
 
     `bound`: variables bound before the join. `sides`: one entry for each triple pattern of the
@@ -47,50 +47,50 @@ def ordered(body: Sequence[JoinItem], given: Collection[Variable], sides: Sequen
     """
     if len(body) == 1 and isinstance(body[0], TriplePattern):  # as in most rules: one atom beside the delta atom
         return [(body[0], sides[0])]
-    bound = set(given)
+    bound_now = set(bound)
     patterns = list(zip((item for item in body if isinstance(item, TriplePattern)), sides, strict=True))
     conditions = [item for item in body if not isinstance(item, TriplePattern)]
-    matched = bound.union(*(free_variables(p) for p, _ in patterns), (c.variable for c in conditions if isinstance(c, Bind)))
+    matched = bound_now.union(*(free_variables(p) for p, _ in patterns), (c.variable for c in conditions if isinstance(c, Bind)))
     matched = matched.union(*(free_variables(c) for c in conditions if isinstance(c, TermPattern)))
     aggregates = [c for c in conditions if isinstance(c, GroupAggregate)]
     bindable = matched.union(*(_binds(aggregate) for aggregate in aggregates)) if aggregates else matched
     steps: list[JoinStep] = []
 
-    def place(condition: TermPattern | FilterItem | Bind | Not | GroupAggregate) -> None:
+    def append(condition: TermPattern | FilterItem | Bind | Not | GroupAggregate) -> None:
         conditions.remove(condition)
         steps.append(condition)
         if isinstance(condition, Bind):
-            bound.add(condition.variable)
+            bound_now.add(condition.variable)
         elif isinstance(condition, TermPattern):
-            bound.update(free_variables(condition))
+            bound_now.update(free_variables(condition))
         elif isinstance(condition, GroupAggregate):
-            bound.update(_binds(condition))
+            bound_now.update(_binds(condition))
 
     def is_ready(condition: TermPattern | FilterItem | Bind | Not | GroupAggregate) -> bool:
         if isinstance(condition, TermPattern):
-            return condition.term.name in bound or all(map(is_bound, (condition.subject, condition.predicate, condition.object)))
+            return condition.term.name in bound_now or all(map(is_bound, (condition.subject, condition.predicate, condition.object)))
         can_be_bound = matched if isinstance(condition, GroupAggregate) else bindable
-        return can_be_bound.intersection(free_variables(condition)) <= bound
+        return can_be_bound.intersection(free_variables(condition)) <= bound_now
 
     def is_bound(slot: Slot) -> bool:
-        return _is_bound(slot, bound)
+        return _is_bound(slot, bound_now)
 
-    def place_ready() -> None:
+    def append_ready() -> None:
         while ready := [c for c in conditions if is_ready(c)]:
             # Filters bind nothing, so that the other ready conditions stay ready.
             for condition in [c for c in ready if isinstance(c, FilterItem)] or ready[:1]:
-                place(condition)
+                append(condition)
 
-    place_ready()
+    append_ready()
     while patterns or conditions:
         if patterns:
-            best = min(patterns, key=lambda each: _fanout(each[0], each[1], bound, background))
+            best = min(patterns, key=lambda each: _fanout(each[0], each[1], bound_now, background))
             patterns.remove(best)
             steps.append(best)
-            bound.update(free_variables(best[0]))
+            bound_now.update(free_variables(best[0]))
         else:
-            place(next((c for c in conditions if isinstance(c, GroupAggregate)), conditions[0]))
-        place_ready()
+            append(next((c for c in conditions if isinstance(c, GroupAggregate)), conditions[0]))
+        append_ready()
     return steps
 
 
@@ -101,11 +101,11 @@ def _binds(aggregate: GroupAggregate) -> list[Variable]:
 def _fanout(pattern: TriplePattern, side: Side, bound: Collection[Variable], background: TripleIndex | None) -> float:
     """The estimated number of triples that match one row."""
     subject, predicate, object = (_is_bound(slot, bound) for slot in (pattern.subject, pattern.predicate, pattern.object))
-    known = subject + predicate + object
-    if known == 3:
+    bound_slots = subject + predicate + object
+    if bound_slots == 3:
         return 0.0
     if side is Side.DELTA:
-        return (4.0, 3.0, 1.0)[known]
+        return (4.0, 3.0, 1.0)[bound_slots]
     if predicate and background is not None and isinstance(pattern.predicate, Const):
         return _measured(pattern, pattern.predicate.term, subject, object, background)
     if predicate:

@@ -128,10 +128,10 @@ def _query_parameter(parameter: Var | Attribute | TimeOf | Exists) -> Var | Exis
 
 def mentioned_in(expression: Expression) -> Variables:
     """The variables of an expression, with those that its EXISTS patterns mention."""
-    found = NOTHING
+    names = NOTHING
     for parameter in query_parameters(expression):
-        found |= {parameter.name} if isinstance(parameter, Var) else mentioned(parameter.pattern)
-    return found
+        names |= {parameter.name} if isinstance(parameter, Var) else mentioned(parameter.pattern)
+    return names
 
 
 def mentioned(pattern: Pattern) -> Variables:
@@ -142,12 +142,12 @@ def mentioned(pattern: Pattern) -> Variables:
         case Select(projection, _):
             return frozenset(projection)
         case _:
-            found = possible(pattern)
+            names = possible(pattern)
             for child in subpatterns(pattern):
-                found |= mentioned(child)
+                names |= mentioned(child)
             for expression in expressions_in(pattern):
-                found |= mentioned_in(expression)
-            return found
+                names |= mentioned_in(expression)
+            return names
 
 
 # --- kinds of triples ---
@@ -162,14 +162,14 @@ def reads(pattern: Pattern) -> Reads | None:
     >>> reads(Bgp((TriplePattern(Var("x"), Var("p"), Var("y")),))) is None
     True
     """
-    found: set[tuple[Term, Term | None]] = set()
+    all_kinds: set[tuple[Term, Term | None]] = set()
     for node in walk(pattern):
         if isinstance(node, TriplePattern | PathPattern):
             kinds = reads_of(node)
             if kinds is None:
                 return None
-            found |= kinds
-    return frozenset(found)
+            all_kinds |= kinds
+    return frozenset(all_kinds)
 
 
 def union_of_reads(first: Reads | None, second: Reads | None) -> Reads | None:
@@ -193,13 +193,13 @@ def reads_of(pattern: BgpItem) -> Reads | None:
 
 def path_predicates(path: Path) -> frozenset[Term] | None:
     """The predicates that a path follows; None for any."""
-    found: set[Term] = set()
+    predicates: set[Term] = set()
     for step in walk(path):
         if isinstance(step, Negated):
             return None
         if isinstance(step, Link):
-            found.add(step.predicate)
-    return frozenset(found)
+            predicates.add(step.predicate)
+    return frozenset(predicates)
 
 
 def is_nullable(path: Path) -> bool:

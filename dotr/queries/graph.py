@@ -97,5 +97,5 @@ def _size(part: TripleIndex, subject: Term | None, predicate: Term, object: Term
     if subject is not None:
         objects = part.by_subject.get(predicate, {}).get(subject, ())
         return len(objects) if object is None else float((subject, predicate, object) in part)
-    found = part.by_object.get(predicate, {})
-    return float(max(len(found), len(part.by_subject.get(predicate, ())))) if object is None else len(found.get(object, ()))
+    subjects = part.by_object.get(predicate, {})
+    return float(max(len(subjects), len(part.by_subject.get(predicate, ())))) if object is None else len(subjects.get(object, ()))

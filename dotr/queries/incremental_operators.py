@@ -39,18 +39,23 @@ class DeltaScan(AlgebraOperator):
     `general` evaluates the pattern when some of its variables are bound.
     """
 
-    __slots__ = ("_deltas", "_general", "_kept", "_names", "_parts", "_rows")
+    __slots__ = ("_delta_joins", "_general", "_names", "_parts", "_static_rows", "_static_solutions")
 
     def __init__(
-        self, pattern: Pattern, names: tuple[Variable, ...], parts: list[Conjunction], kept: list[AnswerRow], general: AlgebraOperator
+        self,
+        pattern: Pattern,
+        names: tuple[Variable, ...],
+        parts: list[Conjunction],
+        static_rows: list[AnswerRow],
+        general: AlgebraOperator,
     ) -> None:
         super().__init__(pattern)
         self._names = names
         self._general = general
-        self._rows, self._parts = kept, parts
-        self._kept = [self._solution(row) for row in kept]
-        self._deltas = tuple(delta.join for part in parts for delta in part.delta_queries)
-        self.is_static_empty = not kept
+        self._static_rows, self._parts = static_rows, parts
+        self._static_solutions = [self._solution(row) for row in static_rows]
+        self._delta_joins = tuple(query.join for part in parts for query in part.delta_queries)
+        self.is_static_empty = not static_rows
         self.reads = frozenset()
         for part in parts:
             self.reads = union_of_reads(self.reads, part.reads)
@@ -61,15 +66,17 @@ class DeltaScan(AlgebraOperator):
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         if outer or not self.variables.isdisjoint(bound):
             return self._general.solutions(graph, bound, outer)
-        background, new = graph.indexes
+        background, delta = graph.indexes
         if graph.removed is not None:
-            rows = bag_difference(self._rows, (row for part in self._parts for row in part.retracted_answers(background, graph.removed)))
-            rows += [row for part in self._parts for join in part.deltas_over_view for row in join(background, new)]
+            rows = bag_difference(
+                self._static_rows, (row for part in self._parts for row in part.retracted_answers(background, graph.removed))
+            )
+            rows += [row for part in self._parts for join in part.deltas_over_view for row in join(background, delta)]
             return list(map(self._solution, rows))
-        return [*self._kept, *(self._solution(row) for delta in self._deltas for row in delta(background, new))]
+        return [*self._static_solutions, *(self._solution(row) for join in self._delta_joins for row in join(background, delta))]
 
     def size(self, graph: Graph) -> float:
-        return float(len(self._kept) + min(len(graph.delta), 8))
+        return float(len(self._static_solutions) + min(len(graph.delta), 8))
 
     def full_scan_reason(self, bound: Variables) -> str:
         return self._general.full_scan_reason(bound) if bound & self.variables else ""
@@ -85,12 +92,12 @@ class IncrementalCompiler(AlgebraCompiler):
     def compile(self, pattern: Pattern) -> AlgebraOperator:
         if isinstance(pattern, Join) and isinstance(pattern.left, Bgp) and isinstance(pattern.right, Bgp):
             pattern = Bgp(pattern.left.patterns + pattern.right.patterns)
-        seeded = self._delta_scan(pattern)
-        if seeded is None and isinstance(pattern, Bgp):
+        scan = self._delta_scan(pattern)
+        if scan is None and isinstance(pattern, Bgp):
             triples, paths = _split_paths(pattern)
             if triples.patterns and paths.patterns:  # the paths start at terms that the triples bind
                 return JoinOperator(pattern, self.compile(triples), AlgebraCompiler().compile(paths))
-        return seeded or super().compile(pattern)
+        return scan or super().compile(pattern)
 
     def compile_lookup(self, pattern: Pattern, left: Pattern) -> AlgebraOperator:
         if certain(left) & possible(pattern):
@@ -110,22 +117,22 @@ class IncrementalCompiler(AlgebraCompiler):
             return DeltaScan(pattern, names, parts, [], general)
         if general.size(Graph(self._background, TripleIndex())) > _MAX_STATIC_SIZE:
             return None
-        kept = [row for part in parts for row in part.static_answers()]
-        return DeltaScan(pattern, names, parts, kept, general) if len(kept) <= MAX_STATIC_ROWS else None
+        static_rows = [row for part in parts for row in part.static_answers()]
+        return DeltaScan(pattern, names, parts, static_rows, general) if len(static_rows) <= MAX_STATIC_ROWS else None
 
 
 def _split_paths(pattern: Bgp) -> tuple[Bgp, Bgp]:
     """The triple patterns with all triple terms, nested ones included, that they bind; and the
     rest.
     """
-    taken: list[BgpItem] = [each for each in pattern.patterns if isinstance(each, TriplePattern)]
+    joined: list[BgpItem] = [each for each in pattern.patterns if isinstance(each, TriplePattern)]
     rest = [each for each in pattern.patterns if not isinstance(each, TriplePattern)]
-    bound = variables_of(taken)
+    bound = variables_of(joined)
     while inner := [each for each in rest if isinstance(each, TermPattern) and each.term.name in bound]:
-        taken += inner
+        joined += inner
         rest = [each for each in rest if each not in inner]
-        bound = variables_of(taken)
-    return Bgp(tuple(taken)), Bgp(tuple(rest))
+        bound = variables_of(joined)
+    return Bgp(tuple(joined)), Bgp(tuple(rest))
 
 
 def conjunctions(select: Select, background: TripleIndex, limits: Limits | None) -> list[Conjunction]:

@@ -72,14 +72,14 @@ def _extend(graph: Graph, patterns: tuple[BgpItem, ...], index: int, solution: S
     pattern = patterns[index]
     match pattern:
         case TriplePattern():
-            found = _triple_matches(graph, pattern, solution)
+            extensions = _triple_matches(graph, pattern, solution)
         case PathPattern():
-            found = _path_matches(graph, pattern, solution, outer)
+            extensions = _path_matches(graph, pattern, solution, outer)
         case TermPattern():
-            found = _term_matches(pattern, solution)
+            extensions = _term_matches(pattern, solution)
         case _:
             assert_never(pattern)
-    for extended in found:
+    for extended in extensions:
         yield from _extend(graph, patterns, index + 1, extended, outer)
 
 
@@ -128,18 +128,18 @@ def _path_matches(graph: Graph, pattern: PathPattern, solution: Solution, outer:
             if value is not None and isinstance(slot, Var) and slot.name not in outer and not graph.is_node(value):
                 return  # a path of length zero matches at a constant, or at a node of the graph
     if start is not None:
-        for found in path_ends(graph, pattern.path, start, forward=True):
+        for reached in path_ends(graph, pattern.path, start, forward=True):
             if end is not None:
-                if found == end:
+                if reached == end:
                     yield solution
             elif subject == object:
-                if found == start:
+                if reached == start:
                     yield solution
             elif isinstance(object, Var):
-                yield {**solution, object.name: found}
+                yield {**solution, object.name: reached}
     elif end is not None and isinstance(subject, Var):
-        for found in path_ends(graph, pattern.path, end, forward=False):
-            yield {**solution, subject.name: found}
+        for reached in path_ends(graph, pattern.path, end, forward=False):
+            yield {**solution, subject.name: reached}
     elif isinstance(subject, Var) and isinstance(object, Var):
         for first, last in path_pairs(graph, pattern.path):
             if subject.name != object.name:

@@ -35,10 +35,10 @@ def tie_key(solution: Solution) -> SolutionKey:
 
 def distinct(solutions: Sequence[Solution]) -> list[Solution]:
     """The distinct solutions, in order of first appearance."""
-    kept: dict[frozenset[tuple[Variable, Term]], Solution] = {}
+    unique: dict[frozenset[tuple[Variable, Term]], Solution] = {}
     for solution in solutions:
-        kept.setdefault(frozenset(solution.items()), solution)
-    return list(kept.values())
+        unique.setdefault(frozenset(solution.items()), solution)
+    return list(unique.values())
 
 
 class _GroupAggregate:
@@ -86,9 +86,9 @@ class GroupOperator(AlgebraOperator):
             groups.setdefault(tuple([key.evaluate(graph, solution, inside) for _, key in self._keys]), []).append(solution)
         result: list[Solution] = []
         for key, members in groups.items():
-            found = [(name, value) for (name, _), value in zip(self._keys, key, strict=True)]
-            found += [(name, summary.evaluate(graph, members, inside)) for name, summary in self._summaries]
-            result.append({name: value for name, value in found if value is not None})
+            values = [(name, value) for (name, _), value in zip(self._keys, key, strict=True)]
+            values += [(name, summary.evaluate(graph, members, inside)) for name, summary in self._summaries]
+            result.append({name: value for name, value in values if value is not None})
         return self.compatible_with(self.compatible_with(result, bound, self.variables), outer, self._aliases)
 
     def size(self, graph: Graph) -> float:
@@ -113,10 +113,10 @@ class SelectOperator(AlgebraOperator):
         select = self._select
         inside = {name: outer[name] for name in select.projection if name in outer}
         pushed = EMPTY if self._sliced else {name: bound[name] for name in select.projection if name in bound}
-        found = self._inner.solutions(graph, pushed, inside)
+        solutions = self._inner.solutions(graph, pushed, inside)
         if self._sliced:
-            found = self._ordered(found, graph, inside)
-        rows: Sequence[Solution] = [{name: solution[name] for name in select.projection if name in solution} for solution in found]
+            solutions = self._ordered(solutions, graph, inside)
+        rows: Sequence[Solution] = [{name: solution[name] for name in select.projection if name in solution} for solution in solutions]
         if select.distinct:
             rows = distinct(rows)
         if not self._sliced:

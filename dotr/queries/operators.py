@@ -129,10 +129,10 @@ class BgpOperator(AlgebraOperator):
 
     def _ordered(self, graph: Graph, bound: Variables) -> tuple[BgpItem, ...]:
         """The best order for the first graph evaluated; the sizes of the background decide."""
-        found = self._orders.get(bound)
-        if found is None:
-            found = self._orders[bound] = most_selective_first(graph, self.patterns, bound)
-        return found
+        best = self._orders.get(bound)
+        if best is None:
+            best = self._orders[bound] = most_selective_first(graph, self.patterns, bound)
+        return best
 
     def _matches(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[Solution]:
         return matches(graph, self._ordered(graph, self.variables.intersection((*bound, *outer))), bound, outer)
@@ -156,13 +156,13 @@ class BgpOperator(AlgebraOperator):
         return self._size
 
     def full_scan_reason(self, bound: Variables) -> str:
-        known, left = set(bound), list(self.patterns)
-        while left:
-            linked = [pattern for pattern in left if can_look_up(pattern, known)]
-            if not linked:
+        known, rest = set(bound), list(self.patterns)
+        while rest:
+            reachable = [pattern for pattern in rest if can_look_up(pattern, known)]
+            if not reachable:
                 return "a graph pattern is matched against the whole background"
-            left = [pattern for pattern in left if pattern not in linked]
-            known |= variables_of(linked)
+            rest = [pattern for pattern in rest if pattern not in reachable]
+            known |= variables_of(reachable)
         return ""
 
 
@@ -189,8 +189,8 @@ class JoinOperator(AlgebraOperator):
             first, second = second, first
         rows = first.solutions(graph, bound, outer)
         result: list[Solution] = []
-        for row, all_found in partners(second, first.certain, rows, graph, bound, outer):
-            result += [{**row, **found} for found in all_found]
+        for row, found in partners(second, first.certain, rows, graph, bound, outer):
+            result += [{**row, **right} for right in found]
             if len(result) > graph.max_rows:
                 graph.limits.check_rows(len(result))
         return result
@@ -216,9 +216,9 @@ class LeftJoinOperator(AlgebraOperator):
             self.reads = left.reads
 
     def full_scan_reason(self, bound: Variables) -> str:
-        why = self.right.full_scan_reason(self.left.certain)
+        reason = self.right.full_scan_reason(self.left.certain)
         existence = "" if self.test is None else self.test.full_scan_reason(self.certain | self.right.certain)
-        return self.left.full_scan_reason(bound) or (why and f"OPTIONAL: {why}") or existence
+        return self.left.full_scan_reason(bound) or (reason and f"OPTIONAL: {reason}") or existence
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         rows = self.left.solutions(graph, bound, outer)
@@ -270,15 +270,15 @@ class MinusOperator(AlgebraOperator):
             self.reads = left.reads
 
     def full_scan_reason(self, bound: Variables) -> str:
-        why = "" if self.left.variables.isdisjoint(self.right.variables) else self.right.full_scan_reason(self.left.certain)
-        return self.left.full_scan_reason(bound) or (why and f"MINUS: {why}")
+        reason = "" if self.left.variables.isdisjoint(self.right.variables) else self.right.full_scan_reason(self.left.certain)
+        return self.left.full_scan_reason(bound) or (reason and f"MINUS: {reason}")
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         rows = self.left.solutions(graph, bound, outer)
         if self.left.variables.isdisjoint(self.right.variables):
             return rows
-        kept = partners(self.right, self.left.certain, rows, graph, EMPTY, outer)
-        return [row for row, found in kept if not any(name in row for right in found for name in right)]
+        pairs = partners(self.right, self.left.certain, rows, graph, EMPTY, outer)
+        return [row for row, found in pairs if not any(name in row for right in found for name in right)]
 
     def size(self, graph: Graph) -> float:
         return self.left.size(graph)

@@ -45,14 +45,14 @@ def _sequence(graph: Graph, left: Path, right: Path, start: Term, forward: bool)
 
 
 def _repeat(graph: Graph, inner: Path, least: int, many: bool, start: Term, forward: bool) -> Iterable[Term]:
-    found: dict[Term, None] = {start: None} if least == 0 else {}
-    fresh = dict.fromkeys(end for end in path_ends(graph, inner, start, forward=forward) if end not in found)
-    while fresh:
-        found.update(fresh)
+    seen: dict[Term, None] = {start: None} if least == 0 else {}
+    frontier = dict.fromkeys(end for end in path_ends(graph, inner, start, forward=forward) if end not in seen)
+    while frontier:
+        seen.update(frontier)
         if not many:
             break
-        fresh = dict.fromkeys(end for middle in fresh for end in path_ends(graph, inner, middle, forward=forward) if end not in found)
-    return found
+        frontier = dict.fromkeys(end for middle in frontier for end in path_ends(graph, inner, middle, forward=forward) if end not in seen)
+    return seen
 
 
 def _negated(graph: Graph, path: Negated, start: Term, forward: bool) -> Iterator[Term]:

@@ -65,16 +65,16 @@ class QueryPlan:
             return self.answers(closure.delta)
         return self.answers_over_view(closure.background, closure.delta, closure.removed)
 
-    def with_static(self, found: list[AnswerRow]) -> list[AnswerRow]:
+    def with_static(self, rows: list[AnswerRow]) -> list[AnswerRow]:
         """The answers of an instant whose delta queries returned these rows."""
         if not self.static and not self.select.distinct:
-            return found
-        return list(dict.fromkeys([*self.static, *found])) if self.select.distinct else [*self.static, *found]
+            return rows
+        return list(dict.fromkeys([*self.static, *rows])) if self.select.distinct else [*self.static, *rows]
 
 
-def compute_static(select: Select, find: Callable[[], Sequence[AnswerRow]]) -> Sequence[AnswerRow]:
+def compute_static(select: Select, compute: Callable[[], Sequence[AnswerRow]]) -> Sequence[AnswerRow]:
     """Computes the static answers of a query, without a cache."""
-    return find()
+    return compute()
 
 
 def plan(select: Select, background: TripleIndex, static: StaticAnswers = compute_static, limits: Limits | None = None) -> QueryPlan:
@@ -93,76 +93,79 @@ def plan(select: Select, background: TripleIndex, static: StaticAnswers = comput
     """
     try:
         parts = conjunctions(select, background, limits)
-    except Unplannable as stopped:
-        return _by_operators(select, background, str(stopped), static, limits)
+    except Unplannable as reason:
+        return _by_operators(select, background, str(reason), static, limits)
     return _by_conjunctions(select, background, parts, static, limits)
 
 
 def _by_conjunctions(
-    select: Select, background: TripleIndex, parts: list[Conjunction], known: StaticAnswers, limits: Limits | None
+    select: Select, background: TripleIndex, parts: list[Conjunction], find_static: StaticAnswers, limits: Limits | None
 ) -> QueryPlan:
     static: list[AnswerRow] = []
     if not all(part.is_static_empty for part in parts):
-        static += known(select, lambda: [row for part in parts for row in part.static_answers()])
+        static += find_static(select, lambda: [row for part in parts for row in part.static_answers()])
     if select.distinct:
         static = list(dict.fromkeys(static))
     if limits is not None:
         limits.check_rows(len(static))
-    deltas = tuple(delta.join for part in parts for delta in part.delta_queries)
-    kinds: Reads | None = frozenset()
+    delta_queries = tuple(query for part in parts for query in part.delta_queries)
+    joins = tuple(query.join for query in delta_queries)
+    reads: Reads | None = frozenset()
     for part in parts:
-        kinds = union_of_reads(kinds, part.reads)
+        reads = union_of_reads(reads, part.reads)
 
-    def distinct(new: TripleIndex) -> list[AnswerRow]:
-        return list(dict.fromkeys([*static, *(row for delta in deltas for row in delta(background, new))]))
+    def distinct(delta: TripleIndex) -> list[AnswerRow]:
+        return list(dict.fromkeys([*static, *(row for join in joins for row in join(background, delta))]))
 
-    def several(new: TripleIndex) -> list[AnswerRow]:
+    def bag_union(delta: TripleIndex) -> list[AnswerRow]:
         rows = static.copy()
-        for delta in deltas:
-            rows += delta(background, new)
+        for join in joins:
+            rows += join(background, delta)
         return rows
 
-    answers: Answers = distinct if select.distinct else several
-    if len(deltas) == 1 and not static and not select.distinct:
-        answers = partial(deltas[0], background)
+    answers: Answers = distinct if select.distinct else bag_union
+    if len(joins) == 1 and not static and not select.distinct:
+        answers = partial(joins[0], background)
 
     @cache
-    def bag() -> tuple[AnswerRow, ...]:
+    def static_bag() -> tuple[AnswerRow, ...]:
         return tuple(row for part in parts for row in part.static_answers()) if select.distinct else tuple(static)
 
-    def amended(view: TripleIndex, new: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
-        rows = bag_difference(bag(), (row for part in parts for row in part.retracted_answers(view, removed)))
-        rows += [row for part in parts for join in part.deltas_over_view for row in join(view, new)]
+    def answers_over_view(view: TripleIndex, delta: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
+        rows = bag_difference(static_bag(), (row for part in parts for row in part.retracted_answers(view, removed)))
+        rows += [row for part in parts for join in part.deltas_over_view for row in join(view, delta)]
         return list(dict.fromkeys(rows)) if select.distinct else rows
 
-    return _query_plan(select, static, answers, amended, kinds, "", tuple(delta for part in parts for delta in part.delta_queries))
+    return _query_plan(
+        select, static, answers, answers_over_view, reads, "", tuple(query for part in parts for query in part.delta_queries)
+    )
 
 
-def _by_operators(select: Select, background: TripleIndex, part: str, known: StaticAnswers, limits: Limits | None) -> QueryPlan:
+def _by_operators(select: Select, background: TripleIndex, construct: str, find_static: StaticAnswers, limits: Limits | None) -> QueryPlan:
     operator: AlgebraOperator = IncrementalCompiler(background, limits).compile(select)
     names = select.projection
 
-    def asked(graph: Graph) -> list[AnswerRow]:
+    def evaluate(graph: Graph) -> list[AnswerRow]:
         return [tuple([solution.get(name) for name in names]) for solution in operator.solutions(graph, EMPTY, EMPTY)]
 
-    def answers(new: TripleIndex) -> list[AnswerRow]:
-        return asked(Graph(background, new, None, limits or NO_LIMITS))
+    def answers(delta: TripleIndex) -> list[AnswerRow]:
+        return evaluate(Graph(background, delta, None, limits or NO_LIMITS))
 
-    def amended(view: TripleIndex, new: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
-        return asked(Graph(view, new, removed, limits or NO_LIMITS))
+    def answers_over_view(view: TripleIndex, delta: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
+        return evaluate(Graph(view, delta, removed, limits or NO_LIMITS))
 
-    why = operator.full_scan_reason(NOTHING)
-    static = known(select, lambda: asked(Graph(background, TripleIndex(), None, limits.for_background if limits else NO_LIMITS)))
+    reason = operator.full_scan_reason(NOTHING)
+    static = find_static(select, lambda: evaluate(Graph(background, TripleIndex(), None, limits.for_background if limits else NO_LIMITS)))
     if limits is not None:
         limits.check_rows(len(static))
     return _query_plan(
         select,
         static,
         answers,
-        amended,
+        answers_over_view,
         operator.reads,
-        f"{part}; {why}" if why else part,
-        planned=not why,
+        f"{construct}; {reason}" if reason else construct,
+        is_incremental=not reason,
     )
 
 
@@ -170,12 +173,12 @@ def _query_plan(
     select: Select,
     static: Sequence[AnswerRow],
     answers: Answers,
-    amended: AnswersOverView,
-    kinds: Reads | None,
+    answers_over_view: AnswersOverView,
+    reads: Reads | None,
     reason: str,
-    deltas: tuple[DeltaQuery, ...] | None = None,
+    delta_queries: tuple[DeltaQuery, ...] | None = None,
     *,
-    planned: bool = True,
+    is_incremental: bool = True,
 ) -> QueryPlan:
-    triggers = None if kinds is None else frozenset(predicate for predicate, _ in kinds)
-    return QueryPlan(select, tuple(static), answers, amended, kinds, triggers, planned, reason, deltas)
+    triggers = None if reads is None else frozenset(predicate for predicate, _ in reads)
+    return QueryPlan(select, tuple(static), answers, answers_over_view, reads, triggers, is_incremental, reason, delta_queries)

@@ -74,54 +74,54 @@ class JoinGroup:
         members: Sequence[GroupMember],
         background: TripleIndex,
         limits: Limits | None,
-        reaches: FanoutBounds,
+        fanouts: FanoutBounds,
     ) -> None:
         self.trigger = trigger
         self.plans = tuple(plans)
         self.safe_size = -1  # computed by the first call
 
-        def bounded(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
+        def counted(base: TripleIndex, delta: TripleIndex, rows: RowsByKey) -> None:
             self.evaluate = (
                 compile_counted(members, background, limits) if len(members) > 1 else _single(members[0], members[0].delta_query.join)
             )
-            self.evaluate(old, new, found)
+            self.evaluate(base, delta, rows)
 
-        def few(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
+        def uncounted(base: TripleIndex, delta: TripleIndex, rows: RowsByKey) -> None:
             if members[0].delta_query.branch.is_monotone:
                 self.evaluate_uncounted = compile_uncounted(members, background)
             else:
                 (member,) = members
-                delta = member.delta_query
-                self.evaluate_uncounted = _single(member, compile_branch(delta.branch, delta.sides, delta.projection, background, None))
-            self.evaluate_uncounted(old, new, found)
+                query = member.delta_query
+                self.evaluate_uncounted = _single(member, compile_branch(query.branch, query.sides, query.projection, background, None))
+            self.evaluate_uncounted(base, delta, rows)
 
-        def first(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
+        def on_first_call(base: TripleIndex, delta: TripleIndex, rows: RowsByKey) -> None:
             if limits is not None:
                 self.safe_size = min(
-                    [_safe_size(each.delta_query, background, limits.uncounted_work // len(members), reaches) for each in members]
+                    [_safe_size(each.delta_query, background, limits.uncounted_work // len(members), fanouts) for each in members]
                 )
-            self.evaluate = bounded
-            (few if len(new.triples) <= self.safe_size else bounded)(old, new, found)
+            self.evaluate = counted
+            (uncounted if len(delta.triples) <= self.safe_size else counted)(base, delta, rows)
 
-        self.evaluate, self.evaluate_uncounted = first, few
+        self.evaluate, self.evaluate_uncounted = on_first_call, uncounted
 
 
 def _single(member: GroupMember, join: BranchFunction) -> GroupFunction:
-    def answers(old: TripleIndex, new: TripleIndex, found: RowsByKey) -> None:
-        rows = join(old, new)
+    def evaluate(background: TripleIndex, delta: TripleIndex, rows_by_key: RowsByKey) -> None:
+        rows = join(background, delta)
         if rows:
-            found[member.key] = found[member.key] + rows if member.key in found else rows
+            rows_by_key[member.key] = rows_by_key[member.key] + rows if member.key in rows_by_key else rows
 
-    return answers
+    return evaluate
 
 
-def _safe_size(delta: DeltaQuery, background: TripleIndex, most: int, reaches: FanoutBounds) -> int:
+def _safe_size(query: DeltaQuery, background: TripleIndex, max_work: int, fanouts: FanoutBounds) -> int:
     """The largest delta size for which a delta query does at most this work."""
-    branch = delta.branch
+    branch = query.branch
     if not branch.is_monotone:
         return 0
-    steps = ordered(join_items(branch, early_filters(branch)), (), delta.sides, background)
-    return reaches.safe_size(steps, prod(len(table.rows) for table in branch.tables), most)
+    steps = ordered(join_items(branch, early_filters(branch)), (), query.sides, background)
+    return fanouts.safe_size(steps, prod(len(table.rows) for table in branch.tables), max_work)
 
 
 def join_groups(
@@ -132,19 +132,19 @@ def join_groups(
     `keys`: the key of each plan's rows, by default its number. Plans without delta queries are
     omitted.
     """
-    reaches = FanoutBounds(background)
+    fanouts = FanoutBounds(background)
     groups: dict[tuple[Term | None, object], list[list[tuple[int, GroupMember]]]] = {}
     for number, each in enumerate(plans):
         shares = len(each.delta_queries or ()) > 1
-        for place, delta in enumerate(each.delta_queries or ()):
-            steps = _steps(_canonical(delta, background), delta, background) if delta.branch.is_monotone else []
-            begin: object = steps[0] if steps else (number, place)
-            parts = groups.setdefault((delta.trigger, begin), [[]])
+        for index, query in enumerate(each.delta_queries or ()):
+            steps = _steps(_canonical(query, background), query, background) if query.branch.is_monotone else []
+            first_step: object = steps[0] if steps else (number, index)
+            parts = groups.setdefault((query.trigger, first_step), [[]])
             if len(parts[-1]) == MAX_MEMBERS:
                 parts.append([])
-            parts[-1].append((number, GroupMember(number if keys is None else keys[number], shares, delta)))
+            parts[-1].append((number, GroupMember(number if keys is None else keys[number], shares, query)))
     return [
-        JoinGroup(trigger, [number for number, _ in part], [member for _, member in part], background, limits, reaches)
+        JoinGroup(trigger, [number for number, _ in part], [member for _, member in part], background, limits, fanouts)
         for (trigger, _), parts in groups.items()
         for part in parts
     ]
@@ -155,7 +155,7 @@ class _Canonical:
     """A delta query's branch and projection, with variables numbered in join order."""
 
     branch: Branch
-    wanted: tuple[Variable, ...]
+    projection: tuple[Variable, ...]
 
 
 @dataclass(slots=True)
@@ -166,24 +166,24 @@ class _TrieNode:
     ends: list[int] = field(default_factory=list)
 
 
-def _canonical(delta: DeltaQuery, background: TripleIndex) -> _Canonical:
-    branch = delta.branch
-    met: dict[Variable, None] = {}
-    for step in ordered(join_items(branch, early_filters(branch)), (), delta.sides, background):
-        met.update(dict.fromkeys(free_variables(step[0] if isinstance(step, tuple) else step)))
-    met.update(dict.fromkeys(sorted(branch.matched | branch.computed)))
+def _canonical(query: DeltaQuery, background: TripleIndex) -> _Canonical:
+    branch = query.branch
+    appearance: dict[Variable, None] = {}
+    for step in ordered(join_items(branch, early_filters(branch)), (), query.sides, background):
+        appearance.update(dict.fromkeys(free_variables(step[0] if isinstance(step, tuple) else step)))
+    appearance.update(dict.fromkeys(sorted(branch.matched | branch.computed)))
     for other in branch.steps:
         assert not hasattr(other, "parts"), "a look-up"
-        met.update(dict.fromkeys(sorted(mentioned_in(other.expression))))
-    met.update(dict.fromkeys(delta.projection))
-    met.pop(UNBOUND, None)
-    names = {name: f"s{number}" for number, name in enumerate(met)}
-    return _Canonical(rename_variables(branch, names), tuple([names[name] for name in delta.projection]))
+        appearance.update(dict.fromkeys(sorted(mentioned_in(other.expression))))
+    appearance.update(dict.fromkeys(query.projection))
+    appearance.pop(UNBOUND, None)
+    names = {name: f"s{number}" for number, name in enumerate(appearance)}
+    return _Canonical(rename_variables(branch, names), tuple([names[name] for name in query.projection]))
 
 
-def _steps(canonical: _Canonical, delta: DeltaQuery, background: TripleIndex) -> list[JoinStep]:
+def _steps(canonical: _Canonical, query: DeltaQuery, background: TripleIndex) -> list[JoinStep]:
     branch = canonical.branch
-    return ordered(join_items(branch, early_filters(branch)), (), delta.sides, background)
+    return ordered(join_items(branch, early_filters(branch)), (), query.sides, background)
 
 
 def compile_counted(members: Sequence[GroupMember], background: TripleIndex, limits: Limits | None) -> GroupFunction:
@@ -206,10 +206,10 @@ def compile_uncounted(members: Sequence[GroupMember], background: TripleIndex) -
         return trie.function(None)
 
     @cache
-    def both() -> GroupFunction:
+    def both_sides() -> GroupFunction:
         return trie.function(None)
 
-    return trie.function(None, lambda old, new, found: both()(old, new, found))
+    return trie.function(None, lambda base, delta, rows: both_sides()(base, delta, rows))
 
 
 class _Trie:
@@ -265,9 +265,9 @@ def _over_background(step: JoinStep) -> JoinStep:
 
 def _store_rows(number: int, member: GroupMember) -> IfElse:
     """The code that stores a member's rows under its key."""
-    place = f"found[{member.key}]"
-    rows = f"{place} + rows{number} if {member.key} in found else rows{number}" if member.is_key_shared else f"rows{number}"
-    return IfElse([(f"rows{number}", [Assign(place, rows)])])
+    stored = f"found[{member.key}]"
+    rows = f"{stored} + rows{number} if {member.key} in found else rows{number}" if member.is_key_shared else f"rows{number}"
+    return IfElse([(f"rows{number}", [Assign(stored, rows)])])
 
 
 def _write(writer: JoinWriter, node: _TrieNode, members: Sequence[_Canonical], background: TripleIndex) -> None:
@@ -301,4 +301,4 @@ def _write(writer: JoinWriter, node: _TrieNode, members: Sequence[_Canonical], b
 
 def _write_end(writer: JoinWriter, number: int, member: _Canonical, background: TripleIndex) -> None:
     write_later_steps(writer, member.branch, early_filters(member.branch), background, None)
-    writer.emit(f"rows{number}.append", writer.row(member.wanted))
+    writer.emit(f"rows{number}.append", writer.row(member.projection))
