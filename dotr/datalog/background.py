@@ -1,8 +1,10 @@
-"""Background knowledge, closed once; and the closure of instants over it.
+"""Background knowledge, closed once under the rules, and the closure of instants over it.
 
-Idea: the background's schema (the triples that settle what rules mean for a predicate or a class) is closed first, over nothing; the
-rest is then closed over that schema, so that the rules are specialised by the schema already. Both in bulk (`dotr.datalog.bulk`).
-Cost: 0.5 µs a triple, 0.3 µs a match; for the index in memory a microsecond a triple more.
+Idea: the schema (the triples that specialise the rules for a predicate or a class) is closed first,
+over nothing; the other triples are closed over the schema, so that the rules are specialised
+already. Both closures are in bulk (`dotr.datalog.bulk`).
+
+Cost: 0.5 µs a triple, 0.3 µs a match; the index in memory takes 1 µs a triple more.
 """
 
 from __future__ import annotations
@@ -37,14 +39,16 @@ __all__ = ["Knowledge", "LimitExceeded", "check_safety", "problems_of"]
 
 MAX_TRIPLES: Final = 2_000_000
 MAX_GROWTH: Final = 100
-"""How many triples a background may have: so many, and so many for each triple that it is given."""
+"""Limit of a background: `MAX_TRIPLES`, and `MAX_GROWTH` triples for each loaded one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Knowledge:
-    """Closed background knowledge. `contradictions` are those of the background alone; `derived` counts the triples that the closure
-    added to those that were loaded; `computes` says that rules compute terms, so that an instant may go over its limit.
+    """Closed background knowledge.
 
+    `contradictions`: those of the background alone.
+    `loaded`, `derived`: the numbers of loaded triples, and of those that the closure added.
+    `computes_terms`: rules compute terms, so that an instant may exceed its limit.
     >>> from dotr.model.algebra import Var
     >>> inside = TriplePattern(Var("c"), Const("<in>"), Var("b"))
     >>> at = TriplePattern(Var("a"), Const("<at>"), Var("c"))
@@ -65,8 +69,12 @@ class Knowledge:
 
     @classmethod
     def load(cls, triples: Iterable[Triple], rules: Sequence[DatalogRule], limit: int | None = None) -> Knowledge:
-        """Close triples under rules, in memory. Raises `Refused` with everything that is wrong with the rules, or where there are more
-        triples than the limit allows (by default `MOST`, and `MANY_TIMES` those given)."""
+        """Closes triples under rules, in memory.
+
+        `limit`: maximum number of triples; None: `MAX_TRIPLES` and `MAX_GROWTH` for each loaded
+          one.
+        Raises `Refused` with all problems of the rules, or where the limit is exceeded.
+        """
         with without_collection():
             return cls.from_closed(close_background(triples, rules, limit), rules)
 
@@ -94,8 +102,11 @@ class Knowledge:
         by_representatives: bool = True,
         stratum_indexes: StratumIndexes | None = None,
     ) -> Knowledge:
-        """Knowledge of a background that is closed already under rules; `by_names` as `close_background` found it. `storeys`: the same by
-        the strata of the rules, where they negate or aggregate."""
+        """Knowledge over a background that is closed under the rules already.
+
+        `by_representatives`: as `close_background` returned it.
+        `stratum_indexes`: the background by strata, for rules with NOT or AGGREGATE.
+        """
         equality = SameAsRules.from_rules(rules)
         closer: Closer | SameAsCloser | StratifiedCloser
         if stratum_indexes is not None:
@@ -107,17 +118,19 @@ class Knowledge:
         return cls(background, contradictions, loaded, len(background) - loaded, any(map(computes_terms, rules)), closer)
 
     def limit_to(self, limit: int) -> None:
-        """So many triples an instant may have beyond the background; to be said before the first."""
+        """Sets the maximum number of triples of an instant beyond the background; call before
+        `close`.
+        """
         self._closer.limit_to(limit)
 
     def close(self, triples: Iterable[Triple]) -> Closure:
-        """K(t) for an instant that holds these triples; nothing of it is kept. Raises `LimitExceeded`."""
+        """K(t) of an instant with these triples; keeps no state. Raises `LimitExceeded`."""
         return self._closer.close(triples)
 
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """No garbage collection while it holds: nothing here is garbage, and looking for some doubles the time."""
+    """Disables garbage collection, which would double the time and find nothing."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -129,9 +142,14 @@ def without_collection() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClosedTriples:
-    """The background closed: its triples by predicate, and all of them. `by_rule` says how many each rule was the first to derive.
-    `by_names`: equal names could be closed under one of them; the `copies` are an index in which those of others share lists.
-    `floors`: what of it stands in the models of the lower strata, where there are several."""
+    """A closed background.
+
+    `by_predicate`, `triples`: its triples by predicate, and as a set.
+    `by_rule`: the number of triples that each rule was the first to derive.
+    `by_representatives`: the closure was computed over representatives of equal names.
+    `expanded`: the index in which equal names share lists; None without equal names.
+    `stratum_sizes`: the sizes of the lower strata, for rules with several strata.
+    """
 
     by_predicate: Mapping[Term, Sequence[Triple]]
     triples: AbstractSet[Triple]
@@ -148,7 +166,7 @@ class ClosedTriples:
 
 
 def problems_of(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
-    """Every reason why rules are refused: those of each, and what goes round in a circle among them."""
+    """Diagnostics of all unsafe rules, and of recursion through NOT or AGGREGATE."""
     problems = [problem for rule in rules for problem in check_safety(rule)]
     try:
         strata([rule for rule in rules if not rule.of_rule_set])
@@ -158,7 +176,11 @@ def problems_of(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
 
 
 def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule], limit: int | None = None) -> ClosedTriples:
-    """Close triples under rules; raises `Refused` with everything that is wrong with the rules, or where there is no end."""
+    """Closes triples under rules.
+
+    `limit`: as in `Knowledge.load`.
+    Raises `Refused` with all problems of the rules, or where the limit is exceeded.
+    """
     problems = problems_of(rules)
     if problems:
         raise Refused(problems)
@@ -172,7 +194,7 @@ def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule], li
 
 
 def _close_by_strata(loaded: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
-    """Close under rules that negate or aggregate, the lowest stratum first."""
+    """Closes under rules with NOT or AGGREGATE, the lowest stratum first."""
     program = StratifiedProgram(rules)
     lowest = _close(loaded, [rule for rule, _ in program.up_to(0)], limit)
     by_predicate, triples = cast("dict[Term, list[Triple]]", lowest.by_predicate), cast("set[Triple]", lowest.triples)
@@ -183,7 +205,7 @@ def _close_by_strata(loaded: list[Triple], rules: Sequence[DatalogRule], limit: 
 
 
 def _close_with_same_as(loaded: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
-    """Close under one name for all that are equal, where the rules speak of equality and that is possible."""
+    """Closes over representatives of equal names where the rules allow, else by the tables."""
     equality = SameAsRules.from_rules(rules)
     if equality is None:
         return _close(loaded, rules, limit)
@@ -240,7 +262,7 @@ def _has_atoms(rule: DatalogRule) -> bool:
 
 
 def _rows(rule: DatalogRule) -> list[Row]:
-    """The matches of a rule without atoms in its body: one, or none if a condition fails."""
+    """Matches of a rule without atoms: one row, or none where a condition fails."""
     return compile_join(rule.body, [], [], _names(rule))(TripleIndex(), TripleIndex())
 
 

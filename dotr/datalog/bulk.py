@@ -1,15 +1,20 @@
-"""Semi-naive closure of many triples at once, a round at a time: how the background is closed (Abiteboul, Hull, Vianu 1995, ch. 13).
+"""Semi-naive closure of many triples at once, in rounds: the closure of the background (Abiteboul,
+Hull, Vianu 1995, ch. 13).
 
-Idea: the handlers of `dotr.datalog.closure`, each written as one loop over all new triples of its route. What a round brings is put into
-the index before any handler is asked, so that a match is found at the latest of its triples, and what it concludes makes the next round.
-A look-up table of a predicate (subject to objects, object to subjects) is built when a handler first asks for it, and only then kept.
-What a handler concluded is a *run*: where all it says of a subject is the same for every triple of its route (all superclasses of a class),
-no handler is asked that would say no more of the run's subjects.
-Invariant: after a round all matches of all rules within background and index have been found, some of them twice. Rounds and what is found
-in them are in an order that the input alone decides.
-Cost: about 0.5 µs a triple and 0.3 µs a match, 130 bytes a triple beside its terms; tables of what is joined take 200 bytes a triple more.
-Triples are shown to the garbage collector while they are young and in the processor's cache: it sees that tuples of strings are none of
-its concern, and does not come back to them.
+Idea: the delta rules of `dotr.datalog.closure`, each compiled as one loop over all triples of its
+route. A round adds its delta to the index before any delta rule is applied, so a match is found at
+the latest of its triples; the conclusions are the next delta. A table of a predicate (subject to
+objects, object to subjects) is built at its first use and maintained from then on. The conclusions
+of a delta rule are kept as a *run*: where a delta rule concludes the same of every subject of its
+route (all superclasses of a class), the rules that would conclude no more of the run's subjects are
+skipped.
+
+Invariant: after a round all matches of all rules within background and index have been found, some
+of them twice. The order of rounds and of conclusions depends on the input alone.
+
+Cost: about 0.5 µs a triple and 0.3 µs a match, 130 bytes a triple beside its terms; tables of
+joined predicates take 200 bytes a triple more. The garbage collector runs on new triples while they
+are in the processor's cache: it untracks tuples of strings and never visits them again.
 """
 
 from __future__ import annotations
@@ -41,18 +46,21 @@ from dotr.store.triples import Ends, TripleIndex, fill, is_hidden
 BulkDeltaFunction: TypeAlias = "Callable[[Sequence[Triple], TripleIndex, Push, list[object], list[ConstraintViolation]], None]"
 
 _CHUNK_SIZE: Final = 5_000
-"""How many triples a handler is given at a time: what it concludes again and again is forgotten in between."""
+"""Number of triples in one call of a delta rule; bounds the duplicate conclusions in memory."""
 _COLLECT_AFTER: Final = 5_000
-"""After how many new triples the garbage collector is shown what is new."""
+"""Number of new triples after which the garbage collector runs on the youngest generation."""
 
 
 HIDDEN_TRIPLES: Final = "(unseen)"
-"""Among the counts by rule: triples of hidden predicates, whatever the rule."""
+"""Key of the counts by rule: triples of hidden predicates, whatever the rule."""
 
 
 class BulkDeltaRule(NamedTuple):
-    """A handler, and the name of its rule. `says` is what it concludes of one subject for every triple that it is given, where that is
-    always the same; `of_subject`: of the triple's own subject."""
+    """A compiled delta rule with the name of its rule.
+
+    `conclusions`: the (predicate, object) pairs that it concludes of one subject for every triple,
+      where these are constant; `concludes_of_subject`: that subject is the triple's own.
+    """
 
     rule: str
     apply: BulkDeltaFunction
@@ -61,7 +69,7 @@ class BulkDeltaRule(NamedTuple):
 
 
 class DeltaRun(NamedTuple):
-    """New triples of one predicate. `subject_conclusions` has been concluded of the subject of each, so that it is in the index."""
+    """Delta of one predicate; `conclusions` hold of every subject and are in the index already."""
 
     triples: list[Triple]
     conclusions: SubjectConclusions
@@ -70,15 +78,15 @@ class DeltaRun(NamedTuple):
 class BulkIndex(TripleIndex):
     """The triples of a bulk closure, by predicate in order of first appearance."""
 
-    __slots__ = ("models", "by_predicate")
+    __slots__ = ("by_predicate", "models")
 
     by_predicate: dict[Term, list[Triple]]
     """Predicate -> its triples."""
     models: Sequence[LowerModel]
-    """What the rules of each stratum ask of the strata below."""
+    """Models that NOT and AGGREGATE of each stratum are evaluated in."""
 
     def __init__(self, models: Sequence[LowerModel] = (), closed: tuple[dict[Term, list[Triple]], set[Triple]] | None = None) -> None:
-        """`closed`: triples by predicate, and all of them, which become its own."""
+        """`closed`: triples by predicate, and all as a set; the index takes ownership of both."""
         super().__init__()
         self.models = models
         self.by_predicate, self.triples = ({}, set()) if closed is None else closed
@@ -86,7 +94,10 @@ class BulkIndex(TripleIndex):
         self.by_object = _LazyTables(self.by_predicate, 2)
 
     def with_upper(self, upper: BulkIndex) -> BulkIndex:
-        """An index of these triples and what was closed over them; of each predicate, these come first. They share what is alike."""
+        """Index of these triples followed, in each predicate, by those that were closed over them.
+
+        Tables of predicates without new triples are shared.
+        """
         by_predicate = {
             **self.by_predicate,
             **{predicate: [*self.by_predicate.get(predicate, ()), *triples] for predicate, triples in upper.by_predicate.items()},
@@ -97,7 +108,7 @@ class BulkIndex(TripleIndex):
         return result
 
     def extend(self, predicate: Term, triples: Sequence[Triple]) -> None:
-        """Puts triples of one predicate, which are in `triples` already, where joins find them."""
+        """Adds triples of one predicate, members of `triples` already, to all tables."""
         known = self.by_predicate.get(predicate)
         if known is None:
             self.by_predicate[predicate] = list(triples)
@@ -114,7 +125,7 @@ class BulkIndex(TripleIndex):
 
 
 class _LazyTables(dict[Term, Ends]):
-    """Predicate -> end -> other ends; each predicate's table is built when it is first asked for."""
+    """Predicate -> end -> other ends; the table of a predicate is built at its first use."""
 
     def __init__(self, by_predicate: dict[Term, list[Triple]], end: int) -> None:
         super().__init__()
@@ -152,8 +163,12 @@ class _LazyTables(dict[Term, Ends]):
 
 
 class BulkCloser:
-    """Rules over a background that is closed under them; closes one set of triples over it. `derived`: how many triples each rule was the
-    first to conclude, and under `UNSEEN` those that no query sees. Raises `LimitExceeded` where there are more triples than that."""
+    """Closes one set of triples over a background that is closed under the rules.
+
+    `limit`: maximum number of triples beyond the background; exceeding it raises `LimitExceeded`.
+    `derived`: the number of triples that each rule was the first to conclude; under
+      `HIDDEN_TRIPLES` those of hidden predicates.
+    """
 
     def __init__(self, rules: RuleDispatch, background: TripleIndex, limit: int = sys.maxsize, models: Sequence[LowerModel] = ()) -> None:
         self._limit = limit + len(background)
@@ -171,8 +186,11 @@ class BulkCloser:
         self._general: dict[DeltaPosition, BulkDeltaRule] = {}
 
     def add(self, triples: Iterable[Triple], rule: str = "") -> int:
-        """Takes triples that are to be closed, concluded by `rule` or given; returns how many different ones were given, whether the
-        background has them or not."""
+        """Adds triples to close, loaded or concluded by `rule`; returns the number of different
+        ones.
+
+        Triples of the background count too.
+        """
         loaded = triples if isinstance(triples, list) else list(triples)
         background = self.background
         restated = {triple for triple in loaded if triple[1] in background.by_subject and triple in background.triples}
@@ -183,20 +201,22 @@ class BulkCloser:
         return len(new_triples) + len(restated)
 
     def _count(self, rule: str, triples: Sequence[Triple]) -> None:
-        """Only where a rule may conclude hidden triples are those looked for."""
+        """Counts triples by rule; only rules that may conclude hidden triples need the test."""
         hidden = sum(is_hidden(triple[1]) for triple in triples) if rule in self._concludes_hidden else 0
         self.derived[rule] += len(triples) - hidden
         if hidden:
             self.derived[HIDDEN_TRIPLES] += hidden
 
     def close(self) -> None:
-        """Closes the background and what was put: `index` then holds what is beyond the background."""
+        """Closes the added triples; `index` then holds all triples beyond the background."""
         while self._delta:
             delta, self._delta = self._delta, {}
             self._round(delta)
 
     def _round(self, delta: dict[Term, list[DeltaRun]]) -> None:
-        """Puts a round's triples into the index; what follows from them is fresh again."""
+        """Adds a delta to the index and applies all delta rules; the conclusions are the next
+        delta.
+        """
         applications: list[tuple[BulkDeltaRule, list[Triple]]] = []
         for predicate, runs in delta.items():
             for run in runs:
@@ -210,7 +230,7 @@ class BulkCloser:
                     self._apply(each, run.triples)
 
     def _applications(self, predicate: Term, run: DeltaRun) -> list[tuple[BulkDeltaRule, list[Triple]]]:
-        """Which handlers are given which of a run's triples. Wakes what sleeps until such triples come."""
+        """Delta rules for a run, each with its triples; activates dormant positions."""
         triples, conclusions = run
         applications = [(self._delta_rule(work), triples) for work in self._background_dispatch.unrouted]
         by_object: dict[Term | None, list[Triple]] = {}
@@ -246,7 +266,7 @@ class BulkCloser:
                     raise LimitExceeded(self._limit)
 
     def _register(self, triples: Iterable[Triple]) -> list[Triple]:
-        """Those that were not known, each once; from now on they are."""
+        """The triples that were unknown, each once; they are known from now on."""
         known = self.index.triples
         before = len(known)
         new_triples = list(filterfalse(known.__contains__, triples))
@@ -254,13 +274,13 @@ class BulkCloser:
         return new_triples if len(known) - before == len(new_triples) else list(dict.fromkeys(new_triples))
 
     def _enqueue(self, triples: list[Triple], conclusions: SubjectConclusions) -> None:
-        """Takes new triples for the next round."""
-        for predicate, triples in _grouped(triples, 1).items():
+        """Adds triples to the next delta."""
+        for predicate, group in _grouped(triples, 1).items():
             runs = self._delta.setdefault(predicate, [])
             if runs and runs[-1].conclusions is conclusions:
-                runs[-1].triples.extend(triples)
+                runs[-1].triples.extend(group)
             else:
-                runs.append(DeltaRun(triples, conclusions))
+                runs.append(DeltaRun(group, conclusions))
         self._uncollected += len(triples)
         if self._uncollected > _COLLECT_AFTER:
             gc.collect(0)
@@ -289,7 +309,7 @@ class BulkCloser:
 
 
 def _grouped(triples: Iterable[Triple], slot: int) -> dict[Term, list[Triple]]:
-    """Triples by their predicate (1) or object (2)."""
+    """Triples by predicate (slot 1) or object (slot 2)."""
     groups: dict[Term, list[Triple]] = {}
     for triple in triples:
         group = groups.get(triple[slot])

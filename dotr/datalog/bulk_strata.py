@@ -1,11 +1,15 @@
-"""The background closed by strata, in bulk; and what of it stands in the model of each.
+"""Closure of the background by strata, in bulk, and the model of each stratum.
 
-Idea: the rules of a stratum are asked once of all that is below; what they conclude is closed as the background is
-(`dotr.datalog.bulk`), and comes behind what was there, predicate by predicate. So the model of a lower stratum is the first so many
-triples of each predicate, and a number for each predicate that grew tells it.
-Invariant: a predicate's triples are in the order of their strata. Without a rule set all strata read one index, and only the lowest is told
-apart; with one, rules must not see what belongs to a higher stratum, so that each has its own.
-Cost: 0.5 µs a triple, 0.3 µs a match; beside the lowest stratum's, the tables of what is read.
+Idea: the rules of a stratum are first evaluated over all lower strata; their conclusions are closed
+like the background (`dotr.datalog.bulk`) and appended, predicate by predicate. The model of a lower
+stratum is therefore a prefix of each predicate's triples, described by one number for each
+predicate that grew.
+
+Invariant: a predicate's triples are in the order of their strata. Without a rule set all strata
+read one index, and only the size of the lowest is recorded; with a rule set, rules must not read
+triples of a higher stratum, so each stratum has its own index.
+
+Cost: 0.5 µs a triple, 0.3 µs a match; each stratum above the lowest adds the tables that it reads.
 """
 
 from __future__ import annotations
@@ -19,15 +23,19 @@ from dotr.datalog.bulk import BulkCloser, BulkIndex
 from dotr.datalog.closure import Contradiction, contradictions
 from dotr.datalog.delete_and_rederive import StratumIndexes
 from dotr.datalog.derivations import ConstraintViolation, StratumDelta, derivation
-from dotr.datalog.stratum_rules import StratifiedProgram, lower_models, dispatch_of
+from dotr.datalog.stratum_rules import StratifiedProgram, dispatch_of, lower_models
 from dotr.model.terms import Term, Triple
 from dotr.store.triples import TripleIndex, fill
 
 
 @dataclass(frozen=True, slots=True)
 class StratumSizes:
-    """How much of a closed background stands in the models of its lower strata: for each but the highest, the number of triples of those
-    predicates that have more in the whole. Where all strata share one index, only the lowest is told. `apart` as `StratumIndexes` has it."""
+    """Sizes of the lower strata of a closed background.
+
+    `sizes`: for each stratum but the highest, predicate -> number of triples, only for predicates
+      that have more in the whole; for strata that share one index, the lowest alone.
+    `needs_strata`: as in `StratumIndexes`.
+    """
 
     sizes: tuple[Mapping[Term, int], ...]
     needs_strata: bool
@@ -35,7 +43,7 @@ class StratumSizes:
 
 @dataclass(slots=True)
 class ClosedStrata:
-    """A background as its strata are closed one after the other; `of` are all its triples by predicate."""
+    """A background during its closure by strata; `by_predicate` holds all triples so far."""
 
     by_predicate: dict[Term, list[Triple]]
     triples: set[Triple]
@@ -44,7 +52,7 @@ class ClosedStrata:
 
 
 def close_strata(closed: ClosedStrata, rules: StratifiedProgram, limit: int) -> StratumSizes:
-    """Closes the strata above the lowest, which is closed already. Raises `LimitExceeded` where one has more triples than that."""
+    """Closes the strata above the lowest, which is closed already. Raises `LimitExceeded`."""
     index = BulkIndex(closed=(closed.by_predicate, closed.triples))
     indexes = [index]
     counts = [_counts(index)]
@@ -84,7 +92,10 @@ def _counts(index: BulkIndex) -> dict[Term, int]:
 def stratum_indexes(
     whole: TripleIndex, by_predicate: Mapping[Term, Sequence[Triple]], stratum_sizes: StratumSizes, rules: StratifiedProgram
 ) -> StratumIndexes:
-    """The background by strata; `whole` is the index of all its triples. Predicates that do not grow share their tables."""
+    """The background by strata; predicates that do not grow share their tables.
+
+    `whole`: the index of all its triples.
+    """
     upper_static = frozenset(triple for predicate, count in stratum_sizes.sizes[0].items() for triple in by_predicate[predicate][count:])
     if rules.shares_index:
         return StratumIndexes([whole] * rules.depth, upper_static, stratum_sizes.needs_strata)
@@ -110,7 +121,7 @@ def _lower_index(whole: TripleIndex, by_predicate: Mapping[Term, Sequence[Triple
 
 
 class TripleDifference(AbstractSet[Triple]):
-    """The triples of a whole that are not in one of its parts: for membership, which costs two.
+    """The triples of `whole` without those of `part`, for membership: two look-ups.
 
     >>> ("<s>", "<p>", "<o>") in TripleDifference({("<s>", "<p>", "<o>")}, set()), len(TripleDifference({("<s>", "<p>", "<o>")}, {("<s>", "<p>", "<o>")}))
     (True, 0)

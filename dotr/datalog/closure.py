@@ -1,16 +1,23 @@
-"""Semi-naive closure of an instant over a fixed background (Abiteboul, Hull, Vianu 1995, ch. 13), one triple at a time.
+"""Semi-naive closure of an instant over a fixed background (Abiteboul, Hull, Vianu 1995, ch. 13),
+one triple at a time.
 
-Idea: a work list starts with the instant's triples. A triple that is popped and known neither to the background nor to `new` joins `new`,
-and every rule that it can take part in is asked what follows from it, the background and `new`; conclusions go to the end of the list.
-Rules are found by the triple's predicate, then by its object. A rule that applies to nearly every triple unless its schema says otherwise
-(`dotr.datalog.delta_positions`) is found under those predicates and classes for which the background has that schema.
-Invariant: when a triple has been popped, all matches of all rules within background and `new` have been found. A match that needs schema
-triples which only the instant brings is found by the general version of its rule: those versions sleep until such a triple is popped, then
-take part in the rest of the instant.
-The limit: a closure may have so many triples, and ten times as many derivations; both are looked at every thousand triples. Rules that make
-a predicate transitive have handlers of their own (`dotr.datalog.transitive`), which keep a chain far below it.
-Cost: proportional to what is popped and matched, whatever the size of the background and the number of rules that do not apply. A
-handler is written when it is first needed, about 30 µs.
+Idea: a queue starts with the instant's triples. A triple that is popped and is neither in the
+background nor in the delta joins the delta, and every delta rule of its route is applied to it;
+conclusions go to the end of the queue. A route is the triple's predicate, then its object. A rule
+that applies to nearly every triple unless the schema restricts it (`dotr.datalog.delta_positions`)
+is routed by the predicates and classes for which the background has that schema.
+
+Invariant: when a triple has been popped, all matches of all rules within background and delta have
+been found. A match that needs schema triples of the instant is found by the general version of its
+rule. General versions are dormant until such a triple is popped, and take part in the rest of the
+instant.
+
+Limits: a closure may have `limit` triples and `DERIVATIONS` times as many derivations; both are
+checked every `_CHECK_INTERVAL` triples. Transitive rules have delta rules of their own
+(`dotr.datalog.transitive`), which keep a chain far below the limit.
+
+Cost: proportional to the popped triples and the matches, whatever the size of the background and
+the number of rules that do not apply. A delta rule is compiled at its first use, about 30 µs.
 """
 
 from __future__ import annotations
@@ -34,16 +41,18 @@ from dotr.store.triples import NO_ENDS, TripleIndex, is_hidden
 
 
 class Contradiction(NamedTuple):
-    """A match of a rule without a head: the rule's name and the triples that its body found, sorted."""
+    """A match of a rule without a head: the rule's name and the matched triples, sorted."""
 
     rule: str
     triples: tuple[Triple, ...]
 
 
 class Closure(NamedTuple):
-    """K(t): the background, and what K(t) has beyond it. `contradictions` are those that need the instant.
+    """K(t): the background, and the delta of the instant.
 
-    `removed` are the static conclusions that the instant makes false; where there are any, `background` is a view without them.
+    `contradictions`: those that need the instant.
+    `removed`: static conclusions that the instant retracts; None without any. With some,
+      `background` is a masked index without them.
     """
 
     background: TripleIndex
@@ -53,18 +62,18 @@ class Closure(NamedTuple):
 
 
 DERIVATIONS: Final = 10
-"""How many derivations there may be for each triple that there may be: most triples are derived once or a few times."""
+"""Maximum number of derivations for each triple of the limit; most triples have one or a few."""
 
 _CHECK_INTERVAL: Final = 1024
 
 DeltaRules: TypeAlias = tuple[DeltaRule, ...]
 Route: TypeAlias = tuple[dict[Term, DeltaRules], DeltaRules]
-"""The handlers of a predicate: those for some objects, and those for all others."""
+"""Delta rules of a predicate: by constant object, and for all other objects."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dispatch:
-    """What a triple on some route is given to. Without a position: it wakes the general versions of `wakes`."""
+    """Entry of a route: a position with its key, or (position None) dormant positions to activate."""
 
     position: DeltaPosition | None
     key: Term | None = None
@@ -72,17 +81,23 @@ class Dispatch:
 
 
 DispatchTable: TypeAlias = dict[Term, dict[Term | None, list[Dispatch]]]
-"""Predicate -> constant object, or None -> what a triple there is given to."""
+"""Predicate -> constant object, or None -> dispatches."""
 
 
 def computes_terms(rule: DatalogRule) -> bool:
-    """Whether a rule can conclude about terms that were not there, so that a closure may never end. A rule set's end."""
+    """True for a rule of the program with BIND: it may compute new terms, and a closure may never
+    end.
+    """
     return not rule.of_rule_set and any(isinstance(item, Bind) for item in rule.body)
 
 
 class RuleDispatch:
-    """Rules as a closure needs them, whatever the background: where the narrow positions are found, and the wide ones. `hiding` are the
-    names of those that may conclude hidden triples."""
+    """Rules by their delta positions, independent of the background.
+
+    `fixed`: positions with a fixed predicate, by route; `free`: the other positions.
+    `concludes_hidden`: names of the rules that may conclude hidden triples.
+    `strata`: the stratum of each rule.
+    """
 
     def __init__(self, rules: Iterable[DatalogRule], strata: Iterable[int] = repeat(0)) -> None:
         self.fixed: DispatchTable = {}
@@ -100,7 +115,9 @@ class RuleDispatch:
 
 
 def _may_conclude_hidden(head: TriplePattern, rule: DatalogRule) -> bool:
-    """Whether a conclusion may be of a hidden predicate: it names one, or has that of a premise (eq-rep-s), named by no other premise."""
+    """True where the head's predicate is hidden, or a variable that only premises' predicates bind
+    (eq-rep-s).
+    """
     if isinstance(head.predicate, Const):
         return is_hidden(head.predicate.term)
     patterns = [item for item in rule.body if isinstance(item, TriplePattern)]
@@ -113,7 +130,11 @@ def _register(table: DispatchTable, predicate: Term, object: Term | None, dispat
 
 
 class BackgroundDispatch:
-    """Where the wide positions are found, over one background."""
+    """Routes of the free positions over one background.
+
+    `unrouted`: dispatches for every triple; `routed`: those by predicate and object.
+    `dormant`: positions that wait for a triple with a predicate and object of the schema.
+    """
 
     def __init__(self, free: Iterable[DeltaPosition], background: TripleIndex) -> None:
         self.unrouted: list[Dispatch] = []
@@ -161,8 +182,11 @@ def _constant(slot: Slot) -> Term | None:
 
 
 def _is_missing(item: JoinItem, background: TripleIndex) -> bool:
-    """Whether the background has nothing that an atom could match, so that a match needs such a triple of the instant's. An atom that
-    nearly every instant could match (any class) says nothing."""
+    """True where no background triple matches an atom, so that a match needs a triple of the
+    instant.
+
+    False for an atom that nearly every instant matches (any class).
+    """
     match item:
         case TriplePattern(_, Const(predicate), Const(object)):
             return object not in background.by_object.get(predicate, NO_ENDS)
@@ -173,8 +197,10 @@ def _is_missing(item: JoinItem, background: TripleIndex) -> bool:
 
 
 class Closer:
-    """Rules over a background that is closed under them; the background must not change as long as this is used. No closure may have more
-    triples beyond it than the limit."""
+    """Closer of instants over a background that is closed under the rules and must not change.
+
+    `limit`: maximum number of triples of a closure beyond the background.
+    """
 
     def __init__(self, rules: RuleDispatch, background: TripleIndex, limit: int = LIMITS.triples) -> None:
         self.background = background
@@ -194,12 +220,15 @@ class Closer:
         self._default: Route = ({}, tuple(map(self._delta_rule, background_dispatch.unrouted)))
 
     def limit_to(self, limit: int) -> None:
-        """So many triples a closure may have beyond the background."""
+        """Sets the maximum number of triples of a closure beyond the background."""
         self.limit = limit
 
     def close(self, triples: Iterable[Triple], delta: TripleIndex | None = None, revisited: Sequence[Triple] = ()) -> Closure:
-        """What K(t) has beyond the background, if the instant holds these triples. With `new`, to what it holds already: of that, the
-        triples of `again` are given to the rules once more. Raises `LimitExceeded`."""
+        """K(t) of an instant with these triples. Raises `LimitExceeded`.
+
+        `delta`: an index to extend; None: a new one.
+        `revisited`: triples of `delta` that the delta rules are applied to once more.
+        """
         known, known_absent = self.background.triples, self.background.known_absent
         if delta is None:
             delta = TripleIndex()
@@ -265,7 +294,9 @@ class Closer:
     def _drain_checked(
         self, queue: Iterator[Triple], pending: list[Triple], delta: TripleIndex, active: list[DeltaRule], alarms: list[ConstraintViolation]
     ) -> None:
-        """Looks at conclusions beyond as many as there may be triples: most are known, or the limit is exceeded."""
+        """Pops the rest of a queue longer than the limit, with the limits checked at every new
+        triple.
+        """
         if len(delta.triples) > self.limit:
             raise LimitExceeded(self.limit)
         for triple in queue:
@@ -281,7 +312,7 @@ class Closer:
     def _compile_route(
         self, s: Term, p: Term, o: Term, delta: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
     ) -> None:
-        """Stands where a route has not been used yet: writes its handlers, and is replaced by them."""
+        """Placeholder of an unused route: compiles its delta rules and is replaced by them."""
         keyed, _ = self._routes[p]
         delta_rules = tuple(map(self._delta_rule, self._dispatches(p, o if o in keyed else None)))
         if o in keyed:
@@ -292,7 +323,7 @@ class Closer:
             handler(s, p, o, delta, push, active, alarms)
 
     def _dispatches(self, predicate: Term, object: Term | None) -> list[Dispatch]:
-        """What triples with this predicate and object are given to; None: an object that has no route of its own."""
+        """Dispatches of a route; object None: any object without a route of its own."""
         dispatches = list(self._background_dispatch.unrouted)
         for places in (self._fixed, self._background_dispatch.routed):
             found = places.get(predicate, {})
@@ -332,7 +363,7 @@ class Closer:
         active: list[DeltaRule],
         alarms: list[ConstraintViolation],
     ) -> None:
-        """The instant brought schema: the general versions of these positions take part from now on."""
+        """The instant has schema triples: general delta rules take part from now on."""
         for position in positions:
             delta_rule = self._general.get(position)
             if delta_rule is None:
@@ -342,5 +373,5 @@ class Closer:
 
 
 def contradictions(alarms: Iterable[ConstraintViolation]) -> tuple[Contradiction, ...]:
-    """Each contradiction once, in an order that does not depend on how they were found."""
+    """Each contradiction once, in an order that does not depend on the order of derivation."""
     return tuple(sorted({Contradiction(rule, tuple(sorted(set(triples)))) for rule, triples in alarms}))

@@ -1,10 +1,10 @@
-"""Where compiled stores are kept, and what is done when one is not there, or not right.
+"""Cache of compiled stores, with fallbacks for a missing, damaged or unwritable store.
 
-A store's name is the key of what it was made from (`dotr.datalog.sources`), so that it is never out of date: other sources have another
-name. What is damaged, cut off or foreign is told and made again; where a store cannot be written, the background is held in memory as
-without stores, and that is told too. Two processes that make one store at the same time write the same bytes under names of their own; the
-last to finish gives its file the name.
-Small sources are read and closed where they are needed, which is as fast as opening a store and looking things up in it is not.
+The name of a store is the key of its sources (`dotr.datalog.sources`), so a store is never out of
+date: changed sources have another name. A damaged, truncated or foreign file is reported and built
+again. Where a store cannot be written, the background is held in memory, which is reported too.
+Processes that build one store concurrently write equal bytes under temporary names; the last rename
+wins. Small sources are closed in memory by each process, which is as fast as opening a store.
 """
 
 from __future__ import annotations
@@ -28,15 +28,19 @@ from dotr.store.dictionary import StoreCapacityExceeded
 from dotr.store.file import UnusableFile, checked_path
 
 MIN_BYTES: Final = 1 << 20
-"""Sources of fewer bytes are not worth a store, unless other processes need it too."""
+"""Sources of fewer bytes get no store, unless other processes need one."""
 _MAX_UNUSED: Final = 30 * 86_400.0
-"""A store that no process has opened for so many seconds is removed when another is made."""
+"""Seconds without use after which a store is removed when another is built."""
 _SUFFIX: Final = ".dotrkb"
 
 
 @dataclass(frozen=True, slots=True)
 class CachePolicy:
-    """Where stores are kept (None: nowhere), and from how many bytes of sources on. `fresh`: made again, even if there is one."""
+    """Location and use of the cache.
+
+    `folder`: None: no cache. `min_bytes`: size of the smallest cached sources. `rebuild`: build
+      even where a store exists.
+    """
 
     folder: Path | None
     min_bytes: int = MIN_BYTES
@@ -44,12 +48,12 @@ class CachePolicy:
 
     @staticmethod
     def default() -> CachePolicy:
-        """In the user's cache folder."""
+        """The policy with the user's cache folder."""
         return CachePolicy(default_folder())
 
 
 def default_folder() -> Path | None:
-    """The folder of caches that the system names for this user, if it names one."""
+    """The cache folder of this user (XDG_CACHE_HOME, or ~/.cache), or None."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(named):
         return Path(named) / "dotr"
@@ -59,7 +63,7 @@ def default_folder() -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class StoreFile:
-    """A store that another process has made: it is opened, whatever the sources are now."""
+    """A store that another process has built, opened regardless of the current sources."""
 
     path: Path
     key: bytes
@@ -67,7 +71,11 @@ class StoreFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Background:
-    """Knowledge, the store that it reads (None: it is in memory), whether that was made now, and what the user is told about it."""
+    """Knowledge with its store.
+
+    `store`: None: the background is in memory. `warnings`: reports for the user. `is_new`: this
+      call built the store.
+    """
 
     knowledge: Knowledge
     store: CompiledStore | None = None
@@ -76,7 +84,10 @@ class Background:
 
 
 def open_background(sources: Sources, rules: Sequence[DatalogRule], policy: CachePolicy | StoreFile) -> Background:
-    """The closed background of some sources under their rules; raises `Refused` with what is wrong with graphs or rules."""
+    """The closed background of sources under their rules, from the cache or built.
+
+    Raises `Refused` with all problems of graphs and rules.
+    """
     if isinstance(policy, StoreFile):
         try:
             store = CompiledStore(policy.path, policy.key)
@@ -166,7 +177,7 @@ def _reason(error: Exception) -> str:
 
 
 def _remove_stale(folder: Path) -> None:
-    """Removes stores that nobody has used for long, and what interrupted writers left."""
+    """Removes stores that have not been used for long, and files of interrupted writers."""
     now = time.time()
     for path in folder.glob("*" + _SUFFIX + "*"):
         with suppress(OSError):

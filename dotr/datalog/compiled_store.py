@@ -1,7 +1,9 @@
-"""Closed background knowledge to a file, and from it.
+"""Compiled store: closed background knowledge in a file.
 
-Beside the dictionary's sections and the columns', `about` holds, as JSON, what the closing found out: contradictions, counts, seconds.
-Cost: writing takes about 5 µs a triple; opening a millisecond or two, whatever the size.
+Section `about` holds, as JSON, the results of the closure (contradictions, counts, seconds), beside
+the sections of the dictionary and the columns.
+
+Cost: writing takes about 5 µs a triple; opening 1 to 2 ms, whatever the size.
 """
 
 from __future__ import annotations
@@ -29,8 +31,12 @@ from dotr.store.mapped_index import mapped_strata
 
 @dataclass(frozen=True, slots=True)
 class StoreSummary:
-    """What is told of a compiled store. `by_rule`: how many triples each rule was the first to derive. `seconds`: what reading the sources
-    and closing them took."""
+    """Summary of a compiled store.
+
+    `by_rule`: the number of triples that each rule was the first to derive. `seconds`: the time of
+      reading and closing the sources.
+    `by_representatives`, `needs_strata`: as in `ClosedTriples` and `StratumIndexes`.
+    """
 
     loaded: int
     derived: int
@@ -43,7 +49,7 @@ class StoreSummary:
 
 
 def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -> None:
-    """Write closed triples; raises OSError, or `TooMany`."""
+    """Writes a closed background; raises OSError or `StoreCapacityExceeded`."""
     numbers: defaultdict[Term, int] = defaultdict(count().__next__)
     every = chain.from_iterable(chain.from_iterable(closed.by_predicate.values()))
     deque(map(numbers.__getitem__, every), maxlen=0)
@@ -68,7 +74,9 @@ def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -
 
 
 def _strata(closed: ClosedTriples) -> Iterator[tuple[int, Term, Sequence[Triple]]]:
-    """The triples of each predicate, and those of the lower strata where they are others than one stratum higher."""
+    """(stratum, predicate, triples) of the whole, and of each lower stratum that differs from the
+    next.
+    """
     sizes = () if closed.stratum_sizes is None else closed.stratum_sizes.sizes
     for predicate, triples in closed.by_predicate.items():
         yield len(sizes), predicate, triples
@@ -80,7 +88,7 @@ def _strata(closed: ClosedTriples) -> Iterator[tuple[int, Term, Sequence[Triple]
 
 
 class CompiledStore:
-    """A store that has been opened; raises `UnusableFile`, or OSError where there is none."""
+    """An opened store; raises `UnusableFile`, or OSError for a missing file."""
 
     def __init__(self, path: Path, key: bytes | None = None) -> None:
         self.file = MappedFile(path, key)

@@ -1,19 +1,27 @@
-"""The closure of an instant under a program with NOT and AGGREGATE: stratum after stratum, with what it takes back of the background.
+"""Closure of an instant under NOT and AGGREGATE: by strata, with retraction of static conclusions
+(delete and rederive: Gupta, Mumick, Subrahmanian 1993).
 
-Idea: the background is closed once, by strata. Of an instant, each stratum is closed over the one below, which is settled then. Where a
-new triple touches what a rule of the stratum negates or aggregates (`dotr.datalog.nonmonotonic_triggers`), static conclusions can fall and others
-rise: what may have lost its reason is hidden, with all that was derived from it in the stratum; what follows from the rest all the same
-comes back (delete and rederive: Gupta, Mumick, Subrahmanian 1993). What stays hidden is `removed`, for this instant alone: the next one
-begins with the background as it was.
-Nearly every instant touches nothing of the kind. So an instant is first closed by the rules of all strata at once, where NOT and AGGREGATE
-ask the background alone; that is exact unless a watched triple comes.
-Without an entailment regime, a stratum's rules read nothing that a higher one derives, so that all strata share one index of the whole
-background. A regime is closed in every stratum, so that its rules must not see what belongs to a higher one: each stratum has an index of
-its own then.
-Invariant: after a stratum, the view and the new triples share none, and are its model over background and instant.
-Cost: of an instant that touches nothing, that of its closure and a look at its predicates. Otherwise that in vain, then a look at its
-predicates a stratum, the cases touched, what hung on them, and, where something is hidden, handlers that know no fixed background. A group
-that changes is summed anew.
+Idea: the background is closed once, by strata. For an instant, each stratum is closed over the
+model of the stratum below. Where a triple of the delta matches an atom under NOT or AGGREGATE
+(`dotr.datalog.nonmonotonic_triggers`), static conclusions may become false and others true. Delete:
+conclusions that may have lost a derivation are masked, with everything derived from them in the
+stratum. Rederive: those that still follow from the rest are restored. The others are `removed`, for
+this instant alone; the next instant starts from the unchanged background.
+
+Single pass: nearly every instant triggers nothing. An instant is therefore first closed under the
+rules of all strata at once, with NOT and AGGREGATE evaluated over the background alone. The result
+is exact unless a triple matches a trigger atom.
+
+Indexes: without an entailment regime the rules of a stratum read nothing that a higher stratum
+derives, so all strata share one index. A regime is closed in every stratum, so its rules must not
+read triples of a higher stratum; each stratum then has its own index.
+
+Invariant: after a stratum, the view and the delta are disjoint, and together are the stratum's
+model over background and instant.
+
+Cost: without a trigger, the closure and a look-up of its predicates. With a trigger, additionally a
+look-up for each stratum, the triggered cases and their consequences, and, where something is
+masked, rules without a fixed background. A changed group is aggregated anew.
 """
 
 from __future__ import annotations
@@ -26,7 +34,7 @@ from dotr.datalog.closure import Closer, Closure, Contradiction, contradictions
 from dotr.datalog.derivations import ConstraintViolation, StratumDelta
 from dotr.datalog.lower_strata import LowerModel
 from dotr.datalog.nonmonotonic_triggers import NonmonotonicItem, predicates_read
-from dotr.datalog.stratum_rules import EMPTY_INDEX, StratifiedProgram, StratumRules, lower_models, dispatch_of
+from dotr.datalog.stratum_rules import EMPTY_INDEX, StratifiedProgram, StratumRules, dispatch_of, lower_models
 from dotr.joins.compile import Row
 from dotr.joins.limits import LIMITS, LimitExceeded
 from dotr.model.datalog import DatalogRule, Not
@@ -36,7 +44,7 @@ from dotr.store.triples import TripleIndex
 
 
 class StratumState(NamedTuple):
-    """The model of a stratum at an instant: the background without what is gone, and the new triples."""
+    """Model of a stratum at an instant: the masked background, the delta and the retracted triples."""
 
     view: TripleIndex
     delta: StratumDelta
@@ -49,16 +57,22 @@ class StratumState(NamedTuple):
 
 @dataclass(eq=False)
 class TriggerChanges:
-    """What a stratum's watched atoms make of the changes below: cases that held and may not any more, and cases to be looked at."""
+    """Cases of NOT and AGGREGATE that became false (`falsified`) or may have become true
+    (`satisfied`).
+    """
 
     falsified: list[tuple[NonmonotonicItem, Row]] = field(default_factory=list)
     satisfied: list[tuple[NonmonotonicItem, Row]] = field(default_factory=list)
 
 
 class StratumIndexes(NamedTuple):
-    """The background by strata: `indexes` are its models, the lowest first, the whole background last; `late` holds the static conclusions
-    of the strata above the lowest. `apart`: the rule set derives static triples, above the lowest stratum, that a rule of their own stratum
-    or a lower one negates or aggregates."""
+    """The background by strata.
+
+    `indexes`: the models of the strata, the lowest first, the whole background last.
+    `upper_static`: the static conclusions above the lowest stratum.
+    `needs_strata`: the rule set derives static triples, above the lowest stratum, that match a
+      trigger atom of the same or a lower stratum, so that a single pass is not exact.
+    """
 
     indexes: Sequence[TripleIndex]
     upper_static: Container[Triple]
@@ -66,7 +80,10 @@ class StratumIndexes(NamedTuple):
 
 
 class StratifiedCloser:
-    """Closes instants under a stratified program over a background that is closed under it; `static` are its contradictions."""
+    """Closer of instants under a stratified program, over a background that is closed under it.
+
+    `static`: the contradictions of the background alone.
+    """
 
     def __init__(self, rules: Sequence[DatalogRule], stratum_indexes: StratumIndexes, static: Iterable[Contradiction]) -> None:
         program = StratifiedProgram(rules)
@@ -95,7 +112,7 @@ class StratifiedCloser:
         self._single_pass = Closer(dispatch_of(program.up_to(program.depth)), whole) if single_pass else None
 
     def limit_to(self, limit: int) -> None:
-        """So many triples an instant may have beyond the background; to be said before the first."""
+        """Sets the maximum number of triples beyond the background; call before `close`."""
         self._limit = limit
         if self._single_pass is not None:
             self._single_pass.limit_to(limit)
@@ -103,7 +120,7 @@ class StratifiedCloser:
             level.limit = limit
 
     def close(self, triples: Iterable[Triple]) -> Closure:
-        """K(t) for an instant that holds these triples. Raises `LimitExceeded`."""
+        """K(t) of an instant with these triples. Raises `LimitExceeded`."""
         instant = triples if isinstance(triples, list | tuple) else tuple(triples)
         if self._single_pass is not None:
             delta = StratumDelta(self._models)
@@ -121,7 +138,7 @@ class StratifiedCloser:
         return self._close_strata(instant, StratumState(closure.background, delta, {}), closure.contradictions)
 
     def _may_trigger(self, delta: TripleIndex) -> bool:
-        """Whether a NOT or an AGGREGATE may be about some of these triples."""
+        """True where a triple of the delta may match an atom under NOT or AGGREGATE."""
         predicates, read, by_object = self._predicates, self._read, delta.by_object
         if predicates is None or read is None:
             return bool(by_object)
@@ -147,8 +164,11 @@ class StratifiedCloser:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _InstantClosure:
-    """The closure of one instant, level by level. `shared` is the number of levels where they share one index, else 0; `states` are those
-    settled so far, the lowest first."""
+    """Closure of one instant, stratum by stratum.
+
+    `shared_strata`: the number of strata where they share one index, else 0.
+    `states`: the closed strata so far, the lowest first.
+    """
 
     upper_static: Container[Triple]
     instant: frozenset[Triple]
@@ -157,7 +177,7 @@ class _InstantClosure:
     contradictions: set[Contradiction]
 
     def close_stratum(self, stratum: StratumRules) -> StratumState:
-        """The state of a level over those below."""
+        """The state of a stratum over the states of those below."""
         below = self.states[-1]
         changes = self._trigger_changes(stratum)
         if self.shared_strata and not (below.retracted or changes.falsified or changes.satisfied or stratum.reads_any(below.delta)):
@@ -188,7 +208,7 @@ class _InstantClosure:
         return StratumState(view, new, retracted)
 
     def _trigger_changes(self, stratum_rules: StratumRules) -> TriggerChanges:
-        """The cases of NOT and AGGREGATE that the changes below this level decide over."""
+        """Cases of NOT and AGGREGATE that the changes of the lower strata affect."""
         changes = TriggerChanges()
         groups: dict[tuple[NonmonotonicItem, Row], None] = {}
         for stratum, watches in stratum_rules.triggers:
@@ -212,7 +232,11 @@ class _InstantClosure:
         return changes
 
     def _overdeleted(self, stratum: StratumRules, changes: TriggerChanges) -> dict[Triple, None]:
-        """The static conclusions that may have lost their reason: those gone below, those of lost cases, and what was derived from them."""
+        """Delete: static conclusions that may have lost a derivation.
+
+        These are the retracted triples of the stratum below, the conclusions of falsified cases,
+        and everything derived from either.
+        """
         below = self.states[-1]
         retracted = dict(below.retracted)
         static = StratumDelta(stratum.models)
@@ -238,13 +262,13 @@ class _InstantClosure:
         return retracted
 
     def _holds_below(self, triple: Triple, below: StratumState) -> bool:
-        """Whether the model below this level holds a triple; one index for all levels does not tell."""
+        """True for a triple of the model below; always False for strata that share one index."""
         return not self.shared_strata and (triple in below.delta.triples or triple in below.view.triples)
 
     def _rederived(
         self, stratum: StratumRules, view: TripleIndex, delta: StratumDelta, changes: TriggerChanges, retracted: dict[Triple, None]
     ) -> list[Triple]:
-        """Conclusions of risen cases, and those hidden triples that still follow."""
+        """Rederive: conclusions of satisfied cases, and masked triples that are still supported."""
         rederived: list[Triple] = []
         alarms: list[ConstraintViolation] = []
         for asking, case in changes.satisfied:

@@ -1,10 +1,14 @@
-"""The places of a rule where a new triple can come in, and what of the rule is settled by the schema.
+"""Positions of a rule where a delta triple can match, and the part of the rule that the schema
+specialises.
 
-A *position* is a triple pattern of a body. It is *narrow* if its predicate says which triples match it, and *wide* if nearly every
-triple does: the predicate is a variable, or it is rdf:type with a variable class. That variable is the position's *key*.
-The *schema* of a wide position are those other atoms that speak about the key and about nothing that the triple itself binds: in
-`[?x, rdf:type, ?d] :- [?c, rdfs:subClassOf, ?d], [?x, rdf:type, ?c]` the subclass atom is schema of the second position, whose key is
-?c. Over the background's triples of the schema the rule is evaluated partially, once for each key that they have.
+A *position* is a triple pattern of a body. A position is *fixed* where its predicate selects the
+matching triples, and *free* where nearly every triple matches: the predicate is a variable, or the
+predicate is rdf:type with a variable class. That variable is the *key* of the position.
+
+The *schema* of a free position are the other atoms that contain the key and no variable that the
+triple itself binds. In `[?x, rdf:type, ?d] :- [?c, rdfs:subClassOf, ?d], [?x, rdf:type, ?c]` the
+subclass atom is the schema of the second position, whose key is ?c. The rule is evaluated partially
+over the background's schema triples, once for each key.
 """
 
 from __future__ import annotations
@@ -22,12 +26,12 @@ from dotr.store.triples import HIDDEN, TripleIndex
 _VOCABULARIES: Final = (f"<{RDF}", f"<{RDFS}", f"<{OWL}", HIDDEN)
 _OF_INDIVIDUALS: Final = (iri(OWL + "sameAs"), iri(OWL + "differentFrom"), RDF_REIFIES)
 _MAX_SCHEMA_ENDS: Final = 10_000
-"""A predicate with more ends than this is no schema, unless a vocabulary says that it is."""
+"""A predicate with more ends is no schema, unless it belongs to a vocabulary."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeltaPosition:
-    """A triple pattern of the body of a rule; `key` is None where it is narrow."""
+    """A triple pattern of a rule's body; `key` is None for a fixed position."""
 
     rule: DatalogRule
     pattern: TriplePattern
@@ -36,19 +40,20 @@ class DeltaPosition:
     stratum: int = 0
 
     def others(self) -> list[JoinItem]:
-        """The rest of the body."""
+        """The other items of the body."""
         return [item for number, item in enumerate(self.rule.body) if number != self.number]
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaSplit:
-    """The rest of a body in two: what the schema settles for a key, and what is left for the instant."""
+    """The other items of a body: the schema, and the rest for the instant."""
 
     schema: tuple[JoinItem, ...]
     rest: tuple[JoinItem, ...]
 
 
 def delta_positions(rule: DatalogRule, stratum: int = 0) -> list[DeltaPosition]:
+    """The positions of a rule, in the order of the body."""
     return [
         DeltaPosition(rule, item, number, _key(item), stratum) for number, item in enumerate(rule.body) if isinstance(item, TriplePattern)
     ]
@@ -62,7 +67,9 @@ def _key(pattern: TriplePattern) -> Variable | None:
 
 
 def split_schema(position: DeltaPosition, background: TripleIndex) -> SchemaSplit:
-    """The schema of a wide position: atoms that are reached from the key, and the conditions that need nothing else."""
+    """Splits the other items of a free position: atoms reached from the key and their conditions,
+    and the rest.
+    """
     assert position.key is not None
     reachable = {position.key}
     triple_variables = set(free_variables(position.pattern)) - reachable

@@ -1,13 +1,18 @@
-"""Generated functions, one for each rule and position: what follows from a triple that comes in there.
+"""Delta rules: generated functions, one for each rule and position, that derive what follows from a
+delta triple.
 
-    handler(s, p, o, new, push, active, alarms)
-    handler(triples, new, push, active, alarms)         # with `many`: the same for each of some triples, which the handler loops over
+    delta_rule(s, p, o, new, push, active, alarms)
+    delta_rule(triples, new, push, active, alarms)      # `bulk`: loops over the triples
 
-joins the triple with the background, which is fixed when the handler is compiled, and with `new`, which holds it already. Conclusions go to
-`push`, known or not; a contradiction goes to `alarms` as (rule, triples). `active` is for wake-up calls (`dotr.datalog.closure`).
+A delta rule joins the triple with the background, which is fixed at compilation, and with `new`,
+the delta, which contains the triple already. Conclusions go to `push`, known or not; a
+contradiction goes to `alarms` as (rule, triples). `active` is the list of general delta rules
+(`dotr.datalog.closure`).
 
-A handler for a key has the schema built in: one way to satisfy it becomes constants, several become a loop over rows.
-Cost: about 30 µs to write; compilation is shared by all handlers of one shape.
+A delta rule for a key has the schema built in: one row becomes constants, several rows become a
+loop.
+
+Cost: about 30 µs to generate; rules of one shape share the compilation.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from dotr.store.triples import HIDDEN, TripleIndex
 
 DeltaRule: TypeAlias = Callable[[Term, Term, Term, TripleIndex, Push, "list[DeltaRule]", "list[ConstraintViolation]"], None]
 SubjectConclusions: TypeAlias = frozenset[tuple[Term, Term]]
-"""What is concluded of a subject: predicates and objects."""
+"""(predicate, object) pairs concluded of a subject."""
 
 NO_CONCLUSIONS: Final[SubjectConclusions] = frozenset()
 
@@ -37,20 +42,23 @@ _BULK_ARGUMENTS = ("triples", "new", "push", "active", "alarms")
 
 
 def schema_rows(schema: Sequence[JoinItem], bound: dict[Variable, Term], projection: Sequence[Variable], index: TripleIndex) -> list[Row]:
-    """The distinct ways in which the background satisfies a schema."""
+    """The distinct rows of `projection` that the background has for a schema.
+
+    `bound`: terms of variables that are bound before.
+    """
     sides = [Side.BACKGROUND for item in schema if isinstance(item, TriplePattern)]
     join = compile_join(schema, list(bound), sides, projection, index=index, hidden=True)
     return list(dict.fromkeys(join(index, index, *bound.values())))
 
 
 def general_delta_rule(position: DeltaPosition, index: TripleIndex, *, bulk: bool = False) -> DeltaRule:
-    """A handler for any triple that the position matches; it checks the whole pattern."""
+    """Delta rule for any triple; the generated code checks the whole pattern."""
     writer = _matching_writer(position, index, routed=False, bulk=bulk)
     return _finish(writer, position.rule, position.others(), index)
 
 
 def routed_delta_rule(position: DeltaPosition, index: TripleIndex, *, bulk: bool = False) -> DeltaRule:
-    """A handler for triples that have the pattern's predicate and object, where those are constants.
+    """Delta rule for triples with the pattern's constant predicate and object.
 
     >>> at, inside = (TriplePattern(Var("a"), Const("<at>"), Var("c")), TriplePattern(Var("c"), Const("<in>"), Var("b")))
     >>> rule = DatalogRule("r", (TriplePattern(Var("a"), Const("<in>"), Var("b")),), (at, inside))
@@ -66,8 +74,11 @@ def routed_delta_rule(position: DeltaPosition, index: TripleIndex, *, bulk: bool
 
 @dataclass(frozen=True, slots=True)
 class SchemaBindings:
-    """What the background's schema settles for a key: the ways to satisfy it, as terms of the `names` that the rest of the rule needs; what
-    is left of the body for the triple and the instant."""
+    """The schema of one key.
+
+    `terms`: the key's own binding; `names`: the variables that the rest of the rule needs; `rows`:
+      their bindings in the background; `rest`: the items of the body that are left.
+    """
 
     terms: Mapping[Variable, Term]
     names: tuple[Variable, ...]
@@ -76,7 +87,7 @@ class SchemaBindings:
 
 
 def bind_schema(position: DeltaPosition, key: Term, index: TripleIndex) -> SchemaBindings:
-    """What the schema says of one key of a wide position."""
+    """Evaluates the schema of a free position for one key."""
     assert position.key is not None
     parts = split_schema(position, index)
     heads = [name for head in position.rule.head for name in free_variables(head)]
@@ -88,9 +99,11 @@ def bind_schema(position: DeltaPosition, key: Term, index: TripleIndex) -> Schem
 
 
 def keyed_delta_rule(position: DeltaPosition, bindings: SchemaBindings, index: TripleIndex, *, bulk: bool = False) -> DeltaRule:
-    """A handler for triples whose predicate (or class) is this one, with the background's schema built in.
+    """Delta rule for triples whose predicate (or class) is the key, with the background's schema
+    built in.
 
-    `[?x, a, ?d] :- [?x, a, ?c], [?c, <sub>, ?d]` for the class `<A>`, of which the background knows two superclasses (the rows `r2`):
+    `[?x, a, ?d] :- [?x, a, ?c], [?c, <sub>, ?d]` for the class `<A>`, with two superclasses in the
+    background (the rows `r2`):
 
         def delta_rule(s, p, o, new, push, active, alarms):
             for v_d, in r2:
@@ -112,8 +125,8 @@ def keyed_delta_rule(position: DeltaPosition, bindings: SchemaBindings, index: T
 
 
 def subject_conclusions(position: DeltaPosition, bindings: SchemaBindings) -> tuple[SubjectConclusions, bool]:
-    """What a handler for a key says of one end of every triple that it concludes from, as (predicate, object), and whether that end is the
-    triple's subject. Nothing, where it is not always the same.
+    """The conclusions of a keyed delta rule about one end of every triple, where they are constant,
+    and True where that end is the subject.
 
     >>> from dotr.model.terms import RDF_TYPE
     >>> of, sub = TriplePattern(Var("x"), Const(RDF_TYPE), Var("c")), TriplePattern(Var("c"), Const("<sub>"), Var("d"))
@@ -151,7 +164,7 @@ def _variables_of(item: JoinItem | object) -> tuple[Variable, ...]:
 
 
 def _test_early(writer: RuleWriter, items: Sequence[JoinItem], index: TripleIndex) -> tuple[JoinItem, ...]:
-    """Writes the conditions that need nothing but the triple; returns the rest."""
+    """Emits the conditions that need the triple alone; returns the other items."""
     early = [i for i in items if not isinstance(i, TriplePattern | Bind | GroupAggregate) and writer.names.keys() >= set(free_variables(i))]
     writer.write_steps(ordered(early, writer.names, [], index))
     return tuple(item for item in items if item not in early)
@@ -172,14 +185,16 @@ def _matching_writer(position: DeltaPosition, index: TripleIndex, *, routed: boo
 
 
 def _match(writer: RuleWriter, pattern: TriplePattern, *, routed: bool) -> None:
-    """Names what the triple binds, and compares the rest of the pattern. What brought the triple here has been compared already: a
-    constant predicate and then a constant object, or the key."""
+    """Binds the pattern's variables to the triple, and compares the other slots.
+
+    `routed`: the route has compared a constant predicate and then a constant object, or the key.
+    """
     is_routed = routed and writer.known_term(pattern.predicate) is not None
-    if not writer.hidden and writer.slot(pattern.predicate) is None:
+    if not writer.hidden and writer.name_of(pattern.predicate) is None:
         writer.skip_if(f"p.startswith({writer.parameter('h', HIDDEN)})")
     free: set[Variable] = set()
     for argument, slot in (("p", pattern.predicate), ("o", pattern.object), ("s", pattern.subject)):
-        bound = writer.slot(slot)
+        bound = writer.name_of(slot)
         if bound is None and not isinstance(slot, Const):
             writer.names[slot.name] = argument
             free.add(slot.name)

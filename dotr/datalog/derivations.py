@@ -1,11 +1,14 @@
-"""A rule as a function that finds what it derives, over any background, from terms that some of its variables are given.
+"""Generated functions that derive the conclusions of a rule, over any background, from bound
+variables.
 
-    derive = derivation(rule, stratum, given, skipped)
-    derive(background, new, push, alarms, *given_terms)
+    derive = derivation(rule, stratum, bound, skip)
+    derive(background, new, push, alarms, *terms)
 
-Conclusions go to `push`, known or not, contradictions to `alarms` as (rule, triples). Handlers (`dotr.datalog.delta_rules`) do the same for
-one position over a background that never changes, and faster. What a rule asks of the strata below, it asks of `new.models[stratum]`.
-Cost: about 50 µs to write; compilation is shared by shape.
+Conclusions go to `push`, known or not, contradictions to `alarms` as (rule, triples). Delta rules
+(`dotr.datalog.delta_rules`) do the same faster for one position over a fixed background. NOT and
+AGGREGATE are evaluated in `new.models[stratum]`.
+
+Cost: about 50 µs to generate; rules of one shape share the compilation.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ Derivation: TypeAlias = Callable[..., None]
 
 
 class StratumDelta(TripleIndex):
-    """The new triples of a closure by strata. `models` has for every stratum the model that its rules ask: what is absent, which groups."""
+    """Delta of a closure by strata; `models[n]` is the model that NOT and AGGREGATE of stratum n
+    read.
+    """
 
     __slots__ = ("models",)
 
@@ -39,7 +44,7 @@ class StratumDelta(TripleIndex):
 
 
 class RuleWriter(JoinWriter):
-    """Writes the body of a rule of some stratum; variable predicates of a rule set's see hidden ones."""
+    """Generator of a rule's body; variable predicates match hidden ones in a rule set."""
 
     def __init__(self, name: str, rule: DatalogRule, stratum: int, *, index: TripleIndex | None = None) -> None:
         super().__init__(name, leave="return", index=index, hidden=rule.of_rule_set)
@@ -70,7 +75,7 @@ class RuleWriter(JoinWriter):
                     self.skip_if(check)
 
     def conclude(self, rule: DatalogRule) -> None:
-        """Hands on the heads, or the contradiction of a rule that has none."""
+        """Emits the heads, or the contradiction of a rule without a head."""
         for head in rule.head:
             self._push(rule, head)
         if not rule.head:
@@ -78,9 +83,10 @@ class RuleWriter(JoinWriter):
             self.emit("alarms.append", f"({self.parameter('c', rule.name)}, ({premises}))")
 
     def _push(self, rule: DatalogRule, head: TriplePattern) -> None:
-        """Pushes a head; what would not be RDF (a literal or a triple term as its subject, a predicate that is no IRI) derives nothing.
+        """Emits a head; terms that would not be RDF derive nothing (a literal or triple term as
+        subject, a predicate that is no IRI).
 
-        `[?o, <of>, ?s]`, where `?o` has been an object only:
+        `[?o, <of>, ?s]`, with `?o` bound only as an object:
 
             if v_o >= '<=':
                 push((v_o, k0, v_s))
@@ -102,17 +108,19 @@ class RuleWriter(JoinWriter):
                 if not fits(term):
                     return
             elif isinstance(slot, Var) and slot.name not in valid:
-                checks.append(check.format(self.slot(slot)))
+                checks.append(check.format(self.name_of(slot)))
         push = Emit("push", self._triple(head))
         self.add(IfElse([(" and ".join(checks), [push])]) if checks else push)
 
     def _triple(self, pattern: TriplePattern) -> str:
-        return f"({self.slot(pattern.subject)}, {self.slot(pattern.predicate)}, {self.slot(pattern.object)})"
+        return f"({self.name_of(pattern.subject)}, {self.name_of(pattern.predicate)}, {self.name_of(pattern.object)})"
 
 
 def derivation(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...], skip: int | None = None) -> Derivation:
-    """What a rule derives where its variables have the given terms, by a body without the item that is skipped.
+    """Conclusions of a rule with some variables bound.
 
+    `bound`: the variables whose terms the function takes, in this order.
+    `skip`: the number of a body item to leave out; None: none.
     >>> from dotr.model.algebra import Var
     >>> at, inside = (TriplePattern(Var("a"), Const("<at>"), Var("c")), TriplePattern(Var("c"), Const("<in>"), Var("b")))
     >>> rule = DatalogRule("r", (TriplePattern(Var("a"), Const("<in>"), Var("b")),), (at, inside))
@@ -131,7 +139,7 @@ def derivation(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...], ski
 
 
 def support(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...]) -> Derivation:
-    """Pushes something (once) if the rule has a match where its variables have the given terms."""
+    """Pushes True once where a rule has a match with these variables bound."""
     writer = RuleWriter("derive", rule, stratum)
     writer.begin(["background", "new", "push", *map(writer.bind, bound)])
     writer.write_steps(ordered(rule.body, bound, [Side.BOTH for item in rule.body if isinstance(item, TriplePattern)], None))
@@ -142,7 +150,7 @@ def support(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...]) -> Der
 
 
 def bindings_of(pattern: TriplePattern, triple: Triple) -> dict[Variable, Term] | None:
-    """The terms that a triple gives to a pattern's variables; None where it does not match.
+    """Bindings of a pattern's variables by a triple; None for a mismatch.
 
     >>> from dotr.model.algebra import Var
     >>> bindings_of(TriplePattern(Var("x"), Const("<p>"), Var("x")), ("<a>", "<p>", "<b>"))

@@ -1,8 +1,4 @@
-"""What clashes: a contradiction as a reader needs it, each premise with where it comes from.
-
-A rule without a head has found its body; that is a contradiction. What it found is shown but for hidden relations, which are the
-rule set's own.
-"""
+"""Inconsistencies: contradictions with the origin of each premise, without hidden triples."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from dotr.store.triples import is_hidden
 
 
 class PremiseOrigin(Enum):
-    """Where a premise comes from: an element of the instant, the closed background, or what the two together derive."""
+    """Origin of a premise: the instant, the closed background, or derived from both."""
 
     INSTANT = "instant"
     BACKGROUND = "background"
@@ -24,7 +20,7 @@ class PremiseOrigin(Enum):
 
 
 class Inconsistency(NamedTuple):
-    """A rule whose conclusion is `false`, and its premises as they were met."""
+    """A rule with the conclusion `false`, and its premises in the order of matching."""
 
     rule: str
     premises: tuple[tuple[Triple, PremiseOrigin], ...]
@@ -42,8 +38,9 @@ NO_INCONSISTENCIES: Final[tuple[Inconsistency, ...]] = ()
 
 
 def inconsistencies(closure: Closure, stated: Collection[Triple]) -> tuple[Inconsistency, ...]:
-    """The contradictions of a closed instant that was given these triples, in their order.
+    """Contradictions of a closed instant, in their order.
 
+    `instant`: the triples of the instant.
     >>> from dotr.store.triples import TripleIndex
     >>> background = TripleIndex([("<A>", "<disjoint>", "<B>")])
     >>> found = Contradiction("dw", (("<A>", "<disjoint>", "<B>"), ("<x>", "<is>", "<A>"), ("<x>", "<is>", "<B>")))
@@ -61,7 +58,7 @@ def inconsistencies(closure: Closure, stated: Collection[Triple]) -> tuple[Incon
 
 
 def visible_premises(found: Contradiction) -> list[Triple]:
-    """The premises of a contradiction that a query could see.
+    """Premises of a contradiction without hidden triples.
 
     >>> visible_premises(Contradiction("r", (("<c>", "<urn:dotr:hidden:ends>", "<nil>"), ("<x>", "<p>", "<x>"))))
     [('<x>', '<p>', '<x>')]

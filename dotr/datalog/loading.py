@@ -1,9 +1,12 @@
-"""RDF files into triples: every syntax that pyoxigraph reads, plain or compressed with gzip, without the network.
+"""Parser of RDF files into triples: every syntax of pyoxigraph, plain or gzip, without network
+access.
 
-Named graphs are united with the default graph. Blank nodes are local to their file: the n-th that appears in the i-th file is `_:g<i>x<n>`,
-whatever the file calls it, so that loading the same files gives the same terms. Relative IRIs are resolved against the file's own.
-Cost: about 2 µs a triple; the memory of each term once, and 72 bytes a triple. Nesting beyond `limits.nesting` is
-refused before the parser sees it, which would recurse.
+Named graphs are merged into the default graph. Blank nodes are local to their file: the n-th of the
+i-th file is `_:g<i>x<n>`, so loading the same files gives the same terms. Relative IRIs are
+resolved against the file's own IRI.
+
+Cost: about 2 µs a triple; the memory of each term once, and 72 bytes a triple. Nesting beyond
+`limits.nesting` is refused before the recursive parser reads the file.
 """
 
 from __future__ import annotations
@@ -37,13 +40,13 @@ _FORMATS: Final = {
 }
 _POSITION: Final = re.compile(r"^Parser error at line [^:]*: ")
 _BOM: Final = b"\xef\xbb\xbf"
-"""A byte order mark, as editors of Windows write it before UTF-8."""
+"""UTF-8 byte order mark of Windows editors."""
 _REPAIR_HINT: Final = "Mend the file; nothing of it was loaded."
 _NAMES: Final = ", ".join(_FORMATS)
 
 
 def load_graphs(paths: Sequence[str | Path]) -> list[Triple]:
-    """The triples of all files, in the files' order; raises `Refused` with every file that cannot be read."""
+    """The triples of all files, in their order; raises `Refused` with every unreadable file."""
     triples: list[Triple] = []
     problems: list[Diagnostic] = []
     terms: dict[Term, Term] = {}
@@ -58,8 +61,11 @@ def load_graphs(paths: Sequence[str | Path]) -> list[Triple]:
 
 
 def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None = None) -> list[Triple]:
-    """The triples of one file; `number` tells its blank nodes from those of other files. A term that is among `terms` already is that text
-    itself, which saves most of the memory."""
+    """The triples of one file; raises `Refused`.
+
+    `number`: the index of the file, part of its blank nodes' names.
+    `terms`: interned terms, extended by this call; sharing them saves most of the memory.
+    """
     path = Path(path)
     syntax = _syntax(path)
     content = _content(path)
@@ -131,7 +137,7 @@ def _content(path: Path) -> bytes:
 
 
 def _unreadable(path: Path, content: bytes, error: SyntaxError) -> Refused:
-    """The parser's message at its place; the span covers the place alone."""
+    """The parser's message with a span of one character at its position."""
     reason = str(error.args[0]) if error.args else str(error)
     if "LoadDocumentCallback" in reason:
         return refuse(

@@ -1,8 +1,10 @@
-"""What a rule asks of the strata below its own: that something is not there (NOT), and the groups of what is (AGGREGATE).
+"""Evaluation of NOT and AGGREGATE in the model of the lower strata.
 
-Both are functions of a `LowerModel`, the background and the new triples of the strata below, and of the terms that the rule has bound by then.
-Hidden predicates are no part of it. Compiled once an item and set of bound variables.
-Cost: NOT stops at the first match; a group costs its members, whatever the other groups hold, where the rule has bound its keys.
+Both are functions of a `LowerModel` and of the terms that the rule has bound before. Hidden
+predicates are left out. Compiled once for each item and set of bound variables.
+
+Cost: NOT stops at the first match. A group costs its own members alone where the rule has bound its
+keys.
 """
 
 from __future__ import annotations
@@ -23,21 +25,21 @@ from dotr.store.triples import TripleIndex
 
 
 class LowerModel(NamedTuple):
-    """The triples of the strata below: those of the background, and the others."""
+    """Model of the lower strata: the background, and the delta."""
 
     background: TripleIndex
     delta: TripleIndex
 
 
 LowerLookup: TypeAlias = Callable[..., "list[Row]"]
-"""A model and the given terms to rows."""
+"""(model, *bound terms) -> rows."""
 
 _CACHED: Final = 4096
 
 
 @lru_cache(_CACHED)
 def exists(item: Not, bound: tuple[Variable, ...]) -> LowerLookup:
-    """One row where what is negated is there, for the given terms; none where it is absent.
+    """One empty row where the negated pattern has a match for the bound terms, else no row.
 
     >>> from dotr.model.algebra import Const
     >>> broken = exists(Not((TriplePattern(Var("s"), Const("<broken>"), Var("why")),)), ("s",))
@@ -63,7 +65,10 @@ def matches(
     projection: tuple[Variable, ...],
     skip: int | None = None,
 ) -> LowerLookup:
-    """The rows of a conjunction without the item that is skipped."""
+    """Rows of a conjunction, without the item with number `skip`.
+
+    `bound`: the variables whose terms the function takes; `projection`: the columns of a row.
+    """
     body = [item for number, item in enumerate(items) if number != skip]
     join = compile_join(body, bound, [Side.BOTH for item in body if isinstance(item, TriplePattern)], projection)
     return lambda model, *terms: join(*model, *terms)
@@ -71,7 +76,7 @@ def matches(
 
 @lru_cache(_CACHED)
 def groups(item: GroupAggregate, bound: tuple[Variable, ...]) -> LowerLookup:
-    """The groups that have the given keys: a row has the other keys, then the results.
+    """Groups with the bound keys; a row has the other keys, then the results.
 
     >>> from dotr.model.algebra import Const
     >>> inside = TriplePattern(Var("x"), Const("<in>"), Var("room"))
@@ -103,7 +108,7 @@ def groups(item: GroupAggregate, bound: tuple[Variable, ...]) -> LowerLookup:
 
 
 def _group_result(call: AggregateCall, arguments: Sequence[Variable]) -> Callable[[list[Row]], Term | None]:
-    """What an aggregate makes of the members of a group, given as the terms of all arguments."""
+    """Function from the members of a group (rows of all arguments) to an aggregate's result."""
     apply = aggregate(call)
     match call.argument:
         case None:

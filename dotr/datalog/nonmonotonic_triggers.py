@@ -1,8 +1,9 @@
-"""Which triples decide over NOT and AGGREGATE: the atoms inside them, found by predicate and object.
+"""Trigger atoms: the triple patterns under NOT and AGGREGATE, by predicate and object.
 
-A triple that comes or goes and matches such an atom can make a negation false or true, or change a group. Nothing else can: an instant
-that touches no watched atom changes no static conclusion.
-Cost: of asking, the predicates of what came and went, and the triples of those that are watched.
+Invariant: only an added or retracted triple that matches a trigger atom can change a negation or a
+group. An instant without such a triple changes no static conclusion.
+
+Cost: a look-up for each predicate of the delta, and the triples of predicates with trigger atoms.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from dotr.datalog.derivations import Derivation, derivation, bindings_of
+from dotr.datalog.derivations import Derivation, bindings_of, derivation
 from dotr.datalog.lower_strata import LowerLookup, LowerModel, groups, matches
 from dotr.datalog.safety import bound_by
 from dotr.joins.compile import Row
@@ -23,14 +24,14 @@ from dotr.model.traverse import free_variables
 from dotr.store.triples import TripleIndex
 
 TriggerTable: TypeAlias = Mapping[Term, Mapping[Term | None, object]]
-"""What is found by predicate and then by object (None: any)."""
+"""Predicate -> object (None: any) -> entries."""
 
 PredicatesRead: TypeAlias = Mapping[Term, frozenset[Term] | None]
-"""Kinds of triples: predicates, with these objects or (None) with any."""
+"""Predicate -> the objects that matter; None: any object."""
 
 
 def predicates_read(tables: Iterable[TriggerTable | None]) -> PredicatesRead | None:
-    """The kinds of triples that something is found for; None: all.
+    """Predicates and objects of several tables together; None where a table matches all triples.
 
     >>> predicates_read([{"<p>": {"<o>": 1}}, {"<p>": {"<u>": 2}, "<q>": {None: 3, "<o>": 4}}]) == {"<p>": {"<o>", "<u>"}, "<q>": None}
     True
@@ -47,8 +48,10 @@ def predicates_read(tables: Iterable[TriggerTable | None]) -> PredicatesRead | N
 
 @dataclass(frozen=True, eq=False)
 class NonmonotonicItem:
-    """A NOT or an AGGREGATE in the body of a rule. `names` are what tells its cases apart: the variables that it shares with the rule, or
-    the keys."""
+    """A NOT or an AGGREGATE in the body of a rule.
+
+    `case_variables`: the variables shared with the rule, or the keys; their terms identify a case.
+    """
 
     rule: DatalogRule
     stratum: int
@@ -64,7 +67,7 @@ class NonmonotonicItem:
 
     @cached_property
     def derive(self) -> Derivation:
-        """The rule from a case: the terms of `names`, and of an aggregate's results."""
+        """Conclusions of a case: the terms of `case_variables`, then an aggregate's results."""
         if isinstance(self.item, Not):
             return derivation(self.rule, self.stratum, self.case_variables)
         return derivation(self.rule, self.stratum, (*self.case_variables, *(name for name, _ in self.item.results)), self.number)
@@ -75,13 +78,13 @@ class NonmonotonicItem:
         return groups(self.item, self.item.keys)
 
     def results(self, model: LowerModel, case: Row) -> list[Row]:
-        """What an aggregate makes of a group: one row, or none."""
+        """The results of one group: one row, or none."""
         return self._groups(model, *case)
 
 
 @dataclass(frozen=True, eq=False)
 class TriggerAtom:
-    """An atom inside a NOT or an AGGREGATE."""
+    """A triple pattern under NOT or AGGREGATE."""
 
     source: NonmonotonicItem
     atom: TriplePattern
@@ -92,13 +95,13 @@ class TriggerAtom:
         return matches(self.source.item.body, free_variables(self.atom), self.source.case_variables, self.number)
 
     def cases(self, triple: Triple, model: LowerModel) -> list[Row]:
-        """The cases that a triple may decide over, where the other atoms hold in a model; each once."""
+        """Cases that a triple may change, each once, with the other atoms matched in a model."""
         terms = bindings_of(self.atom, triple)
         return [] if terms is None else list(dict.fromkeys(self._cases(model, *terms.values())))
 
 
 class TriggerAtoms:
-    """The watched atoms of some rules."""
+    """The trigger atoms of some rules, by predicate and object."""
 
     def __init__(self, rules: Iterable[tuple[DatalogRule, int]]) -> None:
         self._fixed: dict[Term, dict[Term | None, list[TriggerAtom]]] = {}
@@ -120,11 +123,11 @@ class TriggerAtoms:
 
     @property
     def table(self) -> TriggerTable | None:
-        """Where the watched atoms are found; None: anywhere."""
+        """Trigger atoms by predicate and object; None where one has a variable predicate."""
         return None if self._free else self._fixed
 
     def triggered_by(self, triples: TripleIndex) -> Iterator[tuple[TriggerAtom, Triple]]:
-        """The watched atoms that triples may match, with the triples."""
+        """Trigger atoms that triples may match, with the triples."""
         for predicate, by_object in triples.by_object.items():
             by_constant = self._fixed.get(predicate)
             if by_constant is not None:

@@ -1,7 +1,9 @@
-"""Whether a rule can be evaluated: every variable that it needs is bound by a triple pattern, by an AGGREGATE (its keys and results), or
-by a BIND whose own are bound. A variable under NOT alone is existential there; one inside AGGREGATE that is no key is the aggregate's own.
+"""Safety of rules: every variable that a rule uses is bound by a triple pattern, an AGGREGATE (keys
+and results), or a BIND with bound arguments.
 
-The order of a body has no meaning (semantics.md, section 2), so what is bound is a fix-point over the whole body.
+A variable under NOT alone is existential there; a variable in an AGGREGATE that is no key is local
+to the AGGREGATE. The order of a body has no meaning (semantics.md, section 2), so the bound
+variables are a fixpoint over the whole body.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from dotr.model.terms import Variable
 from dotr.model.traverse import free_variables, walk
 
 _MAX_VARIABLES: Final = 80
-"""Variables of a body: each may be a loop in the loops of those before, and Python reads less than 100."""
+"""Limit of variables in a body: each may be a nested loop, and Python allows fewer than 100."""
 
 
 def check_safety(rule: DatalogRule) -> list[Diagnostic]:
-    """Every reason why a rule is refused.
+    """All reasons why a rule is refused.
 
     >>> from dotr.model.algebra import Const, Var
     >>> head = TriplePattern(Var("x"), Const("<p>"), Var("z"))
@@ -72,7 +74,7 @@ def check_safety(rule: DatalogRule) -> list[Diagnostic]:
 
 
 def _not_local(rule: DatalogRule, aggregate: GroupAggregate, inner: set[Variable]) -> Iterator[Diagnostic]:
-    """Variables of an aggregate that are used outside as if they were bound there."""
+    """Variables local to an aggregate that are used outside of it."""
     outside = {name for head in rule.head for name in free_variables(head)}
     for item in rule.body:
         if item is not aggregate:
@@ -88,7 +90,7 @@ def _not_local(rule: DatalogRule, aggregate: GroupAggregate, inner: set[Variable
 
 
 def _variables_of(item: BodyItem) -> set[Variable]:
-    """The variables that occur in an item, those that it binds too."""
+    """All variables of an item, bound ones included."""
     found: set[Variable] = set()
     for node in walk(item):
         match node:
@@ -102,7 +104,7 @@ def _variables_of(item: BodyItem) -> set[Variable]:
 
 
 def bound_by(body: Sequence[BodyItem]) -> set[Variable]:
-    """The variables that the items of a body bind."""
+    """The variables that a body binds."""
     bound = {name for item in body if isinstance(item, TriplePattern) for name in free_variables(item)}
     for item in body:
         if isinstance(item, GroupAggregate):

@@ -1,4 +1,4 @@
-"""What background knowledge is made from, and the key that changes with all of it."""
+"""Sources of background knowledge, and the key of the compiled store made from them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from dotr.datalog.entailment import Entailment
 from dotr.model.places import Document
 
 _ABSOLUTE: Final = (".nt", ".nq", ".nt.gz", ".nq.gz")
-"""Syntaxes without relative IRIs: what they say does not depend on where they stand."""
+"""Syntaxes without relative IRIs: the content does not depend on the path of the file."""
 CODE: Final = ("codegen", "datalog", "errors", "expressions", "joins", "languages", "model", "queries", "store")
-"""The folders and modules of `dotr` whose code decides what a compiled background holds, and the answers of queries over it. Whatever they
-import stands in one of them (tests/engine/test_sources.py): else what was made by other code would be taken for up to date."""
+"""Packages of `dotr` whose code decides the content of a compiled background, and the answers of
+queries over it. All their imports are in one of them (tests/engine/test_sources.py); otherwise a
+store of older code would pass as up to date.
+"""
 _BLOCK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The paths of graphs, the texts of Datalog, and how they are closed."""
+    """Paths of graphs, Datalog documents, and the settings of the closure."""
 
     graphs: tuple[str, ...] = ()
     datalog: tuple[Document, ...] = ()
@@ -35,7 +37,7 @@ class Sources:
     prefixes: Mapping[str, str] = field(default_factory=dict)
 
     def size(self) -> int:
-        """How many bytes there are to read; a file that is not there counts nothing."""
+        """Total size in bytes; a missing file counts nothing."""
         found = sum(len(document.text) for document in self.datalog)
         for path in self.graphs:
             if os.path.isfile(path):
@@ -43,10 +45,12 @@ class Sources:
         return found
 
     def key(self) -> bytes:
-        """16 bytes that change with every byte of the sources and with what decides what follows from them: entailment, prefixes, the
-        names of Datalog files (rules are called by them), the code that closes and the versions of what it stands on. Where a syntax has
-        relative IRIs, the place of its file counts too. Raises OSError where a graph cannot be read.
+        """16-byte digest of everything that decides the closed background.
 
+        Included are all bytes of the sources, the entailment settings, the prefixes, the names of
+        Datalog files (part of rule names), the code of `CODE` and the versions of libraries. For a
+        syntax with relative IRIs, the path of its file is included. Raises OSError for an
+        unreadable graph.
         >>> Sources().key() == Sources().key() != Sources(entailment=Entailment.RDFS).key()
         True
         """
@@ -64,7 +68,7 @@ class Sources:
         return digest.digest()
 
     def stamps(self) -> list[tuple[int, int, int]]:
-        """What changes when a graph is written while it is being read."""
+        """Inode, size and modification time (ns) of each graph; detects writes during reading."""
         found = []
         for path in self.graphs:
             status = os.stat(path)
@@ -74,7 +78,7 @@ class Sources:
 
 @cache
 def _code_digest() -> bytes:
-    """A digest of the code that decides what is derived, and of the versions of its libraries."""
+    """Digest of the code of `CODE` and of the versions of its libraries."""
     digest = blake2b(digest_size=16)
     for package in ("dotr", "pyoxigraph", "google-re2"):
         try:

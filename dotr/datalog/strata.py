@@ -1,11 +1,13 @@
-"""The strata of a program with NOT and AGGREGATE: which rules can be settled before which (Apt, Blair, Walker 1988).
+"""Stratification of a program with NOT and AGGREGATE (Apt, Blair, Walker 1988).
 
-Idea: an atom depends on the rules whose heads could be its triples, told by predicate and object (so by class); a variable stands for any
-term. NOT and AGGREGATE take what they ask of from the strata below their rule's own. Rules of an entailment regime take no part: they are
-closed in every stratum (semantics.md, section 2).
-Invariant: a rule's stratum is the least that is not below that of a rule which can derive one of its atoms, above that of one which can
-derive what it negates or aggregates, and above 0 where it does either.
-Cost: about linear in the rules; nothing where no rule negates or aggregates.
+Idea: an atom depends on the rules whose heads unify with it by predicate and object (so by class);
+a variable unifies with any term. NOT and AGGREGATE read the strata below their rule. Rules of an
+entailment regime are left out: they are closed in every stratum (semantics.md, section 2).
+
+Invariant: a rule's stratum is the least that is not below the rules that derive its atoms, above
+the rules that derive what it negates or aggregates, and above 0 where it does either.
+
+Cost: about linear in the rules; nothing without NOT and AGGREGATE.
 """
 
 from __future__ import annotations
@@ -22,18 +24,20 @@ from dotr.model.graphs import shortest_path, strong_components
 from dotr.model.terms import RDF_TYPE, Term, is_iri
 
 AtomKey: TypeAlias = tuple[Term | None, Term | None]
-"""Predicate and object of the triples that an atom stands for; None: any."""
+"""Predicate and object of an atom; None: any."""
 
 
 class Dependency(NamedTuple):
-    """What a body asks for; `how` is empty for an atom of the body itself."""
+    """A key that a body reads; `via` is "NOT " or "AGGREGATE of ", empty for an atom of the body
+    itself.
+    """
 
     key: AtomKey
     via: str
 
 
 class CycleLink(NamedTuple):
-    """A step of a cycle: a rule, the head by which it was reached, and what its body needs."""
+    """A step of a cycle: a rule, the head that leads to it, and the dependency of its body."""
 
     rule: DatalogRule
     head: AtomKey
@@ -41,11 +45,12 @@ class CycleLink(NamedTuple):
 
 
 def is_nonmonotonic(rule: DatalogRule) -> bool:
-    """Whether a rule has NOT or AGGREGATE in its body."""
+    """True for a rule with NOT or AGGREGATE."""
     return any(isinstance(item, Not | GroupAggregate) for item in rule.body)
 
 
 def key_of(pattern: TriplePattern) -> AtomKey:
+    """The key of a triple pattern."""
     return _term(pattern.predicate), _term(pattern.object)
 
 
@@ -54,6 +59,7 @@ def _term(slot: Slot) -> Term | None:
 
 
 def dependencies(rule: DatalogRule) -> Iterator[Dependency]:
+    """The dependencies of a rule's body, in its order."""
     for item in rule.body:
         match item:
             case TriplePattern():
@@ -67,7 +73,8 @@ def dependencies(rule: DatalogRule) -> Iterator[Dependency]:
 
 
 def strata(rules: Sequence[DatalogRule]) -> list[int]:
-    """The stratum of each rule; raises `Refused` with a cycle for each recursion through NOT or AGGREGATE.
+    """The stratum of each rule; raises `Refused` with one cycle for each recursion through NOT or
+    AGGREGATE.
 
     >>> from dotr.model.algebra import Var
     >>> p, q = (TriplePattern(Var("x"), Const(name), Var("y")) for name in ("<p>", "<q>"))
@@ -89,7 +96,7 @@ def strata(rules: Sequence[DatalogRule]) -> list[int]:
 
 @dataclass
 class _HeadIndex:
-    """The head keys of a program, found by those that unify with a key."""
+    """The head keys of a program, indexed for unification with a key."""
 
     rules: dict[AtomKey, list[int]] = field(default_factory=dict)
     by_predicate: dict[Term | None, list[AtomKey]] = field(default_factory=dict)
@@ -120,6 +127,8 @@ DependencyNode: TypeAlias = int | tuple[str, AtomKey]
 
 
 class _DependencyGraph:
+    """Dependency graph of rules, body keys and head keys."""
+
     def __init__(self, rules: Sequence[DatalogRule]) -> None:
         self._rules = rules
         self._heads = _HeadIndex()
@@ -130,7 +139,7 @@ class _DependencyGraph:
         self.problems: list[Diagnostic] = []
 
     def _edges(self, node: DependencyNode) -> list[tuple[DependencyNode, int]]:
-        """What a node depends on, and by how much it must be above that."""
+        """Targets of a node, each with the least difference of strata (0 or 1)."""
         found = self._edge_cache.get(node)
         if found is None:
             if isinstance(node, int):
@@ -165,7 +174,7 @@ class _DependencyGraph:
         return refusal(self._cycle(start, target, members))
 
     def _cycle(self, start: int, target: DependencyNode, members: set[DependencyNode]) -> list[CycleLink]:
-        """The shortest way from a rule by what it negates back to it."""
+        """The shortest cycle from a rule through its nonmonotonic dependency."""
         path: list[DependencyNode] = [start, *shortest_path(target, start, self._targets, members)]  # rule, body, head, rule, …, rule
         links = []
         for at in range(0, len(path) - 1, 3):
@@ -180,7 +189,7 @@ class _DependencyGraph:
 
 
 def refusal(links: Sequence[CycleLink]) -> Diagnostic:
-    """Why a cycle is refused, told rule by rule."""
+    """Diagnostic K307 for a cycle, with each of its rules."""
     documents = {link.rule.span.document.name for link in links if link.rule.span is not None}
 
     def place(rule: DatalogRule) -> str:
@@ -200,7 +209,7 @@ _NAME: Final = re.compile(r"[\w.-]*:[\w.-]*[\w-]")
 
 
 def display_name(key: AtomKey, rule: DatalogRule) -> str:
-    """A key as the rule's text writes it, where it does."""
+    """A key in the notation of the rule's text, with its prefixes."""
     predicate, object = key
     if predicate is None:
         return "any triple" if object is None else f"any triple of {_prefixed(object, rule)}"

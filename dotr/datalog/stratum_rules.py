@@ -1,8 +1,10 @@
-"""A stratum as the closure of an instant sees it: its rules over its background, asked forwards and backwards.
+"""Rules of a stratum over its background: forward derivation and backward support.
 
-Forwards by handlers where the background is as it was (`dotr.datalog.closure`), by functions that know no fixed background where
-something of it is hidden (`dotr.datalog.derivations`); backwards to see whether something hidden still has a reason.
-Cost: rules are sorted out when a level is made; what is asked of them is written when it is first needed.
+Forward: delta rules over the unchanged background (`dotr.datalog.closure`), and derivations over
+any background where triples are masked (`dotr.datalog.derivations`). Backward: support of a masked
+triple.
+
+Cost: rules are indexed when a stratum is created; functions are generated at their first use.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Final, TypeAlias
 
 from dotr.datalog.closure import Closer, RuleDispatch
 from dotr.datalog.delta_positions import DeltaPosition
-from dotr.datalog.derivations import ConstraintViolation, Derivation, Push, derivation, bindings_of, support
+from dotr.datalog.derivations import ConstraintViolation, Derivation, Push, bindings_of, derivation, support
 from dotr.datalog.lower_strata import LowerModel
 from dotr.datalog.nonmonotonic_triggers import TriggerAtoms
 from dotr.datalog.strata import AtomKey, key_of, strata
@@ -26,14 +28,17 @@ from dotr.model.traverse import free_variables
 from dotr.store.triples import TripleIndex, is_hidden
 
 RuleInStratum: TypeAlias = tuple[DatalogRule, int]
-"""A rule and its stratum; one of a rule set belongs to the lowest."""
+"""A rule and its stratum; rules of a rule set belong to stratum 0."""
 
 EMPTY_INDEX: Final = TripleIndex()
 
 
 class StratifiedProgram:
-    """A program by its strata, `depth` of them, and a rule set that is closed in each. `shared`: without a rule set, a stratum's rules read
-    nothing that a higher one derives."""
+    """A program by its strata, and the rule set that is closed in each.
+
+    `depth`: the number of strata. `shares_index`: without a rule set, the rules of a stratum read
+      nothing that a higher stratum derives. `triggers`: (stratum, its trigger atoms).
+    """
 
     def __init__(self, rules: Sequence[DatalogRule]) -> None:
         program = [rule for rule in rules if not rule.of_rule_set]
@@ -48,22 +53,22 @@ class StratifiedProgram:
         return [each for each in self._numbered if each[1] == stratum]
 
     def up_to(self, stratum: int) -> list[RuleInStratum]:
-        """All rules that a model of a stratum is closed under."""
+        """The rules that the model of a stratum is closed under."""
         return [*self.regime, *(each for each in self._numbered if each[1] <= stratum)]
 
     def active(self, stratum: int) -> list[RuleInStratum]:
-        """The rules that take part in closing a stratum over those below."""
+        """The rules that close a stratum over those below."""
         return self.rules_at(stratum) if self.shares_index else self.up_to(stratum)
 
 
 def dispatch_of(numbered: Iterable[RuleInStratum]) -> RuleDispatch:
-    """Rules for a closure, each with its stratum."""
+    """Rules with their strata, as a closer takes them."""
     given = list(numbered)
     return RuleDispatch((rule for rule, _ in given), (stratum for _, stratum in given))
 
 
 def lower_models(indexes: Sequence[TripleIndex]) -> list[LowerModel]:
-    """What the rules of each stratum ask of the background: the lowest nothing, the others the model below theirs."""
+    """For each stratum the background model of the strata below; empty for the lowest."""
     return [LowerModel(EMPTY_INDEX, EMPTY_INDEX), *(LowerModel(index, EMPTY_INDEX) for index in indexes)]
 
 
@@ -81,9 +86,13 @@ class HeadInStratum:
 
 
 class StratumRules:
-    """A stratum over its background. `active` are the rules that take part in its closure, `heads` those that can derive what it holds;
-    `watches` are the watched atoms, by the strata of their rules; `models` is what the rules ask of the background, by stratum. `limit`:
-    how many triples it may have beyond the background; to be said before the first instant."""
+    """A stratum over its background.
+
+    `active`: the rules that close the stratum; `heads`: the rules that can derive its triples.
+    `triggers`: (stratum, trigger atoms) of lower and own strata; `models`: the background model of
+      NOT and AGGREGATE by stratum.
+    `limit`: maximum number of triples beyond the background; set before the first instant.
+    """
 
     def __init__(
         self,
@@ -111,14 +120,14 @@ class StratumRules:
         return Closer(self.dispatch, self.index, self.limit)
 
     def reads_any(self, delta: TripleIndex) -> bool:
-        """Whether a rule reads a predicate of these triples."""
+        """True where a rule reads a predicate of the delta."""
         fixed = self.dispatch.fixed
         return bool(self.dispatch.free) or any(predicate in fixed for predicate in delta.by_subject)
 
     def derive_from(
         self, triple: Triple, background: TripleIndex, delta: TripleIndex, push: Push, alarms: list[ConstraintViolation]
     ) -> None:
-        """What follows from a triple by the rules of this level, over any background."""
+        """Conclusions of a triple by the rules of this stratum, over any background."""
         for position in self._positions(triple):
             terms = bindings_of(position.pattern, triple)
             if terms is not None:
@@ -141,7 +150,7 @@ class StratumRules:
                 yield position
 
     def is_supported(self, triple: Triple, background: TripleIndex, delta: TripleIndex) -> bool:
-        """Whether a rule of this level or one below derives a triple."""
+        """True where a rule of this stratum or a lower one derives a triple."""
         if self._heads is None:
             self._heads = {}
             for rule, stratum in self._head_rules:

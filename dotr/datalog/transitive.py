@@ -1,11 +1,16 @@
-"""Transitive rules at an instant: `[?x, P, ?z] :- [?x, P, ?y], [?y, P, ?z]` in as many steps as there are pairs, times what leaves a node.
+"""Delta rules for transitivity: `[?x, P, ?z] :- [?x, P, ?y], [?y, P, ?z]` in time proportional to
+pairs times outgoing steps.
 
-Idea: a triple that the rule itself concluded is a path of others. So it is never asked as the first of the two: from each pair, the rule
-goes on by *steps* alone, triples that came otherwise, and still finds every path by its first step. A chain of n triples has n²/2 pairs;
-the rule taken as it is derives n³/6.
-Invariant: a triple is noted as concluded only before it is known, of triples that were known then; so each is a path of steps. The
-background's triples and whatever is noted nowhere are steps.
-Cost: for each triple, the steps that lead to its subject; for each step, the triples that leave its object. They are counted.
+Idea: a triple that the rule itself concluded is a path of other triples. Such a triple is never the
+first of the two premises: paths are extended by *steps* alone, triples of another origin, and every
+path is still found by its first step. A chain of n triples has n²/2 pairs; the plain rule derives
+n³/6.
+
+Invariant: a triple is recorded as concluded before it is known, from triples known then, so each is
+a path of steps. Background triples and unrecorded triples are steps.
+
+Cost: for each triple, the steps into its subject; for each step, the triples that leave its object.
+Both are counted against the limit.
 """
 
 from __future__ import annotations
@@ -26,9 +31,13 @@ if TYPE_CHECKING:
 
 
 class TransitivePairs:
-    """What is known of one predicate's triples while a closure fills an index: which the rule concluded, and the others by object."""
+    """Pairs of one predicate while a closure fills an index.
 
-    __slots__ = ("concluded", "into", "examined")
+    `concluded`: pairs of the rule itself; `into`: object -> subjects of the steps; `examined`:
+      pairs so far.
+    """
+
+    __slots__ = ("concluded", "examined", "into")
 
     def __init__(self, into: dict[Term, list[Term]]) -> None:
         self.concluded: set[tuple[Term, Term]] = set()
@@ -37,9 +46,9 @@ class TransitivePairs:
 
 
 def transitive_predicate(position: DeltaPosition, key: Term | None, background: TripleIndex) -> Term | None:
-    """The predicate that a rule makes transitive, and nothing else, at a position; `key` is the predicate of a wide one, which the
-    background's schema lets through.
+    """The predicate that a rule makes transitive, where the rule does nothing else; otherwise None.
 
+    `key`: the predicate of a free position with schema in the background.
     >>> from dotr.model.datalog import DatalogRule
     >>> first, second, head = (TriplePattern(Var(s), Const("<p>"), Var(o)) for s, o in ("xy", "yz", "xz"))
     >>> rule, other = (DatalogRule("r", (each,), (first, second)) for each in (head, first))
@@ -66,12 +75,12 @@ def transitive_predicate(position: DeltaPosition, key: Term | None, background: 
 
 
 def is_first(position: DeltaPosition) -> bool:
-    """Whether the position is the first step of its transitive rule."""
+    """True for the position of the first step of a transitive rule."""
     return position.pattern.subject == position.rule.head[0].subject
 
 
 class Transitive:
-    """The handlers of a rule that makes a predicate transitive. No closure may look at more than `limit` pairs for it."""
+    """Delta rules of a transitive predicate; `limit` bounds the examined pairs of a closure."""
 
     def __init__(self, predicate: Term, background: TripleIndex, limit: int) -> None:
         self._predicate = predicate
@@ -86,7 +95,7 @@ class Transitive:
         self._pairs = TransitivePairs({})
 
     def _pairs_of(self, delta: TripleIndex) -> TransitivePairs:
-        """What is noted of an index that is being filled, as long as it is; all that it has already are steps."""
+        """Pairs of the delta being filled; the triples of a new delta are steps."""
         if self._delta_triples() is not delta.triples:
             known = delta.by_object.get(self._predicate, NO_ENDS)
             self._pairs = TransitivePairs({object: list(subjects) for object, subjects in known.items()})
@@ -96,7 +105,7 @@ class Transitive:
     def first(
         self, s: Term, p: Term, o: Term, delta: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
     ) -> None:
-        """A triple as the step that a path begins with."""
+        """Applies the rule to a triple as the first step of a path."""
         known = self._pairs_of(delta)
         if (s, o) in known.concluded:
             return
@@ -113,7 +122,7 @@ class Transitive:
     def second(
         self, s: Term, p: Term, o: Term, delta: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
     ) -> None:
-        """A triple as what a step leads to."""
+        """Applies the rule to a triple as the continuation of a step."""
         known = self._pairs_of(delta)
         for starts in (self._into.get(s, NO_TERMS), known.into.get(s, NO_TERMS)):
             self._count(known, len(starts))

@@ -1,20 +1,26 @@
-"""A pass over rules: no instance of a rule concludes a reflexive triple.
+"""Rule transformation: no rule instance concludes a reflexive triple.
 
-A reflexive triple is `x P x` where P is owl:sameAs, rdfs:subClassOf, rdfs:subPropertyOf, owl:equivalentClass or owl:equivalentProperty.
+A reflexive triple is `x P x` where P is owl:sameAs, rdfs:subClassOf, rdfs:subPropertyOf,
+owl:equivalentClass or owl:equivalentProperty.
 
 Before, and after:
 
     [?x, owl:sameAs, ?z] :- [?x, owl:sameAs, ?y], [?y, owl:sameAs, ?z] .
-    [?x, owl:sameAs, ?z] :- [?x, owl:sameAs, ?y], [?y, owl:sameAs, ?z], FILTER(!sameTerm(?x, ?z)) .
+    [?x, owl:sameAs, ?z] :- [?x, owl:sameAs, ?y], [?y, owl:sameAs, ?z],
+                            FILTER(!sameTerm(?x, ?z)) .
 
-Where a schema triple names the conclusion's predicate, the rule becomes two, for the five predicates and for all others. With that schema
-triple in the background, one of the two is void and the other needs no test of an instant's triples:
+Where a schema triple binds the predicate of the conclusion, the rule becomes two: one for the five
+predicates, one for all others. With that schema triple in the background, one of the two is void
+and the other needs no test of an instant's triples:
 
     [?x, ?q, ?y] :- [?p, rdfs:subPropertyOf, ?q], [?x, ?p, ?y] .
-    [?x, ?q, ?y] :- [?p, rdfs:subPropertyOf, ?q], [?x, ?p, ?y], FILTER(?q NOT IN (owl:sameAs, …)) .
-    [?x, ?q, ?y] :- [?p, rdfs:subPropertyOf, ?q], [?x, ?p, ?y], FILTER(?q IN (owl:sameAs, …)), FILTER(!sameTerm(?x, ?y)) .
+    [?x, ?q, ?y] :- [?p, rdfs:subPropertyOf, ?q], [?x, ?p, ?y],
+                    FILTER(?q NOT IN (owl:sameAs, …)) .
+    [?x, ?q, ?y] :- [?p, rdfs:subPropertyOf, ?q], [?x, ?p, ?y],
+                    FILTER(?q IN (owl:sameAs, …)), FILTER(!sameTerm(?x, ?y)) .
 
-Where the conclusion has its predicate from a premise (eq-rep-s, eq-rep-o), one rule makes the whole test.
+Where the conclusion takes its predicate from a premise's predicate (eq-rep-s, eq-rep-o), one rule
+makes the whole test.
 """
 
 from __future__ import annotations
@@ -37,7 +43,7 @@ REFLEXIVE: Final = (
 
 
 def irreflexive(rules: tuple[DatalogRule, ...]) -> tuple[DatalogRule, ...]:
-    """The rules, with the tests that keep them from concluding a reflexive triple."""
+    """The rules with filters that exclude reflexive conclusions."""
     return tuple(result for rule in rules for result in _guarded(rule))
 
 

@@ -1,6 +1,8 @@
-"""Rule sets as data: `*.dlog` beside this file, each rule under the name that its row has in the W3C's tables.
+"""Entailment rule sets: `*.dlog` beside this file; each rule has the name of its row in the W3C
+tables.
 
-Invariant: without `axiomatic` no rule derives a reflexive triple (`irreflexive.py`) and none is without premises, but for hidden facts.
+Invariant: without `axiomatic` no rule derives a reflexive triple (`irreflexive.py`), and only rules
+of hidden predicates have no premises.
 Source: RDF 1.1 Semantics, section 9.2.1; OWL 2 Profiles (second edition), section 4.3.
 """
 
@@ -39,8 +41,10 @@ class Entailment(Enum):
 
 @cache
 def rule_set(entailment: Entailment, *, axiomatic: bool = False) -> tuple[DatalogRule, ...]:
-    """The rules of an entailment regime; a row that says `false` has an empty head (semantics.md, section 2).
+    """The rules of an entailment regime.
 
+    `axiomatic`: adds the axiomatic triples, and keeps reflexive conclusions.
+    A row that concludes `false` has an empty head (semantics.md, section 2).
     >>> [rule.name for rule in rule_set(Entailment.RDFS)]
     ['rdfs2', 'rdfs3', 'rdfs5', 'rdfs7', 'rdfs7', 'rdfs9', 'rdfs11']
     """
@@ -56,7 +60,7 @@ def rule_set(entailment: Entailment, *, axiomatic: bool = False) -> tuple[Datalo
 
 
 def _read(name: str) -> tuple[DatalogRule, ...]:
-    """The rules of a file, each under the last row's name above it."""
+    """The rules of a file, each under the last row name above it."""
     document = Document(name, files(__package__).joinpath(name).read_text(encoding="utf-8"))
     rows = [(found.start(), found[1]) for found in _ROW_NAME.finditer(document.text)]
     starts = [start for start, _ in rows]

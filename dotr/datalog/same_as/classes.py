@@ -1,8 +1,10 @@
-"""Which names stand for one individual, and which of them stands for all.
+"""Classes of equal names, and the representative of each class (`owl:sameAs`).
 
-Idea: a background that holds all copies says by its `owl:sameAs` which names are equal; these are its *parts*. An instant may join several
-to a *class*. One name, the one that the background says most about (then the least), stands for the class while it is closed.
-Cost: proportional to the names joined.
+Idea: a background that holds all copies states by its `owl:sameAs` triples which names are equal;
+such a set of names is a *part*. An instant may merge several parts into a *class*. The
+representative of a class is the name with the most triples in the background, then the least name.
+
+Cost: proportional to the merged names.
 """
 
 from __future__ import annotations
@@ -21,14 +23,17 @@ ClassMembers: TypeAlias = tuple[Term, ...]
 
 @dataclass(frozen=True, slots=True)
 class NameClass:
-    """Equal names of which the background says the same. `joined`: it says too that they are equal."""
+    """Equal names with the same triples in the background.
+
+    `is_known_equal`: the background holds the `owl:sameAs` triples between them.
+    """
 
     members: ClassMembers
     is_known_equal: bool = True
 
 
 class NameClasses:
-    """The names that a background has for one individual each; only individuals with several names.
+    """The parts of a background, without those of one name.
 
     >>> parts = NameClasses(TripleIndex([("<a>", SAME, "<b>"), ("<b>", SAME, "<a>")]))
     >>> parts.representative["<b>"], parts.members["<a>"]
@@ -48,7 +53,7 @@ class NameClasses:
 
 
 class MergedClasses:
-    """Parts of a background, joined at an instant.
+    """Classes of the parts that an instant merges (union by size).
 
     >>> classes = MergedClasses(TripleIndex([("<b>", "<p>", "<o>")]), {}, {})
     >>> classes.merge("<a>", "<b>"), classes.merge("<b>", "<c>"), classes.merge("<c>", "<a>")
@@ -66,7 +71,7 @@ class MergedClasses:
         self._weights: dict[Term, int] = {}
 
     def merge(self, one: Term, other: Term) -> bool:
-        """Says that two names are equal; whether that is news."""
+        """Merges the classes of two names; False for names that are equal already."""
         a, b = self._first.get(one, one), self._first.get(other, other)
         if a == b:
             return False
@@ -82,7 +87,7 @@ class MergedClasses:
         return True
 
     def representative(self, term: Term) -> Term:
-        """The name that stands for the term's class."""
+        """The representative of a term; a term without equal names is its own."""
         first = self._first.get(term, term)
         if first not in self._class:
             return first
@@ -94,19 +99,19 @@ class MergedClasses:
         return self._representative[first]
 
     def triple(self, triple: Triple) -> Triple:
-        """A triple with the names that stand for its ends."""
+        """A triple with the representatives of its subject and object."""
         return self.representative(triple[0]), triple[1], self.representative(triple[2])
 
     def has_copies(self, name: Term) -> bool:
-        """Whether a name that stands for its class stands for others too."""
+        """True for a representative with more than one name."""
         return name in self._class or name in self._members
 
     def merged(self) -> Iterator[Term]:
-        """The name of each class that was joined here."""
+        """The representative of each merged class."""
         return iter(dict.fromkeys(map(self.representative, self._class)))
 
     def parts(self, name: Term) -> list[NameClass]:
-        """The parts of the class that a name stands for; those of which the background says nothing are put together."""
+        """The parts of a representative; names without triples in the background form one part."""
         found, fresh = [], []
         for part in self._class.get(name, (name,)):
             members = self._members.get(part)
@@ -121,15 +126,18 @@ class MergedClasses:
         return found
 
     def merged_names(self) -> list[Term]:
-        """The names of all classes that were joined here."""
+        """The names of all merged classes."""
         return [each for name in self.merged() for each in self.members(name)]
 
     def members(self, name: Term) -> list[Term]:
-        """All the names of a class, sorted."""
+        """All names of a representative, sorted."""
         return sorted(member for part in self.parts(name) for member in part.members)
 
     def rewritten(self, *, every_part: bool = False) -> Iterable[Triple]:
-        """What the background says of parts that another name stands for now, said of that name; or of all parts that were joined."""
+        """Background triples of merged names, rewritten to representatives.
+
+        `every_part`: includes the triples of the representatives themselves.
+        """
         found: dict[Triple, None] = {}
         for part, name in [(part, self.representative(part)) for part in self._class]:
             if every_part or part != name:
@@ -145,7 +153,7 @@ class MergedClasses:
         return weight
 
     def _triples_of(self, part: Term) -> Iterator[Triple]:
-        """The background's triples with this end, found by predicate: an access by end may not have been built."""
+        """The background triples of a name, searched by predicate: access by end may not be built."""
         if self._weight(part):
             for p, ends in self._background.by_subject.items():
                 if p != SAME:

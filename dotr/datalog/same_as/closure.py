@@ -1,11 +1,16 @@
-"""Closure under `owl:sameAs` without a copy for every name (Motik, Nenov, Piro, Horrocks: Handling owl:sameAs via Rewriting, AAAI 2015).
+"""Closure under `owl:sameAs` by rewriting to representatives (Motik, Nenov, Piro, Horrocks:
+Handling owl:sameAs via Rewriting, AAAI 2015).
 
-Idea: instead of eq-sym, eq-trans and eq-rep, a closure in which one name stands for all that are equal, done again when it has made
-more names equal; and then the copies (`dotr.datalog.same_as.expand`).
-Invariant: what comes out is what the tables say, triple for triple. Where a name is more than the name of an individual (a predicate, a
-class with subclasses, a constant of a rule, a literal that a name is said to be equal to), or a rule looks at names as such, the tables'
-own rules do the work.
-Cost: a closure for each time that it makes names equal, which is seldom more than two; a look-up at an instant without equal names.
+Idea: instead of eq-sym, eq-trans and eq-rep, a closure over one representative for each class of
+equal names, repeated while it derives further equalities; then the expansion
+(`dotr.datalog.same_as.expand`).
+
+Invariant: the result equals that of the OWL 2 RL tables, triple for triple. The tables' own rules
+are used where a name is more than the name of an individual (a predicate, a class with subclasses,
+a constant of a rule, or equal to a literal), or where a rule depends on names as such.
+
+Cost: one closure for each round of derived equalities, seldom more than two; one look-up for an
+instant without equal names.
 """
 
 from __future__ import annotations
@@ -31,13 +36,16 @@ _DIFFERENT: Final = iri(OWL + "differentFrom")
 _SUBPROPERTY: Final = iri(RDFS + "subPropertyOf")
 _SCHEMA: Final = (*(predicate for predicate in REFLEXIVE if predicate != SAME), RDF_REST, HIDDEN + "reflexive>")
 _NAME_BLIND: Final = frozenset(("<", ">", "<=", ">=", "+", "-", "*", "/", "!", "&&", "||"))
-"""What gives the same for any IRI or blank node: an error, mostly."""
+"""Operators with the same result for any IRI or blank node, mostly an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class SameAsRules:
-    """A program's rules for closing with standing names, and the terms that must stay themselves. `loops`: rules of the program's own may
-    conclude that something is equal to itself, of all names of an individual; without them only what was given says so, of one name."""
+    """Rules for the closure over representatives, and the constants that must stay themselves.
+
+    `derives_reflexive`: rules of the program may derive `x owl:sameAs x`, which then holds for all
+      names of the class; otherwise only stated triples do, each for one name.
+    """
 
     rules: tuple[DatalogRule, ...]
     constants: frozenset[Term]
@@ -45,7 +53,8 @@ class SameAsRules:
 
     @staticmethod
     def from_rules(rules: Sequence[DatalogRule]) -> SameAsRules | None:
-        """None where the rules do not have the rows of equality, or one of the others looks at names as such.
+        """Rewritten rules; None where the equality rows are missing, or another rule depends on
+        names as such.
 
         >>> SameAsRules.from_rules([]), SameAsRules.from_rules(rule_set(Entailment.RDFS))
         (None, None)
@@ -68,7 +77,7 @@ class SameAsRules:
         return SameAsRules(tuple(rewritten), frozenset(constants), derives_reflexive)
 
     def are_individuals(self, names: Iterable[Term], index: TripleIndex) -> bool:
-        """Whether names are those of individuals, and of nothing else, in all that an index holds."""
+        """True where all names are names of individuals only, in every triple of an index."""
         tables = [index.by_subject.get(RDF_FIRST, NO_ENDS)]
         tables += [table[p] for p in _SCHEMA for table in (index.by_subject, index.by_object) if p in table]
         return all(
@@ -77,7 +86,7 @@ class SameAsRules:
 
 
 def _over_representatives(rule: DatalogRule) -> DatalogRule:
-    """eq-diff2 and eq-diff3 where equal names are one name: two places of a list hold it."""
+    """eq-diff2 and eq-diff3 over representatives: two positions of a list hold the same name."""
     if rule.name not in _LIST_ROWS:
         return rule
     same = next(item for item in rule.body if isinstance(item, TriplePattern) and item.predicate == Const(SAME))
@@ -97,7 +106,7 @@ def _slots(rule: DatalogRule) -> Iterator[Const | Var]:
 
 
 def _is_name_blind(rule: DatalogRule) -> bool:
-    """Whether a rule cannot tell equal names apart, nor see that they are equal.
+    """True for a rule that neither distinguishes equal names nor reads their equality.
 
     >>> from dotr.languages.datalog import parse_datalog
     >>> from dotr.model.places import Document
@@ -134,7 +143,7 @@ def _is_name_blind_expression(expression: Expression) -> bool:
 
 
 def _has_same_as_schema(index: TripleIndex) -> bool:
-    """Whether something is said of `owl:sameAs` itself, but that other properties are below it."""
+    """True for schema about `owl:sameAs` itself, other than subproperties of it."""
     return any(SAME in index.by_subject[p] or (SAME in index.by_object[p] and p != _SUBPROPERTY) for p in index.by_subject)
 
 
@@ -156,7 +165,10 @@ AnyClosed = TypeVar("AnyClosed", bound=ClosedByRules)
 
 @dataclass(frozen=True, slots=True)
 class RepresentativeBackground(Generic[AnyClosed]):
-    """A background closed with standing names. `copies` are all its triples, where there are equal names."""
+    """A background closed over representatives.
+
+    `expanded`: the index of all its triples; None without equal names.
+    """
 
     closed: AnyClosed
     contradictions: set[Contradiction]
@@ -166,7 +178,10 @@ class RepresentativeBackground(Generic[AnyClosed]):
 def close_by_representatives(
     equality: SameAsRules, triples: list[Triple], close: Callable[[list[Triple]], AnyClosed]
 ) -> RepresentativeBackground[AnyClosed] | None:
-    """A background closed with standing names; None where the tables' own rules must do it."""
+    """Closes a background over representatives; None where the tables' own rules are needed.
+
+    `close`: closes triples under `equality.rules`.
+    """
     empty = TripleIndex()
     classes = MergedClasses(empty, {}, {})
     merged = _merge_stated(triples, classes, equality)
@@ -210,7 +225,10 @@ def close_by_representatives(
 
 
 class SameAsCloser:
-    """A program with equality over a background that holds all copies; `by_names`: it could be closed with standing names."""
+    """Closer of instants with equality, over a background that holds all copies.
+
+    `by_representatives`: the background could be closed over representatives.
+    """
 
     def __init__(self, equality: SameAsRules, rules: Sequence[DatalogRule], background: TripleIndex, *, by_representatives: bool) -> None:
         self.background = background
@@ -229,13 +247,13 @@ class SameAsCloser:
         self._functional, self._inverse = (frozenset(typed.get(kind, NO_TERMS)) for kind in _SINGLE_VALUED)
 
     def limit_to(self, limit: int) -> None:
-        """So many triples a closure may have beyond the background."""
+        """Sets the maximum number of triples of a closure beyond the background."""
         for closer in (self._closer, self._table_closer):
             if closer is not None:
                 closer.limit = limit
 
     def close(self, triples: Iterable[Triple]) -> Closure:
-        """What K(t) has beyond the background, if the instant holds these triples."""
+        """K(t) of an instant with these triples."""
         if not self._uses_representatives:
             return self._close_by_tables(triples)
         instant = triples if isinstance(triples, tuple) else tuple(triples)
@@ -250,14 +268,16 @@ class SameAsCloser:
         return closure
 
     def _is_contradiction(self, found: Contradiction, equal: Container[Term]) -> bool:
-        """Whether a contradiction of eq-diff2 or eq-diff3 is one: what stands twice in the list is equal to something."""
+        """False for eq-diff2 and eq-diff3 whose repeated list member is equal to nothing, not even
+        itself.
+        """
         if found.rule not in _LIST_ROWS:
             return True
         twice = next(object for _, predicate, object in found.triples if predicate == RDF_FIRST)
         return twice in equal or twice in self._equal_names or (twice, SAME, twice) in self.background.triples
 
     def _equal_in(self, delta: TripleIndex) -> set[Term]:
-        """The background's equal names that occur in what is new."""
+        """Names with equal names in the background that occur in the delta."""
         equal = self._equal_names
         found = set(equal.intersection(delta.by_subject))
         for table in (delta.by_subject, delta.by_object):
@@ -310,8 +330,12 @@ class SameAsCloser:
 
 
 def _merge_stated(triples: Iterable[Triple], classes: MergedClasses, equality: SameAsRules) -> tuple[list[Triple], set[Term]] | None:
-    """Joins the names that triples say are equal; the other triples, and the names that are said to be equal to themselves. None where one
-    says it of what is no name, or of a name and itself where rules may say that of others."""
+    """Merges the names of stated equalities; returns the other triples, and the names x of `x
+    owl:sameAs x`.
+
+    None where a literal is equal to something, or where a reflexive equality is stated and rules
+    may derive others.
+    """
     rest = []
     reflexive = set()
     for triple in triples:
@@ -327,7 +351,8 @@ def _merge_stated(triples: Iterable[Triple], classes: MergedClasses, equality: S
 
 
 def _single_valued(triples: Iterable[Triple], functional: Container[Term], inverse: Container[Term]) -> list[tuple[Term, Term]]:
-    """Names that prp-fp and prp-ifp make equal by two given triples. The rows find all pairs, these are as many as names.
+    """Pairs of names that prp-fp and prp-ifp make equal by two stated triples: as many pairs as
+    names.
 
     >>> _single_valued([("<x>", "<p>", "<a>"), ("<x>", "<p>", "<b>"), ("<x>", "<p>", "<c>"), ("<y>", "<p>", "<c>")], ["<p>"], [])
     [('<a>', '<b>'), ('<a>', '<c>')]
@@ -345,7 +370,7 @@ def _single_valued(triples: Iterable[Triple], functional: Container[Term], inver
 
 
 def _merge_derived(derived: Iterable[Triple], classes: MergedClasses) -> bool | None:
-    """Joins the names that a closure says are equal; whether that was news. None where it says it of what is no name."""
+    """Merges derived equalities; True for a new one, None where one is of a literal."""
     has_merged = False
     for name, _, other in derived:
         if not can_be_subject(other):
@@ -355,7 +380,7 @@ def _merge_derived(derived: Iterable[Triple], classes: MergedClasses) -> bool | 
 
 
 def _rewritten(closed: Iterable[Triple], classes: MergedClasses) -> dict[Triple, None]:
-    """What a closure says with standing names, equality left out, in its order."""
+    """Triples over representatives, without equalities, in their order."""
     return dict.fromkeys(classes.triple(triple) for triple in closed if triple[1] != SAME)
 
 
@@ -364,17 +389,19 @@ def _rewritten_contradiction(found: Contradiction, classes: MergedClasses) -> Co
 
 
 def _derived_reflexive(equalities: Iterable[Triple], classes: MergedClasses) -> set[Term]:
-    """The standing names of those that a program's own rules make equal to themselves; what holds of one of them holds of all."""
+    """Representatives x with a derived `x owl:sameAs x`, which holds for the whole class."""
     return {classes.representative(one) for one, _, other in equalities if one == other}
 
 
 def reflexive_names(derived: Iterable[Term], stated: set[Term], equality: SameAsRules, classes: MergedClasses) -> set[Term]:
-    """All names that are to be said to be equal to themselves: of a class, where a rule concludes it, else those of which it was given."""
+    """All names x with `x owl:sameAs x`: whole classes where a rule derives it, otherwise the
+    stated ones.
+    """
     return {each for name in derived for each in classes.members(name)} if equality.derives_reflexive else stated
 
 
 def _eq_diff1(triples: Iterable[Triple], reflexive: set[Term], classes: MergedClasses) -> set[Contradiction]:
-    """eq-diff1: names of one class that are said to differ. One pair of names speaks for all of a class."""
+    """eq-diff1: different names of one class; one pair of names for each class."""
     found: dict[Term, Contradiction] = {}
     for one, predicate, other in triples:
         if predicate == _DIFFERENT and (name := classes.representative(one)) == classes.representative(other) and name not in found:

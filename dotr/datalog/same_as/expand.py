@@ -1,11 +1,14 @@
-"""The triples that equal names have, without writing each down: copies share their lists.
+"""Expansion of a closure over representatives to all equal names, with shared lists.
 
-Idea: a triple with the names that stand for their classes says the same of all other names (eq-rep-s, eq-rep-o). In an index by subject,
-all names of an individual are given one list of objects, and by object one list of subjects; so n names with m triples each cost n·m, and
-not n²·m.
-Invariant: the index has exactly the triples of the tables, each once, and none that the background has.
-Cost: proportional to what is said with the standing names, and for classes of several parts to the pairs of parts. To go through
-all copies costs their number.
+Idea: a triple over representatives holds for all other names of their classes (eq-rep-s, eq-rep-o).
+In the index by subject all names of a class share one list of objects, and in the index by object
+one list of subjects, so n names with m triples each cost n·m instead of n²·m.
+
+Invariant: the index has exactly the triples of the OWL 2 RL tables, each once, without those of the
+background.
+
+Cost: proportional to the rewritten triples and, for classes of several parts, to the pairs of
+parts. Iteration costs the number of copies.
 """
 
 from __future__ import annotations
@@ -20,8 +23,11 @@ from dotr.store.triples import TripleIndex
 
 
 class ExpandedTriples(AbstractSet[Triple]):
-    """The triples of an index of copies, for membership: those said with standing names, and their copies, less the background's. Names
-    in `loops` are said to be equal to themselves."""
+    """Membership in an expanded index: rewritten triples and their copies, without the
+    background's.
+
+    `reflexive`: the names x with the triple `x owl:sameAs x`.
+    """
 
     def __init__(
         self,
@@ -59,9 +65,9 @@ class ExpandedTriples(AbstractSet[Triple]):
 def expanded_index(
     rewritten: AbstractSet[Triple], reflexive: AbstractSet[Term], classes: MergedClasses, background: TripleIndex
 ) -> TripleIndex:
-    """An index of the copies of triples that were said with standing names, none of `owl:sameAs`. The names in `loops` are said to be equal
-    to themselves, too.
+    """Index of the copies of rewritten triples, of which none is of `owl:sameAs`.
 
+    `reflexive`: the names x that get the triple `x owl:sameAs x`.
     >>> classes = MergedClasses(TripleIndex(), {}, {})
     >>> _ = classes.merge("<a>", "<b>")
     >>> index = expanded_index({("<a>", "<p>", "<o>")}, set(), classes, TripleIndex())
@@ -106,7 +112,7 @@ def expanded_index(
 
 
 def _add_equalities(index: TripleIndex, reflexive: AbstractSet[Term], classes: MergedClasses, background: TripleIndex) -> None:
-    """Says of all names of joined classes that they are equal, where the background does not say it."""
+    """Adds the `owl:sameAs` triples of merged classes that the background does not hold."""
     ends = index.by_subject.setdefault(SAME, {})
     index.by_object[SAME] = ends
     for name in classes.merged():
@@ -123,7 +129,7 @@ def _add_equalities(index: TripleIndex, reflexive: AbstractSet[Term], classes: M
 
 
 class TriplesByPredicate(Mapping[Term, Sequence[Triple]]):
-    """The triples of an index by predicate, written out when they are asked for.
+    """The triples of an index by predicate, listed at each access.
 
     >>> TriplesByPredicate(TripleIndex([("<s>", "<p>", "<o>")]))["<p>"]
     [('<s>', '<p>', '<o>')]
