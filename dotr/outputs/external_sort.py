@@ -56,7 +56,7 @@ class SortedRuns(Generic[T]):
     """
 
     def __init__(self, format: SpillFormat[T], folder: Callable[[], Path], run: int = RUN_SIZE) -> None:
-        self.form = format
+        self.format = format
         self._folder = folder
         self._run = run
         self.buffered: list[T] = []
@@ -75,40 +75,40 @@ class SortedRuns(Generic[T]):
 
     def spill(self) -> None:
         """Writes the buffer as a sorted run."""
-        self.buffered.sort(key=self.form.order)
-        self.runs.append((write_run(self.form, self._folder(), self.buffered), len(self.buffered)))
+        self.buffered.sort(key=self.format.order)
+        self.runs.append((write_run(self.format, self._folder(), self.buffered), len(self.buffered)))
         self.buffered, self.buffered_weight = [], 0
 
 
-def write_run(form: SpillFormat[T], folder: Path, items: Iterable[T]) -> Path:
+def write_run(format: SpillFormat[T], folder: Path, items: Iterable[T]) -> Path:
     """Writes sorted items to a new file with a unique name."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{uuid4().hex}.json"
     remaining = iter(items)
     with path.open("xb") as file:
-        while some := list(islice(remaining, form.items_per_line)):
-            file.write(form.write(some) + b"\n")
+        while some := list(islice(remaining, format.items_per_line)):
+            file.write(format.write(some) + b"\n")
     return path
 
 
-def read_run(form: SpillFormat[T], path: Path) -> Iterator[T]:
+def read_run(format: SpillFormat[T], path: Path) -> Iterator[T]:
     """The inverse of `write_run`."""
     with path.open("rb") as file:
         for line in file:
-            yield from form.read(line)
+            yield from format.read(line)
 
 
-def merge_runs(form: SpillFormat[T], buffered: list[T], runs: Sequence[Path], fan_in: int = _FAN_IN) -> Iterator[T]:
+def merge_runs(format: SpillFormat[T], buffered: list[T], runs: Sequence[Path], fan_in: int = _FAN_IN) -> Iterator[T]:
     """All items in sorted order, merging at most `fan_in` runs at a time. Merged runs are deleted
     if there are more."""
-    buffered.sort(key=form.order)
+    buffered.sort(key=format.order)
     pending = list(runs)
     while len(pending) > fan_in:
         some, pending = pending[:fan_in], pending[fan_in:]
-        pending.append(write_run(form, some[0].parent, merge(*(read_run(form, path) for path in some), key=form.order)))
+        pending.append(write_run(format, some[0].parent, merge(*(read_run(format, path) for path in some), key=format.order)))
         for path in some:
             path.unlink()
-    return merge(buffered, *(read_run(form, path) for path in pending), key=form.order) if pending else iter(buffered)
+    return merge(buffered, *(read_run(format, path) for path in pending), key=format.order) if pending else iter(buffered)
 
 
 def blocks(firings: Iterable[Firing], size: int = BLOCK_SIZE) -> Iterator[list[Firing]]:

@@ -166,17 +166,17 @@ class RowFinder:
                 return ()
             key.append(equality_key(term))
         keys = tuple(key)
-        found: Sequence[TableRow] | None = self._rows_of_key.get(keys)
-        if found is None:
+        rows: Sequence[TableRow] | None = self._rows_of_key.get(keys)
+        if rows is None:
             return ()
         if self._bounded_of_key:
-            found = self._bounded_of_key[keys](VALUES[values[self._position]])
-            if self._order is not None and len(found) > 1:
-                found = sorted(found, key=self._order)
+            rows = self._bounded_of_key[keys](VALUES[values[self._position]])
+            if self._order is not None and len(rows) > 1:
+                rows = sorted(rows, key=self._order)
         if self._needs_no_test:
-            return found
+            return rows
         test = self._test
-        return [row for row in found if test(values, row)]
+        return [row for row in rows if test(values, row)]
 
 
 def _is_iri(cell: TableCell) -> bool:

@@ -95,9 +95,9 @@ class PositionalClause:
     scope: PositionalWindow | PositionalBetween
 
 
-def may_branch(step: PositionalClause) -> bool:
+def may_branch(clause: PositionalClause) -> bool:
     """True if a clause may select several events."""
-    return isinstance(step.operation, PositionalSelection) and (step.operation.mode is Mode.EACH or step.operation.count > 1)
+    return isinstance(clause.operation, PositionalSelection) and (clause.operation.mode is Mode.EACH or clause.operation.count > 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +156,14 @@ def group_rules(numbered: Sequence[tuple[int, Rule, tuple[int, ...], tuple[Varia
 def _group(template: RuleTemplate, rows: Sequence[tuple[int, tuple[Term, ...]]]) -> RuleGroup:
     """The group of a template, with the columns of one distinct value substituted."""
     columns: dict[tuple[Term, ...], int] = {}
-    back: dict[Expression, Expression] = {}
+    substitution: dict[Expression, Expression] = {}
     for place, column in enumerate(zip(*(constants for _, constants in rows), strict=True)):
         if len(set(column)) == 1:
-            back[_constant(place)] = Const(column[0])
+            substitution[_constant(place)] = Const(column[0])
         else:
-            back[_constant(place)] = _constant(columns.setdefault(column, len(columns)))
+            substitution[_constant(place)] = _constant(columns.setdefault(column, len(columns)))
     table = tuple(zip(*columns, strict=True)) if columns else tuple(() for _ in rows)
-    return RuleGroup(_substitute(template, back), tuple(number for number, _ in rows), table)
+    return RuleGroup(_substitute(template, substitution), tuple(number for number, _ in rows), table)
 
 
 def _constant(column: int) -> Attribute:
@@ -172,15 +172,15 @@ def _constant(column: int) -> Attribute:
 
 def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...]) -> tuple[RuleTemplate, tuple[Term, ...]]:
     """A rule's template and its constants."""
-    everyone = roles(rule)
-    places = {role.label: str(place) for place, role in enumerate(everyone)}
+    all_roles = roles(rule)
+    places = {role.label: str(place) for place, role in enumerate(all_roles)}
     results = {c.variable: Attribute(str(place), RESULT) for place, c in enumerate(rule.clauses, 1) if isinstance(c, Aggregate)}
     aggregates = {clause.role.label for clause in rule.clauses if isinstance(clause, Aggregate)}
     constants: list[Term] = []
     domains: list[OrderedDomain | None] = []
 
     def normal(expression: Expression, plain: Mapping[Variable, Expression], free: bool = True) -> Expression:
-        return transform(expression, lambda part: normal_part(part, plain, free))
+        return transform(expression, lambda normal_role: normal_part(normal_role, plain, free))
 
     def normal_part(part: Expression, plain: Mapping[Variable, Expression], free: bool) -> Expression:
         match part:
@@ -204,7 +204,7 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
                 assert_never(part)
 
     def part(place: int, role: Role) -> PositionalRole:
-        same = next(n for n, other in enumerate(everyone) if (other.origin, other.source) == (role.origin, role.source))
+        same = next(n for n, other in enumerate(all_roles) if (other.origin, other.source) == (role.origin, role.source))
         free = not place or _takes_all_constants(rule, rule.clauses[place - 1])
         constraints: list[Expression] = []
         for constraint in (fold_constants(c) for written in role.constraints for c in conjuncts(written)):
@@ -215,7 +215,7 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
                 domains[-1] = compared.domain
         return PositionalRole(ports[place], same, role.source.attributes, tuple(constraints), role.delay)
 
-    def step(place: int, clause: Clause) -> PositionalClause:
+    def normal_clause(place: int, clause: Clause) -> PositionalClause:
         match scope_of(clause):
             case Window(interval, reference):
                 scope: PositionalWindow | PositionalBetween = PositionalWindow(*interval.bounds, int(places[reference]))
@@ -234,7 +234,7 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
                 assert_never(clause)
 
     anchor = part(0, rule.anchor)
-    steps = tuple(step(place, clause) for place, clause in enumerate(rule.clauses, 1))
+    steps = tuple(normal_clause(place, clause) for place, clause in enumerate(rule.clauses, 1))
     condition = None if rule.condition is None else normal(rule.condition, results)
     assigned = {assignment.variable: assignment.expression for assignment in rule.assignments}
     values = tuple([normal(assigned[name], results) if name in assigned else None for name in attributes])
@@ -257,11 +257,11 @@ def reads_other_events(constraint: Expression, own: Label) -> bool:
     return any(isinstance(each, Attribute) or (isinstance(each, TimeOf) and each.label != own) for each in parameters_of([constraint]))
 
 
-def _substitute(template: RuleTemplate, back: Mapping[Expression, Expression]) -> RuleTemplate:
+def _substitute(template: RuleTemplate, substitution: Mapping[Expression, Expression]) -> RuleTemplate:
     """The template with the expressions of `back` replaced."""
 
     def expression(old: Expression) -> Expression:
-        return transform(old, lambda part: part if isinstance(part, Call) else back.get(part, part))
+        return transform(old, lambda role: role if isinstance(role, Call) else substitution.get(role, role))
 
     def part(old: PositionalRole) -> PositionalRole:
         return replace(old, constraints=tuple([expression(constraint) for constraint in old.constraints]))

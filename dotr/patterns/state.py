@@ -72,8 +72,8 @@ class StateSnapshot(NamedTuple):
             raise StateError(f"it cannot be read ({error})") from error
 
 
-def _events(listed: Sequence[tuple[Micros, int, list[str | None]]]) -> list[StoredEvent]:
-    return [StoredEvent(time, ordinal, tuple(values)) for time, ordinal, values in listed]
+def _events(events: Sequence[tuple[Micros, int, list[str | None]]]) -> list[StoredEvent]:
+    return [StoredEvent(time, ordinal, tuple(values)) for time, ordinal, values in events]
 
 
 class State:

@@ -34,7 +34,7 @@ def test_a_text_is_compiled_once_and_keeps_its_name() -> None:
 
 
 def test_linecache_holds_a_bounded_number_of_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilation, "_REMEMBERED", len(compilation._registered) + 2)
+    monkeypatch.setattr(compilation, "_CACHED_TEXTS", len(compilation._registered) + 2)
     names = [compiled(f"y = {number}\n", "bounded trial").co_filename for number in range(4)]
     assert [name in linecache.cache for name in names][2:] == [True, True]
     assert len(compilation._registered) <= compilation._CACHED_TEXTS

@@ -214,9 +214,9 @@ def test_a_component_that_no_key_goes_round_has_one_partition_and_says_why() -> 
 
 def test_a_component_gets_one_partition_when_too_many_splits_were_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     for most in (0, 1):
-        monkeypatch.setattr(placement, "_TRIALS", most)
+        monkeypatch.setattr(placement, "_MAX_TRIALS", most)
         assert isinstance(places(lay_out(rules(MUTUAL)))["R"][2], SinglePartition)
-    monkeypatch.setattr(placement, "_TRIALS", 2)
+    monkeypatch.setattr(placement, "_MAX_TRIALS", 2)
     assert places(lay_out(rules(MUTUAL)))["R"][2] == KeyedPartitions({"A": "r", "F": "a"})
     assert places(lay_out(rules(MUTUAL)))["S"][2] == KeyedPartitions({"A": "r", "E": "a"})
 

@@ -295,7 +295,7 @@ def test_matches_are_handed_on_on_the_way(monkeypatch: pytest.MonkeyPatch) -> No
             sizes.append(len(firings))
             got.extend(firings)
 
-        engine = Engine(program, Clock(), put=put)
+        engine = Engine(program, Clock(), emit=put)
         for time, graphs in by_time(elements).items():
             got += engine.step(time, graphs)[0]
         assert sorted(got, key=output_order) == expected

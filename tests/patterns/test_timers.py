@@ -116,8 +116,8 @@ def test_what_waits_is_part_of_the_state() -> None:
     written = state.encode()
     again = layer.restore(written)
     assert (again.encode(), len(again), again.passed) == (written, 2, 7)
-    assert layer.due(again) == 600_000_005
+    assert layer.next_due(again) == 600_000_005
     assert len(layer.step(again, 600_000_005, {}).firings) == 2
-    assert (layer.due(again), len(again)) == (None, 0)
+    assert (layer.next_due(again), len(again)) == (None, 0)
     with pytest.raises(StateError, match="another program"):
         other.restore(written)

@@ -82,18 +82,18 @@ class CandidateEmitter(MatcherEmitter):
     """
 
     def __init__(self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, limits: Limits, *, exact: bool) -> None:
-        shape = group.template
+        template = group.template
         self.exact = exact
         self.limits = limits
-        first = next((place for place, step in enumerate(shape.clauses, 1) if may_branch(step)), len(shape.clauses))
-        self._repeated_places = frozenset(range(first + 1, len(shape.clauses) + 1))
-        self.counts_work = any(_scans_candidates(shape.clauses[place - 1], rows) for place in self._repeated_places)
-        number = sum(may_branch(step) for step in shape.clauses)
+        first = next((place for place, step in enumerate(template.clauses, 1) if may_branch(step)), len(template.clauses))
+        self._repeated_places = frozenset(range(first + 1, len(template.clauses) + 1))
+        self.counts_work = any(_scans_candidates(template.clauses[place - 1], rows) for place in self._repeated_places)
+        number = sum(may_branch(step) for step in template.clauses)
         self._matches = min(limits.matches, limits.probes // max(1, 2 * number))
-        left = limits.probes - self._matches * number
-        self.most = left // 2
-        self._run_limit = left // 2 // max(1, first)
-        self.is_always_exact = bool(shape.clauses) and self._run_limit < 1
+        remaining = limits.probes - self._matches * number
+        self.most = remaining // 2
+        self._run_limit = remaining // 2 // max(1, first)
+        self.is_always_exact = bool(template.clauses) and self._run_limit < 1
         self._factor, self._product = 1, ""
         self.active_rows: str | None = "rows" if len(rows) > 1 else None
         self.index_specs: list[IndexSpec] = []
@@ -101,37 +101,39 @@ class CandidateEmitter(MatcherEmitter):
         self._table_cells: dict[int, int] = {}
         searched: dict[int, Sequence[Expression]] = {}
         for place, part in enumerate(group.template.roles if len(rows) > 1 else ()):
-            by = searchable_constraints(part, rows[0])
-            if not by or (len(by) == 1 and _is_exact(by[0], rows[0]) and (not place or _is_shared(group.template, place))):
+            conditions = searchable_constraints(part, rows[0])
+            if not conditions or (
+                len(conditions) == 1 and _is_exact(conditions[0], rows[0]) and (not place or _is_shared(group.template, place))
+            ):
                 continue
-            searched[place] = by
+            searched[place] = conditions
             if place:
-                picks, numbers = _numbered_constants(by, rows)
-                self._constants[place] = picks
+                constants, numbers = _numbered_constants(conditions, rows)
+                self._constants[place] = constants
                 self._table_cells[place] = len(rows[0])
                 rows = tuple([(*row, number) for row, number in zip(rows, numbers, strict=True)])
-        self.found = searched
+        self.searched = searched
         super().__init__(group, rows, clock, searched)
 
-    def classify(self, place: int, part: PositionalRole) -> ClassifiedConstraints:
+    def classify(self, place: int, role: PositionalRole) -> ClassifiedConstraints:
         """The classification of a role's constraints."""
-        equality_tests: dict[Variable, Attribute] = {}
+        equal: dict[Variable, Attribute] = {}
         own: list[Expression] = []
         tests: list[Expression] = []
         per_rule: list[Expression] = []
-        for each in part.constraints:
+        for each in role.constraints:
             pair = equated_pair(each)
-            if each in self.found.get(place, ()):
+            if each in self.searched.get(place, ()):
                 continue
             if names_row(each):
                 (tests if self.active_rows is None else per_rule).append(each)
-            elif pair is not None and pair[0] not in equality_tests:
-                equality_tests[pair[0]] = pair[1]
+            elif pair is not None and pair[0] not in equal:
+                equal[pair[0]] = pair[1]
             elif all(isinstance(p, Var) or (isinstance(p, TimeOf) and p.label == str(place)) for p in parameters_of([each])):
                 own.append(_place_independent(each))
             else:
                 tests.append(each)
-        keys = tuple(sorted(equality_tests.items(), key=lambda item: item[0]))
+        keys = tuple(sorted(equal.items(), key=lambda item: item[0]))
         return ClassifiedConstraints(keys, tuple(own), tuple(tests), tuple(per_rule), self._table_cells.get(place))
 
     def loop_over_runs(self, place: int, constraints: ClassifiedConstraints) -> None:
@@ -231,15 +233,15 @@ class CandidateEmitter(MatcherEmitter):
                 self.line(f"low{place} = ({a} if {a} < {b} else {b}) + 1")
                 self.line(f"high{place} = ({a} if {a} > {b} else {b}) - 1")
 
-    def equal(self, place: int, constraints: ClassifiedConstraints) -> list[str]:
-        """The sources of the tests that equal keys are equal terms: needed only of literals."""
+    def equality_tests(self, place: int, constraints: ClassifiedConstraints) -> list[str]:
+        """The sources of the tests that equal keys are equal terms, which only literals need."""
         tests = []
         for number, (name, _) in enumerate(constraints.equal):
             mine, side = self.argument(Var(name), place), f"s{place}_{number}"
             tests.append(f"(not q{place} or ({mine} == {side} and {mine} not in NAN) or equal({mine}, {side}))")
         return tests
 
-    def skip_rejected(self, place: int, step: PositionalClause | None, constraints: ClassifiedConstraints, *, tried: bool = True) -> None:
+    def skip_rejected(self, place: int, clause: PositionalClause | None, constraints: ClassifiedConstraints, *, tried: bool = True) -> None:
         """Skips a candidate that is consumed, is bound to another positive role of the match, or
         fails the constraints.
 
@@ -256,26 +258,26 @@ class CandidateEmitter(MatcherEmitter):
                 self.line("tried += 1")
         if place in self.template.consuming:
             self.line(f"if (t{place}, o{place}) in used{place}: continue")
-        if step is not None:
-            for other in self.possible_duplicates(place, step):
+        if clause is not None:
+            for other in self.possible_duplicates(place, clause):
                 self.line(f"if o{place} == o{other} and t{place} == t{other}: continue")
-        tests = self.equal(place, constraints)
+        tests = self.equality_tests(place, constraints)
         if further:
             tests.append(self.holds(further, place))
         if tests:
             self.line(f"if not ({' and '.join(tests)}): continue")
 
-    def possible_duplicates(self, place: int, step: PositionalClause) -> list[int]:
+    def possible_duplicates(self, place: int, clause: PositionalClause) -> list[int]:
         """The positive places before this one whose event a candidate could be."""
         return [
             other
             for other in range(place)
             if self.template.is_positive(other)
-            and self.template.roles[other].first_of_source == step.role.first_of_source
+            and self.template.roles[other].first_of_source == clause.role.first_of_source
             and not (
-                isinstance(step.scope, PositionalWindow)
-                and step.scope.reference == other
-                and step.scope.near > self.template.roles[other].delay
+                isinstance(clause.scope, PositionalWindow)
+                and clause.scope.reference == other
+                and clause.scope.near > self.template.roles[other].delay
             )
         ]
 
@@ -292,9 +294,9 @@ class CandidateEmitter(MatcherEmitter):
 
     def threshold(self, constraints: ClassifiedConstraints) -> RowComparison | None:
         """The first comparison of a candidate's attribute with the rows' own constants."""
-        return next((c for c in map(self.compared, constraints.per_rule) if c is not None and isinstance(c.left, Var)), None)
+        return next((c for c in map(self.row_comparison, constraints.per_rule) if c is not None and isinstance(c.left, Var)), None)
 
-    def skip_measure(self, part: PositionalRole, constraints: ClassifiedConstraints) -> tuple[Measure | None, Variable | None]:
+    def skip_measure(self, role: PositionalRole, constraints: ClassifiedConstraints) -> tuple[Measure | None, Variable | None]:
         """The measure and attribute by which the index skips candidates that no row accepts."""
         threshold = self.threshold(constraints)
         if threshold is None or not isinstance(threshold.left, Var):
@@ -308,7 +310,7 @@ class CandidateEmitter(MatcherEmitter):
             return f"{live}[{0 if above else -1}][{cell}]"
         return f"{'min' if above else 'max'}([row[{cell}] for row in {live}])"
 
-    def search(self, place: int, step: PositionalClause, mode: Mode, threshold: RowComparison | None = None, live: str = "") -> None:
+    def search(self, place: int, clause: PositionalClause, mode: Mode, threshold: RowComparison | None = None, live: str = "") -> None:
         """Opens a loop over the candidates `e`, from the latest or the first on.
 
         With a threshold, after 16 misses the loop skips to the next candidate that a row of
@@ -319,7 +321,7 @@ class CandidateEmitter(MatcherEmitter):
         counted = place in self._repeated_places and not self.exact
         if mode is Mode.LAST:
             outside = f"t{place} < low{place}"
-            start = self.latest(place, step.scope)
+            start = self.latest(place, clause.scope)
             each = f"for i in range({f's{place}' if counted else start}, -1, -1):"
             steps = [f"i = ({start}) + 1", "i = i - 1 if misses < 16 else c{p}.last_before(i, {b})", "if i < 0: break"]
         else:
@@ -366,10 +368,12 @@ def _is_exact(condition: Expression, row: TableRow) -> bool:
     return compared is not None and compared.operator != "=" and row[cell_of(compared) + 2] is not None
 
 
-def _is_shared(shape: RuleTemplate, place: int) -> bool:
+def _is_shared(template: RuleTemplate, place: int) -> bool:
     """True if all rows share one scan of a clause's candidates."""
-    what = shape.clauses[place - 1].operation
-    return not shape.consuming and (isinstance(what, PositionalNegation) or (isinstance(what, PositionalSelection) and what.count == 1))
+    operation = template.clauses[place - 1].operation
+    return not template.consuming and (
+        isinstance(operation, PositionalNegation) or (isinstance(operation, PositionalSelection) and operation.count == 1)
+    )
 
 
 def _numbered_constants(conditions: Sequence[Expression], rows: Sequence[TableRow]) -> tuple[ConstantTable, list[int]]:
@@ -386,9 +390,9 @@ def names_row(expression: Expression) -> bool:
     return any(isinstance(p, Attribute) and p.label == ROW for p in parameters_of([expression]))
 
 
-def _scans_candidates(step: PositionalClause, rows: Sequence[TableRow]) -> bool:
+def _scans_candidates(clause: PositionalClause, rows: Sequence[TableRow]) -> bool:
     """True if a clause may scan candidates that open no branch."""
-    return not (isinstance(step.operation, PositionalSelection) and step.operation.mode is Mode.EACH and len(rows) == 1)
+    return not (isinstance(clause.operation, PositionalSelection) and clause.operation.mode is Mode.EACH and len(rows) == 1)
 
 
 def _names_no_other(test: Expression, place: int) -> bool:

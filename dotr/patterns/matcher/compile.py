@@ -132,7 +132,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
 
     def matcher(self, exact: Callable[[], FindExactMatches]) -> Matcher:
         """The function for all rows, with the factory `exact` of the function for single rows."""
-        shape = self.template
+        template = self.template
         if self.is_always_exact:
             source = "def find(anchors, indexes, consumed, found, base):\n    for e0 in anchors: raise Exceeded\n"
             self.body()  # for the indexes that it asks for
@@ -142,20 +142,20 @@ class _RuleMatcherEmitter(CandidateEmitter):
                 self.line("row = rows[0]")
                 self.bind_consumed()
             with self.block("for e0 in anchors:"):
-                if shape.consuming:
+                if template.consuming:
                     self.line("consumed_now = []")
                 level = self.indent
-                if shape.may_branch and self.active_rows is not None:
+                if template.may_branch and self.active_rows is not None:
                     self.line(f"most = len(found) + {_GROUP_MATCHES}")
                 if self.counts_work:
                     self.line("work = 0")
                 self.body()
                 self.indent = level
-                if shape.consuming:
+                if template.consuming:
                     self.line("for used, events in consumed_now: used.update(events)")
             source = "def find(anchors, indexes, consumed, found, base):\n" + "\n".join(self.lines) + "\n"
         find: FindMatches = self.define(source, "find")
-        return Matcher(find, tuple(self.index_specs), source, exact, self.rows, shape.may_branch)
+        return Matcher(find, tuple(self.index_specs), source, exact, self.rows, template.may_branch)
 
     def exact_function(self) -> FindExactMatches:
         """The function that finds the matches of one anchor for one row, with exact limits."""
@@ -186,15 +186,15 @@ class _RuleMatcherEmitter(CandidateEmitter):
 
     def body(self) -> None:
         """Appends the code for one anchor."""
-        shape = self.template
+        template = self.template
         self.line("t0, o0, v0 = e0")
-        if shape.anchor.delay:
-            self.line(f"now = t0 + {shape.anchor.delay}")
-        self.anchor(shape.anchor)
-        if shape.consuming and self.active_rows is not None:
+        if template.anchor.delay:
+            self.line(f"now = t0 + {template.anchor.delay}")
+        self.anchor(template.anchor)
+        if template.consuming and self.active_rows is not None:
             self.loop_over_rows()
             self.bind_consumed()
-        for place, step in enumerate(shape.clauses, 1):
+        for place, step in enumerate(template.clauses, 1):
             self.clause(place, step)
         self.emit_match()
 
@@ -216,78 +216,78 @@ class _RuleMatcherEmitter(CandidateEmitter):
         self.active_rows = f"rows{number}"
         self.line(f"if not {self.active_rows}: continue")
 
-    def anchor(self, part: PositionalRole) -> None:
+    def anchor(self, role: PositionalRole) -> None:
         """Appends the anchor's constraints; a search finds the rows whose constants the event
         satisfies."""
         if self.exact:
-            if part.constraints:
-                self.line(f"if not {self.holds(part.constraints, 0)}: continue")
+            if role.constraints:
+                self.line(f"if not {self.holds(role.constraints, 0)}: continue")
             return
-        plain = [c for c in part.constraints if not names_row(c)]
-        per_rule = [c for c in part.constraints if names_row(c)]
-        if plain:
-            self.line(f"if not {self.holds(plain, 0)}: continue")
-        by = self.found.get(0, ())
-        if by:
+        shared = [c for c in role.constraints if not names_row(c)]
+        per_rule = [c for c in role.constraints if names_row(c)]
+        if shared:
+            self.line(f"if not {self.holds(shared, 0)}: continue")
+        searched = self.searched.get(0, ())
+        if searched:
             order = None if self.ordered_cell is None else self.ordered_cell + 1
-            self.line(f"rows0 = {self.bind_global(row_finder(by, self.rows, part.attributes, order))}(v0)")
+            self.line(f"rows0 = {self.bind_global(row_finder(searched, self.rows, role.attributes, order))}(v0)")
             self.line("if not rows0: continue")
             self.active_rows = "rows0"
-            per_rule = [c for c in per_rule if c not in by]
+            per_rule = [c for c in per_rule if c not in searched]
         if per_rule:
             self.keep_rows(per_rule, 0, 0)
 
     # --- clauses ---
 
-    def clause(self, place: int, step: PositionalClause) -> None:
+    def clause(self, place: int, clause: PositionalClause) -> None:
         """Appends the code of a clause."""
-        constraints = self.classify(place, step.role)
+        constraints = self.classify(place, clause.role)
         self.loop_over_runs(place, constraints)
-        match step.operation:
+        match clause.operation:
             case PositionalSelection(mode, number):
                 if constraints.per_rule and mode is not Mode.EACH and number > 1:
                     self.loop_over_rows()
-                    constraints = self.classify(place, step.role)
-                self.request_index(place, constraints, *self.skip_measure(step.role, constraints))
+                    constraints = self.classify(place, clause.role)
+                self.request_index(place, constraints, *self.skip_measure(clause.role, constraints))
                 self.look_up_run(place, constraints, required=True)
-                self.bounds(place, step.scope)
+                self.bounds(place, clause.scope)
                 if mode is Mode.EACH:
-                    self.select_each(place, step, constraints)
+                    self.select_each(place, clause, constraints)
                 elif constraints.per_rule:
-                    self.select_per_row(place, step, mode, constraints)
+                    self.select_per_row(place, clause, mode, constraints)
                 elif number > 1:
-                    self.select_several(place, step, mode, number, constraints)
+                    self.select_several(place, clause, mode, number, constraints)
                 else:
-                    self.select_one(place, step, mode, constraints)
+                    self.select_one(place, clause, mode, constraints)
             case PositionalNegation():
-                self.request_index(place, constraints, *self.skip_measure(step.role, constraints))
+                self.request_index(place, constraints, *self.skip_measure(clause.role, constraints))
                 self.look_up_run(place, constraints, required=False)
-                self.bounds(place, step.scope)
-                self.negation(place, step, constraints)
+                self.bounds(place, clause.scope)
+                self.negation(place, clause, constraints)
             case PositionalAggregate() as whole:
                 if constraints.per_rule:
                     self.loop_over_rows()
-                    constraints = self.classify(place, step.role)
-                self.aggregate(place, step, whole, constraints)
+                    constraints = self.classify(place, clause.role)
+                self.aggregate(place, clause, whole, constraints)
 
-    def select_one(self, place: int, step: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
+    def select_one(self, place: int, clause: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
         """`last E`, `first E`."""
         self.line(f"e{place} = None")
         level = self.indent
-        self.search(place, step, mode)
-        self.skip_rejected(place, step, constraints)
+        self.search(place, clause, mode)
+        self.skip_rejected(place, clause, constraints)
         self.line(f"e{place} = e")
         self.line("break")
         self.indent = level
         self.count_candidates(place, mode)
         self.line(f"if e{place} is None: continue")
 
-    def select_several(self, place: int, step: PositionalClause, mode: Mode, count: int, constraints: ClassifiedConstraints) -> None:
+    def select_several(self, place: int, clause: PositionalClause, mode: Mode, count: int, constraints: ClassifiedConstraints) -> None:
         """`last n E`, `first n E`: a branch for each event."""
         self.line(f"picked{place} = []")
         level = self.indent
-        self.search(place, step, mode)
-        self.skip_rejected(place, step, constraints)
+        self.search(place, clause, mode)
+        self.skip_rejected(place, clause, constraints)
         self.line(f"picked{place}.append(e)")
         self.line(f"if len(picked{place}) == {count}: break")
         self.indent = level
@@ -297,7 +297,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
 
-    def select_per_row(self, place: int, step: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
+    def select_per_row(self, place: int, clause: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
         """`last E`, `first E` for many rows: each candidate is selected by the rows that accept it
         first.
 
@@ -308,8 +308,8 @@ class _RuleMatcherEmitter(CandidateEmitter):
         self.line("misses = 0")
         self.line(f"picked{place} = []")
         level = self.indent
-        self.search(place, step, mode, self.threshold(constraints), "left")
-        self.skip_rejected(place, step, constraints)
+        self.search(place, clause, mode, self.threshold(constraints), "left")
+        self.skip_rejected(place, clause, constraints)
         self.keep_hit_rows(place, constraints)
         self.line(f"picked{place}.append((e, hit))")
         self.line("if len(hit) == len(left): break")
@@ -321,16 +321,16 @@ class _RuleMatcherEmitter(CandidateEmitter):
         self.line(f"t{place}, o{place}, v{place} = e{place}")
         self.active_rows = f"rows{place}"
 
-    def select_each(self, place: int, step: PositionalClause, constraints: ClassifiedConstraints) -> None:
+    def select_each(self, place: int, clause: PositionalClause, constraints: ClassifiedConstraints) -> None:
         """`each E`: a branch for every candidate, with the rows that accept it."""
         if not constraints.per_rule:
-            last = "" if self.ends_now(step.scope) else f"bisect(c{place}, (high{place} + 1,))"
+            last = "" if self.ends_now(clause.scope) else f"bisect(c{place}, (high{place} + 1,))"
             self.line(f"s{place} = c{place}[bisect(c{place}, (low{place},)):{last}]")
             if self.exact:
                 self.line(f"picked{place} = []")
                 with self.block(f"for e{place} in s{place}:"):
                     self.line(f"t{place}, o{place}, v{place} = e{place}")
-                    self.skip_rejected(place, step, constraints)
+                    self.skip_rejected(place, clause, constraints)
                     self.line(f"picked{place}.append(e{place})")
                 self.count_candidates(place, Mode.FIRST)
             some = f"picked{place}" if self.exact else f"s{place}"
@@ -339,14 +339,14 @@ class _RuleMatcherEmitter(CandidateEmitter):
             self.indent += 1
             self.line(f"t{place}, o{place}, v{place} = e{place}")
             if not self.exact:
-                self.skip_rejected(place, step, constraints)
+                self.skip_rejected(place, clause, constraints)
             return
         self.line(f"left = {self.active_rows}")
         self.line("misses = 0")
         self.line(f"picked{place} = []")
         level = self.indent
-        self.search(place, step, Mode.FIRST, self.threshold(constraints), "left")
-        self.skip_rejected(place, step, constraints)
+        self.search(place, clause, Mode.FIRST, self.threshold(constraints), "left")
+        self.skip_rejected(place, clause, constraints)
         self.keep_hit_rows(place, constraints)
         self.line(f"picked{place}.append((e, hit))")
         self.indent = level
@@ -357,7 +357,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
         self.line(f"t{place}, o{place}, v{place} = e{place}")
         self.active_rows = f"rows{place}"
 
-    def negation(self, place: int, step: PositionalClause, constraints: ClassifiedConstraints) -> None:
+    def negation(self, place: int, clause: PositionalClause, constraints: ClassifiedConstraints) -> None:
         """`not E`: ends the branch, or removes the rows that accept a candidate."""
         per_rule = bool(constraints.per_rule)
         if per_rule:
@@ -366,7 +366,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
         with self.block(f"if c{place} is not None:"):
             self.line(f"exists{place} = False")
             level = self.indent
-            self.search(place, step, Mode.FIRST, self.threshold(constraints), "left")
+            self.search(place, clause, Mode.FIRST, self.threshold(constraints), "left")
             self.skip_rejected(place, None, constraints)
             if per_rule:
                 self.keep_hit_rows(place, constraints)
@@ -384,16 +384,16 @@ class _RuleMatcherEmitter(CandidateEmitter):
             self.line(f"if not rows{place}: continue")
             self.active_rows = f"rows{place}"
 
-    def aggregate(self, place: int, step: PositionalClause, whole: PositionalAggregate, constraints: ClassifiedConstraints) -> None:
+    def aggregate(self, place: int, clause: PositionalClause, aggregate: PositionalAggregate, constraints: ClassifiedConstraints) -> None:
         """`?x = F(E.?v) of E`: assigns `g<place>`."""
-        quick = self.run_measure(place, step.scope, whole)
+        quick = self.run_measure(place, clause.scope, aggregate)
         if constraints.tests or place in self.template.consuming:
             quick = None
         measure, answer = quick or (None, "")
-        self.request_index(place, constraints, measure, whole.attribute)
+        self.request_index(place, constraints, measure, aggregate.attribute)
         self.look_up_run(place, constraints, required=False)
-        self.bounds(place, step.scope)
-        nothing = self.bind_global(aggregate_terms(whole.function, whole.distinct, []), "k")
+        self.bounds(place, clause.scope)
+        nothing = self.bind_global(aggregate_terms(aggregate.function, aggregate.distinct, []), "k")
         if quick is not None:
             self.line(f"if c{place} is None: g{place} = {nothing}")
             if not constraints.equal:
@@ -418,18 +418,18 @@ class _RuleMatcherEmitter(CandidateEmitter):
             if quick is None:
                 self.count_candidates(place, Mode.FIRST)
         self.indent = level
-        position = None if whole.attribute is None else step.role.attributes.index(whole.attribute)
-        self.line(f"g{place} = {self.bind_global(_aggregate_events(whole, position))}(all{place})")
+        position = None if aggregate.attribute is None else clause.role.attributes.index(aggregate.attribute)
+        self.line(f"g{place} = {self.bind_global(_aggregate_events(aggregate, position))}(all{place})")
         if quick is not None:
             self.indent -= 1
 
     def run_measure(
-        self, place: int, scope: PositionalWindow | PositionalBetween, whole: PositionalAggregate
+        self, place: int, scope: PositionalWindow | PositionalBetween, aggregate: PositionalAggregate
     ) -> tuple[Measure, str] | None:
         """The measure that answers an aggregate without reading each event, and the source of its
         query."""
         window = f"low{place}, high{place}"
-        match whole.function, whole.distinct:
+        match aggregate.function, aggregate.distinct:
             case ("MIN", _):
                 return Measure.LEAST, f"c{place}.extremum({window})"
             case ("MAX", _):
@@ -441,7 +441,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
             case ("AVG", False):
                 return Measure.SUM, f"c{place}.avg({window})"
             case _ if isinstance(scope, PositionalWindow) and scope.reference == 0:
-                return Measure.DISTINCT, f"c{place}.distinct({whole.function!r}, {self.match_time(0)}, {scope.near}, {scope.far})"
+                return Measure.DISTINCT, f"c{place}.distinct({aggregate.function!r}, {self.match_time(0)}, {scope.near}, {scope.far})"
             case _:
                 return None
 
@@ -449,22 +449,22 @@ class _RuleMatcherEmitter(CandidateEmitter):
 
     def emit_match(self) -> None:
         """Appends `if`, then `with`, then the match."""
-        shape = self.template
-        if shape.condition is not None:
-            per_rule = [c for c in conjuncts(shape.condition) if self.active_rows is not None and names_row(c)]
-            plain = [c for c in conjuncts(shape.condition) if c not in per_rule]
-            if plain:
-                self.line(f"if not {self.holds(plain, None)}: continue")
+        template = self.template
+        if template.condition is not None:
+            per_rule = [c for c in conjuncts(template.condition) if self.active_rows is not None and names_row(c)]
+            shared = [c for c in conjuncts(template.condition) if c not in per_rule]
+            if shared:
+                self.line(f"if not {self.holds(shared, None)}: continue")
             if per_rule:
-                self.keep_rows(per_rule, None, len(shape.clauses) + 1)
-        events = [f"e{place}" for place in range(len(shape.roles)) if shape.is_positive(place)]
-        bound, own = f"({', '.join(events)},)", any(names_row(value) for value in shape.values if value is not None)
-        values = f"({', '.join(map(self.value, shape.values))}{',' if shape.values else ''})"
+                self.keep_rows(per_rule, None, len(template.clauses) + 1)
+        events = [f"e{place}" for place in range(len(template.roles)) if template.is_positive(place)]
+        bound, own = f"({', '.join(events)},)", any(names_row(value) for value in template.values if value is not None)
+        values = f"({', '.join(map(self.value, template.values))}{',' if template.values else ''})"
         if self.active_rows is None:
             self.line(f"found.append(new(Matched, (row[0], base + len(found), {bound}, {values})))")
             self.limit_group()
-            for place in shape.consuming:
-                events_of = f"[e{place}[:2]]" if shape.is_positive(place) else f"[e[:2] for e in all{place}]"
+            for place in template.consuming:
+                events_of = f"[e{place}[:2]]" if template.is_positive(place) else f"[e[:2] for e in all{place}]"
                 self.line(f"consumed_now.append((used{place}, {events_of}))")
             return
         self.line(f"bound = {bound}")
@@ -500,8 +500,8 @@ def _keys_equal(positions: int) -> Callable[..., bool]:
     return all_pure
 
 
-def _aggregate_events(whole: PositionalAggregate, position: int | None) -> Callable[[Sequence[StoredEvent]], Term | None]:
+def _aggregate_events(aggregate: PositionalAggregate, position: int | None) -> Callable[[Sequence[StoredEvent]], Term | None]:
     """An aggregate over a list of events."""
     if position is None:
         return lambda events: write(len(events))
-    return lambda events: aggregate_terms(whole.function, whole.distinct, [event[2][position] for event in events])
+    return lambda events: aggregate_terms(aggregate.function, aggregate.distinct, [event[2][position] for event in events])

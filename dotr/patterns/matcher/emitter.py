@@ -39,10 +39,10 @@ def rows_of(group: RuleGroup, consumed: Sequence[int]) -> tuple[TableRow, ...]:
     for column in zip(*group.table, strict=True):
         numbers = [VALUES[term] for term in column]
         exact = tuple(n for n in numbers if type(n) in EXACT_TYPES)
-        plain = len(exact) == len(numbers)
+        is_exact = len(exact) == len(numbers)
         columns.append(column)
-        columns.append(exact if plain else (None,) * len(column))  # type: ignore[arg-type]
-        columns.append(tuple(to_double(n) for n in exact) if plain else (None,) * len(column))  # type: ignore[arg-type]
+        columns.append(exact if is_exact else (None,) * len(column))  # type: ignore[arg-type]
+        columns.append(tuple(to_double(n) for n in exact) if is_exact else (None,) * len(column))  # type: ignore[arg-type]
     return tuple(zip(group.numbers, consumed, *columns, strict=True))
 
 
@@ -68,7 +68,7 @@ class MatcherEmitter:
         self.template = group.template
         self.rows = rows
         self.ordered_cell: int | None = None
-        first = next(filter(None, map(self.compared, self._conditions(searched))), None)
+        first = next(filter(None, map(self.row_comparison, self._conditions(searched))), None)
         if first is not None:
             self.ordered_cell = first.cell
             self.rows = tuple(sorted(rows, key=itemgetter(first.cell + 1)))
@@ -166,8 +166,8 @@ class MatcherEmitter:
             …
         """
         for condition in conditions:
-            row_comparison = self.compared(condition)
-            if row_comparison is None:
+            compared = self.row_comparison(condition)
+            if compared is None:
                 held = self.holds([condition], own)
                 cells = self._repeated_cells(condition) if source == "rows" else ()
                 if cells:
@@ -178,14 +178,12 @@ class MatcherEmitter:
                 else:
                     self.line(f"{target} = [row for row in {source} if {held}]")
             else:
-                cell = row_comparison.cell
-                self.line(f"x = V[{self.argument(row_comparison.left, own)}]")
+                cell = compared.cell
+                self.line(f"x = V[{self.argument(compared.left, own)}]")
                 self.line("k = type(x)")
-                self.line(f"if k is int or k is Decimal: {target} = {self._passing_rows(source, row_comparison.operator, cell + 1)}")
-                self.line(f"elif k is float: {target} = {self._passing_rows(source, row_comparison.operator, cell + 2)} if x == x else []")
-                self.line(
-                    f"elif k is Single: {target} = {self._passing_rows_single(source, condition, row_comparison, own)} if x == x else []"
-                )
+                self.line(f"if k is int or k is Decimal: {target} = {self._passing_rows(source, compared.operator, cell + 1)}")
+                self.line(f"elif k is float: {target} = {self._passing_rows(source, compared.operator, cell + 2)} if x == x else []")
+                self.line(f"elif k is Single: {target} = {self._passing_rows_single(source, condition, compared, own)} if x == x else []")
                 self.line(f"else: {target} = []")
             source = target
 
@@ -217,8 +215,9 @@ class MatcherEmitter:
         place = f"{side}({source}, x, key={key})"
         return f"{source}[:{place}]" if operator in (">", ">=") else f"{source}[{place}:]"
 
-    def compared(self, condition: Expression) -> RowComparison | None:
-        """A condition as an ordering of an attribute and a column of exact numbers."""
+    def row_comparison(self, condition: Expression) -> RowComparison | None:
+        """A condition as an ordering of an attribute and a column of exact numbers; None for any
+        other condition."""
         match condition:
             case Call(operator, (left, Attribute(label, name))) if operator in _ORDERED and label == ROW and _is_event_value(left):
                 pass
