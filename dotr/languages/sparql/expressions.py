@@ -54,7 +54,7 @@ class ExpressionReader:
     # --- leaves ---
 
     def token(self, node: ParseNode) -> Token | None:
-        """Return the token of a leaf; None for a node inserted by the grammar (`[]`, `a`, lists)."""
+        """Return the token of a leaf; None for nodes that the grammar inserts (`[]`, `a`)."""
         if isinstance(node, CompValue) and node.name == "literal":
             node = node.string
         if isinstance(node, Literal):
@@ -202,14 +202,14 @@ class ExpressionReader:
         return str(node.expr).startswith("-") or token.sign != ("-" if node.name == "UnaryMinus" else "+")
 
     def _quoted_expression(self, token: Token) -> Expression:
-        """Return a triple term of an expression, or a part of one: a constant, or a call of TRIPLE."""
+        """Return a triple term, or a part of one, as a constant or a call of TRIPLE."""
         if not isinstance(token.value, Quoted):
             if token.kind is SparqlTokenKind.BLANK:
                 self.problem(
                     QUOTED_TRIPLE,
-                    "a blank node cannot stand in an expression",
+                    "a blank node is not allowed in an expression",
                     token.span,
-                    "Name it by a variable, in a triple of the query.",
+                    "Use a variable, bound by a triple of the query.",
                 )
             return signed_number(token) if token.kind is SparqlTokenKind.NUMBER else self.token_value(token)
         if not token.value.is_term:

@@ -1,9 +1,9 @@
-"""The depth of brackets in a text, counted before a parser sees it: pyoxigraph recurses into triple terms, and ends the process there.
+"""Limit of bracket nesting, checked before parsing: pyoxigraph recurses without limit.
 
-A bracket is `(`, `[`, `{`, `{|`, `<<` or `<<(`; those in IRIs, quoted text and comments are none. Counting errs upwards alone: a quote
-that is never closed is skipped, so what is behind it counts.
-Cost: 0.1 µs for a text with fewer opening characters than the limit; else one pass of a tokeniser, 100 MB/s and
-0.5 µs a bracket.
+A bracket is `(`, `[`, `{`, `{|`, `<<` or `<<(`, outside IRIs, quoted text and comments. The count
+may be too high, never too low: an unclosed quote is skipped, so brackets after it count. Cost: 0.1
+µs for a text with fewer opening characters than the limit; otherwise one pass of a tokenizer, 100
+MB/s plus 0.5 µs per bracket.
 """
 
 from __future__ import annotations
@@ -25,16 +25,22 @@ _TURTLE: Final = (
     r"(?:(?P<open><<\(|<<|\{\||[(\[{])|(?P<close>\)>>|>>|\|\}|[)\]}])|.|\Z)"
 )
 _JSON: Final = r'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+(?:(?P<open>[\[{])|(?P<close>[\]}])|.|\Z)'
-"""What stands between two brackets, and the second one: a match a bracket, since a match costs more than what it passes over."""
+"""Text up to the next bracket, and the bracket.
+
+A match costs more than the text that it skips, so `_JSON` and `_TURTLE` match once per bracket.
+"""
 
 _TOKENS: Final = re.compile(_TURTLE, re.DOTALL), re.compile(_TURTLE.encode(), re.DOTALL)
 _JSON_TOKENS: Final = re.compile(_JSON, re.DOTALL), re.compile(_JSON.encode(), re.DOTALL)
 OPENING: Final = b"([{<"
-"""The characters that brackets open with."""
+"""The first characters of opening brackets."""
 
 
 class TextLimitExceeded(DotrError, ValueError):
-    """Text that a limit keeps from the parser, or that is longer than it can read. `place` is the offset of the first bracket too deep."""
+    """Text that exceeds a limit, of dotr or of the parser.
+
+    `offset` is that of the first bracket beyond the limit.
+    """
 
     def __init__(self, message: str, offset: int = 0) -> None:
         super().__init__(message)
@@ -42,7 +48,7 @@ class TextLimitExceeded(DotrError, ValueError):
 
 
 def check_nesting(text: str | bytes, limit: int) -> None:
-    """Raises `TextLimitExceeded` where brackets of Turtle, TriG or N-Quads are nested deeper than the limit.
+    """Check the nesting of brackets in Turtle, TriG or N-Quads; raises `TextLimitExceeded`.
 
     >>> check_nesting(":a :p [ :q ( 1 2 ) ], ( ( ) )", 2)
     >>> check_nesting(":a :p [ :q ( 1 2 ( 3 ) ) ] .", 2)
@@ -61,7 +67,7 @@ def check_nesting(text: str | bytes, limit: int) -> None:
 
 
 def check_json_nesting(text: str | bytes, limit: int) -> None:
-    """Raises `TextLimitExceeded` where objects and arrays of JSON are nested deeper than the limit.
+    """Check the nesting of objects and arrays in JSON; raises `TextLimitExceeded`.
 
     >>> check_json_nesting('{"a": ["[[["]}', 2)
     >>> check_json_nesting(b'{"a": [[1]]}', 2)
@@ -79,7 +85,10 @@ _CLOSES: Final = {")": ("(",), "]": ("[",), "}": ("{",), "|}": ("{|",), ">>": ("
 
 
 def _check_depth(tokens: re.Pattern[AnyStr], text: AnyStr, limit: int) -> None:
-    """A bracket closes the innermost open one of its kind alone: `)>>` is one bracket behind `<<(`, and two behind `(` inside of `<<`."""
+    """Count open brackets; a closing bracket closes the innermost open one only if of its kind.
+
+    `)>>` is one bracket after `<<(`, and two after `(` inside `<<`.
+    """
     opened: list[str] = []
     for token in tokens.finditer(text):
         kind = token.lastgroup

@@ -1,9 +1,10 @@
-"""Turtle with variables, fresh names or CSV cells, read into a `Template` (W3C Turtle 1.2; language.md, interface.md).
+"""Turtle with variables, fresh names or CSV cells, parsed into a `Template`.
 
-Idea: recursive descent over the document itself, so that every error has its exact place; terms are read in `terms.py`, quoted triples in
-`quoted.py`. A syntax error ends the reading, unknown prefixes and misplaced holes are collected. Invariant: a triple is stated when its
-object begins, so the template's order is the order of the text, a node before what is said of it in brackets, a triple before its
-annotations.
+Idea: recursive descent over the document itself, so that every error has its exact span; terms are
+parsed in `terms.py`, quoted triples in `quoted_triples.py`. A syntax error ends the parsing;
+unknown prefixes and misplaced variables, names and cells are collected. Invariant: a triple is
+added when its object begins, so the order of triples is that of the text: a node before its
+property list, a triple before its annotations. Source: W3C Turtle 1.2; language.md; interface.md.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from dotr.model.terms import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, Prefixes
 
 
 def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False) -> Template:
-    """The template written in a span: with `?variables` and `dotr_id…` names, or (`cells`) with `{columns}` of a CSV file.
+    """Return the template in a span; raises `Refused`.
+
+    It may have `?variables` and `dotr_id…` names, or (`cells`) `{columns}` of a CSV file.
 
     >>> from dotr.model.places import Document
     >>> def template(text: str) -> Template:
@@ -36,6 +39,8 @@ def parse_template(span: Span, prefixes: Prefixes, *, cells: bool = False) -> Te
 
 
 class _TemplateParser(QuotedTriples):
+    """Parser of one template."""
+
     def __init__(self, span: Span, prefixes: Prefixes, cells: bool) -> None:
         super().__init__(span, prefixes, cells)
         self._anonymous_count = 0
@@ -105,8 +110,8 @@ class _TemplateParser(QuotedTriples):
         character = self._text[start]
         if character == "[":
             subject: TemplateSlot = self._fresh_blank()
-            said = self._property_list(subject)
-            if said and self._skip_space() in (".", ""):
+            has_properties = self._property_list(subject)
+            if has_properties and self._skip_space() in (".", ""):
                 return
         elif character == "(":
             subject = self._collection(lambda head: None)
@@ -175,7 +180,7 @@ class _TemplateParser(QuotedTriples):
         return Blank(f"[{self._anonymous_count}]")
 
     def _property_list(self, node: TemplateSlot) -> bool:
-        """What brackets say of a node; whether they say anything."""
+        """Parse `[ … ]` as properties of a node; return whether there are any."""
         opening = self._at
         self._at += 1
         if self._skip_space() == "]":
@@ -184,7 +189,7 @@ class _TemplateParser(QuotedTriples):
         self._predicates(node)
         if self._skip_space() != "]":
             if self._at >= self._end:
-                self._fail("T102", "this bracket is never closed", opening, opening + 1, "Write ] where what it says ends.")
+                self._fail("T102", "this bracket is never closed", opening, opening + 1, "Write ] after its properties.")
             self._expected("`]`, `;` or `,`")
         self._at += 1
         return True

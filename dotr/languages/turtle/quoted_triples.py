@@ -1,7 +1,8 @@
-"""Triples quoted in a template (Turtle 1.2, section 2.10): triple terms, reified triples and annotations.
+"""Quoted triples of a template: triple terms, reified triples and annotations.
 
-Invariant: what reifies a triple is said to do so where the text names it: a reified triple that is an object behind the triple that it
-stands in, an annotation behind the triple that it annotates.
+Invariant: the triple `r rdf:reifies <<( s p o )>>` is added where the text names the reifier: after
+the triple whose object is the reified triple, and after an annotated triple. Source: Turtle 1.2,
+section 2.10.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dotr.model.terms import RDF_REIFIES, iri, is_iri, is_triple, triple_term
 
 
 class QuotedTriples(TermReader, ABC):
-    """A place in the text of a template, where triples can be quoted; the parser of Turtle knows what else a triple is made of."""
+    """Parser of quoted triples; subclasses parse predicates and property lists."""
 
     @abstractmethod
     def _predicate(self) -> TemplateSlot: ...
@@ -30,14 +31,12 @@ class QuotedTriples(TermReader, ABC):
     @abstractmethod
     def _fresh_blank(self) -> Blank: ...
 
-    def _node(self, what: str) -> TemplateSlot:
-        return self._triple_term() if self._text.startswith("<<(", self._at, self._end) else super()._node(what)
+    def _node(self, expected: str) -> TemplateSlot:
+        return self._triple_term() if self._text.startswith("<<(", self._at, self._end) else super()._node(expected)
 
     def _check_subject(self, subject: TemplateSlot, start: int) -> None:
         if is_term_slot(subject):
-            self._problem(
-                "T106", "a triple term cannot be a subject", start, self._at, "What reifies it can: << … >> in place of <<( … )>>."
-            )
+            self._problem("T106", "a triple term cannot be a subject", start, self._at, "Its reifier can: << … >> instead of <<( … )>>.")
         elif is_literal_slot(subject):
             self._problem("T106", "a literal cannot be a subject", start, self._at, literal_hint(subject))
 
@@ -45,25 +44,28 @@ class QuotedTriples(TermReader, ABC):
         return self._text.startswith("<<", self._at, self._end) and not self._text.startswith("<<(", self._at, self._end)
 
     def _reified_triple(self, emit: Callable[[TemplateSlot], None]) -> TemplateSlot:
-        """`<< s p o ~ r >>`: the reifier, which is used as `state` says and then said to be one."""
+        """Parse `<< s p o ~ r >>` and return the reifier.
+
+        `emit` receives the reifier before its own triple is added.
+        """
         opening = self._at
         self._at += 2
-        whole = self._quoted_triple(opening, reified=True)
+        term = self._quoted_triple(opening, reified=True)
         reifier: TemplateSlot = self._fresh_blank()
         if self._skip_space() == "~":
             self._at += 1
             reifier = self._reifier() or reifier
         self._expect_closing(">>", opening)
         emit(reifier)
-        self._add_triple(reifier, Const(RDF_REIFIES), whole)
+        self._add_triple(reifier, Const(RDF_REIFIES), term)
         return reifier
 
     def _triple_term(self) -> TemplateSlot:
         opening = self._at
         self._at += 3
-        whole = self._quoted_triple(opening, reified=False)
+        term = self._quoted_triple(opening, reified=False)
         self._expect_closing(")>>", opening)
-        return whole
+        return term
 
     def _expect_closing(self, mark: str, opening: int) -> None:
         self._skip_space()
@@ -74,7 +76,7 @@ class QuotedTriples(TermReader, ABC):
         self._at += len(mark)
 
     def _quoted_triple(self, opening: int, *, reified: bool) -> TemplateSlot:
-        """Subject, predicate and object, as the triple term of them."""
+        """Parse subject, predicate and object; return their triple term."""
         self._skip_space()
         start = self._at
         subject = self._quoted_part(opening, reified=reified)
@@ -91,22 +93,22 @@ class QuotedTriples(TermReader, ABC):
         if character == "[":
             self._at += 1
             if self._skip_space() != "]":
-                self._expected("`]`", "Nothing is said of a node inside of a quoted triple: say it outside, of _:b.")
+                self._expected("`]`", "A node inside a quoted triple has no properties: write them outside, of _:b.")
             self._at += 1
             return self._fresh_blank()
         if self._is_reified_triple():
             if not reified:
-                self._expected("a term", "<< … >> stands for what reifies a triple; the triple term itself is <<( … )>>.")
+                self._expected("a term", "<< … >> denotes the reifier of a triple; the triple term itself is <<( … )>>.")
             return self._reified_triple(lambda reifier: None)
         return self._node("a term")
 
     def _reifier(self) -> TemplateSlot | None:
-        """What stands behind `~`, if anything does."""
+        """Parse the node after `~`; None where it is absent."""
         character, start = self._skip_space(), self._at
         if character == "[":
             self._at += 1
             if self._skip_space() != "]":
-                self._expected("`]`", "What is said of a reifier stands in {| … |} behind it.")
+                self._expected("`]`", "The properties of a reifier follow in {| … |}.")
             self._at += 1
             return self._fresh_blank()
         if not character or character in ".;,]{|>~":
@@ -116,7 +118,7 @@ class QuotedTriples(TermReader, ABC):
         return reifier
 
     def _annotations(self, subject: TemplateSlot, predicate: TemplateSlot, value: TemplateSlot) -> None:
-        """`~ r` and `{| … |}` behind a triple: what reifies it, and what is said of that."""
+        """Parse `~ r` and `{| … |}` after a triple; add the reifiers and their properties."""
         while self._skip_space() == "~" or self._text.startswith("{|", self._at, self._end):
             reifier: TemplateSlot | None = None
             if self._text[self._at] == "~":
@@ -133,21 +135,24 @@ class QuotedTriples(TermReader, ABC):
 
 
 def _triple_term_of(subject: TemplateSlot, predicate: TemplateSlot, value: TemplateSlot) -> TemplateSlot:
-    """The triple term of three places."""
+    """Return the triple term of three slots."""
     match subject, predicate, value:
         case Const(s), Const(p), Const(o):
-            return Const(triple_term(s, p, o) or iri("urn:unknown"))  # what is no triple has been told as a problem
+            return Const(triple_term(s, p, o) or iri("urn:unknown"))  # after a reported problem
         case _:
             return TemplateTerm(subject, predicate, value)
 
 
 def is_literal_slot(slot: TemplateSlot) -> bool:
+    """Return whether a slot is a literal."""
     return isinstance(slot, Cell | CellLiteral) or (isinstance(slot, Const) and not is_iri(slot.term))
 
 
 def is_term_slot(slot: TemplateSlot) -> bool:
+    """Return whether a slot is a triple term."""
     return isinstance(slot, TemplateTerm) or (isinstance(slot, Const) and is_triple(slot.term))
 
 
 def literal_hint(slot: TemplateSlot) -> str:
+    """Return a hint for a literal in the place of an IRI; empty except for cells."""
     return f"Make it an IRI: <urn:x:{{{slot.column}}}> or prefix:{{{slot.column}}}." if isinstance(slot, Cell) else ""

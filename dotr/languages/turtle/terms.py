@@ -1,6 +1,7 @@
-"""The terms of a template: IRIs, literals, variables, cells and names, read where one stands in the text (W3C Turtle 1.1, section 6.5).
+"""Terms of a template: IRIs, literals, variables, cells and fresh names.
 
-IRIs are judged by pyoxigraph. What is wrong inside a readable term is noted; what makes it unreadable ends the reading.
+IRIs are validated by pyoxigraph. An error inside a readable term is collected; an unreadable term
+ends the parsing. Source: W3C Turtle 1.1, section 6.5.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
 class UnreadableTemplate(DotrError):
-    """Reading cannot go on; the problem is noted."""
+    """End of the parsing, after a collected problem."""
 
 
 class TermReader:
-    """A place in the text of a template, and what the text has declared before it."""
+    """A position in the text of a template, with the declarations before it."""
 
     def __init__(self, span: Span, prefixes: Prefixes, cells: bool) -> None:
         self._span = span
@@ -51,17 +52,17 @@ class TermReader:
         self._problem(code, message, start, end, hint)
         raise UnreadableTemplate
 
-    def _expected(self, what: str, hint: str = "") -> NoReturn:
+    def _expected(self, expected: str, hint: str = "") -> NoReturn:
         if self._at >= self._end:
-            self._fail("T101", f"expected {what}, but the template ends here", self._end, self._end, hint)
+            self._fail("T101", f"expected {expected}, but the template ends here", self._end, self._end, hint)
         found = _UNEXPECTED.match(self._text, self._at, self._end)
         end = found.end() if found else self._at + 1
-        self._fail("T101", f"expected {what}, found {self._text[self._at : end]}", self._at, end, hint)
+        self._fail("T101", f"expected {expected}, found {self._text[self._at : end]}", self._at, end, hint)
 
     # --- text ---
 
     def _skip_space(self) -> str:
-        """Skips white space and comments; the next character, or an empty string at the end."""
+        """Skip white space and comments; return the next character, or `""` at the end."""
         found = tokens.SPACE.match(self._text, self._at, self._end)
         assert found is not None
         self._at = found.end()
@@ -79,7 +80,7 @@ class TermReader:
 
     # --- nodes ---
 
-    def _node(self, what: str) -> TemplateSlot:
+    def _node(self, expected: str) -> TemplateSlot:
         start = self._at
         character = self._text[start] if start < self._end else ""
         if character == "<":
@@ -103,7 +104,7 @@ class TermReader:
             return Const(literal(word, XSD + "boolean"))
         if not word.startswith(_FRESH):
             hint = f"A name needs its prefix: :{word}; a variable its question mark: ?{word}; text its quotes." if word else ""
-            self._expected(what, "`a` stands for rdf:type as a predicate only." if word == "a" else hint)
+            self._expected(expected, "`a` is rdf:type as a predicate only." if word == "a" else hint)
         self._at += len(word)
         if self._cells:
             self._problem("T105", f"{word} in a map", start, self._at, "A row has no fresh IRIs: write [] or an IRI with a cell in it.")
@@ -137,7 +138,7 @@ class TermReader:
         start = self._at
         found = self._match(tokens.IRI)
         if found is None:
-            self._expected("an IRI in angle brackets", "An IRI has no spaces, quotes or braces in it (write %20 for a space).")
+            self._expected("an IRI in angle brackets", "An IRI has no spaces, quotes or braces (write %20 for a space).")
         return self._iri_slot(self._text_and_cells(found[1], start + 1, self._code_points), start, relative=True)
 
     def _prefixed(self) -> TemplateSlot | None:
@@ -159,7 +160,7 @@ class TermReader:
         return self._iri_slot((namespace, *parts), start, relative=False)
 
     def _text_and_cells(self, text: str, at: int, read: Callable[[str, int], str]) -> tuple[str | Cell, ...]:
-        """Text and cells in turn, the text read by `read` from its place."""
+        """Return text and cells in turn; `read` decodes a text, given its position."""
         if "{" not in text:
             return (read(text, at),)
         parts: list[str | Cell] = []
@@ -175,7 +176,7 @@ class TermReader:
         sample = "".join(part if isinstance(part, str) else "0" for part in parts)
         try:
             if isinstance(parts[0] if parts else "", Cell):
-                raise ValueError("an IRI cannot start with a cell: what a cell holds is percent-encoded")
+                raise ValueError("an IRI cannot start with a cell: its content is percent-encoded")
             NamedNode(sample)
         except ValueError as error:
             if relative and self._base and all(isinstance(part, str) for part in parts):
@@ -200,7 +201,7 @@ class TermReader:
         start = self._at
         found = self._match(tokens.STRING)
         if found is None:
-            self._fail("T102", "this text is never closed", start, start + 1, 'Text over several lines stands in """three quotes""".')
+            self._fail("T102", "this text is never closed", start, start + 1, 'Text over several lines needs """three quotes""".')
         group = str(found.lastgroup)
         body, at = found[group], found.start(group)
         parts: tuple[str | Cell, ...] = (self._code_points(body, at),)
@@ -236,7 +237,7 @@ class TermReader:
         return self._code_points(text, at)
 
     def _code_points(self, text: str, at: int) -> str:
-        """The text with its escapes read."""
+        """Return the text with its escapes decoded."""
         if "\\" not in text:
             return text
         for found in tokens.ESCAPE.finditer(text):
@@ -253,7 +254,7 @@ def _lower(error: Exception) -> str:
 
 
 def _joined(parts: tuple[str | Cell, ...]) -> tuple[str | Cell, ...]:
-    """The parts with neighbouring texts made one and empty ones left out."""
+    """Return the parts with neighbouring texts concatenated and empty ones removed."""
     joined: list[str | Cell] = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):
