@@ -205,7 +205,7 @@ def _yaml_error(error: yaml.YAMLError, document: Document) -> Diagnostic:
             hint = (
                 "Indent with spaces."
                 if "'\\t'" in reason
-                else "Is it indented alike, with a space behind each colon, and every bracket and quote closed?"
+                else "Indent alike, put a space behind each colon, and close every bracket and quote."
             )
             if reason.endswith("found ':'"):
                 hint = 'A text that begins with a colon needs quotes: ":roomA".'

@@ -104,7 +104,7 @@ class AtomReader(StatementReader):
                 self._fail("K201", f"{text} {following[1]} … is no atom", token, f"Write FILTER({text} {following[1]} …).")
             self._fail("K201", f"{text} cannot be a class or a predicate here", token, f"Write [?x, {text}, ?y], or [?x, a, {text}].")
         if kind == WORD and head and text.upper() in ("FILTER", "BIND", "NOT", "AGGREGATE"):
-            self._fail("K201", f"{text.upper()} in a head", token, "Conditions stand behind `:-`.")
+            self._fail("K201", f"{text.upper()} in a head", token, "Conditions follow `:-`.")
         if kind == WORD and text.upper() in _UNSUPPORTED:
             self._fail(*self._unsupported(token))
         if kind == WORD:

@@ -195,7 +195,7 @@ class _Parser(AtomReader):
                 self._index += 1
             if tokens[self._index][0] == WORD and tokens[self._index][1] != "a":
                 hint = "Move it to the body of a rule of its own, and write NOT of that rule's head."
-                self._fail("K207", f"{tokens[self._index][1].upper()} inside NOT: only atoms stand there", tokens[self._index], hint)
+                self._fail("K207", f"{tokens[self._index][1].upper()} inside NOT: only atoms are allowed", tokens[self._index], hint)
             atom = self._atom(head=False)
             if atom is not None:
                 atoms.append(atom)
@@ -242,7 +242,7 @@ class _Parser(AtomReader):
         token = self._tokens[self._index]
         if token[1].upper() in ("NOT", "AGGREGATE"):
             hint = "Move it to the body of a rule of its own, and aggregate over that rule's head."
-            self._fail("K207", f"{token[1].upper()} inside AGGREGATE: atoms, FILTER and BIND stand there", token, hint)
+            self._fail("K207", f"{token[1].upper()} inside AGGREGATE: only atoms, FILTER and BIND are allowed", token, hint)
         items: list[BodyItem] = []
         self._item(items)
         return [item for item in items if not isinstance(item, Not | GroupAggregate)]

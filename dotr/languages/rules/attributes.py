@@ -110,7 +110,7 @@ def _query_problems(query: SplitQuery) -> Iterator[Diagnostic]:
     for constraint in query.constraints:
         if has_exists(constraint):
             span = next((r.span for r in query.references if _occurs_in(r, constraint)), query.text)
-            hint = "EXISTS is asked of one instant, the other event is known later. Write two FILTERs, joined by &&."
+            hint = "EXISTS is evaluated at one instant, before the other event is known. Write two conditions, joined by &&."
             yield Diagnostic(RuleCode.EXISTS_IN_CONSTRAINT, "EXISTS and another event in one condition", span, hint)
 
 

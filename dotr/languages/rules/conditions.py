@@ -253,7 +253,7 @@ def _contradiction(expression: Expression, own: Mapping[Variable, TermKinds], bo
         return RuleCode.NEVER_HOLDS, "this condition is constant, and false or an error", "Leave it out, or compare with a variable."
     kinds = expression_kinds(expression, own, bound)
     if kinds and kinds <= _NODES:
-        return RuleCode.NEVER_HOLDS, f"{kinds_text(kinds)} is no condition", "Compare it, or ask BOUND(…)."
+        return RuleCode.NEVER_HOLDS, f"{kinds_text(kinds)} is no condition", "Compare it, or use BOUND(…)."
     match expression:
         case Call("&&", arguments):
             return next((reason for a in arguments if (reason := _contradiction(a, own, bound))), None)

@@ -105,5 +105,5 @@ def _consuming_problems(rule: RuleDraft) -> Iterator[Diagnostic]:
             hint = "No event has that place in a match, so there is nothing to consume."
             yield Diagnostic(RuleCode.NEGATED_CONSUMED, f"{word.text} is negated and cannot be consumed", word.span, hint)
         elif rule.roles[position].use is RoleUse.ANCHOR:
-            hint = "An anchor is looked at once anyway. Leave it out."
+            hint = "An anchor is used once anyway. Leave it out."
             yield warning(RuleCode.ANCHOR_CONSUMED, f"consuming the anchor {word.text} has no effect", word.span, hint)

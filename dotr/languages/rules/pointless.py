@@ -80,7 +80,7 @@ def _negated_warning(role: RoleDraft, other: RoleDraft) -> Diagnostic:
     distance = "the distance by which it is delayed" if other.delay else "distance 0"
     window = "within [0, …) of that length" if other.delay else "(0, …]"
     hint = (
-        f"It is an event of {other.source_label.text} at {distance}, and a negation looks at every event: nothing is absent then. "
+        f"It is an event of {other.source_label.text} at {distance}, and a negation covers every event, so it never holds. "
         f"Leave it out by a window that is open there: {window}."
     )
     return warning(RuleCode.ANCHOR_NEGATED, f"{subject} {other.label.text} is itself in this window", role.label.span, hint)
@@ -112,7 +112,7 @@ def _between_itself(rule: RuleDraft) -> Iterator[Diagnostic]:
     """Negations and aggregates over the empty interval `between A and A`."""
     for role in rule.roles:
         if isinstance(role.scope, BetweenSyntax) and role.scope.first.text == role.scope.second.text:
-            hint = "What lies strictly between two events in time is looked at: name two."
+            hint = "`between` is the time strictly between two events: name two."
             yield warning(RuleCode.NOTHING_BETWEEN, "nothing lies between an event and itself", role.scope.second.span, hint)
 
 

@@ -52,7 +52,7 @@ def _cross_products(query: SplitQuery) -> Iterator[Diagnostic]:
     for first, second in _unconnected(query.select, ()):
         a, b = _visible_variable(first), _visible_variable(second)
         if a and b:
-            hint = "Connect the two by a variable or a FILTER, or ask them in two clauses of the rule."
+            hint = "Connect the two by a variable or a FILTER, or write two clauses of the rule."
             message = f"a cross product: nothing connects ?{b} with ?{a}, so that all are paired with all"
             yield warning(RuleCode.CROSS_PRODUCT, message, _variable_span(query.text, b), hint)
 

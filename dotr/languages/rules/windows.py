@@ -72,7 +72,7 @@ def _with_interval(role: RoleDraft, prefixes: Prefixes, problems: list[Diagnosti
     if isinstance(role.scope, BetweenSyntax):
         return role
     if role.scope is None:
-        hint = "Say how far back to look, and from which event: within 5 min from …"
+        hint = "Add a window and its reference event: within 5 min from …"
         problems.append(Diagnostic(RuleCode.NO_WINDOW, f"{role.label.text} has no window", role.label.span, hint))
         return role
     extent = role.scope.extent
@@ -126,7 +126,7 @@ def duration_micros(duration: DurationSyntax, prefixes: Prefixes) -> Micros:
     amounts = [duration.value] if isinstance(duration, Lexical) else [amount for amount, _ in duration.parts]
     if any(len(word.text) > _MAX_CHARACTERS for word in amounts):
         raise _InvalidDuration(
-            RuleCode.NO_DURATION, f"a duration of more than {_MAX_CHARACTERS} characters", duration.span, "Time is shorter."
+            RuleCode.NO_DURATION, f"a duration of more than {_MAX_CHARACTERS} characters", duration.span, "Write fewer digits."
         )
     match duration:
         case Quantities(parts, span):
