@@ -22,7 +22,7 @@ from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
 from dotr.engine.router import Facts, Router
 from dotr.engine.stage_one import InstantFacts, next_multiple
-from dotr.engine.stage_two import StageTwo, TakeFirings
+from dotr.engine.stage_two import StageTwo, EmitFirings
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
@@ -58,9 +58,9 @@ def close_instant(program: CompiledProgram, time: Micros, graphs: Sequence[tuple
     except Exception as error:
         isolated = isolate(program, time, graphs, error)
         rejected = [Rejection(number, Reason.FAILED, why) for number, why in isolated.rejected.items()]
-        if isolated.asked is None:
+        if isolated.facts is None:
             return ClosedInstant(_NO_FACTS, rejected)
-        facts = isolated.asked
+        facts = isolated.facts
     else:
         if not facts.rejected and not facts.failed:
             return ClosedInstant(facts)
@@ -81,7 +81,7 @@ def rejection_reason(facts: InstantFacts, program: CompiledProgram) -> tuple[Rea
     """The reason why the elements of a rejected instant are dead letters, and the reason in words."""
     if facts.exceeded:
         rules = program.readers(facts.over)
-        where = f"the query {program.asked_as(facts.over)} of rule {', '.join(rules)}" if rules else "the closure"
+        where = f"the query {program.query_label(facts.over)} of rule {', '.join(rules)}" if rules else "the closure"
         return Reason.LIMIT, f"its instant goes over a limit: {facts.exceeded} in {where}"
     return Reason.INCONSISTENT, f"its instant is inconsistent ({inconsistency_line(facts.inconsistencies)})"
 
@@ -131,11 +131,11 @@ class Engine:
     """
 
     def __init__(
-        self, program: CompiledProgram, clock: Clock, layers: Sequence[StageTwo] | None = None, put: TakeFirings | None = None
+        self, program: CompiledProgram, clock: Clock, layers: Sequence[StageTwo] | None = None, emit: EmitFirings | None = None
     ) -> None:
         self.program = program
         self._layers = program.stage_two(clock) if layers is None else layers
-        self._put = put
+        self._emit = emit
         self._router = program.router()
         self._states = [layer.start() for layer in self._layers]
         self._timed = program.timed
@@ -183,7 +183,7 @@ class Engine:
 
     def _next_due(self) -> Micros | None:
         """The time of the next delayed anchor."""
-        times = [layer.due(state) for layer, state in zip(self._layers, self._states, strict=True)]
+        times = [layer.next_due(state) for layer, state in zip(self._layers, self._states, strict=True)]
         return min([time for time in times if time is not None], default=None)
 
     def _moment(self, time: Micros, facts: Facts, *, ended: bool = False) -> list[Firing]:
@@ -193,10 +193,10 @@ class Engine:
         for number, layer in enumerate(self._layers):
             arrivals = deliveries[number].get(0)
             if not arrivals:
-                if not self._timed or layer.due(self._states[number]) != time:
+                if not self._timed or layer.next_due(self._states[number]) != time:
                     continue
                 arrivals = {}
-            step = layer.step(self._states[number], time, arrivals, ended=ended, put=self._put)
+            step = layer.step(self._states[number], time, arrivals, ended=ended, emit=self._emit)
             firings += step.firings
             if step.failed:
                 self.failed += step.failed
@@ -213,14 +213,9 @@ class Engine:
         self._states = [layer.restore(state.encode()) for layer, state in zip(self._layers, self._states, strict=True)]
 
     @property
-    def held(self) -> list[list[int]]:
+    def event_counts(self) -> list[list[int]]:
         """The number of stored events of each port of each layer."""
         return [state.event_counts for state in self._states]
-
-    @property
-    def remembered(self) -> int:
-        """The number of stored events."""
-        return sum(map(len, self._states))
 
 
 def _no_tick(after: Micros) -> None:
@@ -286,7 +281,7 @@ def moments(
         ended = time > last
         return Moment(time, arrivals if ended else _with_ticks(ticks, time, arrivals), ended)
 
-    next_due = partial(stage.due, state)
+    next_due = partial(stage.next_due, state)
     for time, arrivals in arrived:
         for between in times_between(passed, time, next_tick, next_due):
             yield moment(between, {})

@@ -22,7 +22,7 @@ from dotr.model.time import Micros
 class IsolatedInstant(NamedTuple):
     """What stage one says of the elements that it can take (None: there is none), and which are not, with the error."""
 
-    asked: InstantFacts | None
+    facts: InstantFacts | None
     rejected: dict[int, str]
 
 

@@ -22,10 +22,10 @@ from dotr.model.time import Micros
 from dotr.model.traverse import free_variables, has_exists, transform
 from dotr.queries import canonical
 
-MOST_ALTERNATIVES = 8
+MAX_ALTERNATIVES = 8
 """More filters than this are not joined into one: testing them all in vain would cost more than handing the fact on."""
 
-_Question: TypeAlias = tuple[Select, Micros | None]
+_QueryKey: TypeAlias = tuple[Select, Micros | None]
 _Renaming: TypeAlias = Mapping[Variable, Variable]
 
 
@@ -34,10 +34,10 @@ class _Split:
     """A fact source without its movable filters, and these."""
 
     base: FactSource
-    moved: tuple[Expression, ...]
+    movable: tuple[Expression, ...]
 
     @property
-    def question(self) -> _Question:
+    def key(self) -> _QueryKey:
         return canonical(self.base.query), self.base.period
 
 
@@ -46,28 +46,30 @@ class _Shared:
     """The one source of several roles; `moving`: it is asked without their movable filters."""
 
     source: FactSource
-    moving: bool
+    moves_filters: bool
 
 
 def share_queries(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     """The same rules, in which roles that ask the same but for filters have one source."""
-    first: dict[_Question, FactSource] = {}
-    variants: dict[_Question, dict[tuple[Expression, ...], None]] = {}
-    splits: dict[FactSource, tuple[_Split, _Question]] = {}
+    first: dict[_QueryKey, FactSource] = {}
+    variants: dict[_QueryKey, dict[tuple[Expression, ...], None]] = {}
+    splits: dict[FactSource, tuple[_Split, _QueryKey]] = {}
     for rule in rules:
         for role in roles(rule):
             if isinstance(role.source, FactSource):
                 if role.source not in splits:
                     split = _split(role.source)
-                    splits[role.source] = split, split.question
+                    splits[role.source] = split, split.key
                 split, asked = splits[role.source]
                 base = first.setdefault(asked, split.base)
                 names = _names(split.base, base)
-                variants.setdefault(asked, {}).setdefault(tuple([_renamed(condition, names, {}) for condition in split.moved]))
-    shared: dict[_Question, _Shared] = {}
+                variants.setdefault(asked, {}).setdefault(tuple([_renamed(condition, names, {}) for condition in split.movable]))
+    shared: dict[_QueryKey, _Shared] = {}
     for asked, base in first.items():
         filters = list(variants[asked])
-        shared[asked] = _Shared(_asked(base, filters), True) if len(filters) > 1 else _Shared(_with(base, filters[0]), False)
+        shared[asked] = (
+            _Shared(_weakest_source(base, filters), True) if len(filters) > 1 else _Shared(_with_filters(base, filters[0]), False)
+        )
 
     def rule_of(rule: Rule) -> Rule:
         names: dict[Label, _Renaming] = {}
@@ -85,7 +87,7 @@ def share_queries(rules: Sequence[Rule]) -> tuple[Rule, ...]:
                 return replace(role, constraints=_all_renamed(role.constraints, {}, seen)) if seen else role
             split, asked = splits[role.source]
             found = shared[asked]
-            constraints = (split.moved if found.moving else ()) + role.constraints
+            constraints = (split.movable if found.moves_filters else ()) + role.constraints
             if names:
                 constraints = _all_renamed(constraints, names.get(role.label, {}), seen)
             return replace(role, source=found.source, constraints=constraints)
@@ -130,9 +132,9 @@ def _renamed(expression: Expression, own: _Renaming, others: Mapping[Label, _Ren
     return transform(expression, renamed)
 
 
-def moved_filters(source: FactSource) -> tuple[Expression, ...]:
+def movable_filters(source: FactSource) -> tuple[Expression, ...]:
     """The filters of a source on what it projects, which become constraints where others ask the same without them."""
-    return _split(source).moved
+    return _split(source).movable
 
 
 def _split(source: FactSource) -> _Split:
@@ -152,7 +154,7 @@ def _movable(condition: Expression, query: Select) -> bool:
     return not has_exists(condition) and set(free_variables(condition)) <= set(query.projection)
 
 
-def _with(base: FactSource, conditions: tuple[Expression, ...]) -> FactSource:
+def _with_filters(base: FactSource, conditions: tuple[Expression, ...]) -> FactSource:
     """The source with further filters."""
     if not conditions:
         return base
@@ -161,13 +163,13 @@ def _with(base: FactSource, conditions: tuple[Expression, ...]) -> FactSource:
     return replace(base, query=replace(query, pattern=Filter(inner, (*kept, *conditions))))
 
 
-def _asked(base: FactSource, filters: Sequence[tuple[Expression, ...]]) -> FactSource:
+def _weakest_source(base: FactSource, filters: Sequence[tuple[Expression, ...]]) -> FactSource:
     """The one source of several variants: solutions that none of them wants are left out where that is cheap to tell."""
     if not all(filters):
         return base
     needed = weakest_filter(filters)
     conditions = needed.conditions
-    if not needed.enough and len(filters) <= MOST_ALTERNATIVES:
+    if not needed.is_exact and len(filters) <= MAX_ALTERNATIVES:
         alternatives = [chain(["&&"] * (len(each) - 1), each) for each in filters]
         conditions += (chain(["||"] * (len(alternatives) - 1), alternatives),)
-    return _with(base, conditions)
+    return _with_filters(base, conditions)

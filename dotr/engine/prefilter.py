@@ -20,7 +20,7 @@ class Prefilter(NamedTuple):
     """Conditions that hold wherever one of the filters does; `enough`: one of the filters holds wherever they do."""
 
     conditions: tuple[Expression, ...]
-    enough: bool
+    is_exact: bool
 
 
 class _Bound(NamedTuple):
@@ -42,14 +42,14 @@ def weakest_filter(filters: Sequence[Sequence[Expression]]) -> Prefilter:
     found: list[Expression] = []
     for first in bounds[0]:
         if first is not None:
-            alike = [next((each for each in others if each is not None and _alike(first, each)), None) for others in bounds]
+            alike = [next((each for each in others if each is not None and _are_comparable(first, each)), None) for others in bounds]
             if None not in alike:
                 found.append(_weakest([each for each in alike if each is not None]))
     single = all(len(each) == 1 for each in bounds)
-    return Prefilter(tuple(dict.fromkeys(found)), bool(found) and single and _is_even(bounds))
+    return Prefilter(tuple(dict.fromkeys(found)), bool(found) and single and _share_operator(bounds))
 
 
-def _is_even(bounds: Sequence[Sequence[_Bound | None]]) -> bool:
+def _share_operator(bounds: Sequence[Sequence[_Bound | None]]) -> bool:
     """Whether all have one operator, so that the weakest is one of them."""
     return len({each.operator for alike in bounds for each in alike if each is not None}) == 1
 
@@ -62,7 +62,7 @@ def _bound(condition: Expression) -> _Bound | None:
     return _Bound(compared.attribute, compared.operator, term) if compared.operator == "=" or domain_of(term) is not None else None
 
 
-def _alike(one: _Bound, other: _Bound) -> bool:
+def _are_comparable(one: _Bound, other: _Bound) -> bool:
     if one.attribute != other.attribute or one.operator[0] != other.operator[0]:
         return False
     return one.operator == "=" or domain_of(one.constant) is domain_of(other.constant)

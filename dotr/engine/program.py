@@ -36,7 +36,7 @@ from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock
 from dotr.queries import QueryPlan, plan
 
-_TOLD: Final = 10
+_MAX_CONTRADICTIONS: Final = 10
 """Of how many contradictions of the background a user is told."""
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class CompiledProgram:
             if any(layer.ports[port].stream in wanted for port in placed.ports)
         )
 
-    def asked_as(self, streams: Iterable[int]) -> str:
+    def query_label(self, streams: Iterable[int]) -> str:
         """The label under which rules know the query of one of some fact streams."""
         wanted = set(streams)
         for layer in self.layout.layers:
@@ -113,7 +113,7 @@ class CompiledProgram:
         return Router(self.layout, buckets)
 
     @cached_property
-    def _reported(self) -> tuple[tuple[Label, QueryPlan], ...]:
+    def _fact_queries(self) -> tuple[tuple[Label, QueryPlan], ...]:
         """Each label's query, once, with what it projects: shared queries and the rules' own."""
         questions: dict[tuple[Label, Select], None] = {}
 
@@ -132,7 +132,7 @@ class CompiledProgram:
     def reported(self) -> Mapping[Label, tuple[Variable, ...]]:
         """The labels of `facts_of_interest`, each with the attributes that its facts can have, sorted."""
         found: dict[Label, set[Variable]] = {}
-        for label, asked in self._reported:
+        for label, asked in self._fact_queries:
             found.setdefault(label, set()).update(asked.select.projection)
         return {label: tuple(sorted(names)) for label, names in found.items()}
 
@@ -146,7 +146,7 @@ class CompiledProgram:
         if closure.contradictions and self.stage_one.rejects:
             return []
         events: list[Fact] = []
-        for label, asked in self._reported:
+        for label, asked in self._fact_queries:
             for row in asked.answers_at(closure):
                 bound = {name: value for name, value in zip(asked.select.projection, row, strict=True) if value is not None}
                 events.append(Fact(label, instant.time, bound))
@@ -182,7 +182,9 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     static = StaticAnswers(spec, closed.store)
     layout = lay_out(share_queries(ruleset.rules), spec.since)
     try:
-        stage_one = StageOne(knowledge, layout.streams, static.of, rejects=spec.inconsistent is Inconsistent.REJECT, limits=spec.limits)
+        stage_one = StageOne(
+            knowledge, layout.streams, static.answers, rejects=spec.inconsistent is Inconsistent.REJECT, limits=spec.limits
+        )
         static_queries = _static_queries(ruleset, stage_one, static)
     except StaticLimitExceeded as over:
         raise Refused([*problems, _over_background(layout, ruleset, over)]) from None
@@ -194,17 +196,17 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         *_idle_ticks(layout, stage_one),
         *single_partitions(layout),
     ]
-    static.keep()
+    static.write()
     return CompiledProgram(spec, ruleset, knowledge, layout, stage_one, tuple(warnings), closed.store, closed.is_new, closed.warnings)
 
 
 def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:
     """A warning for each contradiction of the background alone, with what clashes; of many, for the first few."""
     warnings = []
-    for number, found in enumerate(knowledge.contradictions[:_TOLD], 1):
+    for number, found in enumerate(knowledge.contradictions[:_MAX_CONTRADICTIONS], 1):
         said = f"({found.rule}): {', '.join(map(' '.join, visible_premises(found))) or 'by a rule without a body'}"
-        if number == _TOLD < len(knowledge.contradictions):
-            said += f"; and {len(knowledge.contradictions) - _TOLD} more like these"
+        if number == _MAX_CONTRADICTIONS < len(knowledge.contradictions):
+            said += f"; and {len(knowledge.contradictions) - _MAX_CONTRADICTIONS} more like these"
         hint = "Mend the graphs, or choose another entailment; what was derived is used all the same."
         warnings.append(Diagnostic("K401", f"the background contradicts itself {said}", None, hint, Severity.WARNING))
     return warnings
@@ -220,7 +222,7 @@ def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) 
             if not isinstance(role.source, FactSource) or role.source.period is not None:
                 continue
             query = role.source.query
-            asked = plans.get(query) or plans.setdefault(query, plan_source(role.source, background, static.of, stage_one.limits))
+            asked = plans.get(query) or plans.setdefault(query, plan_source(role.source, background, static.answers, stage_one.limits))
             if asked.static:
                 found[role.span] = Diagnostic(
                     "D501",

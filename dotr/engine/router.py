@@ -49,10 +49,10 @@ class Router:
             self._deliver(stream, list(enumerate(rows)), 0, deliveries)
         return deliveries
 
-    def events(self, made: Iterable[tuple[Label, Arrival]], layer: int) -> list[Deliveries]:
+    def events(self, events: Iterable[tuple[Label, Arrival]], layer: int) -> list[Deliveries]:
         """What the layers above `layer` are handed of the composite events that it made."""
         deliveries: list[Deliveries] = [{} for _ in range(self.layers)]
-        for label, arrival in made:
+        for label, arrival in events:
             self._deliver(label, [arrival], layer + 1, deliveries)
         return deliveries
 

@@ -29,16 +29,15 @@ class SessionError(DotrError, ValueError):
 
 
 class Session:
-    """A program with state, run in this process and advanced by its caller, one instant after the
-    other.
+    """A program with state, run in this process and advanced by its caller, instant by instant.
 
-    `CompiledProgram.session` makes one. The first call of `advance` decides how times are written: integers
-    that count the program's unit, or date-times. As a context manager a session is finished at the
-    end of the block; events that were still waiting are then lost, unless `finish` is called
+    `CompiledProgram.session` makes one. The first call of `advance` decides the form of times:
+    integers that count the program's unit, or date-times. As a context manager a session is finished
+    at the end of the block; events that were still waiting are then lost, unless `finish` is called
     before. A session is not thread-safe; sessions of one program are independent of each other.
 
     Attributes:
-        clashes: the contradictions found in the last instant, each with the name of the violated
+        inconsistencies: the contradictions found in the last instant, each with the name of the violated
             rule (`rule`) and the triples that violate it (`premises`). A program that rejects
             inconsistent instants makes no events of such an instant.
 
@@ -62,10 +61,10 @@ class Session:
         self._unit = program.spec.unit
         self._nesting = program.spec.limits.nesting
         self._dated: bool | None = None
-        self._running: Engine | None = None
+        self._engine: Engine | None = None
         self._last: Micros | None = None
         self._finished = False
-        self._told: set[tuple[FallbackKind, str]] = set()
+        self._warned: set[tuple[FallbackKind, str]] = set()
         self.inconsistencies: Sequence[Inconsistency] = NO_INCONSISTENCIES
 
     def __enter__(self) -> Session:
@@ -100,12 +99,12 @@ class Session:
             raise SessionError("the session is finished")
         now, dated = self._micros(time), isinstance(time, datetime)
         if self._last is not None and now <= self._last:
-            raise SessionError(f"time {time} is not after {self._shown(self._last)}, the last one")
+            raise SessionError(f"time {time} is not after {self._caller_time(self._last)}, the last one")
         try:
             elements = [self._read(graph) for graph in graphs]
         except ValueError as error:
             raise SessionError(str(error)) from None
-        engine = self._started(dated)
+        engine = self._start(dated)
         self._last = now
         if not elements:
             return self._events(engine, engine.advance(now))
@@ -113,12 +112,12 @@ class Session:
         facts = closed.facts
         self.inconsistencies = facts.inconsistencies
         if facts.exceeded:
-            label = self._program.asked_as(facts.over)
+            label = self._program.query_label(facts.over)
             where = f"the query {label}" if label else "the closure"
-            _LOG.warning("the instant %s is left out, it goes over a limit: %s in %s", self._shown(now), facts.exceeded, where)
+            _LOG.warning("the instant %s is left out, it goes over a limit: %s in %s", self._caller_time(now), facts.exceeded, where)
         for each in closed.rejected:
             if each.reason is Reason.FAILED:
-                _LOG.warning("graph %d of the instant %s is left out, it fails: %s", each.element + 1, self._shown(now), each.why)
+                _LOG.warning("graph %d of the instant %s is left out, it fails: %s", each.element + 1, self._caller_time(now), each.why)
         for streams, reason in facts.failed:
             _LOG.warning("the query of rule %s fails: %s", ", ".join(self._program.readers(streams)), reason)
         return self._events(engine, engine.advance(now) if facts.rejected else [firings])
@@ -134,7 +133,7 @@ class Session:
         if self._finished:
             return []
         self._finished = True
-        return self._events(self._running, self._running.finish()) if self._running is not None else []
+        return self._events(self._engine, self._engine.finish()) if self._engine is not None else []
 
     def _read(self, graph: str | Iterable[Iterable[object]]) -> tuple[Triple, ...]:
         return (
@@ -160,20 +159,20 @@ class Session:
             raise SessionError(f"{time} is no time that can be: is the program's unit right?")
         return now
 
-    def _started(self, dated: bool) -> Engine:
+    def _start(self, dated: bool) -> Engine:
         """The engine; the first time decides how it writes times."""
-        if self._running is None:
+        if self._engine is None:
             self._dated = dated
-            self._running = Engine(self._program, Clock(self._unit, dated))
-        return self._running
+            self._engine = Engine(self._program, Clock(self._unit, dated))
+        return self._engine
 
-    def _shown(self, micros: Micros) -> int | datetime:
+    def _caller_time(self, micros: Micros) -> int | datetime:
         """A time as the caller writes it; a date-time where the unit cannot hold it."""
         return utc(micros) if self._dated or micros % self._unit.value else micros // self._unit.value
 
     def _events(self, engine: Engine, moments: Iterable[Sequence[Firing]]) -> list[Event]:
         made = [
-            Event(self._shown(each.time), each.rule, each.event, dict(each.attributes), ntriples(each.graph))
+            Event(self._caller_time(each.time), each.rule, each.event, dict(each.attributes), ntriples(each.graph))
             for firings in moments
             for each in firings
         ]
@@ -181,8 +180,8 @@ class Session:
             _LOG.warning("%s:%d: %s", letter.file, letter.line, letter.why)
         engine.failed.clear()
         for found in drain_fallbacks():
-            if (found.kind, found.place) not in self._told:
-                self._told.add((found.kind, found.place))
+            if (found.kind, found.place) not in self._warned:
+                self._warned.add((found.kind, found.place))
                 _LOG.warning("%s", found)
         return made
 

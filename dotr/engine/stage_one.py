@@ -91,10 +91,10 @@ class StreamBinding(NamedTuple):
 
     stream: int
     names: tuple[Variable, ...]
-    chosen: Callable[[AnswerRow], AttributeValues] | None = None
+    project: Callable[[AnswerRow], AttributeValues] | None = None
 
     def values(self, rows: list[AnswerRow]) -> list[AttributeValues]:
-        return rows if self.chosen is None else list(map(self.chosen, rows))
+        return rows if self.project is None else list(map(self.project, rows))
 
     def facts(self, rows: list[AnswerRow]) -> Sequence[AttributeValues]:
         """The plan's rows as facts, in the tie order of the stream."""
@@ -121,7 +121,7 @@ class StageOne:
         numbers: dict[Select, int] = {}
         orders: list[tuple[Variable, ...]] = []
         self.ticks: list[TickStream] = []
-        self._streams: list[list[StreamBinding]] = []
+        self._bindings: list[list[StreamBinding]] = []
         for stream, source in enumerate(streams):
             if source.period is not None:
                 rows = list(plan_source(source, knowledge.background, static, limits).static)
@@ -132,33 +132,35 @@ class StageOne:
             number = numbers.setdefault(asked, len(self.plans))
             if number == len(self.plans):
                 self.plans.append(plan_source(source, knowledge.background, static, limits))
-                self._streams.append([])
+                self._bindings.append([])
                 orders.append(order)
             chosen = None if order == orders[number] else itemgetter(*map(orders[number].index, order))
-            self._streams[number].append(StreamBinding(stream, source.attributes, chosen))
-        self._first = [fed[0].stream for fed in self._streams]
+            self._bindings[number].append(StreamBinding(stream, source.attributes, chosen))
+        self._first_stream = [fed[0].stream for fed in self._bindings]
         self._names = [source.attributes for source in streams]
-        self._plan_of = {stream: number for number, feds in enumerate(self._streams) for stream, _, _ in feds}
+        self._plan_of = {stream: number for number, feds in enumerate(self._bindings) for stream, _, _ in feds}
         together = [number for number, each in enumerate(self.plans) if each.delta_queries is not None]
-        self._statics = [number for number in together if self.plans[number].static]
-        self._whole = {
-            self._first[number]: number for number in together if self.plans[number].static or self.plans[number].select.distinct
+        self._static_plans = [number for number in together if self.plans[number].static]
+        self._completed_plans = {
+            self._first_stream[number]: number for number in together if self.plans[number].static or self.plans[number].select.distinct
         }
-        self._copied = {self._first[number]: self._streams[number] for number in together if len(self._streams[number]) > 1}
-        self._always: list[int] = []
-        self._by_predicate: dict[Term, list[int]] = {}
+        self._shared_bindings = {
+            self._first_stream[number]: self._bindings[number] for number in together if len(self._bindings[number]) > 1
+        }
+        self._untriggered_plans: list[int] = []
+        self._plans_by_predicate: dict[Term, list[int]] = {}
         for number, each in enumerate(self.plans):
             if each.delta_queries is not None:
                 continue
             if each.triggers is None or each.static:
-                self._always.append(number)
+                self._untriggered_plans.append(number)
             else:
                 for predicate in each.triggers:
-                    self._by_predicate.setdefault(predicate, []).append(number)
-        self._units_always: list[JoinGroup] = []
-        self._units: dict[Term, list[JoinGroup]] = {}
-        for unit in join_groups(self.plans, knowledge.background, limits, self._first):
-            (self._units_always if unit.trigger is None else self._units.setdefault(unit.trigger, [])).append(unit)
+                    self._plans_by_predicate.setdefault(predicate, []).append(number)
+        self._untriggered_groups: list[JoinGroup] = []
+        self._groups_by_trigger: dict[Term, list[JoinGroup]] = {}
+        for unit in join_groups(self.plans, knowledge.background, limits, self._first_stream):
+            (self._untriggered_groups if unit.trigger is None else self._groups_by_trigger.setdefault(unit.trigger, [])).append(unit)
 
     @property
     def may_reject(self) -> bool:
@@ -172,7 +174,7 @@ class StageOne:
             return self._facts(instant)
         except _QueryLimitExceeded as over:
             return InstantFacts(
-                {}, NO_INCONSISTENCIES, rejected=True, exceeded=str(over), over=tuple(fed.stream for fed in self._streams[over.number])
+                {}, NO_INCONSISTENCIES, rejected=True, exceeded=str(over), over=tuple(fed.stream for fed in self._bindings[over.number])
             )
 
     def _facts(self, instant: Instant) -> InstantFacts:
@@ -187,72 +189,72 @@ class StageOne:
                 return InstantFacts({}, clashing, rejected=True)
         failed: list[tuple[tuple[int, ...], str]] = []
         if closure.removed is not None:
-            return InstantFacts(self._amended(closure, closure.removed, failed), clashing, failed=failed)
+            return InstantFacts(self._facts_after_retraction(closure, closure.removed, failed), clashing, failed=failed)
         new = closure.delta
         apart: set[int] = set()
         found: RowsByKey = {}
-        waiting = self._units
+        waiting = self._groups_by_trigger
         for predicate in new.by_subject:
             due = waiting.get(predicate)
             if due is not None:
-                self._ask(due, new, found, apart)
-        if self._units_always:
-            self._ask(self._units_always, new, found, apart)
-        facts: dict[int, Sequence[AttributeValues]] = self._finished(found, apart)
-        for number in [*self._due(new), *sorted(apart)] if apart else self._due(new):
+                self._evaluate_groups(due, new, found, apart)
+        if self._untriggered_groups:
+            self._evaluate_groups(self._untriggered_groups, new, found, apart)
+        facts: dict[int, Sequence[AttributeValues]] = self._facts_of_rows(found, apart)
+        for number in [*self._triggered_plans(new), *sorted(apart)] if apart else self._triggered_plans(new):
             try:
                 answers = self.plans[number].answers(new)
             except Exception as error:
-                answers = self._again(number, error, partial(self.plans[number].answers, new), failed)
+                answers = self._retry(number, error, partial(self.plans[number].answers, new), failed)
             if answers:
-                self._check(number, answers)
-                for fed in self._streams[number]:
+                self._check_rows(number, answers)
+                for fed in self._bindings[number]:
                     facts[fed.stream] = fed.facts(answers)
         return InstantFacts(facts, clashing, failed=failed)
 
-    def _finished(self, found: RowsByKey, apart: Collection[int]) -> dict[int, Sequence[AttributeValues]]:
+    def _facts_of_rows(self, found: RowsByKey, apart: Collection[int]) -> dict[int, Sequence[AttributeValues]]:
         """The facts of what the units have found, each plan's under its first stream; of those plans that are to be asked apart, none."""
-        for number in self._statics:
-            found.setdefault(self._first[number], [])
+        for number in self._static_plans:
+            found.setdefault(self._first_stream[number], [])
         for number in apart:
-            found.pop(self._first[number], None)
+            found.pop(self._first_stream[number], None)
         facts = cast(dict[int, Sequence[AttributeValues]], found)
-        if self._whole:
-            for stream in self._whole.keys() & found.keys():
-                found[stream] = self.plans[self._whole[stream]].with_static(found[stream])
-        if self._copied:
-            for first in self._copied.keys() & found.keys():
-                for fed in self._copied[first]:
+        if self._completed_plans:
+            for stream in self._completed_plans.keys() & found.keys():
+                found[stream] = self.plans[self._completed_plans[stream]].with_static(found[stream])
+        if self._shared_bindings:
+            for first in self._shared_bindings.keys() & found.keys():
+                for fed in self._shared_bindings[first]:
                     facts[fed.stream] = fed.values(found[first])
         for stream, rows in found.items():
             if len(rows) > 1:
                 number = self._plan_of[stream]
-                self._check(number, rows)
+                self._check_rows(number, rows)
                 facts[stream] = sort_by_tie(self._names[stream], rows)
         return facts
 
-    def _check(self, number: int, answers: Sequence[AnswerRow]) -> None:
+    def _check_rows(self, number: int, answers: Sequence[AnswerRow]) -> None:
         if len(answers) > self.limits.rows:
             raise _QueryLimitExceeded(number, LimitExceeded(self.limits.rows, "rows"))
 
-    def _amended(
+    def _facts_after_retraction(
         self, closure: Closure, removed: TripleIndex, failed: list[tuple[tuple[int, ...], str]]
     ) -> dict[int, Sequence[AttributeValues]]:
         """The facts of an instant that takes back some of what the background concludes: each plan is asked by itself."""
         facts: dict[int, Sequence[AttributeValues]] = {}
         changed = closure.delta.by_subject.keys() | removed.by_subject.keys()
-        for number, (each, streams) in enumerate(zip(self.plans, self._streams, strict=True)):
+        for number, (each, streams) in enumerate(zip(self.plans, self._bindings, strict=True)):
             if each.static or each.triggers is None or not changed.isdisjoint(each.triggers):
                 try:
                     rows = each.answers_at(closure)
                 except Exception as error:
-                    rows = self._again(number, error, partial(each.answers_at, closure), failed)
-                self._check(number, rows)
+                    rows = self._retry(number, error, partial(each.answers_at, closure), failed)
+                self._check_rows(number, rows)
                 for fed in streams if rows else ():
                     facts[fed.stream] = fed.facts(rows)
         return facts
 
-    def _again(
+    def _retry(
         self, number: int, first: Exception, ask: Callable[[], list[AnswerRow]], failed: list[tuple[tuple[int, ...], str]]
     ) -> list[AnswerRow]:
         """A plan that has failed once is asked again. Raises `_QueryLimitExceeded` where it goes over a limit."""
@@ -264,12 +266,12 @@ class StageOne:
         except LimitExceeded as error:
             raise _QueryLimitExceeded(number, error) from None
         except Exception as error:
-            failed.append((tuple(fed.stream for fed in self._streams[number]), error_line(error)))
+            failed.append((tuple(fed.stream for fed in self._bindings[number]), error_line(error)))
             return []
         record_fallback(first, FallbackKind.QUERY)
         return rows
 
-    def _ask(self, due: Sequence[JoinGroup], new: TripleIndex, found: RowsByKey, apart: set[int]) -> None:
+    def _evaluate_groups(self, due: Sequence[JoinGroup], new: TripleIndex, found: RowsByKey, apart: set[int]) -> None:
         """Add what the units find; the plans of a unit that fails are to be asked apart from each other."""
         background, size = self.knowledge.background, len(new.triples)
         for unit in due:
@@ -299,12 +301,12 @@ class StageOne:
         """The ticks of a time, by stream."""
         return {each.stream: each.rows for each in self.ticks if time % each.period == 0}
 
-    def _due(self, new: TripleIndex) -> Sequence[int]:
+    def _triggered_plans(self, new: TripleIndex) -> Sequence[int]:
         """Those plans that are answered one by one."""
-        if not self._by_predicate:
-            return self._always
-        by_predicate = self._by_predicate
-        due = dict.fromkeys(self._always)
+        if not self._plans_by_predicate:
+            return self._untriggered_plans
+        by_predicate = self._plans_by_predicate
+        due = dict.fromkeys(self._untriggered_plans)
         for predicate in new.by_subject:
             waiting = by_predicate.get(predicate)
             if waiting is not None:

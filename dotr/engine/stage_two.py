@@ -46,11 +46,11 @@ class _RuleWriter(NamedTuple):
     rule: str
     encoded: bytes
     event: Label
-    above: bool
+    is_read_above: bool
     labels: tuple[Label, ...]
     attributes: tuple[Variable, ...]
-    named: bool
-    make: InstantiateTemplate
+    has_fresh_names: bool
+    instantiate: InstantiateTemplate
 
 
 class _RuleWriters(dict[int, _RuleWriter]):
@@ -60,12 +60,12 @@ class _RuleWriters(dict[int, _RuleWriter]):
         self._layer = layer
         self._attributes = attributes
         self._above = above
-        self._one: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._interned: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def __missing__(self, number: int) -> _RuleWriter:
         rule = self._layer.rules[number].rule
         labels, names = tuple(role.label for role in positive_roles(rule)), self._attributes[rule.event]
-        labels, names = self._one.setdefault(labels, labels), self._one.setdefault(names, names)
+        labels, names = self._interned.setdefault(labels, labels), self._interned.setdefault(names, names)
         made = compile_template(rule.template, names)
         writer = self[number] = _RuleWriter(
             rule.name, rule.name.encode(), rule.event, rule.event in self._above, labels, names, made.has_fresh_names, made.instantiate
@@ -73,7 +73,7 @@ class _RuleWriters(dict[int, _RuleWriter]):
         return writer
 
 
-TakeFirings: TypeAlias = Callable[[list[Firing]], None]
+EmitFirings: TypeAlias = Callable[[list[Firing]], None]
 """Takes firings of a moment that has many, before it is over, in no order."""
 
 
@@ -110,7 +110,7 @@ class StageTwo:
         """The state that `State.encode` wrote; raises `StateError`."""
         return self._operator.restore(written)
 
-    def due(self, state: State) -> Micros | None:
+    def next_due(self, state: State) -> Micros | None:
         """When the next delayed anchor stands."""
         return self._operator.next_due(state)
 
@@ -122,58 +122,58 @@ class StageTwo:
         partition: int = 0,
         *,
         ended: bool = False,
-        put: TakeFirings | None = None,
+        emit: EmitFirings | None = None,
     ) -> LayerResult:
         """Run the layer at a moment later than all before, and not later than one that is `due`; changes the state in place. `ended`: the
         last instant is over, so that nothing more is waited for. Where there are many firings, `put` has them on the way."""
         BOUNDS.characters = self._limits.literal
         operator = self._operator
-        if put is None:
+        if emit is None:
             matched, many = operator.step(state, time, arrivals, partition, ended=ended), None
         else:
-            many = _Many(self, time, put)
+            many = _ChunkWriter(self, time, emit)
             try:
-                matched = operator.step(state, time, arrivals, partition, ended=ended, emit=many.take)
+                matched = operator.step(state, time, arrivals, partition, ended=ended, emit=many.write)
             except OutputFailed as untaken:
                 raise untaken.error from None
-        if not matched and not operator.failures and (many is None or many.none):
+        if not matched and not operator.failures and (many is None or many.is_empty):
             return _NOTHING
-        done = self.whole(time, matched, {} if many is None else many.seen)
-        if many is not None and not many.none:
+        done = self.write_firings(time, matched, {} if many is None else many.seen)
+        if many is not None and not many.is_empty:
             done = LayerResult(done.firings, many.events + done.events, [*many.failed, *done.failed])
         if operator.failures:
-            told = [self._letter(time, each) for each in operator.failures]
+            told = [self._dead_letter(time, each) for each in operator.failures]
             operator.failures.clear()
             done = done._replace(failed=[*dict.fromkeys(told), *done.failed])
         return done
 
-    def whole(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int]) -> LayerResult:
+    def write_firings(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int]) -> LayerResult:
         """The firings of matches, but for those whose graphs cannot be made; `seen` has those before them that may be equal."""
         before = seen.copy() if seen else {}
         try:
-            return self._written(time, matched, seen)
+            return self._write(time, matched, seen)
         except Exception as error:
             seen.clear()
             seen.update(before)
-            return self._apart(time, matched, seen, error)
+            return self._write_each(time, matched, seen, error)
 
-    def _apart(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int], first: Exception) -> LayerResult:
+    def _write_each(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int], first: Exception) -> LayerResult:
         """The firings of those matches whose graphs can be made, after an error has come first."""
         reraise_in_tests(first, FallbackKind.GRAPHS)
         left: list[Match] = []
         failed: list[DeadLetter] = []
         for each in matched:
             try:
-                self._written(time, [each], {})
+                self._write(time, [each], {})
             except Exception as error:
-                failed.append(self._letter(time, RuleFailure(each.rule, each.bound[0], error_line(error))))
+                failed.append(self._dead_letter(time, RuleFailure(each.rule, each.bound[0], error_line(error))))
             else:
                 left.append(each)
         if not failed:
             record_fallback(first, FallbackKind.GRAPHS)
-        return self._written(time, left, seen)._replace(failed=failed)
+        return self._write(time, left, seen)._replace(failed=failed)
 
-    def _letter(self, time: Micros, told: RuleFailure | LimitExcess) -> DeadLetter:
+    def _dead_letter(self, time: Micros, told: RuleFailure | LimitExcess) -> DeadLetter:
         placed = self._layer.rules[told.rule]
         rule, names = placed.rule, self._layer.ports[placed.ports[0]].attributes
         attributes = {name: term for name, term in zip(names, told.anchor.values, strict=True) if term is not None}
@@ -191,7 +191,7 @@ class StageTwo:
             why = f"rule {rule.name} goes over a limit at its anchor {anchor}: more than {most}, at the clause {clause}"
         return DeadLetter(reason, f"rule {rule.name}", rule.span.document.name, line, time, text, why)
 
-    def _written(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int]) -> LayerResult:
+    def _write(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int]) -> LayerResult:
         """The firings of matches; those of rules that fire on the same events come one after the other and hold the same objects."""
         writers, new = self._writers, tuple.__new__
         firings: list[Firing] = []
@@ -224,29 +224,29 @@ class StageTwo:
         return LayerResult(firings, events)
 
 
-class _Many:
+class _ChunkWriter:
     """The firings of a moment that has many, on their way. Equal matches have equal anchors, and those stand beside each other: so `seen`
     forgets what it has of others."""
 
-    def __init__(self, stage: StageTwo, time: Micros, put: TakeFirings) -> None:
+    def __init__(self, stage: StageTwo, time: Micros, put: EmitFirings) -> None:
         self._stage = stage
         self._time = time
         self._put = put
         self._anchor: AttributeValues | None = None
-        self.none = True
+        self.is_empty = True
         self.seen: dict[bytes, int] = {}
         self.events: list[tuple[Label, Arrival]] = []
         self.failed: list[DeadLetter] = []
 
-    def take(self, matched: list[Match]) -> None:
+    def write(self, matched: list[Match]) -> None:
         """Writes matches as firings, some at a time."""
-        self.none = False
-        for start in range(0, len(matched), _PIECE):
-            some = matched[start : start + _PIECE]
+        self.is_empty = False
+        for start in range(0, len(matched), _CHUNK_SIZE):
+            some = matched[start : start + _CHUNK_SIZE]
             if some[0].bound[0].values != self._anchor:
                 self.seen.clear()
             self._anchor = some[-1].bound[0].values
-            done = self._stage.whole(self._time, some, self.seen)
+            done = self._stage.write_firings(self._time, some, self.seen)
             self.events += done.events
             self.failed += done.failed
             try:
@@ -273,7 +273,7 @@ def _named(labels: Sequence[Label], bound: Sequence[StoredEvent]) -> list[tuple[
 
 _NOTHING = LayerResult([], [])
 
-_PIECE: Final = 5_000
+_CHUNK_SIZE: Final = 5_000
 """Matches that are written as firings at a time, where there are many."""
 
 _Pairs: TypeAlias = tuple[tuple[Variable, Term], ...]

@@ -24,8 +24,8 @@ class StaticAnswers:
     """What is known of a program's static answers. Without a store nothing is kept beyond this process."""
 
     def __init__(self, spec: ProgramSpec, store: CompiledStore | None) -> None:
-        self._found: dict[str, list[AnswerRow]] = {}
-        self._new = False
+        self._rows: dict[str, list[AnswerRow]] = {}
+        self._is_changed = False
         self._path: Path | None = None
         if store is not None:
             digest = blake2b(store.file.key, digest_size=16)
@@ -35,31 +35,31 @@ class StaticAnswers:
             self._key = digest.digest()
             self._path = store.file.path.with_name(f"{store.file.path.stem}-{self._key.hex()}{store.file.path.suffix}")
             try:
-                self._found = _read(MappedFile(self._path, self._key))
+                self._rows = _read(MappedFile(self._path, self._key))
             except FileNotFoundError:
                 pass
             except (OSError, UnusableFile) as error:
                 reraise_in_tests(error, FallbackKind.ANSWERS)
                 record_fallback(error, FallbackKind.ANSWERS)
 
-    def of(self, query: Select, find: Callable[[], Sequence[AnswerRow]]) -> Sequence[AnswerRow]:
+    def answers(self, query: Select, find: Callable[[], Sequence[AnswerRow]]) -> Sequence[AnswerRow]:
         """The answers of a query; `find` is asked where they are not known yet."""
         if self._path is None:
             return find()
         key = blake2b(repr(query).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        rows = self._found.get(key)
+        rows = self._rows.get(key)
         if rows is None:
-            self._found[key] = rows = list(find())
-            self._new = True
+            self._rows[key] = rows = list(find())
+            self._is_changed = True
         return rows
 
-    def keep(self) -> None:
+    def write(self) -> None:
         """Writes what was found; who may not write finds it again the next time."""
-        if self._path is not None and self._new:
-            text = json.dumps(self._found, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        if self._path is not None and self._is_changed:
+            text = json.dumps(self._rows, ensure_ascii=False).encode("utf-8", "surrogatepass")
             with suppress(OSError):
                 write_file(self._path, self._key, {"answers": (text,)})
-            self._new = False
+            self._is_changed = False
 
 
 def _read(file: MappedFile) -> dict[str, list[AnswerRow]]:

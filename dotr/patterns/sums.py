@@ -162,7 +162,7 @@ def total_of(kinds: int, exact: int | Decimal, binary: int) -> Number | None:
 def to_fixed_point(number: float) -> int:
     """A double as a multiple of the least double.
 
-    >>> fixed(5e-324), rounded_once(fixed(0.1) + fixed(0.2) - fixed(0.3))
+    >>> to_fixed_point(5e-324), rounded_once(to_fixed_point(0.1) + to_fixed_point(0.2) - to_fixed_point(0.3))
     (1, 2.7755575615628914e-17)
     """
     numerator, denominator = number.as_integer_ratio()
@@ -177,7 +177,7 @@ def _fixed_point_or_zero(value: Value | None) -> int:
 def rounded_once(binary: int, exact: int | Decimal = 0) -> float:
     """The double nearest to the sum of a fixed-point number and an exact number.
 
-    >>> rounded_once(fixed(0.5), Decimal("0.1")), rounded_once(fixed(0.1), 10**400)
+    >>> rounded_once(to_fixed_point(0.5), Decimal("0.1")), rounded_once(to_fixed_point(0.1), 10**400)
     (0.6, inf)
     """
     above, below = exact.as_integer_ratio()

@@ -38,39 +38,39 @@ from dotr.sources.merge import merged
 from dotr.sources.records import SourcedElement
 
 _REPORT_SECONDS = 0.25
-_STAND_SECONDS = 1.0
-_CHECK_EVERY = 256
+_PROGRESS_SECONDS = 1.0
+_INSTANTS_PER_CHECK = 256
 
 
-def run_local(pipeline: Pipeline, report: ReportTotals, stand: ReportProgress = ignore_progress) -> Totals:
+def run_local(pipeline: Pipeline, report: ReportTotals, report_progress: ReportProgress = ignore_progress) -> Totals:
     """Run a pipeline to the end of its input, or until interrupted: then all instants so far are written, whole.
 
     Raises `Refused` where an input cannot be opened, or an output is there already or cannot be opened; `RunFailed` where one cannot
     be written to its end.
     """
     with stoppable() as stop:
-        sinks, rejected = _open(pipeline)
-        run = _LocalRun(pipeline, sinks, rejected, stop, stand)
+        sinks, rejected = _open_outputs(pipeline)
+        run = _LocalRun(pipeline, sinks, rejected, stop, report_progress)
         try:
             with ExitStack() as stack:
                 for sink in (*sinks, *filter(None, [rejected])):
                     stack.enter_context(sink)
-                stack.enter_context(_set_aside())
-                run.go(report)
+                stack.enter_context(_frozen_heap())
+                run.run(report)
         except KeyboardInterrupt:  # a second one, while the files were closed
             raise RunFailed("stopped at once: the last instant may not be whole") from None
         except WriteFailed as error:
             raise RunFailed(f"{error} (the output before that is kept)") from None
         finally:
-            run.clear()
+            run.remove_temporary_files()
     totals = run.totals()
-    run.tell()
+    run.report_progress()
     report(totals)
     return totals
 
 
 @contextmanager
-def _set_aside() -> Iterator[None]:
+def _frozen_heap() -> Iterator[None]:
     """What is there already is not looked through for garbage: with a thousand rules that costs a sixth of the time."""
     gc.freeze()
     try:
@@ -79,7 +79,7 @@ def _set_aside() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _open(pipeline: Pipeline) -> tuple[list[FileSink], FileSink | None]:
+def _open_outputs(pipeline: Pipeline) -> tuple[list[FileSink], FileSink | None]:
     """Open the outputs and the file of dead letters: all of them, or none is left behind."""
     opened: list[FileSink] = []
     try:
@@ -97,29 +97,29 @@ class _LocalRun:
     """A run, and what it has done so far."""
 
     def __init__(self, pipeline: Pipeline, sinks: list[FileSink], rejected: FileSink | None, stop: Stop, stand: ReportProgress) -> None:
-        self.engine = Engine(pipeline.program, pipeline.clock, put=self._wait)
+        self.engine = Engine(pipeline.program, pipeline.clock, emit=self._buffer)
         self._folder: Path | None = None
-        self._many = SortedRuns(FIRING_FORMAT, self._waiting, RUN_SIZE)
-        self.elements = self.instants = self.facts = self.events = self.dropped = self.contradictory = self.fallbacks = 0
+        self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
+        self.elements = self.instants = self.facts = self.events = self.dropped = self.inconsistent = self.fallbacks = 0
         self._timed = pipeline.program.timed
-        self._traces = pipeline.program.stage_one.may_reject
+        self._keeps_records = pipeline.program.stage_one.may_reject
         self._pipeline = pipeline
         self._unflushed = False
-        self._stand = stand
+        self._report_progress = stand
         self._labels = port_labels(pipeline.program.layout.layers)
         self._channels: list[tuple[str, Channel]] = []
         self._closed: Micros | None = None
         self._ended = False
-        self._told = 0.0
-        self._again: Iterator[tuple[Micros, list[Element]]] | None = None
+        self._progress_reported_at = 0.0
+        self._second_pass: Iterator[tuple[Micros, list[Element]]] | None = None
         self._clock = pipeline.clock
         self._sinks = [(compile_writer(output.format, pipeline.clock), sink) for output, sink in zip(pipeline.outputs, sinks, strict=True)]
-        self._rejected = rejected
+        self._dead_letter_sink = rejected
         self._stop = stop
-        self._dead: Counter[Reason] = Counter()
-        self._complaints = WarningLimiter(pipeline.dead_letter_warnings)
+        self._dead_letter_counts: Counter[Reason] = Counter()
+        self._warnings = WarningLimiter(pipeline.dead_letter_warnings)
 
-    def go(self, report: ReportTotals) -> None:
+    def run(self, report: ReportTotals) -> None:
         """Run to the end of the inputs, or until stopped."""
         stop, engine, sinks, timed, program = self._stop, self.engine, self._sinks, self._timed, self._pipeline.program
         next_report = time.monotonic()
@@ -128,36 +128,36 @@ class _LocalRun:
             for number, (now, elements) in enumerate(self.instants_of(self._pipeline, report)):
                 facts, rejected, failing = close_instant(program, now, [triples for _, triples in elements])
                 if rejected:
-                    elements = self.reject(now, elements, rejected, facts)
+                    elements = self.reject_elements(now, elements, rejected, facts)
                 if facts.rejected:
                     continue
                 if timed:
-                    self.write(engine.moments_until(now - 1))
+                    self.write_moments(engine.moments_until(now - 1))
                 firings = engine.match(now, facts)
                 letters = self.dead_letters(now, elements, failing) if failing else ()
                 stop.is_writing = True
-                if firings or self._many:
-                    self.put(firings)
+                if firings or self._sorted_runs:
+                    self.write_firings(firings)
                 if facts.inconsistencies:
-                    self.contradictory += 1
-                    self._complaints.report_inconsistency(now, inconsistency_line(facts.inconsistencies), self._clock)
+                    self.inconsistent += 1
+                    self._warnings.report_inconsistency(now, inconsistency_line(facts.inconsistencies), self._clock)
                 self.instants += 1
                 self._closed = now
                 self.elements += len(elements) - len(rejected)
                 for letter in letters:
-                    self._reject(letter)
+                    self._write_dead_letter(letter)
                 if engine.failed:
-                    self.failed()
+                    self.write_failed_anchors()
                 if facts.facts:
                     self.facts += sum(map(len, facts.facts.values()))
-                if not number % _CHECK_EVERY and time.monotonic() >= next_report:
-                    self.tell()
+                if not number % _INSTANTS_PER_CHECK and time.monotonic() >= next_report:
+                    self.report_progress()
                     report(self.totals())
                     for _, sink in sinks:
                         sink.flush()
                     next_report = time.monotonic() + _REPORT_SECONDS
                 stop.end_write()
-            self.write(engine.finish())
+            self.write_moments(engine.finish())
             self._ended = True
         except KeyboardInterrupt:
             LOG.warning("Stopped: the output holds all instants so far.")
@@ -165,67 +165,67 @@ class _LocalRun:
 
     def dead_letters(self, now: Micros, elements: Sequence[Element], rejections: Sequence[Rejection]) -> list[DeadLetter]:
         """The dead letters of elements of an instant."""
-        sourced = self.traced(now, elements)
+        sourced = self.sourced(now, elements)
         return [sourced[each.element].letter(each.reason, each.why) for each in rejections]
 
-    def failed(self) -> None:
+    def write_failed_anchors(self) -> None:
         """Tell of the anchors that rules have failed at, or gone over a limit at."""
         for letter in self.engine.failed:
-            self._reject(letter)
+            self._write_dead_letter(letter)
         self.engine.failed.clear()
 
-    def traced(self, now: Micros, elements: Sequence[Element]) -> list[SourcedElement]:
+    def sourced(self, now: Micros, elements: Sequence[Element]) -> list[SourcedElement]:
         """The elements with their records: files are read a second time for those, up to where they are needed."""
         if not all(isinstance(element, SourcedElement) for element in elements):
-            if self._again is None:
-                self._again = merged(self._pipeline.inputs, lambda letter: None, trace=True)
-            elements = next(again for time, again in self._again if time == now)
+            if self._second_pass is None:
+                self._second_pass = merged(self._pipeline.inputs, lambda letter: None, trace=True)
+            elements = next(again for time, again in self._second_pass if time == now)
         return [element for element in elements if isinstance(element, SourcedElement)]
 
     def instants_of(self, pipeline: Pipeline, report: ReportTotals) -> Iterator[tuple[Micros, list[Element]]]:
         """The instants of the inputs as they close; what cannot be used is kept as it is met."""
         if not pipeline.growing and not pipeline.rates:
-            return merged(pipeline.inputs, self.dead, trace=self._traces)
+            return merged(pipeline.inputs, self.reject_record, trace=self._keeps_records)
 
         def wait(seconds: float) -> None:
             if self._unflushed:
                 self._stop.is_writing = True
                 self.flush()
-                self.tell()
+                self.report_progress()
                 report(self.totals())
                 self._stop.is_writing = False
-            elif time.monotonic() >= self._told + _STAND_SECONDS:
-                self.tell()
+            elif time.monotonic() >= self._progress_reported_at + _PROGRESS_SECONDS:
+                self.report_progress()
                 report(self.totals())
             time.sleep(seconds)
 
         channels = channels_of(pipeline)
         names = [file.input for file in pipeline.inputs] + [each.like.input for each in pipeline.growing]
         self._channels = list(zip(names, channels, strict=True))
-        return live(channels, self.dead, wait=wait)
+        return live(channels, self.reject_record, wait=wait)
 
     def flush(self) -> None:
         """Hand on what was written, before nothing happens for a while."""
         for _, sink in self._sinks:
             sink.flush()
-        if self._rejected is not None:
-            self._rejected.flush()
+        if self._dead_letter_sink is not None:
+            self._dead_letter_sink.flush()
         self._unflushed = False
 
-    def put(self, firings: list[Firing]) -> None:
+    def write_firings(self, firings: list[Firing]) -> None:
         """Write and count the firings of an instant; with those that wait, if there are any."""
         self._unflushed = True
-        if self._many:
-            self.put_many(firings)
+        if self._sorted_runs:
+            self._write_sorted(firings)
             return
         self.events += len(firings)
         self.dropped += sum([firing.dropped for firing in firings])
         for write, sink in self._sinks:
             sink.write(write(firings))
 
-    def put_many(self, firings: list[Firing]) -> None:
+    def _write_sorted(self, firings: list[Firing]) -> None:
         """Write and count the firings of an instant that has many; where a signal comes, none of them."""
-        many, stop = self._many, self._stop
+        many, stop = self._sorted_runs, self._stop
         many.add(firings, len(firings))
         stop.end_write()  # runs may be merged first
         ordered = sorted_runs(FIRING_FORMAT, many.buffered, [path for path, _ in many.runs])
@@ -243,67 +243,69 @@ class _LocalRun:
                 sink.write(write(block))
         self.events += events
         self.dropped += dropped
-        self._many = SortedRuns(FIRING_FORMAT, self._waiting, RUN_SIZE)
-        self.clear()
+        self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
+        self.remove_temporary_files()
 
-    def _wait(self, firings: list[Firing]) -> None:
+    def _buffer(self, firings: list[Firing]) -> None:
         """Firings of an instant that has many wait for its end, in memory or as sorted runs on disk."""
         try:
-            self._many.add(firings, len(firings))
+            self._sorted_runs.add(firings, len(firings))
         except OSError as error:
             raise WriteFailed(f"cannot write {tempfile.gettempdir()}: {(error.strerror or str(error)).lower()}") from None
 
-    def _waiting(self) -> Path:
+    def _temporary_folder(self) -> Path:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="dotr-"))
         return self._folder
 
-    def clear(self) -> None:
+    def remove_temporary_files(self) -> None:
         """Remove what waits on disk."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
-    def write(self, moments: Iterable[list[Firing]]) -> None:
+    def write_moments(self, moments: Iterable[list[Firing]]) -> None:
         """Write the firings of moments at which there is no instant, until stopped."""
         stop = self._stop
         for firings in moments:
             stop.is_writing = True
-            if firings or self._many:
-                self.put(firings)
+            if firings or self._sorted_runs:
+                self.write_firings(firings)
             if self.engine.failed:
-                self.failed()
+                self.write_failed_anchors()
             stop.end_write()
 
-    def reject(self, now: Micros, elements: Sequence[Element], rejections: Sequence[Rejection], facts: InstantFacts) -> list[Element]:
+    def reject_elements(
+        self, now: Micros, elements: Sequence[Element], rejections: Sequence[Rejection], facts: InstantFacts
+    ) -> list[Element]:
         """Write the dead letters of elements left out of an instant; returns all of its elements, with their records."""
-        sourced: list[Element] = [*self.traced(now, elements)]
+        sourced: list[Element] = [*self.sourced(now, elements)]
         letters = self.dead_letters(now, sourced, rejections)
         self._stop.is_writing = True
         if facts.rejected and facts.inconsistencies:
-            self.contradictory += 1
+            self.inconsistent += 1
         for letter in letters:
-            self._reject(letter)
+            self._write_dead_letter(letter)
         self._stop.end_write()
         return sourced
 
-    def dead(self, letter: DeadLetter) -> None:
+    def reject_record(self, letter: DeadLetter) -> None:
         """Count, tell and keep a dead letter."""
         self._stop.is_writing = True
-        self._reject(letter)
+        self._write_dead_letter(letter)
         self._stop.end_write()
 
-    def _reject(self, letter: DeadLetter) -> None:
-        self._dead[letter.reason] += 1
+    def _write_dead_letter(self, letter: DeadLetter) -> None:
+        self._dead_letter_counts[letter.reason] += 1
         self._unflushed = True
-        self._complaints.report_dead_letter(letter)
-        if self._rejected is not None:
-            self._rejected.write([letter_line(letter, self._clock) + "\n"])
+        self._warnings.report_dead_letter(letter)
+        if self._dead_letter_sink is not None:
+            self._dead_letter_sink.write([letter_line(letter, self._clock) + "\n"])
 
-    def tell(self) -> None:
+    def report_progress(self) -> None:
         """Tell where the run stands. Files that are there are read no further than they are needed, so all of them are as far."""
-        self._told = time.monotonic()
-        if self._stand is ignore_progress:
+        self._progress_reported_at = time.monotonic()
+        if self._report_progress is ignore_progress:
             return
         files: list[tuple[str, Micros, bool]] = [
             (name, channel.lateness.passed, channel.feed.ended or self._ended) for name, channel in self._channels
@@ -311,12 +313,14 @@ class _LocalRun:
         if not self._channels:
             passed = -LAST_MICRO if self._closed is None else self._closed
             files = [(file.input, passed, self._ended) for file in self._pipeline.inputs]
-        self._stand(RunProgress(self._closed, progress_by_input(files, self._closed), stored_events(self._labels, self.engine.held)))
+        self._report_progress(
+            RunProgress(self._closed, progress_by_input(files, self._closed), stored_events(self._labels, self.engine.event_counts))
+        )
 
     def totals(self) -> Totals:
         """What the run has done so far."""
         for found in drain_fallbacks():
             self.fallbacks += found.times
-            self._complaints.report_fallback(found)
-        dead = dict(self._dead)
-        return Totals(self.elements, self.instants, self.facts, self.events, dead, self.dropped, self.contradictory, self.fallbacks)
+            self._warnings.report_fallback(found)
+        dead = dict(self._dead_letter_counts)
+        return Totals(self.elements, self.instants, self.facts, self.events, dead, self.dropped, self.inconsistent, self.fallbacks)

@@ -158,7 +158,7 @@ def hostile(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> None:
     def compiled(*arguments: object) -> Matcher:
         matcher = compile_matcher(*arguments)  # type: ignore[arg-type]
         alike = arguments[0]
-        table, steps = alike.table, alike.shape.steps  # type: ignore[attr-defined]
+        table, steps = alike.table, alike.template.steps  # type: ignore[attr-defined]
         mine = bool(steps) and (columns is None or any(columns & set(row) for row in table))
 
         def find(anchors: Iterable[StoredEvent], *rest: object) -> None:

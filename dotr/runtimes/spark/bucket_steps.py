@@ -120,7 +120,7 @@ def step_bucket(
         closed = closed_by(lines)
         if pages.page_count > 1:
             assert after is not None, "pages are made of logs"
-            for page, state, work in pages.visit(_by_page(pages, instants), after, closed, most):
+            for page, state, work in pages.visit(_moments_by_page(pages, instants), after, closed, most):
                 run.step(state, work, bucket + page * job.buckets)
         elif program_of(job).timed:
             state = pages.single
@@ -132,7 +132,9 @@ def step_bucket(
         return run.lines()
 
 
-def _by_page(pages: PagedState, instants: Iterable[tuple[Micros, PortArrivals]]) -> Mapping[int, list[tuple[Micros, PortArrivals, bool]]]:
+def _moments_by_page(
+    pages: PagedState, instants: Iterable[tuple[Micros, PortArrivals]]
+) -> Mapping[int, list[tuple[Micros, PortArrivals, bool]]]:
     """What arrives, by the page that it arrives at."""
     found: dict[int, list[tuple[Micros, PortArrivals, bool]]] = {}
     page_of = pages.page_of
@@ -170,9 +172,9 @@ class _BucketRun:
         """Steps a partition through moments."""
         step, keys, above = self._stage.step, self._keys, self._above
         for time, arrivals, ended in moments:
-            done = step(state, time, arrivals, partition, ended=ended, put=self._put)
+            done = step(state, time, arrivals, partition, ended=ended, emit=self._emit)
             if done.firings:
-                self._put(done.firings)
+                self._emit(done.firings)
             if done.failed:
                 self._failed.extend(done.failed)
             if done.events and not self._last:
@@ -180,7 +182,7 @@ class _BucketRun:
                     for target, ports in deliveries.items():
                         above.setdefault(keys[number][target], []).append((time, ports))
 
-    def _put(self, firings: list[Firing]) -> None:
+    def _emit(self, firings: list[Firing]) -> None:
         self._firings.add(firings, len(firings))
 
     def lines(self) -> list[SparkRow]:

@@ -30,7 +30,7 @@ from dotr.runtimes.spark.task import Task
 from dotr.runtimes.spark.worker_cache import input_of, program_of, without_garbage_collection
 from dotr.sources.records import SourcedElement
 
-TOLD: Final = 3
+MAX_INCONSISTENT_SHOWN: Final = 3
 """How many inconsistent instants a user is told of."""
 
 
@@ -53,8 +53,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         files = range_files(input_of(job, stretch.input), stretch, trace=program.stage_one.may_reject)
         admit(files, stretch, task.after, task.until, elements, dead)
     elements.sort(key=itemgetter(0))
-    stage_two = _Chunks(job) if job.layers else StatelessStageTwo(job, dead)
-    take = stage_two.take
+    stage_two = _ChunkRouter(job) if job.layers else StatelessStageTwo(job, dead)
     contradictory: list[tuple[Micros, str]] = []
     times: list[Micros] = []
     counted_elements = facts = inconsistent = start = 0
@@ -73,13 +72,13 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
             inconsistent += 1
         if instant.rejected:
             continue
-        if instant.inconsistencies and len(contradictory) < TOLD:
+        if instant.inconsistencies and len(contradictory) < MAX_INCONSISTENT_SHOWN:
             contradictory.append((time, inconsistency_line(instant.inconsistencies)))
         times.append(time)
         counted_elements += len(together) - len(rejected)
         if instant.facts:
             facts += sum(map(len, instant.facts.values()))
-            take(time, instant)
+            stage_two.add(time, instant)
     lines = stage_two.lines()
     for key in (key for layer in range(job.layers) for key in job.keys(layer)):
         if task.closed is not None:
@@ -108,7 +107,7 @@ def _sourced(job: Job, task: Task, time: Micros, elements: Sequence[Element]) ->
     return [element for element in again if isinstance(element, SourcedElement)]
 
 
-class _Chunks:
+class _ChunkRouter:
     """What arrives at the buckets of each layer, where operators keep the state."""
 
     def __init__(self, job: Job) -> None:
@@ -116,7 +115,7 @@ class _Chunks:
         self._deliver = program_of(job).router(job.buckets).facts
         self._found: list[dict[int, TimedArrivals]] = [{} for _ in self._keys]
 
-    def take(self, time: Micros, asked: InstantFacts) -> None:
+    def add(self, time: Micros, asked: InstantFacts) -> None:
         """Delivers what was asked of an instant."""
         for buckets, deliveries in zip(self._found, self._deliver(asked.facts), strict=True):
             for bucket, ports in deliveries.items():

@@ -21,19 +21,19 @@ class StatelessStageTwo:
 
     def __init__(self, job: Job, dead: SpilledDeadLetters) -> None:
         self._firings = SpillBuffer(FIRINGS, job)
-        self._engine = Engine(program_of(job), job.clock, layers_of(job), self._put)
+        self._engine = Engine(program_of(job), job.clock, layers_of(job), self._emit)
         self._dead = dead
 
-    def take(self, time: Micros, asked: InstantFacts) -> None:
+    def add(self, time: Micros, asked: InstantFacts) -> None:
         """Runs the rules on what was asked of an instant."""
         firings = self._engine.match(time, asked)
         if firings:
-            self._put(firings)
+            self._emit(firings)
         if self._engine.failed:
             self._dead.extend(self._engine.failed)
             self._engine.failed.clear()
 
-    def _put(self, firings: list[Firing]) -> None:
+    def _emit(self, firings: list[Firing]) -> None:
         self._firings.add(firings, len(firings))
 
     def lines(self) -> list[SparkRow]:
