@@ -171,7 +171,7 @@ def write_bucket(context: BucketContext, bucket: LoadedBucket, closed: Micros, e
     size = len(written) + sum(segment.size for segment in manifest.segments)
     if page_count == pages.page_count:
         return WriteResult(LoadedBucket(pages, digest, manifest), digest, written, manifest.event_counts, size)
-    pages.discard()  # they are read again, divided anew
+    pages.discard()  # loaded again with another number of pages
     return WriteResult(None, digest, written, manifest.event_counts, size)
 
 

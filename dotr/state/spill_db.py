@@ -45,7 +45,7 @@ class SpillDatabase:
     """A temporary SQLite database."""
 
     def __init__(self) -> None:
-        import sqlite3  # only where it is needed: there are builds of Python without it
+        import sqlite3  # imported here, since some builds of Python lack it
 
         places = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
         with suppress(OSError):

@@ -97,7 +97,7 @@ class Manifest(NamedTuple):
         ).encode()
 
     def is_outdated(self, passed: Micros | None, oldest: Sequence[Micros | None], page_count: int) -> bool:
-        """Whether a batch without additions changes the manifest: by time, by number of pages, or
+        """True if a batch without additions changes the manifest: by time, by number of pages, or
         by an expired segment."""
         if passed != self.passed or page_count != self.page_count:
             return True

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from dotr.engine.multi_query import moved_filters, share_queries
+from dotr.engine.multi_query import movable_filters, share_queries
 from dotr.engine.program import CompiledProgram
 from dotr.engine.router import bucket_of
 from dotr.layout.event_order import tie_key
@@ -75,7 +75,7 @@ class StateChange:
 
     @property
     def moves(self) -> bool:
-        """Whether the state has to be rewritten, since its places have changed."""
+        """True if the state has to be rewritten, since its places have changed."""
         before, after = self.before, self.after
         return (before.rules, before.keys) != (after.rules, after.keys)
 
@@ -241,7 +241,7 @@ def _role_test(role: Role, shared: Role, clock: Clock) -> EventTest | None:
     """
     if not isinstance(role.source, FactSource):
         return None
-    moved = moved_filters(role.source)
+    moved = movable_filters(role.source)
     if not moved or len(shared.constraints) == len(moved) + len(role.constraints):
         return None
     return event_test(moved, role.source.attributes, clock)

@@ -82,7 +82,7 @@ class CheckpointLayout:
         )
         start = data.get("start")
         if start is not None:
-            Offset.of_json(start)  # raises where it is no offset
+            Offset.of_json(start)  # raises ValueError for anything else
         return CheckpointLayout(
             pipeline=str(data["pipeline"]),
             program=str(data["program"]),

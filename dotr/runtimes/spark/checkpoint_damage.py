@@ -82,14 +82,14 @@ def find_damage(query: Path, message: str) -> Refused | None:
 
 
 def _newest(folder: Path) -> Iterator[tuple[Path, int]]:
-    found = []
+    files = []
     for path in folder.rglob("*"):
         try:
             if not path.name.startswith(".") and path.is_file():
-                found.append((path.stat().st_mtime_ns, path, path.stat().st_size))
-        except OSError:  # removed meanwhile
+                files.append((path.stat().st_mtime_ns, path, path.stat().st_size))
+        except OSError:  # the file was removed meanwhile
             continue
-    for _, path, size in sorted(found, reverse=True):
+    for _, path, size in sorted(files, reverse=True):
         yield path, size
 
 
@@ -162,6 +162,6 @@ def _sentence(text: str) -> str:
 
 
 def _refused(path: Path, why: str, hint: str) -> Refused:
-    found = refuse("S114", f"the checkpoint is damaged: {path} {why}", hint=hint)
-    assert isinstance(found, Refused)
-    return found
+    refusal = refuse("S114", f"the checkpoint is damaged: {path} {why}", hint=hint)
+    assert isinstance(refusal, Refused)
+    return refusal

@@ -85,7 +85,7 @@ class CheckpointStatus:
 
     @property
     def is_moved_state(self) -> bool:
-        """Whether no batch was written since state was moved for changed rules."""
+        """True if no batch was written since state was moved for changed rules."""
         return self.batch is not None and self.batch < self.layout.first
 
 
@@ -111,7 +111,7 @@ def status_of(folder: str) -> CheckpointStatus:
     closed, inputs = progress_of(checkpoint.folder, layout, position)
     names = (*layout.inputs, *layout.growing)
     places = () if position is None else position.padded(len(names)).places
-    reached = tuple(
+    positions = tuple(
         ReadPosition(name, path, None if place.offset == END else place) for (name, _, path), place in zip(names, places, strict=False)
     )
     unit, dated = layout.clock or (Unit.SECOND.written, False)
@@ -119,10 +119,10 @@ def status_of(folder: str) -> CheckpointStatus:
     batch = layout.first + (-1 if batch is None else batch)
     ended = position is not None and position.ended
     clock = Clock(Unit.from_written(unit), dated)
-    tally = read_totals(checkpoint.folder)
+    totals = read_totals(checkpoint.folder)
     last = batch if batch >= 0 else None
-    kept = copied_lines(checkpoint.folder)
-    return CheckpointStatus(checkpoint.folder, layout, clock, last, at, under_way, closed, ended, inputs, reached, tally, kept)
+    copied = copied_lines(checkpoint.folder)
+    return CheckpointStatus(checkpoint.folder, layout, clock, last, at, under_way, closed, ended, inputs, positions, totals, copied)
 
 
 def _no_checkpoint(folder: str) -> Refused:
@@ -136,10 +136,10 @@ def stored_summary(status: CheckpointStatus) -> StoredSummary:
         return StoredSummary(0, 0, ())
     if status.is_moved_state:
         try:
-            begun = _StateCounter(status.totals)
+            counter = _StateCounter(status.totals)
             for layer, value in moved_states(Checkpoint(str(status.folder)).folders(status.layout.generation)[1]):
-                begun.add_value(layer, value)
-            return begun.summary()
+                counter.add_value(layer, value)
+            return counter.summary()
         except (OSError, ValueError, StateError) as error:
             hint = "Its totals, as the run counted them, are shown with --quick."
             raise refuse("S112", f"the state in {status.folder} cannot be read: {error}", hint=hint) from None
@@ -165,17 +165,17 @@ def stored_summary(status: CheckpointStatus) -> StoredSummary:
                 for layer in range(status.layout.layers):
                     layers |= dict.fromkeys(_keys(status.layout, layer), layer)
 
-                counts = _StateCounter(status.totals)
+                counter = _StateCounter(status.totals)
                 for operator in stored.operators:
-                    heads: dict[int, Manifest] = {}
+                    manifests: dict[int, Manifest] = {}
                     for row in stored.values(operator).toLocalIterator():
-                        head = counts.add_value(layers[row.key], bytes(row.written))
-                        if head is not None:
-                            heads[row.key] = head
-                    pieces = stored.segments(operator) if heads else None
-                    for row in pieces.toLocalIterator() if pieces is not None else ():
-                        counts.add_segment(layers[row.key], heads[row.key], row.log, bytes(row.lines))
-                return counts.summary()
+                        manifest = counter.add_value(layers[row.key], bytes(row.written))
+                        if manifest is not None:
+                            manifests[row.key] = manifest
+                    segments = stored.segments(operator) if manifests else None
+                    for row in segments.toLocalIterator() if segments is not None else ():
+                        counter.add_segment(layers[row.key], manifests[row.key], row.log, bytes(row.lines))
+                return counter.summary()
             finally:
                 if before is None:
                     session.stop()
@@ -195,8 +195,8 @@ def _keys(layout: CheckpointLayout, layer: int) -> tuple[int, ...]:
 class _StateCounter:
     """Counts stored values one by one; each is decoded, counted and released before the next."""
 
-    def __init__(self, tally: StoredTotals | None) -> None:
-        self._ports = tally.ports if tally is not None else ()
+    def __init__(self, totals: StoredTotals | None) -> None:
+        self._ports = totals.ports if totals is not None else ()
         self._events: dict[tuple[int, int], int] = {}
         self._keys: dict[tuple[int, int], set[str | None]] = {}
         self._values = self._written = 0
@@ -205,18 +205,18 @@ class _StateCounter:
         """Count the value of a bucket; its manifest where the bucket has logs."""
         self._values += 1
         self._written += len(written)
-        head = Manifest.decode(written)
-        if head is None:
+        manifest = Manifest.decode(written)
+        if manifest is None:
             for port, events in enumerate(StateSnapshot.decode(written).events):
                 self._count(layer, port, events)
-        return head
+        return manifest
 
-    def add_segment(self, layer: int, head: Manifest, log: int, lines: bytes) -> None:
+    def add_segment(self, layer: int, manifest: Manifest, log: int, lines: bytes) -> None:
         """Count a segment of a log."""
         self._values += 1
         self._written += len(lines)
-        if log < len(head.event_counts):
-            self._count(layer, log, (event for _, event in events_that_count(head, [(log, lines)])))
+        if log < len(manifest.event_counts):
+            self._count(layer, log, (event for _, event in events_that_count(manifest, [(log, lines)])))
 
     def _count(self, layer: int, index: int, events: Iterable[StoredEvent]) -> None:
         port = self._ports[layer][index] if layer < len(self._ports) and index < len(self._ports[layer]) else None
@@ -228,13 +228,13 @@ class _StateCounter:
 
     def summary(self) -> StoredSummary:
         """The counts, by layer and label."""
-        kept: dict[tuple[int, str], tuple[int, int | None]] = {}
+        counts: dict[tuple[int, str], tuple[int, int | None]] = {}
         for (layer, index), events in self._events.items():
             port = self._ports[layer][index] if layer < len(self._ports) and index < len(self._ports[layer]) else None
             name = (layer, f"port {index}" if port is None else port.label)
-            so_far, other = kept.get(name, (0, None))
+            so_far, other = counts.get(name, (0, None))
             keys = self._keys.get((layer, index))
-            kept[name] = so_far + events, other if keys is None else len(keys) + (other or 0)
+            counts[name] = so_far + events, other if keys is None else len(keys) + (other or 0)
         return StoredSummary(
-            self._values, self._written, tuple(StoredPort(layer, label, *each) for (layer, label), each in sorted(kept.items()))
+            self._values, self._written, tuple(StoredPort(layer, label, *each) for (layer, label), each in sorted(counts.items()))
         )

@@ -24,20 +24,20 @@ class DisplayPaths:
         self._spool_folder = str(checkpoint.absolute() / SPOOL)
         self._headers = {each.like.input for each in pipeline.growing if each.like.format is Format.CSV}
 
-    def __call__(self, letter: DeadLetter) -> DeadLetter:
+    def __call__(self, dead_letter: DeadLetter) -> DeadLetter:
         """The dead letter with the file and line as the user knows them."""
-        path = letter.file
+        path = dead_letter.file
         if path in self._files:
-            return letter._replace(file=self._files[path])
+            return dead_letter._replace(file=self._files[path])
         folder, name = os.path.split(path)
-        found = SEGMENT.fullmatch(name) if folder == self._spool_folder else None
-        if found is not None:
-            repeated = letter.input in self._headers
-            return letter._replace(file=STANDARD_INPUT, line=letter.line + int(found[2]) - 1 - repeated)
+        segment = SEGMENT.fullmatch(name) if folder == self._spool_folder else None
+        if segment is not None:
+            repeated = dead_letter.input in self._headers
+            return dead_letter._replace(file=STANDARD_INPUT, line=dead_letter.line + int(segment[2]) - 1 - repeated)
         for absolute, written in self._folders:
             if path.startswith(absolute):
-                return letter._replace(file=written + path[len(absolute) :])
-        return letter
+                return dead_letter._replace(file=written + path[len(absolute) :])
+        return dead_letter
 
 
 def _folder(pattern: str) -> str:

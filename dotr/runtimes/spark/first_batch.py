@@ -15,10 +15,10 @@ class FirstBatchProgress:
     """Shows the activity of a query until the first batch of this run is written, from the offset
     log and Spark's status tracker."""
 
-    def __init__(self, session: SparkSession, checkpoint: Checkpoint, does: ReportActivity) -> None:
+    def __init__(self, session: SparkSession, checkpoint: Checkpoint, show: ReportActivity) -> None:
         self._tracker = session.sparkContext.statusTracker()
         self._checkpoint = checkpoint
-        self._show = does
+        self._show = show
         self._done = False
         self._read = False
 

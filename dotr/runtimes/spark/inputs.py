@@ -42,24 +42,24 @@ def scan_inputs(job: Job) -> ScanTimes:
 
 def _records(file: InputFile, offset: int, line: int, stop: int) -> Iterator[Record]:
     position = Position(offset, line)
-    lines = _OPEN_FILES.pop(file.path, None)
-    if lines is not None and lines.tell() > offset:
-        lines.close()
-        lines = None
-    if lines is None:
-        lines = open_lines(file.path, position)
+    stream = _OPEN_FILES.pop(file.path, None)
+    if stream is not None and stream.tell() > offset:
+        stream.close()
+        stream = None
+    if stream is None:
+        stream = open_lines(file.path, position)
     else:
-        lines.seek(offset)
-    for record in READERS[file.format](lines, file, position, True):
+        stream.seek(offset)
+    for record in READERS[file.format](stream, file, position, True):
         if record.offset >= stop != END:
             break
         yield record
         if record.end >= stop != END:
             break
     else:
-        lines.close()
+        stream.close()
         return
-    _OPEN_FILES[file.path] = lines
+    _OPEN_FILES[file.path] = stream
     if len(_OPEN_FILES) > _MAX_OPEN_FILES:
         _OPEN_FILES.pop(next(iter(_OPEN_FILES))).close()
 
@@ -119,10 +119,10 @@ def admit(
         floors = [floor for floor in input_range.floors if floor.file <= number]
         own = END if input_range.own == END or number < input_range.own_file else input_range.own if number == input_range.own_file else 0
         for record in records:
-            letter = rejection(file, record, _closed_before(floors, number, record.offset) if floors else BEGINNING)
-            if letter is not None:
+            dead_letter = rejection(file, record, _closed_before(floors, number, record.offset) if floors else BEGINNING)
+            if dead_letter is not None:
                 if own == END or record.offset < own:
-                    dead_letters.append(letter)
+                    dead_letters.append(dead_letter)
                 continue
             element = record.element
             assert element is not None

@@ -19,16 +19,21 @@ from dotr.runtimes.spark.keys import bucket_keys
 class Job:
     """The description of a run for workers.
 
-    - `program`, `inputs`: specifications as JSON. - `delays`: the delays of the inputs, in µs. -
-      `unit`, `dated`: the format of times. - `layers`, `buckets`, `partitions`: the layout of the
-      state. Without layers there is no state, and the reading task runs all rules of an instant. -
-      `batch`, `tasks`: elements per batch, about, and reading tasks per batch. - `run`: the folder
-      of the query, which identifies the checkpoint. - `store`, `key`: path of the compiled
-      background and its hash in hexadecimal; without them each worker closes the background itself.
-      - `growing`: for each growing input (the last of the inputs) a JSON list: pattern (none for
-      standard input), settling time, idleness, whether it is watched. - `rates`: rate limits by
-      input name. - `moved`, `start`: folder of the initial states and start offset, where state was
-      moved from another query. - `trigger`: shortest time between batches of growing inputs, in µs.
+    - `program`, `inputs`: specifications as JSON.
+    - `delays`: the delays of the inputs, in µs.
+    - `unit`, `dated`: the format of times.
+    - `layers`, `buckets`, `partitions`: the layout of the state. Without layers there is no state,
+      and the reading task runs all rules of an instant.
+    - `batch`, `tasks`: elements per batch, about, and reading tasks per batch.
+    - `run`: the folder of the query, which identifies the checkpoint.
+    - `store`, `key`: path of the compiled background and its hash in hexadecimal; without them each
+      worker closes the background itself.
+    - `growing`: for each growing input (the last of the inputs) a JSON list: pattern (none for
+      standard input), settling time, idleness, whether it is watched.
+    - `rates`: rate limits by input name.
+    - `moved`, `start`: folder of the initial states and start offset, where state was moved from
+      another query.
+    - `trigger`: shortest time between batches of growing inputs, in µs.
     """
 
     program: str
@@ -52,7 +57,7 @@ class Job:
 
     @property
     def live(self) -> bool:
-        """Whether batches end as soon as instants close: inputs grow, or are limited in rate."""
+        """True if batches end as soon as instants close: inputs grow, or are limited in rate."""
         return bool(self.growing or self.rates)
 
     def to_json(self) -> str:

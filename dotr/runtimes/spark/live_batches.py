@@ -51,18 +51,18 @@ class ScannedInput:
         lateness = Lateness(delay, place.greatest, single=single)
         return ScannedInput(Channel(feed, lateness, idle, pace, not bounded), bounded, floors=place.floors)
 
-    def scan(self, most: int, now: float, closed: Micros) -> bool:
+    def scan(self, max_records: int, now: float, closed: Micros) -> bool:
         """Scan up to `most` records; False where none is available now."""
-        taken = self.channel.take(most, now)
-        if taken is None:
+        chunk = self.channel.take(max_records, now)
+        if chunk is None:
             return self.channel.feed.ended
         lateness, add = self.channel.lateness, self.pending.append
-        for record in taken.records:
+        for record in chunk.records:
             before = lateness.greatest
             if record.time is None or lateness.verdict(record.time, closed) is not None:
                 self.has_rejected = True
             else:
-                add((record.time, InputPoint(taken.number, record.offset, record.line), before))
+                add((record.time, InputPoint(chunk.number, record.offset, record.line), before))
                 if record.end - record.offset > ORDINARY_BYTES:
                     self.long_times += [record.time] * ((record.end - record.offset) // ORDINARY_BYTES)
         self.channel.waiting = len(self.pending)
@@ -98,9 +98,9 @@ def _needed_floors(floors: Sequence[Floor], point: tuple[int, int], late: Micros
     >>> _needed_floors([Floor(0, 0, 3), Floor(0, 5, 7), Floor(0, 9, 8)], (0, 6), 4)
     (Floor(file=0, offset=5, until=7), Floor(file=0, offset=9, until=8))
     """
-    kept = [floor for floor in floors if floor.until >= late]
-    passed = [floor for floor in kept if floor[:2] <= point]
-    return (*passed[-1:], *kept[len(passed) :])
+    needed = [floor for floor in floors if floor.until >= late]
+    passed = [floor for floor in needed if floor[:2] <= point]
+    return (*passed[-1:], *needed[len(passed) :])
 
 
 class GrowingPlan:
@@ -158,16 +158,16 @@ class GrowingPlan:
             return self._cut_of_rejected()
         idle = [not channel.feed.ended and channel.idles(now) for channel in channels]
         ends = self._cut_times(times, after, ended=ended)
-        found, done = [], 0
+        cuts, done = [], 0
         for end in ends:
             upto = len(times) if end == ends[-1] and ended else _count(times, end)
-            found.append(self._cut(end, upto - done, idle))
+            cuts.append(self._cut(end, upto - done, idle))
             done = upto
         for each in self.inputs:
             each.has_rejected = False
-        self.position = Offset(found[-1].time, found[-1].places)
+        self.position = Offset(cuts[-1].time, cuts[-1].places)
         self._unchanged_bound = None
-        return found
+        return cuts
 
     def _cut_of_rejected(self) -> list[Cut]:
         """A cut that closes no instant, but reports rejected records."""

@@ -41,8 +41,8 @@ class _SparkStore:
         self._bucket.update((digest, written))
 
     def read(self, log: int, position: int) -> bytes | None:
-        found = self._log.getValue((log, position))
-        return None if found is None else bytes(found[0])
+        stored = self._log.getValue((log, position))
+        return None if stored is None else bytes(stored[0])
 
     def write(self, log: int, position: int, lines: bytes) -> None:
         self._log.updateValue((log, position), (lines,))
@@ -72,7 +72,7 @@ class LayerProcessor(StatefulProcessor):
             return
         try:
             lines = [SparkRow(row.key, row.kind, row.time, bytes(row.payload)) for row in rows]
-            from dotr.runtimes.spark.worker import process_batch  # only where it is needed: it brings the engine with it
+            from dotr.runtimes.spark.worker import process_batch  # imported here, since it loads the engine
 
             for line in process_batch(self._job, self._layer, bucket, lines, self._store, _CACHE):
                 yield Row(key=line.key, kind=line.kind, time=line.time, payload=line.payload)

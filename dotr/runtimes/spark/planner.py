@@ -141,7 +141,7 @@ class Offset:
 
     @property
     def ended(self) -> bool:
-        """Whether the stream has ended."""
+        """True if the stream has ended."""
         return self.time == LAST_MICRO
 
 
@@ -167,11 +167,11 @@ class _ScannedTimes:
     def advance(self, goal: Micros, after: Micros, max_records: int) -> None:
         """Scan until `goal` is passed, or `max_records` records are scanned."""
         lateness, add = self.lateness, self.pending.append
-        begin, element = self._last
+        start, element = self._last
         for count, (offset, line, time) in enumerate(self._scan, 1):
-            if offset - begin > ORDINARY_BYTES and element is not None:
-                self.long_times += [element] * ((offset - begin) // ORDINARY_BYTES)
-            begin, element = offset, None
+            if offset - start > ORDINARY_BYTES and element is not None:
+                self.long_times += [element] * ((offset - start) // ORDINARY_BYTES)
+            start, element = offset, None
             greatest = lateness.greatest
             if time is not None and lateness.verdict(time) is None and time > after:
                 add((time, offset, line, greatest))
@@ -180,7 +180,7 @@ class _ScannedTimes:
                 break
         else:
             self.ended = True
-        self._last = begin, element
+        self._last = start, element
 
     def cut(self, time: Micros) -> tuple[InputPlace, int]:
         """Remove pending elements up to `time`; the position where reading continues, and the
@@ -200,7 +200,7 @@ def plan(scan: ScanTimes, delays: Sequence[Micros], start: Offset, size: int, un
     """Cuts of about `size` elements of ordinary length from an offset on, the last one at `until`
     (µs). A cut never divides an instant.
 
-    >>> times = [[1, 2, 9, 4], [1, 1, 3]]               # the 4 is late
+    >>> times = [[1, 2, 9, 4], [1, 1, 3]]               # 4 is late
     >>> def scan(number, offset, line):
     ...     return iter([(i, i + 1, time) for i, time in enumerate(times[number])][offset:])
     >>> for cut in plan(scan, [0, 0], Offset.start(2), 3):
@@ -215,7 +215,7 @@ def plan(scan: ScanTimes, delays: Sequence[Micros], start: Offset, size: int, un
         for number, (place, delay) in enumerate(zip(start.places, delays, strict=True))
     ]
     after = start.time
-    stretch = max(64, 2 * size // max(1, len(inputs)))
+    max_records = max(64, 2 * size // max(1, len(inputs)))
     while after < until:
         goal = after
         while True:
@@ -224,13 +224,14 @@ def plan(scan: ScanTimes, delays: Sequence[Micros], start: Offset, size: int, un
             times += [time for each in inputs for time in each.long_times if time <= passed]
             if len(times) >= size or passed == until:
                 break
-            # As far again as it takes at the pace seen since the last cut; without a pace, one step of the slowest input.
+            # Extrapolate the rate of elements since the last cut; without a rate, one step of the
+            # slowest input.
             goal = passed + 1
             if times:
                 goal += (passed - (min(times) if after == BEGINNING else after)) * (size - len(times)) // len(times)
             for each in inputs:
                 if each.passed < goal and not each.ended:
-                    each.advance(goal, after, stretch)
+                    each.advance(goal, after, max_records)
         times.sort()
         time = until if len(times) < size or (passed == until and len(times) == size) else times[size - 1]
         count = bisect_right(times, time)

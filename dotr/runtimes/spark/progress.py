@@ -82,7 +82,7 @@ class SparkProgress:
 
     def report(self) -> None:
         """Report the progress at the last written batch; unreadable parts are left out."""
-        checkpoint, tally = self._checkpoint, self._totals
+        checkpoint, totals = self._checkpoint, self._totals
         if self._on_progress is ignore_progress or checkpoint.layout is None:
             return
         try:
@@ -90,8 +90,8 @@ class SparkProgress:
         except (OSError, ValueError):
             return
         closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, position)
-        labels = [[port.label for port in layer] for layer in tally.ports]
-        self._on_progress(RunProgress(closed, inputs, stored_events(labels, tally.event_counts), tally.bytes, self._batch))
+        labels = [[port.label for port in layer] for layer in totals.ports]
+        self._on_progress(RunProgress(closed, inputs, stored_events(labels, totals.event_counts), totals.bytes, self._batch))
 
 
 def _frozen(ports: Sequence[Sequence[PortTotals]]) -> tuple[tuple[PortTotals, ...], ...]:

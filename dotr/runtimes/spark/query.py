@@ -59,18 +59,18 @@ def run_query(
                 if failure is None:
                     return
                 text = error_text(failure)
-                found = failure_of(text, log)
-                if isinstance(found, RunFailed):
-                    found = find_damage(Path(checkpoint), text) or found
+                failure = failure_of(text, log)
+                if isinstance(failure, RunFailed):
+                    failure = find_damage(Path(checkpoint), text) or failure
             except JVM_ERRORS as error:
                 raise failure_of(error_text(error), log) from None
             written = last_number(Path(checkpoint) / "commits")
             tries, before = (1 if written != before else tries + 1), written
-            if tries > restarts or isinstance(found, Refused) or DISK_FULL in text:
-                raise found from None
-            reraise_in_tests(found, FallbackKind.RESTART)
-            record_fallback(found, FallbackKind.RESTART)
-            LOG.warning("%s. It goes on from its checkpoint (try %d of %d).", found, tries, restarts)
+            if tries > restarts or isinstance(failure, Refused) or DISK_FULL in text:
+                raise failure from None
+            reraise_in_tests(failure, FallbackKind.RESTART)
+            record_fallback(failure, FallbackKind.RESTART)
+            LOG.warning("%s. It goes on from its checkpoint (try %d of %d).", failure, tries, restarts)
             sink.failure = None
             if interrupted.interrupts_within(_RESTART_DELAY_SECONDS * tries):
                 raise KeyboardInterrupt
@@ -147,13 +147,13 @@ class _Interrupts:
         self.count = 0
 
     def wait_for(self, seconds: float, count: int = 1) -> bool:
-        """Whether so many signals were received; sleeps `seconds` before if not."""
+        """True if so many signals were received; sleeps `seconds` before if not."""
         if self.count < count:
             time.sleep(seconds)
         return self.count >= count
 
     def interrupts_within(self, seconds: float) -> bool:
-        """Whether a signal is received within so many seconds."""
+        """True if a signal is received within so many seconds."""
         deadline = time.monotonic() + seconds
         while not self.count and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -76,9 +76,9 @@ class BucketSize(NamedTuple):
     bytes: int
 
 
-def record_batch(lines: Iterable[SparkRow]) -> pa.RecordBatch:
+def record_batch(rows: Iterable[SparkRow]) -> pa.RecordBatch:
     """Rows as an Arrow record batch."""
-    columns = list(zip(*lines, strict=True)) or [(), (), (), ()]
+    columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
     return pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in zip(columns, ARROW, strict=True)], schema=ARROW)
 
 
@@ -86,9 +86,9 @@ def _json_bytes(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
-def encode_dead_letters(letters: Iterable[DeadLetter]) -> bytes:
+def encode_dead_letters(dead_letters: Iterable[DeadLetter]) -> bytes:
     """The inverse of `decode_dead_letters`."""
-    return _json_bytes([[letter.reason.value, *letter[1:]] for letter in letters])
+    return _json_bytes([[letter.reason.value, *letter[1:]] for letter in dead_letters])
 
 
 def decode_dead_letters(payload: bytes) -> list[DeadLetter]:
@@ -101,9 +101,9 @@ def decode_dead_letters(payload: bytes) -> list[DeadLetter]:
     return [DeadLetter(Reason(reason), *rest) for reason, *rest in json.loads(payload)]
 
 
-def encode_inconsistencies(found: Iterable[tuple[Micros, str]]) -> bytes:
+def encode_inconsistencies(inconsistencies: Iterable[tuple[Micros, str]]) -> bytes:
     """The inverse of `decode_inconsistencies`."""
-    return _json_bytes(list(found))
+    return _json_bytes(list(inconsistencies))
 
 
 def decode_inconsistencies(payload: bytes) -> list[tuple[Micros, str]]:
@@ -118,13 +118,13 @@ def decode_inconsistencies(payload: bytes) -> list[tuple[Micros, str]]:
 def fallback_rows() -> list[SparkRow]:
     """A row of the fallbacks that this process has recorded since the last call; none without
     fallbacks."""
-    found = drain_fallbacks()
-    return [SparkRow(-1, RowKind.FALLBACKS, sum(each.times for each in found), encode_fallbacks(found))] if found else []
+    fallbacks = drain_fallbacks()
+    return [SparkRow(-1, RowKind.FALLBACKS, sum(each.times for each in fallbacks), encode_fallbacks(fallbacks))] if fallbacks else []
 
 
-def encode_fallbacks(found: Iterable[Fallback]) -> bytes:
+def encode_fallbacks(fallbacks: Iterable[Fallback]) -> bytes:
     """The inverse of `decode_fallbacks`."""
-    return _json_bytes([[each.kind.name, *each[1:]] for each in found])
+    return _json_bytes([[each.kind.name, *each[1:]] for each in fallbacks])
 
 
 def decode_fallbacks(payload: bytes) -> list[Fallback]:
@@ -149,21 +149,21 @@ def decode_size(payload: bytes) -> BucketSize:
     >>> decode_size(encode_size(size)) == size
     True
     """
-    layer, bucket, held, written = json.loads(payload)
-    return BucketSize(layer, bucket, tuple(held), written)
+    layer, bucket, event_counts, written = json.loads(payload)
+    return BucketSize(layer, bucket, tuple(event_counts), written)
 
 
 def encode_totals(totals: Totals) -> bytes:
     """The inverse of `decode_totals`."""
     dead = {reason.value: count for reason, count in totals.dead_letters.items()}
     counts = [totals.elements, totals.instants, totals.facts, totals.events, dead, totals.dropped, totals.inconsistent]
-    return _json_bytes([*counts, totals.fallbacks] if totals.fallbacks else counts)  # as releases before there were fallbacks wrote them
+    return _json_bytes([*counts, totals.fallbacks] if totals.fallbacks else counts)  # the form of releases without fallbacks
 
 
 def decode_totals(payload: bytes) -> Totals:
     """Totals from a payload.
 
-    >>> totals = Totals(elements=2, dead={Reason.LATE: 1}, inconsistent=1)
+    >>> totals = Totals(elements=2, dead_letters={Reason.LATE: 1}, inconsistent=1)
     >>> decode_totals(encode_totals(totals)) == totals
     True
     """

@@ -106,7 +106,7 @@ def run_spark(
 
         first = FirstBatchProgress(session, checkpoint, show)
 
-        def look() -> None:
+        def poll() -> None:
             spark_progress.report()
             first.report(batch_written=sink.batch_written)
             progress(sink.totals)
@@ -118,14 +118,14 @@ def run_spark(
         try:
             with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext(SpoolState()) as copying:
 
-                def around() -> None:
+                def poll_query() -> None:
                     if copying.failure is not None:
                         raise copying.failure
                     if has_listener:
-                        look()
+                        poll()
 
                 show("starting the query")
-                run_query(session, job, sink, checkpoint.query, checkpoint.log, around, settings.restarts)
+                run_query(session, job, sink, checkpoint.query, checkpoint.log, poll_query, settings.restarts)
         except WriteFailed as error:
             raise RunFailed(f"{error} (the batches before that are kept: the same command goes on from them)") from None
         finally:

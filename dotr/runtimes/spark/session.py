@@ -27,7 +27,8 @@ from dotr.runtimes.spark.jvm_errors import silence_py4j
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 
-# The JVM sees a handful of rows a batch, so its better compiler and its concurrent collector cost more than they save.
+# The JVM processes a handful of rows per batch: C2 and a concurrent collector cost more than they
+# save.
 _JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
 
 DEFAULTS: Final[Mapping[str, str]] = {
@@ -43,7 +44,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
 }
 
 REQUIRED: Final[Mapping[str, str]] = {
-    # transformWithState has no other store.
+    # transformWithState supports no other store.
     f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 }
 
@@ -92,15 +93,15 @@ def cores(context: SparkContext) -> int:
         executors, began = 0, time.monotonic()
         changed = began
         while (now := time.monotonic()) < (changed + _STABLE_SECONDS if executors else began + _EXECUTOR_TIMEOUT_SECONDS):
-            found = context._jsc.sc().getExecutorMemoryStatus().size() - 1  # one is the driver
-            if found != executors:
-                executors, changed = found, now
+            registered = context._jsc.sc().getExecutorMemoryStatus().size() - 1  # without the driver
+            if registered != executors:
+                executors, changed = registered, now
             time.sleep(0.1)
     return context.defaultParallelism
 
 
 def is_local(context: SparkContext) -> bool:
-    """Whether executors run in the driver's process."""
+    """True if executors run in the driver's process."""
     return context.master is None or context.master.partition("[")[0] == "local"
 
 

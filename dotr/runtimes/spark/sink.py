@@ -46,10 +46,13 @@ class BatchAbandoned(DotrError):
 class Sink:
     """The function that Spark calls once per batch, or again with the same number after a crash.
 
-    Parameters: - `write`: writes the firings and dead letters of a batch. - `progress`: receives
-    the totals of this run after each batch. - `display`: maps the path of a dead letter to the
-    user's path. - `clock`: the format of times in warnings. - `first`: the number of the query's
-    first batch, which Spark numbers 0. - `on_written`: receives the figures of each written batch.
+    Parameters:
+    - `write`: writes the firings and dead letters of a batch.
+    - `progress`: receives the totals of this run after each batch.
+    - `display`: maps the path of a dead letter to the user's path.
+    - `clock`: the format of times in warnings.
+    - `first`: the number of the query's first batch, which Spark numbers 0.
+    - `on_written`: receives the figures of each written batch.
     - `warning_limit`: the number of dead letters of a kind that are shown as warnings.
 
     `failure` is the error that ended the last batch, `batch_written` whether a batch is written,
@@ -131,15 +134,15 @@ class Sink:
         self._on_written(number, counted, sizes)
         self._progress(self.totals)
 
-    def _until_abandoned(self, firings: Iterable[Sequence[Firing]]) -> Iterator[Sequence[Firing]]:
-        for block in firings:
+    def _until_abandoned(self, blocks: Iterable[Sequence[Firing]]) -> Iterator[Sequence[Firing]]:
+        for block in blocks:
             if self.abandoned:
                 raise BatchAbandoned
             yield block
 
-    def _reported(self, letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
+    def _reported(self, dead_letters: Iterable[DeadLetter]) -> Iterator[DeadLetter]:
         """Dead letters with display paths; the first of each kind are logged as warnings."""
-        for letter in map(self._display, letters):
+        for letter in map(self._display, dead_letters):
             self._warnings.report_dead_letter(letter)
             yield letter
 

@@ -63,9 +63,9 @@ class SpillBuffer(Generic[T]):
         self._form = form
         self._runs = SortedRuns(form, lambda: run_folder(job), run)
 
-    def add(self, found: Sequence[T], weight: int) -> None:
+    def add(self, items: Sequence[T], weight: int) -> None:
         """Add items of a total weight."""
-        self._runs.add(found, weight)
+        self._runs.add(items, weight)
 
     def rows(self, key: int) -> list[SparkRow]:
         """All items as rows under a key below 0."""
@@ -85,14 +85,14 @@ class SpilledDeadLetters:
         self._buffer = SpillBuffer(DEAD_LETTERS, job)
         self.counted: Counter[Reason] = Counter()
 
-    def append(self, letter: DeadLetter) -> None:
+    def append(self, dead_letter: DeadLetter) -> None:
         """Add a dead letter."""
-        self._buffer.add((letter,), 1 + len(letter.text) // ORDINARY_BYTES)
-        self.counted[letter.reason] += 1
+        self._buffer.add((dead_letter,), 1 + len(dead_letter.text) // ORDINARY_BYTES)
+        self.counted[dead_letter.reason] += 1
 
-    def extend(self, letters: Iterable[DeadLetter]) -> None:
+    def extend(self, dead_letters: Iterable[DeadLetter]) -> None:
         """Add dead letters."""
-        for letter in letters:
+        for letter in dead_letters:
             self.append(letter)
 
     def rows(self, key: int) -> list[SparkRow]:

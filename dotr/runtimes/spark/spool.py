@@ -78,17 +78,17 @@ def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
         if len(os.listdir(folder)) > _MAX_SEGMENTS:
             time.sleep(_PAUSE_SECONDS)
             continue
-        taken = feed.take(_SEGMENT_RECORDS)
-        if taken is None:
+        chunk = feed.take(_SEGMENT_RECORDS)
+        if chunk is None:
             if feed.ended:
                 _write(folder / SPOOL_END, ())
                 return
             time.sleep(_PAUSE_SECONDS)
             continue
-        last = taken.records[-1]
-        first, after = line + taken.records[0].line - 1, line + last.line - 1 + _with_newline(last.raw).count(b"\n")
+        last = chunk.records[-1]
+        first, after = line + chunk.records[0].line - 1, line + last.line - 1 + _with_newline(last.raw).count(b"\n")
         name = f"{number:012d}-{first:012d}-{after:012d}.{like.format.value}"
-        _write(folder / name, chain([header], *(_record_text(record, like) for record in taken.records)))
+        _write(folder / name, chain([header], *(_record_text(record, like) for record in chunk.records)))
         number += 1
         _write(folder / NEXT, [f"{number} {after}".encode()])
 
@@ -145,8 +145,8 @@ _BLANKS: Final = b" " * (1 << 16)
 
 def _header(limit: int) -> bytes:
     """The first line of standard input, left unread; at most the beginning up to `limit` bytes."""
-    waiting = standard_bytes()
-    while b"\n" not in (text := decompressed_prefix(waiting.held, limit + 1)) and len(text) <= limit and waiting.more():
+    standard_input = standard_bytes()
+    while b"\n" not in (text := decompressed_prefix(standard_input.held, limit + 1)) and len(text) <= limit and standard_input.more():
         pass
     return _with_newline(text.partition(b"\n")[0])
 
@@ -164,7 +164,7 @@ def decompressed_prefix(prefix: bytes, most: int = 0) -> bytes:
         return prefix
     try:
         return zlib.decompressobj(wbits=31).decompress(prefix, most)
-    except zlib.error:  # reading it says so
+    except zlib.error:  # reported when the stream is read
         return b""
 
 
@@ -173,9 +173,9 @@ def _with_newline(raw: bytes) -> bytes:
 
 
 def _write(path: Path, data: Iterable[bytes]) -> None:
-    new = path.with_name(f".{path.name}.tmp")
-    with new.open("wb") as file:
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("wb") as file:
         file.writelines(data)
         file.flush()
         os.fsync(file.fileno())
-    new.replace(path)
+    temporary.replace(path)

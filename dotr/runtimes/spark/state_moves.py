@@ -72,30 +72,30 @@ class MoveTask:
 
         job = Job.from_json(self._job)
         before, after = map(StateSchema.of_json, json.loads(self._schemas))
-        mover = StateMigrator(before, after, program_of(job), job.clock, job.buckets)
+        migrator = StateMigrator(before, after, program_of(job), job.clock, job.buckets)
         for batch in batches:
             for key, written, pieces in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 try:
-                    passed = _write_parts(mover, job.moved, self._layer_and_bucket[key], written, pieces)
+                    passed = _write_parts(migrator, job.moved, self._layer_and_bucket[key], written, pieces)
                 except Refused as refused:
                     raise CarriedDiagnostics(encode_diagnostics(refused)) from None
                 yield RecordBatch.from_arrays([array([key], "int64"), array([passed], "int64")], ["key", "passed"])
 
 
 def _write_parts(
-    mover: StateMigrator, folder: str, place: tuple[int, int], written: bytes, pieces: Sequence[Mapping[str, Any]] = ()
+    migrator: StateMigrator, folder: str, place: tuple[int, int], written: bytes, segments: Sequence[Mapping[str, Any]] = ()
 ) -> Micros | None:
     """Write the parts of a bucket's old state; its last time passed (µs)."""
     try:
-        head = Manifest.decode(written)
-        if head is None:
+        manifest = Manifest.decode(written)
+        if manifest is None:
             state = StateSnapshot.decode(written)
         else:
-            ordered = sorted(pieces, key=lambda piece: (piece["log"], piece["place"]))
-            state = log_snapshot(head, ((piece["log"], piece["lines"]) for piece in ordered))
+            ordered = sorted(segments, key=lambda piece: (piece["log"], piece["place"]))
+            state = log_snapshot(manifest, ((piece["log"], piece["lines"]) for piece in ordered))
     except StateError as error:
         raise unreadable_state(error) from None
-    for (layer, bucket), part in mover.redistribute(*place, state).items():
+    for (layer, bucket), part in migrator.redistribute(*place, state).items():
         _write(_file(str(_file(folder, layer, bucket).with_suffix("")), *place), part.encode())
     return state.passed
 
@@ -116,7 +116,7 @@ def move_state(session: SparkSession, change: StateChange, old: OldQuery, job: J
         return []
     folder.mkdir(parents=True)
     program = program_of(job)
-    mover = StateMigrator(change.before, change.after, program, job.clock, job.buckets)
+    migrator = StateMigrator(change.before, change.after, program, job.clock, job.buckets)
     schemas = json.dumps([change.before.to_json(), change.after.to_json()])
     passed: set[Micros | None] = set()
     moved_keys: set[int] = set()
@@ -131,7 +131,7 @@ def move_state(session: SparkSession, change: StateChange, old: OldQuery, job: J
         passed |= {row.passed for row in done}
     for key, place in old.layer_and_bucket.items() if old.moved else ():
         if key not in moved_keys:
-            passed.add(_write_parts(mover, job.moved, place, _file(old.moved, *place).read_bytes()))
+            passed.add(_write_parts(migrator, job.moved, place, _file(old.moved, *place).read_bytes()))
     sizes: list[BucketSize] = []
     until = max((time for time in passed if time is not None), default=None)
     for layer in program.layout.layers:
@@ -166,12 +166,12 @@ def _file(folder: str, layer: int, bucket: int) -> Path:
 
 def _write(path: Path, text: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    waiting = path.with_name(f".{path.name}.{os.getpid()}")
-    with waiting.open("wb") as file:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("wb") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    waiting.replace(path)
+    temporary.replace(path)
 
 
 def _sync(folder: Path) -> None:

@@ -49,8 +49,8 @@ class StoredTotals:
     def with_batch(self, number: int, counted: Totals, sizes: Sequence[BucketSize]) -> StoredTotals:
         """The totals with a further batch, or with the last one replayed.
 
-        >>> tally = StoredTotals().took(0, Totals(elements=2), []).took(1, Totals(elements=3), [])
-        >>> tally.took(1, Totals(elements=3), []).totals.elements, tally.took(2, Totals(elements=5), []).totals.elements
+        >>> totals = StoredTotals().with_batch(0, Totals(elements=2), []).with_batch(1, Totals(elements=3), [])
+        >>> totals.with_batch(1, Totals(elements=3), []).totals.elements, totals.with_batch(2, Totals(elements=5), []).totals.elements
         (5, 10)
         """
         before = self.before if number == self.batch else self.totals

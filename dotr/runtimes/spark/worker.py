@@ -30,7 +30,7 @@ class BucketStore(SegmentMap, Protocol):
 
 
 def process_batch(
-    job: Job, layer: int, bucket: int, lines: Sequence[SparkRow], store: BucketStore, cache: BucketCache, max_decoded: int = MAX_DECODED
+    job: Job, layer: int, bucket: int, rows: Sequence[SparkRow], store: BucketStore, cache: BucketCache, max_decoded: int = MAX_DECODED
 ) -> list[SparkRow]:
     """Run a batch's rows for one bucket, and write its state.
 
@@ -41,9 +41,9 @@ def process_batch(
     context = place_of(job, layer)
     name = (job, layer * job.buckets + bucket)
     digest, written = store.value() or (b"", initial_state(job, layer, bucket))
-    cached, closed = cache.pop(name, None), closed_by(lines)
-    if cached is not None and cached.closed is not None and cached.closed >= closed and _has_work(lines, closed):
-        cached.pages.discard()  # the batch is done again, and what was too old after it is not before it
+    cached, closed = cache.pop(name, None), closed_by(rows)
+    if cached is not None and cached.closed is not None and cached.closed >= closed and _has_work(rows, closed):
+        cached.pages.discard()  # a replayed batch needs events that expired at its end
         cached = None
     try:
         loaded = load_bucket(context, digest, written, store, cached)
@@ -51,7 +51,7 @@ def process_batch(
         raise unreadable_state(error) from None
     after = None if loaded.manifest is None else loaded.manifest.closed
     share = max_decoded // (1 + sum(other.pages.page_count > 1 for other in cache.values()))
-    out = step_bucket(job, layer, bucket, loaded.pages, lines, after, share)
+    out = step_bucket(job, layer, bucket, loaded.pages, rows, after, share)
     result = write_bucket(context, loaded, closed, store)
     if result.written is not None:
         store.set_value(result.digest, result.written)
@@ -64,6 +64,6 @@ def process_batch(
     return [*out, *(line._replace(key=-1 - bucket) for line in fallback_rows())]
 
 
-def _has_work(lines: Sequence[SparkRow], closed: Micros) -> bool:
-    """Whether a batch changes the bucket: it has arrivals, or the stream ends."""
-    return closed == LAST_MICRO or any(line.kind != RowKind.CLOSED for line in lines)
+def _has_work(rows: Sequence[SparkRow], closed: Micros) -> bool:
+    """True if a batch changes the bucket: it has arrivals, or the stream ends."""
+    return closed == LAST_MICRO or any(line.kind != RowKind.CLOSED for line in rows)
