@@ -26,6 +26,7 @@ class Config:
     files: ConfigFiles
 
     def span(self, *location: str | int) -> Span:
+        """The span of the value at a location, or of the innermost value around a missing one."""
         return self.files.tree.span(location)
 
     @property

@@ -133,6 +133,7 @@ class _Reading:
         return Span(self.document, node.start_mark.index, node.end_mark.index)
 
     def value(self, node: yaml.Node, location: Location) -> object:
+        """The plain data of a node; records spans. Raises `Refused` for a cycle of aliases."""
         span = self.spans.setdefault(location, self.node_span(node))
         self._nodes += 1
         if self._nodes > _MAX_NODES or id(node) in self._inside:
@@ -222,6 +223,10 @@ def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[Loca
     """Apply `--set key.path=value` options to a copy of a tree; also returns the locations set.
 
     Raises `Refused` with every option of which the path or the value is invalid.
+
+    >>> tree = read_tree(Document("c.yaml", "output: [{path: a}]"))
+    >>> set_values(tree, ["output.0.path=b"])[0].data
+    {'output': [{'path': 'b'}]}
     """
     data = copy.deepcopy(tree.data)
     spans = dict(tree.spans)

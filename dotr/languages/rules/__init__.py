@@ -68,10 +68,12 @@ class RuleSet:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
+        """The diagnostics that are errors."""
         return tuple(d for d in self.diagnostics if d.severity is Severity.ERROR)
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
+        """The diagnostics that are warnings."""
         return tuple(d for d in self.diagnostics if d.severity is Severity.WARNING)
 
     def checked(self) -> RuleSet:

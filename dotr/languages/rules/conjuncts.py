@@ -25,14 +25,17 @@ class Conjunct:
 
 
 def split(conjunct: Conjunct) -> list[Conjunct]:
+    """The operands of the && at the top of a condition; the condition itself without one."""
     return [Conjunct(part, conjunct.text) for part in conjuncts(conjunct.expression)]
 
 
 def is_constant(expression: Expression) -> bool:
+    """True of an expression that reads no variable, no attribute, no time and no EXISTS."""
     return all(isinstance(part, Const | Call) for part in subexpressions(expression))
 
 
 def expression_text(expression: Expression) -> str:
+    """Short text of an expression for a message, such as `?v`, `Smoke.?room` or `STR(…)`."""
     match expression:
         case Var(name):
             return f"?{name}"
@@ -74,4 +77,5 @@ def span_of(conjunct: Conjunct, atom: ComparedTerm | None = None) -> Span:
 
 
 def first_atom(expression: Expression) -> ComparedTerm | None:
+    """The first variable, attribute or time in an expression."""
     return next((each for each in subexpressions(expression) if isinstance(each, ComparedTerm)), None)

@@ -39,6 +39,7 @@ class _FragmentReader:
             return None
 
     def split_query(self, span: Span, prefixes: Prefixes) -> SplitQuery | None:
+        """The query in a span, split from its temporal constraints; None after an error."""
         select = self.read(parse_select, span, prefixes)
         if select is None:
             return None

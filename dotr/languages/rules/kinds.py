@@ -90,6 +90,7 @@ _RESULTS: Final[Mapping[str, TermKinds]] = {
 
 
 def kinds_text(kinds: TermKinds) -> str:
+    """The kinds in words, joined by "or"."""
     return " or ".join(kind.value for kind in TermKind if kind in kinds)
 
 

@@ -66,10 +66,7 @@ class RoleOrigin(Enum):
 
 
 class RoleUse(Enum):
-    """Use of a role in its rule.
-
-    Only the anchor and chosen events are `bound` to the role's label.
-    """
+    """Use of a role in its rule."""
 
     ANCHOR = auto()
     CHOSEN = auto()
@@ -78,6 +75,7 @@ class RoleUse(Enum):
 
     @property
     def binds_label(self) -> bool:
+        """True if a match has one event of the role."""
         return self in (RoleUse.ANCHOR, RoleUse.CHOSEN)
 
 
@@ -130,6 +128,7 @@ class RuleDraft:
 
     @property
     def name(self) -> Word:
+        """The rule's name, by default its event."""
         return self.syntax.name or self.syntax.event
 
     @property
@@ -145,6 +144,7 @@ class RuleDraft:
 
     @property
     def aggregates(self) -> frozenset[Variable]:
+        """The variables of all aggregates of the rule."""
         return frozenset(c.variable.text for c in self.syntax.clauses if isinstance(c, AggregateSyntax))
 
 
@@ -194,9 +194,11 @@ class ProgramDraft:
 
     @property
     def shared_queries(self) -> Mapping[Label, QueryDraft]:
+        """Shared queries by label; the first of two with one label."""
         return {query.syntax.label.text: query for query in reversed(self.queries)}
 
     def with_problems(self, diagnostics: Iterable[Diagnostic]) -> ProgramDraft:
+        """This draft with more diagnostics."""
         return replace(self, diagnostics=self.diagnostics + tuple(diagnostics))
 
 

@@ -36,11 +36,13 @@ class Furthest:
         self.clear()
 
     def clear(self) -> None:
+        """Forget all failures, before the next statement."""
         self.offset = -1
         self.expected: list[str] = []
         self.diagnosed: Diagnostic | None = None
 
     def expect(self, offset: int, expected: str) -> None:
+        """Record that a terminal failed at an offset; earlier offsets are dropped."""
         if offset > self.offset:
             self.offset, self.expected, self.diagnosed = offset, [], None
         if offset == self.offset and expected not in self.expected:
@@ -53,6 +55,7 @@ class Furthest:
             self.offset, self.expected, self.diagnosed = offset, [], diagnostic
 
     def diagnostic(self) -> Diagnostic:
+        """The error at the furthest offset."""
         if self.diagnosed is not None:
             return self.diagnosed
         text, expected = self.document.text, _alternatives(self.expected)

@@ -113,6 +113,8 @@ _MAX_CHARACTERS: Final = 100
 
 
 class _InvalidDuration(Exception):
+    """Raised for a duration with an error, the diagnostic."""
+
     def __init__(self, code: RuleCode, message: str, span: Span, hint: str) -> None:
         super().__init__(message)
         self.diagnostic = Diagnostic(code, message, span, hint)
