@@ -1,10 +1,10 @@
 """Delta rules: generated functions, one for each rule and position, that derive what follows from a
 delta triple.
 
-    delta_rule(s, p, o, new, push, active, alarms)
-    delta_rule(triples, new, push, active, alarms)      # `bulk`: loops over the triples
+    delta_rule(s, p, o, delta, push, active, alarms)
+    delta_rule(triples, delta, push, active, alarms)      # `bulk`: loops over the triples
 
-A delta rule joins the triple with the background, which is fixed at compilation, and with `new`,
+A delta rule joins the triple with the background, which is fixed at compilation, and with `delta`,
 the delta, which contains the triple already. Conclusions go to `push`, known or not; a
 contradiction goes to `alarms` as (rule, triples). `active` is the list of general delta rules
 (`dotr.datalog.closure`).
@@ -37,8 +37,8 @@ SubjectConclusions: TypeAlias = frozenset[tuple[Term, Term]]
 
 NO_CONCLUSIONS: Final[SubjectConclusions] = frozenset()
 
-_ARGUMENTS = ("s", "p", "o", "new", "push", "active", "alarms")
-_BULK_ARGUMENTS = ("triples", "new", "push", "active", "alarms")
+_ARGUMENTS = ("s", "p", "o", "delta", "push", "active", "alarms")
+_BULK_ARGUMENTS = ("triples", "delta", "push", "active", "alarms")
 
 
 def schema_rows(schema: Sequence[JoinItem], bound: dict[Variable, Term], projection: Sequence[Variable], index: TripleIndex) -> list[Row]:
@@ -105,7 +105,7 @@ def keyed_delta_rule(position: DeltaPosition, bindings: SchemaBindings, index: T
     `[?x, a, ?d] :- [?x, a, ?c], [?c, <sub>, ?d]` for the class `<A>`, with two superclasses in the
     background (the rows `r2`):
 
-        def delta_rule(s, p, o, new, push, active, alarms):
+        def delta_rule(s, p, o, delta, push, active, alarms):
             for v_d, in r2:
                 push((s, k1, v_d))
     """

@@ -2,11 +2,11 @@
 variables.
 
     derive = derivation(rule, stratum, bound, skip)
-    derive(background, new, push, alarms, *terms)
+    derive(background, delta, push, alarms, *terms)
 
 Conclusions go to `push`, known or not, contradictions to `alarms` as (rule, triples). Delta rules
 (`dotr.datalog.delta_rules`) do the same faster for one position over a fixed background. NOT and
-AGGREGATE are evaluated in `new.models[stratum]`.
+AGGREGATE are evaluated in `delta.models[stratum]`.
 
 Cost: about 50 µs to generate; rules of one shape share the compilation.
 """
@@ -53,11 +53,11 @@ class RuleWriter(JoinWriter):
     def lower_stratum_item(self, step: Not | GroupAggregate) -> None:
         """A look-up in the model of the strata below. `NOT [?s, <broken>, ?w]` and `AGGREGATE … ON ?room BIND COUNT(?x) AS ?n`:
 
-        if a0(new.models[1], v_s): continue
-        for v_n, in g1(new.models[1], v_room):
+        if a0(delta.models[1], v_s): continue
+        for v_n, in g1(delta.models[1], v_room):
         """
         given = tuple(name for name in free_variables(step) if name in self.names)
-        arguments = ", ".join([f"new.models[{self._stratum}]", *map(self.read, given)])
+        arguments = ", ".join([f"delta.models[{self._stratum}]", *map(self.read, given)])
         match step:
             case Not():
                 self.skip_if(f"{self.parameter('a', exists(step, given))}({arguments})")
@@ -130,7 +130,7 @@ def derivation(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...], ski
     [('<a>', '<in>', '<b>')]
     """
     writer = RuleWriter("derive", rule, stratum)
-    writer.begin(["background", "new", "push", "alarms", *map(writer.bind, bound)])
+    writer.begin(["background", "delta", "push", "alarms", *map(writer.bind, bound)])
     rest = [item for number, item in enumerate(rule.body) if number != skip]
     writer.write_steps(ordered(rest, bound, [Side.BOTH for item in rest if isinstance(item, TriplePattern)], None))
     writer.conclude(rule)
@@ -141,7 +141,7 @@ def derivation(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...], ski
 def support(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...]) -> Derivation:
     """Pushes True once where a rule has a match with these variables bound."""
     writer = RuleWriter("derive", rule, stratum)
-    writer.begin(["background", "new", "push", *map(writer.bind, bound)])
+    writer.begin(["background", "delta", "push", *map(writer.bind, bound)])
     writer.write_steps(ordered(rule.body, bound, [Side.BOTH for item in rule.body if isinstance(item, TriplePattern)], None))
     writer.emit("push", "True")
     writer.add(Return())

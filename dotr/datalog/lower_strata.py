@@ -48,7 +48,7 @@ def exists(item: Not, bound: tuple[Variable, ...]) -> LowerLookup:
     ([()], [])
     """
     writer = JoinWriter("join", leave="return rows")
-    writer.begin(["background", "new", *map(writer.bind, bound)])
+    writer.begin(["background", "delta", *map(writer.bind, bound)])
     writer.collect_rows()
     writer.write_steps(ordered(item.body, bound, [Side.BOTH] * len(item.body), None))
     writer.emit("append", "()")

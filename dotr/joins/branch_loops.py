@@ -62,7 +62,7 @@ def compile_branch(
     Raises `Unplannable` for a nesting of loops deeper than Python's parser accepts.
     """
     writer = JoinWriter("join", leave="return rows", index=background, count=work_count(limits))
-    writer.begin(["background", "new"])
+    writer.begin(["background", "delta"])
     if limits and any(isinstance(step, PartnerLookup) for step in branch.steps):
         writer.assign(SPENT, "[0]")
     _write_branch(writer, branch, sides, projection, (), background, limits)
@@ -85,7 +85,7 @@ def _compile_lookup(
     """
     shared_count = None if limits is None else WorkCount(limits.uncounted_work, limits.next_check, f"{SPENT}[0]", is_repeated=True)
     writer = JoinWriter("join", leave="return rows", index=background, count=shared_count)
-    writer.begin(["background", "new", *([SPENT] if limits else []), *map(writer.bind, bound)])
+    writer.begin(["background", "delta", *([SPENT] if limits else []), *map(writer.bind, bound)])
     last = [Assign(f"{SPENT}[0]", "work")] if limits else []
     _write_branch(writer, branch, [Side.BOTH] * len(branch.patterns), projection, bound, background, limits, last)
     return writer.function()
@@ -186,16 +186,16 @@ def _write_lookup(writer: JoinWriter, lookup: PartnerLookup, background: TripleI
 
     `OPTIONAL { ?x :name ?n }`, `FILTER EXISTS { … }` and `MINUS { … }`:
 
-    for v_n, in (o0(background, new, spent, v_x) or r1):
-    if not (o2(background, new, spent, v_x)): continue
-    if (o3(background, new, spent, v_x)): continue
+    for v_n, in (o0(background, delta, spent, v_x) or r1):
+    if not (o2(background, delta, spent, v_x)): continue
+    if (o3(background, delta, spent, v_x)): continue
     """
     calls = []
     for part in map(with_known_terms, lookup.parts):
         used: Variables = part.matched.union(*(_variables_read(step) for step in part.steps if isinstance(step, BranchStep)))
         bound = sorted(used & lookup.bound & writer.names.keys())
         function = _compile_lookup(part, lookup.binds, background, bound, limits)
-        arguments = ["background", "new", *([SPENT] if limits else []), *map(writer.read, bound)]
+        arguments = ["background", "delta", *([SPENT] if limits else []), *map(writer.read, bound)]
         calls.append(f"{writer.parameter('o', function)}({', '.join(arguments)})")
     match lookup.kind:
         case LookupKind.OPTIONAL:

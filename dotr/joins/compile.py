@@ -86,16 +86,16 @@ def write_join(
     >>> writer = write_join([room, sensor], [], [Side.BOTH, Side.DELTA], ["read", "room"])
     >>> print(writer.source)
     def make(k0, k1):
-        def join(background, new):
+        def join(background, delta):
             rows = []
             append = rows.append
-            n0 = new.by_subject.get(k0)
-            if n0 is None: return rows
+            d0 = delta.by_subject.get(k0)
+            if d0 is None: return rows
             b1 = background.by_subject.get(k1, NO_ENDS)
-            n2 = new.by_subject.get(k1)
-            for v_read, w0 in n0.items():
+            d2 = delta.by_subject.get(k1)
+            for v_read, w0 in d0.items():
                 for v_sensor in w0:
-                    for v_room in (b1.get(v_sensor, NO_TERMS) if n2 is None else b1.get(v_sensor, NO_TERMS) + n2.get(v_sensor, NO_TERMS)):
+                    for v_room in (b1.get(v_sensor, NO_TERMS) if d2 is None else b1.get(v_sensor, NO_TERMS) + d2.get(v_sensor, NO_TERMS)):
                         append((v_read, v_room))
             return rows
         return join
@@ -104,7 +104,7 @@ def write_join(
     {'k0': '<from>', 'k1': '<in>'}
     """
     writer = JoinWriter("join", leave="return rows", index=index, hidden=hidden)
-    writer.begin(["background", "new", *(writer.bind(variable) for variable in bound)])
+    writer.begin(["background", "delta", *(writer.bind(variable) for variable in bound)])
     writer.collect_rows()
     writer.write_steps(ordered(body, bound, sides, index))
     writer.emit("append", writer.row(projection))
@@ -223,8 +223,8 @@ class JoinWriter(LoopBuilder):
         `?x <p> ?y` on the delta, by the variables that are bound:
 
         both        if (v_x, k0, v_y) not in s0: continue
-        `?x`        for v_y in n0.get(v_x, NO_TERMS):
-        neither     for v_x, w0 in n0.items(): for v_y in w0:
+        `?x`        for v_y in d0.get(v_x, NO_TERMS):
+        neither     for v_x, w0 in d0.items(): for v_y in w0:
         """
         subject, predicate, object = (self.name_of(slot) for slot in (pattern.subject, pattern.predicate, pattern.object))
         fixed = self.known_term(pattern.predicate)
@@ -255,7 +255,7 @@ class JoinWriter(LoopBuilder):
     def _lookup(self, side: Side, lookup: str) -> str:
         """The expression of a list that is looked up in one index, or in both and concatenated."""
         if side is Side.BOTH:
-            return f"{lookup.format(self._index_name(Side.BACKGROUND))} + {lookup.format('new')}"
+            return f"{lookup.format(self._index_name(Side.BACKGROUND))} + {lookup.format('delta')}"
         return lookup.format(self._index_name(side))
 
     def _index_name(self, side: Side) -> str:
@@ -269,7 +269,7 @@ class JoinWriter(LoopBuilder):
 
         `?p ?x` of the edges from `?x`:
 
-        for v_p, w0 in new.edges_from.get(v_x, NO_EDGES):
+        for v_p, w0 in delta.edges_from.get(v_x, NO_EDGES):
             if w0 != v_x: continue
         """
         targets, checks = [], []
@@ -301,8 +301,8 @@ class JoinWriter(LoopBuilder):
 
     def _delta_table(self, access: str, predicate: str, *, needed: bool) -> str:
         if needed and self.is_forked:  # another branch of the fork may match without this table
-            return self.table("n", f"new.{access}.get({predicate}, NO_ENDS)")
-        return self.table("n", f"new.{access}.get({predicate})", required=needed)
+            return self.table("d", f"delta.{access}.get({predicate}, NO_ENDS)")
+        return self.table("d", f"delta.{access}.get({predicate})", required=needed)
 
     def _background_table(self, access: str, predicate: str, fixed: Term) -> str:
         if self.index is None:
@@ -323,7 +323,7 @@ class JoinWriter(LoopBuilder):
 
         `?c <in> ?b` of both sides, with `?c` bound:
 
-        for v_b in (b1.get(v_c, NO_TERMS) if n2 is None else b1.get(v_c, NO_TERMS) + n2.get(v_c, NO_TERMS)):
+        for v_b in (b1.get(v_c, NO_TERMS) if d2 is None else b1.get(v_c, NO_TERMS) + d2.get(v_c, NO_TERMS)):
         """
         if fixed is None:
             self._loop([other], self._lookup(side, f"{{}}.{access}.get({predicate}, NO_ENDS).get({end}, NO_TERMS)"), looked_up=True)
@@ -342,13 +342,13 @@ class JoinWriter(LoopBuilder):
 
         `?a <at> ?c` of the delta:
 
-        for v_a, w0 in n0.items():
+        for v_a, w0 in d0.items():
             for v_c in w0:
         """
         others = self.temporary()
         if fixed is None:
             background = f"{self._index_name(Side.BACKGROUND)}.by_subject.get({predicate}, NO_ENDS).items()"
-            delta = f"new.by_subject.get({predicate}, NO_ENDS).items()"
+            delta = f"delta.by_subject.get({predicate}, NO_ENDS).items()"
             pairs = f"chain({background}, {delta})" if side is Side.BOTH else (background if side is Side.BACKGROUND else delta)
         elif side is Side.BACKGROUND:
             pairs = f"{self._background_table('by_subject', predicate, fixed)}.items()"

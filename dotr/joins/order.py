@@ -31,7 +31,7 @@ class Side(Enum):
     """
 
     BACKGROUND = "background"
-    DELTA = "new"
+    DELTA = "delta"
     BOTH = "both"
 
 

@@ -242,11 +242,11 @@ class _Trie:
                 node = node.children.setdefault(_over_background(step) if otherwise is not None else step, _TrieNode())
             node.ends.append(number)
         writer = JoinWriter("join", leave="return", index=self._background, count=count)
-        writer.begin(["background", "new", "found"])
+        writer.begin(["background", "delta", "rows_by_key"])
         if otherwise is not None:
             watched = writer.parameter("u", self.watched)
-            other = Return(f"{writer.parameter('o', otherwise)}(background, new, found)")
-            writer.add(IfElse([(f"not {watched}.isdisjoint(new.by_subject)", [other])]))
+            other = Return(f"{writer.parameter('o', otherwise)}(background, delta, rows_by_key)")
+            writer.add(IfElse([(f"not {watched}.isdisjoint(delta.by_subject)", [other])]))
         for number in range(len(self._members)):
             writer.assign(f"rows{number}", "[]")
         if count is not None:
@@ -265,8 +265,8 @@ def _over_background(step: JoinStep) -> JoinStep:
 
 def _store_rows(number: int, member: GroupMember) -> IfElse:
     """The code that stores a member's rows under its key."""
-    stored = f"found[{member.key}]"
-    rows = f"{stored} + rows{number} if {member.key} in found else rows{number}" if member.is_key_shared else f"rows{number}"
+    stored = f"rows_by_key[{member.key}]"
+    rows = f"{stored} + rows{number} if {member.key} in rows_by_key else rows{number}" if member.is_key_shared else f"rows{number}"
     return IfElse([(f"rows{number}", [Assign(stored, rows)])])
 
 
@@ -275,7 +275,7 @@ def _write(writer: JoinWriter, node: _TrieNode, members: Sequence[_Canonical], b
 
     `?x :at ?c . ?c :in ?b` alone, and with `?b :of ?o`:
 
-    for v_s0, w0 in n0.items():
+    for v_s0, w0 in d0.items():
         for v_s1 in w0:
             for v_s2 in b1.get(v_s1, NO_TERMS):
                 rows0.append((v_s0, v_s1, v_s2))
