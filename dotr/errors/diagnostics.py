@@ -70,7 +70,7 @@ _EXCERPT: Final = 160
 
 
 def _excerpt(source: str, start: int) -> tuple[str, int]:
-    """Return a very long line cut around `start`, without control characters, and the new `start`."""
+    """Return a line cut around `start` if very long, without control characters; and `start`."""
     if len(source) > _MAX_LINE:
         begin = max(0, start - _EXCERPT // 2)
         before, after = "…" if begin else "", "…" if begin + _EXCERPT < len(source) else ""

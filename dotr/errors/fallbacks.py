@@ -54,7 +54,7 @@ class FallbackKind(Enum):
 
 
 class Fallback(NamedTuple):
-    """A recorded fallback: its kind, the error in one line, the place of the error, and the count."""
+    """A recorded fallback: kind, error in one line, place of the error, and count."""
 
     kind: FallbackKind
     error: str

@@ -16,8 +16,8 @@ _Vertex = TypeVar("_Vertex", bound=Hashable)
 def strong_components(roots: Iterable[_Vertex], successors: Callable[[_Vertex], Iterable[_Vertex]]) -> Iterator[list[_Vertex]]:
     """Yield the strongly connected components of the nodes reachable from `roots` (Tarjan 1972).
 
-    Order: reverse topological, so dependencies come before their dependents. Cost: linear in nodes
-    and edges.
+    Order: reverse topological, so dependencies come before their dependents.
+    Cost: linear in nodes and edges.
 
     >>> graph = {"a": "b", "b": "ac", "c": ""}
     >>> list(strong_components(graph, graph.__getitem__))
@@ -82,17 +82,17 @@ def shortest_path(
     >>> shortest_path("a", "d", graph.__getitem__)
     ['a', 'c', 'd']
     """
-    before: dict[_Vertex, _Vertex] = {start: start}
+    predecessor: dict[_Vertex, _Vertex] = {start: start}
     queue = deque([start])
-    while queue and end not in before:
+    while queue and end not in predecessor:
         node = queue.popleft()
         for successor in successors(node):
-            if successor not in before and (within is None or successor in within):
-                before[successor] = node
+            if successor not in predecessor and (within is None or successor in within):
+                predecessor[successor] = node
                 queue.append(successor)
-    if end not in before:
+    if end not in predecessor:
         raise ValueError(f"no path leads from {start} to {end}")
     path = [end]
     while path[-1] != start:
-        path.append(before[path[-1]])
+        path.append(predecessor[path[-1]])
     return path[::-1]

@@ -138,7 +138,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A temporal rule: an anchor, clauses in binding order, a condition, and the event it defines."""
+    """A temporal rule: anchor, clauses in binding order, condition, and the event it defines."""
 
     name: str
     documentation: str
@@ -154,7 +154,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class SharedQuery:
-    """`query L = [ … ]`: its facts of interest are reported even where no rule reads them."""
+    """`query L = [ … ]`: its facts of interest are reported also if no rule reads them."""
 
     label: Label
     query: Select

@@ -84,10 +84,10 @@ def invalid_escape(text: str) -> re.Match[str] | None:
     """
     if "\\" not in text:
         return None
-    for found in _ANY_ESCAPE.finditer(text):
-        code = int(found[1] or found[2] or "0", 16)
-        if 0xD800 <= code <= 0xDFFF or code > 0x10FFFF or (found[3] is not None and found[3] not in _UNESCAPED):
-            return found
+    for match in _ANY_ESCAPE.finditer(text):
+        code = int(match[1] or match[2] or "0", 16)
+        if 0xD800 <= code <= 0xDFFF or code > 0x10FFFF or (match[3] is not None and match[3] not in _UNESCAPED):
+            return match
     return None
 
 

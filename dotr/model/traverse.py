@@ -1,9 +1,9 @@
 """Traversal of the algebra: one walk, one transformation and one renaming.
 
-They cover expressions, paths, graph patterns and Datalog items. Order: the order of the text; the
-projection of a query comes before its pattern. Cost: linear in the nodes. `walk`, `subexpressions`
-and `operands` are iterative; `transform` and `rename` recurse with two frames per level, and the
-parsers limit nesting to 128 levels.
+They cover expressions, paths, graph patterns and Datalog items.
+Order: the order of the text; the projection of a query comes before its pattern.
+Cost: linear in the nodes. `walk`, `subexpressions` and `operands` are iterative; `transform` and
+`rename` recurse with two frames per level, and the parsers limit nesting to 128 levels.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ class ExpressionReader:
         if isinstance(node, Literal):
             return self.scan.tokens[abs(int(str(node)))]
         if isinstance(node, URIRef | Variable | BNode):
-            found = _PLACEHOLDER.fullmatch(str(node))
-            return self.scan.tokens[int(found[1])] if found else None
+            match = _PLACEHOLDER.fullmatch(str(node))
+            return self.scan.tokens[int(match[1])] if match else None
         return None
 
     def leaf_value(self, node: ParseNode) -> Var | Const | Attribute | TimeOf:
@@ -285,10 +285,10 @@ class ExpressionReader:
     def _exists(self, node: ParseNode) -> Expression:
         if self.no_exists:
             self.problem("Q118", f"EXISTS is not allowed {self.no_exists}", self.span(node), "EXISTS reads the graph of a query.")
-        before, self.no_references = self.no_references, self.no_references or "inside EXISTS"
+        outer, self.no_references = self.no_references, self.no_references or "inside EXISTS"
         aggregates, self.aggregates = self.aggregates, None
         pattern = self.group(node.graph)
-        self.no_references, self.aggregates = before, aggregates
+        self.no_references, self.aggregates = outer, aggregates
         return Exists(pattern, node.name == "Builtin_NOTEXISTS")
 
     def _aggregate(self, node: ParseNode) -> Expression:

@@ -20,13 +20,13 @@ def syntax_hint(tokens: Sequence[Token], index: int | None) -> str:
         last = tokens[-1].text
         return f"Something is missing after {last}." if last not in (")", "}") and not last[-1].isalnum() else ""
     token = tokens[index]
-    before = tokens[index - 1] if index else None
-    if before is not None and before.text == token.text == "=":
+    previous = tokens[index - 1] if index else None
+    if previous is not None and previous.text == token.text == "=":
         return "Equality is written =."
-    if before is not None and before.text.upper() == "NOT":
+    if previous is not None and previous.text.upper() == "NOT":
         return "Write !( … ), NOT IN ( … ) or NOT EXISTS { … }."
     following = tokens[index + 1] if index + 1 < len(tokens) else None
-    if before is not None and following is not None and _is_term(before):
+    if previous is not None and following is not None and _is_term(previous):
         if token.kind is SparqlTokenKind.REFERENCE and following.text == "=":
             return f"Is a comma missing before {token.text}? Assignments are separated by commas."
         if token.kind in (SparqlTokenKind.VARIABLE, SparqlTokenKind.IRI, SparqlTokenKind.BLANK) and (

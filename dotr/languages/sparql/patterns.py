@@ -136,24 +136,24 @@ class PatternReader(TripleReader):
         close()
         return result, tuple(conditions)
 
-    def _optional(self, node: ParseNode, before: Pattern) -> Pattern:
+    def _optional(self, node: ParseNode, left: Pattern) -> Pattern:
         """Return the LeftJoin of OPTIONAL, whose own FILTERs see both sides."""
         outer, self.no_references = self.no_references, self.no_references or "inside OPTIONAL"
         right, conditions = (self._sub_select(node), ()) if node.name == "SubSelect" else self._group_parts(node)
         self.no_references = outer
-        return LeftJoin(before, right, _conjunction(conditions) if conditions else None)
+        return LeftJoin(left, right, _conjunction(conditions) if conditions else None)
 
     def _union(self, part: ParseNode) -> Pattern:
-        place = "in a branch of UNION" if len(part.graph) > 1 else "in a nested group"
-        return fold_balanced([self._nested_group(place, branch) for branch in part.graph], Union)
+        location = "in a branch of UNION" if len(part.graph) > 1 else "in a nested group"
+        return fold_balanced([self._nested_group(location, branch) for branch in part.graph], Union)
 
-    def _bind(self, part: ParseNode, before: Pattern) -> Pattern:
+    def _bind(self, part: ParseNode, left: Pattern) -> Pattern:
         outer, self.no_references = self.no_references, self.no_references or "in BIND"
         name, expression = self.variable(part.var), self.expression(part.expr)
         self.no_references = outer
-        if name in in_scope(before):
+        if name in in_scope(left):
             self.problem("Q111", f"?{name} has a value already", self.span(part.var), "Give BIND a new variable, or compare in a FILTER.")
-        return Extend(before, name, expression)
+        return Extend(left, name, expression)
 
     def _values(self, node: ParseNode) -> Values:
         outer, self.no_references = self.no_references, self.no_references or "in VALUES"

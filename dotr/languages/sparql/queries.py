@@ -39,15 +39,15 @@ class QueryReader(PatternReader):
         """Apply grouping, computed columns, ORDER BY, projection and slice to the WHERE pattern."""
         visible = list(in_scope(pattern))
         self.aggregates = {}
-        before, self.no_references = self.no_references, self.no_references or "in GROUP BY"
+        outer, self.no_references = self.no_references, self.no_references or "in GROUP BY"
         keys = self._group_keys(node, visible)
-        self.no_references = before or "in the SELECT line"
+        self.no_references = outer or "in the SELECT line"
         columns = self._columns(node, visible)
-        self.no_references = before or "in HAVING"
+        self.no_references = outer or "in HAVING"
         having = [(c, self.expression(c)) for condition in self._items(node.having, "condition") for c in self.conjuncts(condition)]
-        self.no_references = before or "in ORDER BY"
+        self.no_references = outer or "in ORDER BY"
         order = [self._order_key(c) for c in self._items(node.orderby, "condition")]
-        self.no_references = before
+        self.no_references = outer
         if node.groupby is not None or self.aggregates or node.having is not None:
             pattern, having_conditions, order = self._apply_grouping(node, pattern, keys, columns, having, order)
             if having_conditions:

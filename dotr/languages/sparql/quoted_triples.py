@@ -8,7 +8,8 @@ is SPARQL 1.1:
 
 Invariant: the parts of a quoted token are valid at their places. A subject is no literal and no
 triple term, a predicate is an IRI or a variable; no part is a list, a path or a non-empty bracket.
-The first invalid part is reported and ends the parsing. Source: SPARQL 1.2, sections 4.3 and 19.8.
+The first invalid part is reported and ends the parsing.
+Source: SPARQL 1.2, sections 4.3 and 19.8.
 """
 
 from __future__ import annotations
@@ -184,9 +185,9 @@ class _TokenMerger:
         for number in range(len(self._merged) - 1, 0, -1):  # a FILTER, BIND or path ends here
             depth += (self._merged[number].text == ")") - (self._merged[number].text == "(")
             if not depth:
-                before = self._merged[number - 1]
-                of_filter = before.kind is SparqlTokenKind.IRI and number > 1 and self._merged[number - 2].text.upper() == "FILTER"
-                return of_filter or (before.kind is SparqlTokenKind.WORD and before.text != "a")
+                previous = self._merged[number - 1]
+                of_filter = previous.kind is SparqlTokenKind.IRI and number > 1 and self._merged[number - 2].text.upper() == "FILTER"
+                return of_filter or (previous.kind is SparqlTokenKind.WORD and previous.text != "a")
         return False
 
     def _read_annotation(self, token: Token) -> Token:

@@ -6,7 +6,8 @@
   fresh one, as subject.
 
 Invariant: the patterns of a quoted token are added once, to the basic graph pattern that holds the
-token. Source: SPARQL 1.2, section 4.3.
+token.
+Source: SPARQL 1.2, section 4.3.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ class TripleReader(ExpressionReader):
     # --- annotations ---
 
     def read_annotations(
-        self, rows: list[tuple[ParseNode, ParseNode, ParseNode]], found: list[BgpItem]
+        self, rows: list[tuple[ParseNode, ParseNode, ParseNode]], items: list[BgpItem]
     ) -> Iterator[tuple[ParseNode, ParseNode, ParseNode]]:
         """Yield the rows that are triples; add the patterns of rows that encode annotations.
 
@@ -160,20 +161,20 @@ class TripleReader(ExpressionReader):
         first and the last are yielded.
         """
         marks = {s: token for s, p, _ in rows if (token := self._annotation_token(p)) is not None}
-        before: list[tuple[ParseNode, ParseNode, ParseNode]] = []
+        triples: list[tuple[ParseNode, ParseNode, ParseNode]] = []
         for row in rows:
             subject, predicate, value = row
             if self._annotation_token(predicate) is not None:
                 continue
             mark = marks.get(value) if isinstance(value, BNode) else None
             if mark is None:
-                before.append(row)
+                triples.append(row)
                 yield row
                 continue
             assert isinstance(mark.value, Annotation)
             reifier = self.fresh_blank() if mark.value.reifier is None else self._slot(mark.value.reifier)
             self.bind_anonymous(value, reifier)
-            annotated = next(o for s, p, o in reversed(before) if s is subject and p is predicate)
+            annotated = next(o for s, p, o in reversed(triples) if s is subject and p is predicate)
             verb = self.verb(predicate)
             if verb is None:
                 hint = "Only a triple with a single predicate can be annotated: write the last step of the path as a separate triple."

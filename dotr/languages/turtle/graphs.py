@@ -1,8 +1,9 @@
 """Turtle text to triples by pyoxigraph, for the `graph` of an element, a rule test or a session.
 
 Invariant: no triple occurs twice; blank nodes are `_:0`, `_:1`, … in order of appearance, also
-those inside triple terms. Cost: 3 µs for a graph of one triple with a prefix; only prefixes that
-the text may use are declared before it.
+those inside triple terms.
+Cost: 3 µs for a graph of one triple with a prefix; only prefixes that the text may use are declared
+before it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Limit of bracket nesting, checked before parsing: pyoxigraph recurses without limit.
 
 A bracket is `(`, `[`, `{`, `{|`, `<<` or `<<(`, outside IRIs, quoted text and comments. The count
-may be too high, never too low: an unclosed quote is skipped, so brackets after it count. Cost: 0.1
-µs for a text with fewer opening characters than the limit; otherwise one pass of a tokenizer, 100
-MB/s plus 0.5 µs per bracket.
+may be too high, never too low: an unclosed quote is skipped, so brackets after it count.
+Cost: 0.1 µs for a text with fewer opening characters than the limit; otherwise one pass of a
+tokenizer, 100 MB/s plus 0.5 µs per bracket.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def _check_depth(tokens: re.Pattern[AnyStr], text: AnyStr, limit: int) -> None:
         kind = token.lastgroup
         if kind is None:
             continue
-        found = token[kind]
-        bracket = found.decode() if isinstance(found, bytes) else found
+        lexeme = token[kind]
+        bracket = lexeme.decode() if isinstance(lexeme, bytes) else lexeme
         if kind == "open":
             opened.append(bracket)
             if len(opened) > limit:

@@ -2,9 +2,10 @@
 
 Idea: recursive descent over the document itself, so that every error has its exact span; terms are
 parsed in `terms.py`, quoted triples in `quoted_triples.py`. A syntax error ends the parsing;
-unknown prefixes and misplaced variables, names and cells are collected. Invariant: a triple is
-added when its object begins, so the order of triples is that of the text: a node before its
-property list, a triple before its annotations. Source: W3C Turtle 1.2; language.md; interface.md.
+unknown prefixes and misplaced variables, names and cells are collected.
+Invariant: a triple is added when its object begins, so the order of triples is that of the text: a
+node before its property list, a triple before its annotations.
+Source: W3C Turtle 1.2; language.md; interface.md.
 """
 
 from __future__ import annotations
@@ -71,13 +72,13 @@ class _TemplateParser(QuotedTriples):
 
     def _directive(self) -> bool:
         if self._text[self._at] == "@":
-            found = self._match(tokens.LANGUAGE)
-            if found is None or found[1] not in ("prefix", "base"):
-                self._at = found.start() if found else self._at
+            match = self._match(tokens.LANGUAGE)
+            if match is None or match[1] not in ("prefix", "base"):
+                self._at = match.start() if match else self._at
                 self._expected("a triple, @prefix or @base")
-            self._declaration(found[1])
+            self._declaration(match[1])
             if self._skip_space() != ".":
-                self._expected(f"`.` after @{found[1]}")
+                self._expected(f"`.` after @{match[1]}")
             self._at += 1
             return True
         word = self._word()
@@ -91,10 +92,10 @@ class _TemplateParser(QuotedTriples):
         self._skip_space()
         name = ""
         if kind == "prefix":
-            found = self._match(tokens.PREFIX)
-            if found is None:
+            match = self._match(tokens.PREFIX)
+            if match is None:
                 self._expected("a prefix with its colon")
-            name = found[1]
+            name = match[1]
             self._skip_space()
         start = self._at
         target = self._iri_reference()

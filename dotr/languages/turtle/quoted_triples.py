@@ -1,8 +1,8 @@
 """Quoted triples of a template: triple terms, reified triples and annotations.
 
 Invariant: the triple `r rdf:reifies <<( s p o )>>` is added where the text names the reifier: after
-the triple whose object is the reified triple, and after an annotated triple. Source: Turtle 1.2,
-section 2.10.
+the triple whose object is the reified triple, and after an annotated triple.
+Source: Turtle 1.2, section 2.10.
 """
 
 from __future__ import annotations

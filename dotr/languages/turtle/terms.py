@@ -1,7 +1,8 @@
 """Terms of a template: IRIs, literals, variables, cells and fresh names.
 
 IRIs are validated by pyoxigraph. An error inside a readable term is collected; an unreadable term
-ends the parsing. Source: W3C Turtle 1.1, section 6.5.
+ends the parsing.
+Source: W3C Turtle 1.1, section 6.5.
 """
 
 from __future__ import annotations
@@ -55,28 +56,28 @@ class TermReader:
     def _expected(self, expected: str, hint: str = "") -> NoReturn:
         if self._at >= self._end:
             self._fail("T101", f"expected {expected}, but the template ends here", self._end, self._end, hint)
-        found = _UNEXPECTED.match(self._text, self._at, self._end)
-        end = found.end() if found else self._at + 1
+        match = _UNEXPECTED.match(self._text, self._at, self._end)
+        end = match.end() if match else self._at + 1
         self._fail("T101", f"expected {expected}, found {self._text[self._at : end]}", self._at, end, hint)
 
     # --- text ---
 
     def _skip_space(self) -> str:
         """Skip white space and comments; return the next character, or `""` at the end."""
-        found = tokens.SPACE.match(self._text, self._at, self._end)
-        assert found is not None
-        self._at = found.end()
+        match = tokens.SPACE.match(self._text, self._at, self._end)
+        assert match is not None
+        self._at = match.end()
         return self._text[self._at] if self._at < self._end else ""
 
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        found = pattern.match(self._text, self._at, self._end)
-        if found is not None:
-            self._at = found.end()
-        return found
+        match = pattern.match(self._text, self._at, self._end)
+        if match is not None:
+            self._at = match.end()
+        return match
 
     def _word(self) -> str:
-        found = tokens.WORD.match(self._text, self._at, self._end)
-        return found[0] if found else ""
+        match = tokens.WORD.match(self._text, self._at, self._end)
+        return match[0] if match else ""
 
     # --- nodes ---
 
@@ -91,11 +92,11 @@ class TermReader:
             return self._cell()
         if character in ('"', "'"):
             return self._quoted()
-        if found := self._match(tokens.BLANK):
-            return self._labels.setdefault(found[1], Blank(found[1]))
-        if (found := tokens.NUMBER.match(self._text, start, self._end)) is not None:
-            self._at = found.end()
-            return Const(literal(found[0], XSD + str(found.lastgroup)))
+        if match := self._match(tokens.BLANK):
+            return self._labels.setdefault(match[1], Blank(match[1]))
+        if (match := tokens.NUMBER.match(self._text, start, self._end)) is not None:
+            self._at = match.end()
+            return Const(literal(match[0], XSD + str(match.lastgroup)))
         if (named := self._prefixed()) is not None:
             return named
         word = self._word()
@@ -112,20 +113,20 @@ class TermReader:
 
     def _variable(self) -> TemplateSlot:
         start = self._at
-        found = self._match(tokens.VARIABLE)
-        if found is None:
+        match = self._match(tokens.VARIABLE)
+        if match is None:
             self._expected("a variable's name after its question mark")
         if self._cells:
-            self._problem("T105", f"variable {found[0]} in a map", start, self._at, f"A column of the file is written {{{found[1]}}}.")
-        return Var(found[1])
+            self._problem("T105", f"variable {match[0]} in a map", start, self._at, f"A column of the file is written {{{match[1]}}}.")
+        return Var(match[1])
 
     def _cell(self) -> TemplateSlot:
         start = self._at
-        found = self._match(tokens.CELL)
-        if found is None:
+        match = self._match(tokens.CELL)
+        if match is None:
             self._expected("a column's name in braces")
         self._check_cell(start, self._at)
-        return Cell(found[1])
+        return Cell(match[1])
 
     def _check_cell(self, start: int, end: int) -> None:
         if not self._cells:
@@ -136,25 +137,25 @@ class TermReader:
 
     def _iri_reference(self) -> TemplateSlot:
         start = self._at
-        found = self._match(tokens.IRI)
-        if found is None:
+        match = self._match(tokens.IRI)
+        if match is None:
             self._expected("an IRI in angle brackets", "An IRI has no spaces, quotes or braces (write %20 for a space).")
-        return self._iri_slot(self._text_and_cells(found[1], start + 1, self._code_points), start, relative=True)
+        return self._iri_slot(self._text_and_cells(match[1], start + 1, self._code_points), start, relative=True)
 
     def _prefixed(self) -> TemplateSlot | None:
         start = self._at
-        found = self._match(tokens.PREFIX)
-        if found is None:
+        match = self._match(tokens.PREFIX)
+        if match is None:
             return None
         middle = self._at
         local = self._match(tokens.LOCAL)
         assert local is not None
-        namespace = self._prefixes.get(found[1])
+        namespace = self._prefixes.get(match[1])
         if namespace is None:
-            hint = did_you_mean(found[1], sorted(self._prefixes))
-            known = WELL_KNOWN.get(found[1], "http://example.org/#")
+            hint = did_you_mean(match[1], sorted(self._prefixes))
+            known = WELL_KNOWN.get(match[1], "http://example.org/#")
             hint = f"{hint} Or declare" if hint else "Declare"
-            self._problem("T103", f"unknown prefix {found[1]}:", start, middle, f"{hint} it: PREFIX {found[1]}: <{known}>")
+            self._problem("T103", f"unknown prefix {match[1]}:", start, middle, f"{hint} it: PREFIX {match[1]}: <{known}>")
             return Const(iri("urn:unknown"))
         parts = self._text_and_cells(local[0], middle, lambda text, at: tokens.NAME_ESCAPE.sub(r"\1", text))
         return self._iri_slot((namespace, *parts), start, relative=False)
@@ -165,10 +166,10 @@ class TermReader:
             return (read(text, at),)
         parts: list[str | Cell] = []
         done = 0
-        for found in tokens.CELL.finditer(text):
-            self._check_cell(at + found.start(), at + found.end())
-            parts += [read(text[done : found.start()], at + done), Cell(found[1])]
-            done = found.end()
+        for match in tokens.CELL.finditer(text):
+            self._check_cell(at + match.start(), at + match.end())
+            parts += [read(text[done : match.start()], at + done), Cell(match[1])]
+            done = match.end()
         parts.append(read(text[done:], at + done))
         return tuple(part for part in parts if part)
 
@@ -199,11 +200,11 @@ class TermReader:
 
     def _quoted(self) -> TemplateSlot:
         start = self._at
-        found = self._match(tokens.STRING)
-        if found is None:
+        match = self._match(tokens.STRING)
+        if match is None:
             self._fail("T102", "this text is never closed", start, start + 1, 'Text over several lines needs """three quotes""".')
-        group = str(found.lastgroup)
-        body, at = found[group], found.start(group)
+        group = str(match.lastgroup)
+        body, at = match[group], match.start(group)
         parts: tuple[str | Cell, ...] = (self._code_points(body, at),)
         if self._cells and "{" in body:
             parts = _joined(self._text_and_cells(body, at, self._quoted_text))
@@ -240,11 +241,11 @@ class TermReader:
         """Return the text with its escapes decoded."""
         if "\\" not in text:
             return text
-        for found in tokens.ESCAPE.finditer(text):
-            code = int(found["u"] or found["U"] or "0", 16)
-            if found[0] == "\\" or 0xD800 <= code <= 0xDFFF or code > 0x10FFFF:
-                end = at + found.end() + (found[0] == "\\")
-                self._fail("T102", "not an escape of Turtle", at + found.start(), end, "Write \\\\ for a backslash.")
+        for match in tokens.ESCAPE.finditer(text):
+            code = int(match["u"] or match["U"] or "0", 16)
+            if match[0] == "\\" or 0xD800 <= code <= 0xDFFF or code > 0x10FFFF:
+                end = at + match.end() + (match[0] == "\\")
+                self._fail("T102", "not an escape of Turtle", at + match.start(), end, "Write \\\\ for a backslash.")
         return unescaped(text)
 
 

@@ -1,7 +1,8 @@
 """Terminals of Turtle as regular expressions, with `{column}` in names, IRIs and strings.
 
 Terminals match with and without cells; the parser reports cells that are not allowed, with their
-place. Source: W3C Turtle 1.1, section 6.5.
+place.
+Source: W3C Turtle 1.1, section 6.5.
 """
 
 from __future__ import annotations
