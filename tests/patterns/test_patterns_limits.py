@@ -284,10 +284,10 @@ def test_matches_are_handed_on_on_the_way(monkeypatch: pytest.MonkeyPatch) -> No
     expected, _ = ran(program, elements)
     assert len({f.graph for f in expected}) == len(expected) > 1_000
     for many in (1, 7, 100):
-        monkeypatch.setattr(found_module, "MANY", many)
-        monkeypatch.setattr("dotr.patterns.operator.MANY", many)
+        monkeypatch.setattr(found_module, "FLUSH_SIZE", many)
+        monkeypatch.setattr("dotr.patterns.operator.FLUSH_SIZE", many)
         monkeypatch.setattr(matcher_module, "_TOGETHER", 5 * many)
-        monkeypatch.setattr("dotr.engine.stage_two._PIECE", many // 2 + 1)
+        monkeypatch.setattr("dotr.engine.stage_two._CHUNK_SIZE", many // 2 + 1)
         sizes: list[int] = []
         got: list[Firing] = []
 

@@ -40,7 +40,7 @@ Facts = Mapping[FactSource, Sequence[AttributeValues]]
 
 
 class Recorded(StageOne):
-    """Stage one that says what it said before."""
+    """Stage one that replays recorded facts."""
 
     def __init__(self, program: CompiledProgram, streams: Sequence[FactSource], facts: Mapping[Micros, Facts], ticks: Facts) -> None:
         super().__init__(program.knowledge, ())
@@ -50,7 +50,7 @@ class Recorded(StageOne):
             time: {numbers[s]: sort_by_tie(s.attributes, list(rows)) for s, rows in found.items()} for time, found in facts.items()
         }
 
-    def facts(self, instant: Instant) -> InstantFacts:
+    def evaluate(self, instant: Instant) -> InstantFacts:
         return InstantFacts(self.recorded[instant.time], ())
 
 
