@@ -234,8 +234,8 @@ class BulkCloser:
         triples, conclusions = run
         applications = [(self._delta_rule(work), triples) for work in self._background_dispatch.unrouted]
         by_object: dict[Term | None, list[Triple]] = {}
-        for places in (self._fixed, self._background_dispatch.routed):
-            dispatches = places.get(predicate)
+        for routes in (self._fixed, self._background_dispatch.routed):
+            dispatches = routes.get(predicate)
             if dispatches is None:
                 continue
             if not by_object and any(object is not None for object in dispatches):

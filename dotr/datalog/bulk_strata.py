@@ -100,7 +100,7 @@ def stratum_indexes(
     if rules.shares_index:
         return StratumIndexes([whole] * rules.depth, upper_static, stratum_sizes.needs_strata)
     return StratumIndexes(
-        [*(_lower_index(whole, by_predicate, heights) for heights in stratum_sizes.sizes), whole], upper_static, stratum_sizes.needs_strata
+        [*(_lower_index(whole, by_predicate, sizes) for sizes in stratum_sizes.sizes), whole], upper_static, stratum_sizes.needs_strata
     )
 
 
@@ -123,7 +123,8 @@ def _lower_index(whole: TripleIndex, by_predicate: Mapping[Term, Sequence[Triple
 class TripleDifference(AbstractSet[Triple]):
     """The triples of `whole` without those of `part`, for membership: two look-ups.
 
-    >>> ("<s>", "<p>", "<o>") in TripleDifference({("<s>", "<p>", "<o>")}, set()), len(TripleDifference({("<s>", "<p>", "<o>")}, {("<s>", "<p>", "<o>")}))
+    >>> triple = ("<s>", "<p>", "<o>")
+    >>> triple in TripleDifference({triple}, set()), len(TripleDifference({triple}, {triple}))
     (True, 0)
     """
 

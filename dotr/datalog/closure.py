@@ -73,7 +73,7 @@ Route: TypeAlias = tuple[dict[Term, DeltaRules], DeltaRules]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dispatch:
-    """Entry of a route: a position with its key, or (position None) dormant positions to activate."""
+    """Entry of a route: a position with its key, or dormant positions to activate (position None)."""
 
     position: DeltaPosition | None
     key: Term | None = None
@@ -142,8 +142,8 @@ class BackgroundDispatch:
         self.dormant: dict[tuple[Term, Term | None], list[DeltaPosition]] = {}
         for position in free:
             self._add(position, background)
-        for (predicate, object), asleep in self.dormant.items():
-            _register(self.routed, predicate, object, Dispatch(None, None, tuple(asleep)))
+        for (predicate, object), positions in self.dormant.items():
+            _register(self.routed, predicate, object, Dispatch(None, None, tuple(positions)))
 
     def _add(self, position: DeltaPosition, background: TripleIndex) -> None:
         predicate = position.pattern.predicate
@@ -241,10 +241,10 @@ class Closer:
         if revisited:
             for s, p, o in revisited:
                 keyed, plain = route(p, default)
-                for handler in keyed.get(o, plain):
-                    handler(s, p, o, delta, push, active, alarms)
-                for handler in active:
-                    handler(s, p, o, delta, push, active, alarms)
+                for delta_rule in keyed.get(o, plain):
+                    delta_rule(s, p, o, delta, push, active, alarms)
+                for delta_rule in active:
+                    delta_rule(s, p, o, delta, push, active, alarms)
         queue, done = iter(pending), 0
         while done < len(pending) and done < self.limit:
             for triple in islice(queue, _CHECK_INTERVAL):
@@ -253,7 +253,7 @@ class Closer:
                 s, p, o = triple
                 if s not in known_absent and triple in known:
                     continue
-                # TripleIndex.add, written out: a call would cost as much as the rest of it.
+                # `TripleIndex.add` inlined: the call would double its cost.
                 seen.add(triple)
                 ends = by_subject.get(p)
                 if ends is None:
@@ -274,17 +274,17 @@ class Closer:
                 if delta.has_edges:
                     delta.extend_edges(triple)
                 keyed, plain = route(p, default)
-                for handler in keyed.get(o, plain):
-                    handler(s, p, o, delta, push, active, alarms)
+                for delta_rule in keyed.get(o, plain):
+                    delta_rule(s, p, o, delta, push, active, alarms)
                 if active:
-                    for handler in active:
-                        handler(s, p, o, delta, push, active, alarms)
+                    for delta_rule in active:
+                        delta_rule(s, p, o, delta, push, active, alarms)
             done += _CHECK_INTERVAL
             if len(pending) > self.limit:
                 self._check_derivations(pending)
         if len(pending) > self.limit:
             self._drain_checked(queue, pending, delta, active, alarms)
-        # Closure(…) itself would take a tenth of a microsecond more, of the two that the smallest instants take.
+        # `Closure(…)` would take 0.1 µs more; the smallest instants take 2 µs.
         return tuple.__new__(Closure, (self.background, delta, contradictions(alarms) if alarms else (), None))
 
     def _check_derivations(self, pending: list[Triple]) -> None:
@@ -306,8 +306,8 @@ class Closer:
                 self._check_derivations(pending)
                 s, p, o = triple
                 keyed, plain = self._routes.get(p, self._default)
-                for handler in chain(keyed.get(o, plain), active):
-                    handler(s, p, o, delta, pending.append, active, alarms)
+                for delta_rule in chain(keyed.get(o, plain), active):
+                    delta_rule(s, p, o, delta, pending.append, active, alarms)
 
     def _compile_route(
         self, s: Term, p: Term, o: Term, delta: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
@@ -319,14 +319,14 @@ class Closer:
             keyed[o] = delta_rules
         else:
             self._routes[p] = (keyed, delta_rules)
-        for handler in delta_rules:
-            handler(s, p, o, delta, push, active, alarms)
+        for delta_rule in delta_rules:
+            delta_rule(s, p, o, delta, push, active, alarms)
 
     def _dispatches(self, predicate: Term, object: Term | None) -> list[Dispatch]:
         """Dispatches of a route; object None: any object without a route of its own."""
         dispatches = list(self._background_dispatch.unrouted)
-        for places in (self._fixed, self._background_dispatch.routed):
-            found = places.get(predicate, {})
+        for routes in (self._fixed, self._background_dispatch.routed):
+            found = routes.get(predicate, {})
             dispatches += found.get(None, [])
             if object is not None:
                 dispatches += found.get(object, [])

@@ -106,7 +106,7 @@ def _open_cached(sources: Sources, rules: Sequence[DatalogRule], policy: CachePo
     try:
         stamps = sources.stamps()
         key = sources.key()
-    except OSError:  # loading says which, and why
+    except OSError:  # reported by `load_graphs`
         return Background(_in_memory(_close_sources(sources, rules), rules))
     path = policy.folder / (key.hex() + _SUFFIX)
     warnings: list[Diagnostic] = []

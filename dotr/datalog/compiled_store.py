@@ -96,7 +96,7 @@ class CompiledStore:
         self.index = self.strata[-1]
         self.summary = _summary(bytes(self.file.view("about")))
         if len(self.index) != self.summary.loaded + self.summary.derived:
-            raise UnusableFile("is damaged: it does not hold the triples that it says it does")
+            raise UnusableFile("is damaged: its triples differ from their recorded number")
 
     def knowledge(self, rules: Sequence[DatalogRule]) -> Knowledge:
         """Knowledge under the rules that the store was closed under."""

@@ -156,10 +156,10 @@ class StratifiedCloser:
         closure = _InstantClosure(self._upper_static, frozenset(instant), self._shared_strata, states, found)
         for level in self._strata[1:]:
             states.append(closure.close_stratum(level))  # noqa: PERF401 (each looks at those before it)
-        view, new, gone = states[-1]
-        if len(new) > self._limit:
+        view, delta, retracted = states[-1]
+        if len(delta) > self._limit:
             raise LimitExceeded(self._limit)
-        return Closure(view, new, tuple(sorted(found - self._static)), TripleIndex(gone) if gone else None)
+        return Closure(view, delta, tuple(sorted(found - self._static)), TripleIndex(retracted) if retracted else None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,7 +194,7 @@ class _InstantClosure:
         self._close(stratum, view, new, seeds, revisited, retracted)
         rederived = self._rederived(stratum, view, new, changes, retracted)
         if rederived:
-            schema = stratum.closer.schema  # what an instant brings of it has effect on what is raised, too
+            schema = stratum.closer.schema  # schema of the instant applies to rederived triples too
             woken = [t for t in new if (t[1], None) in schema or (t[1], t[2]) in schema] if schema else ()
             self._close(stratum, view, new, rederived, woken, retracted)
         restored = [triple for triple in retracted if triple in new.triples]

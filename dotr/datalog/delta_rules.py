@@ -132,8 +132,8 @@ def subject_conclusions(position: DeltaPosition, bindings: SchemaBindings) -> tu
     >>> of, sub = TriplePattern(Var("x"), Const(RDF_TYPE), Var("c")), TriplePattern(Var("c"), Const("<sub>"), Var("d"))
     >>> rule = DatalogRule("r", (TriplePattern(Var("x"), Const(RDF_TYPE), Var("d")),), (of, sub))
     >>> position, index = DeltaPosition(rule, of, 0, "c"), TripleIndex([("<A>", "<sub>", "<B>"), ("<A>", "<sub>", "<C>")])
-    >>> says, of_subject = subject_conclusions(position, bind_schema(position, "<A>", index))
-    >>> sorted(object for _, object in says), of_subject
+    >>> conclusions, of_subject = subject_conclusions(position, bind_schema(position, "<A>", index))
+    >>> sorted(object for _, object in conclusions), of_subject
     (['<B>', '<C>'], True)
     """
     subjects = {head.subject for head in position.rule.head}

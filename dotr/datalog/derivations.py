@@ -51,18 +51,20 @@ class RuleWriter(JoinWriter):
         self._stratum = stratum
 
     def lower_stratum_item(self, step: Not | GroupAggregate) -> None:
-        """A look-up in the model of the strata below. `NOT [?s, <broken>, ?w]` and `AGGREGATE … ON ?room BIND COUNT(?x) AS ?n`:
+        """Emits a look-up in the lower strata.
 
-        if a0(delta.models[1], v_s): continue
-        for v_n, in g1(delta.models[1], v_room):
+        `NOT [?s, <broken>, ?w]` and `AGGREGATE … ON ?room BIND COUNT(?x) AS ?n`:
+
+            if a0(delta.models[1], v_s): continue
+            for v_n, in g1(delta.models[1], v_room):
         """
-        given = tuple(name for name in free_variables(step) if name in self.names)
-        arguments = ", ".join([f"delta.models[{self._stratum}]", *map(self.read, given)])
+        bound = tuple(name for name in free_variables(step) if name in self.names)
+        arguments = ", ".join([f"delta.models[{self._stratum}]", *map(self.read, bound)])
         match step:
             case Not():
-                self.skip_if(f"{self.parameter('a', exists(step, given))}({arguments})")
+                self.skip_if(f"{self.parameter('a', exists(step, bound))}({arguments})")
             case GroupAggregate(_, keys, results):
-                slots = [*(key for key in keys if key not in given), *(name for name, _ in results)]
+                slots = [*(key for key in keys if key not in bound), *(name for name, _ in results)]
                 targets, checks = [], []
                 for slot in slots:
                     if slot in self.names:
@@ -70,7 +72,7 @@ class RuleWriter(JoinWriter):
                         checks.append(f"{targets[-1]} != {self.names[slot]}")
                     else:
                         targets.append(self.bind(slot))
-                self.loop(", ".join(targets) + ",", f"{self.parameter('g', groups(step, given))}({arguments})")
+                self.loop(", ".join(targets) + ",", f"{self.parameter('g', groups(step, bound))}({arguments})")
                 for check in checks:
                     self.skip_if(check)
 
@@ -99,15 +101,15 @@ class RuleWriter(JoinWriter):
                 if isinstance(item.predicate, Var):
                     predicates.add(item.predicate.name)
         checks = []
-        for slot, valid, fits, check in (
+        for slot, known_valid, is_valid, check in (
             (head.subject, subjects | predicates, can_be_subject, "{0} >= '<='"),
             (head.predicate, predicates, is_iri, "{0}[0] == '<' != {0}[1]"),
         ):
             term = self.known_term(slot)
             if term is not None:
-                if not fits(term):
+                if not is_valid(term):
                     return
-            elif isinstance(slot, Var) and slot.name not in valid:
+            elif isinstance(slot, Var) and slot.name not in known_valid:
                 checks.append(check.format(self.name_of(slot)))
         push = Emit("push", self._triple(head))
         self.add(IfElse([(" and ".join(checks), [push])]) if checks else push)

@@ -26,8 +26,10 @@ class Inconsistency(NamedTuple):
     premises: tuple[tuple[Triple, PremiseOrigin], ...]
 
     def __str__(self) -> str:
-        """
-        >>> print(Inconsistency("cax-dw", ((("<A>", "<d>", "<B>"), PremiseOrigin.BACKGROUND), (("<x>", "<t>", "<A>"), PremiseOrigin.INSTANT))))
+        """One line with all premises.
+
+        >>> schema = (("<A>", "<d>", "<B>"), PremiseOrigin.BACKGROUND)
+        >>> print(Inconsistency("cax-dw", (schema, (("<x>", "<t>", "<A>"), PremiseOrigin.INSTANT))))
         cax-dw: <A> <d> <B> (background), <x> <t> <A> (instant)
         """
         premises = ", ".join(f"{' '.join(triple)} ({origin.value})" for triple, origin in self.premises)
@@ -44,7 +46,8 @@ def inconsistencies(closure: Closure, stated: Collection[Triple]) -> tuple[Incon
     >>> from dotr.store.triples import TripleIndex
     >>> background = TripleIndex([("<A>", "<disjoint>", "<B>")])
     >>> found = Contradiction("dw", (("<A>", "<disjoint>", "<B>"), ("<x>", "<is>", "<A>"), ("<x>", "<is>", "<B>")))
-    >>> print(inconsistencies(Closure(background, TripleIndex(), (found,)), [("<x>", "<is>", "<A>")])[0])
+    >>> closure = Closure(background, TripleIndex(), (found,))
+    >>> print(inconsistencies(closure, [("<x>", "<is>", "<A>")])[0])
     dw: <A> <disjoint> <B> (background), <x> <is> <A> (instant), <x> <is> <B> (derived)
     """
     background, stated = closure.background.triples, frozenset(stated)
@@ -57,10 +60,10 @@ def inconsistencies(closure: Closure, stated: Collection[Triple]) -> tuple[Incon
     )
 
 
-def visible_premises(found: Contradiction) -> list[Triple]:
+def visible_premises(contradiction: Contradiction) -> list[Triple]:
     """Premises of a contradiction without hidden triples.
 
     >>> visible_premises(Contradiction("r", (("<c>", "<urn:dotr:hidden:ends>", "<nil>"), ("<x>", "<p>", "<x>"))))
     [('<x>', '<p>', '<x>')]
     """
-    return [triple for triple in found.triples if not is_hidden(triple[1])]
+    return [triple for triple in contradiction.triples if not is_hidden(triple[1])]

@@ -112,7 +112,7 @@ def _group_result(call: AggregateCall, arguments: Sequence[Variable]) -> Callabl
     apply = aggregate(call)
     match call.argument:
         case None:
-            # The solutions of a group differ in some variable, so that each is distinct.
+            # The rows of a group are distinct, so COUNT(DISTINCT *) equals COUNT(*).
             apply_to_all = aggregate(AggregateCall(call.function, False, None))
             return lambda members: apply_to_all(["*"] * len(members))
         case Var(name):
@@ -122,4 +122,4 @@ def _group_result(call: AggregateCall, arguments: Sequence[Variable]) -> Callabl
             names = free_variables(expression)
             indexes = [arguments.index(name) for name in names]
             value = evaluator(expression, [Var(name) for name in names])
-            return lambda members: apply([value(*[member[place] for place in indexes]) for member in members])
+            return lambda members: apply([value(*[member[index] for index in indexes]) for member in members])

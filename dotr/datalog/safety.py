@@ -34,9 +34,7 @@ def check_safety(rule: DatalogRule) -> list[Diagnostic]:
     bound = bound_by(rule.body)
     if len(bound) > _MAX_VARIABLES:
         text = f"rule {rule.name}: more than {_MAX_VARIABLES} variables in a body"
-        problems.append(
-            Diagnostic("K309", text, rule.span, "Divide it: let a rule of its own conclude what some of the atoms say together.")
-        )
+        problems.append(Diagnostic("K309", text, rule.span, "Split the rule: let a second rule derive a part of the body."))
 
     def report(code: str, names: Iterable[Variable], where: str, known: set[Variable] = bound) -> None:
         for name in dict.fromkeys(names):

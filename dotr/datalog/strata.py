@@ -192,14 +192,13 @@ def refusal(links: Sequence[CycleLink]) -> Diagnostic:
     """Diagnostic K307 for a cycle, with each of its rules."""
     documents = {link.rule.span.document.name for link in links if link.rule.span is not None}
 
-    def place(rule: DatalogRule) -> str:
+    def line_of(rule: DatalogRule) -> str:
         line = rule.name.rpartition(":")[2]
         return f"line {line}" if len(documents) == 1 and line.isdigit() else rule.name
 
-    steps = [
-        f"{display_name(link.head, link.rule)} needs {link.dependency.via}{display_name(link.dependency.key, link.rule)} ({place(link.rule)})"
-        for link in links
-    ]
+    steps = []
+    for rule, head, (key, via) in links:
+        steps.append(f"{display_name(head, rule)} needs {via}{display_name(key, rule)} ({line_of(rule)})")
     via = links[0].dependency.via.split()[0]
     hint = f"Derive what is {'negated' if via == 'NOT' else 'aggregated'} by rules that do not depend on what they conclude."
     return Diagnostic("K307", f"recursion through {via}: {', '.join(steps)}", links[0].rule.span, hint)

@@ -63,8 +63,8 @@ class StratifiedProgram:
 
 def dispatch_of(numbered: Iterable[RuleInStratum]) -> RuleDispatch:
     """Rules with their strata, as a closer takes them."""
-    given = list(numbered)
-    return RuleDispatch((rule for rule, _ in given), (stratum for _, stratum in given))
+    rules = list(numbered)
+    return RuleDispatch((rule for rule, _ in rules), (stratum for _, stratum in rules))
 
 
 def lower_models(indexes: Sequence[TripleIndex]) -> list[LowerModel]:
@@ -142,9 +142,9 @@ class StratumRules:
         routes = self.dispatch.fixed.get(predicate)
         if routes is not None:
             for object in (None, triple[2]):
-                for work in routes.get(object, ()):
-                    if work.position is not None:
-                        yield work.position
+                for dispatch in routes.get(object, ()):
+                    if dispatch.position is not None:
+                        yield dispatch.position
         for position in self.dispatch.free:
             if position.rule.of_rule_set or isinstance(position.pattern.predicate, Const) or not is_hidden(predicate):
                 yield position

@@ -186,9 +186,9 @@ class Columns:
         """Each end with the half-open range of words of its other ends."""
         words, others = self.words, self._others
         if self._is_grouped:
-            for place in range(self._first, self._last):
-                at = place + self._starts
-                yield words[place], others + words[at], others + words[at + 1]
+            for index in range(self._first, self._last):
+                group = index + self._starts
+                yield words[index], others + words[group], others + words[group + 1]
             return
         shift = others - self._first
         start, last = self._first, self._last

@@ -1,7 +1,7 @@
 """Dictionary of terms and their numbers, in both directions, over mapped bytes.
 
     text      the terms in UTF-8, concatenated in the order of their numbers
-    ends      the end of each term in `text`, 4 bytes; `high` has the fifth byte for texts over 4 GiB
+    ends      the end of each term in `text`, 4 bytes; `high`: the fifth byte beyond 4 GiB of text
     buckets   the first index of each bucket in the two sections below; 4 bytes for every 4 terms
     marks     the lowest byte of each term's hash, by bucket
     numbers   the terms' numbers, by bucket, 4 bytes

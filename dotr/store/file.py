@@ -104,7 +104,7 @@ def _write_section(file: BinaryIO, parts: Iterable[Buffer]) -> FileSection:
         file.write(part)
         digest.update(part)
     length = file.tell() - offset
-    if not length:  # so that the last section's page is there
+    if not length:  # the page of an empty last section exists
         file.write(b"\0")
     return FileSection(offset, length, digest.digest())
 

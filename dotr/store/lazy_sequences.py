@@ -70,6 +70,6 @@ class FilteredSequence(LazySequence[Item]):
     @overload
     def __getitem__(self, index: int) -> Item: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Item]: ...
-    def __getitem__(self, place: int | slice) -> Item | list[Item]:
-        return list(self)[place]
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        return list(self)[index]

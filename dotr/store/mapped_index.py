@@ -77,11 +77,11 @@ class TermRange(LazySequence[Term]):
     @overload
     def __getitem__(self, index: int) -> Term: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Term]: ...
-    def __getitem__(self, place: int | slice) -> Term | list[Term]:
-        if isinstance(place, slice):
-            return [self._dictionary.term(number) for number in self._numbers[place]]
-        return self._dictionary.term(self._numbers[place])
+    def __getitem__(self, index: slice) -> list[Term]: ...
+    def __getitem__(self, index: int | slice) -> Term | list[Term]:
+        if isinstance(index, slice):
+            return [self._dictionary.term(number) for number in self._numbers[index]]
+        return self._dictionary.term(self._numbers[index])
 
     def __iter__(self) -> Iterator[Term]:
         return map(self._dictionary.term, self._numbers)
@@ -255,7 +255,7 @@ class MappedIndex(TripleIndex):
         self.file = file
         self._dictionary = dictionary
         words = file.view("triples", "I")
-        # Stand-ins: they read like what `TripleIndex` has there, and nobody may write to either.
+        # Read-only mappings in the place of the dictionaries and the set of `TripleIndex`.
         self.by_subject = cast("dict[Term, Ends]", MappedTables(predicates, lambda row: build_ends(row.by_subject)))
         self.by_object = cast("dict[Term, Ends]", MappedTables(predicates, lambda row: build_ends(row.by_object)))
         columns = {predicate: Columns(words, row.by_subject) for predicate, row in predicates.items()}
@@ -265,7 +265,7 @@ class MappedIndex(TripleIndex):
         self._edge_cache: dict[tuple[bool, Term], list[tuple[Term, Term]]] = {}
 
     def add(self, triple: Triple) -> bool:
-        raise TypeError("a compiled store is not written to")
+        raise TypeError("a compiled store is read-only")
 
     def _edges(self, term: Term, outgoing: bool) -> list[tuple[Term, Term]]:
         """The edges of a term, those of hidden predicates included."""

@@ -180,7 +180,7 @@ class MaskedIndex(TripleIndex):
         self.by_object = _masked_predicates(base.by_object, objects)
 
     def add(self, triple: Triple) -> bool:
-        raise TypeError("a view is only read")
+        raise TypeError("a masked index is read-only")
 
     def _build_edges(self) -> None:
         self._from, self._to = self._masked_edges(self._base.edges_from, self._base.edges_to, hidden=False)

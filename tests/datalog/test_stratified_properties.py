@@ -198,7 +198,7 @@ def check(seed: int, entailment: Entailment, folder: Path) -> list[Closure]:
             for knowledge in (Knowledge.from_closed(closed, rules), mapped(closed, rules, folder / f"{seed}"))
         ]
         for here, there in zip(*closures, strict=True):
-            assert set(here.new) == set(there.new)
+            assert set(here.delta) == set(there.delta)
             assert here.contradictions == there.contradictions
         return closures[0]
 

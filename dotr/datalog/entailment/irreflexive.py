@@ -72,7 +72,7 @@ def _may_be_reflexive(head: TriplePattern, rule: DatalogRule) -> bool:
         case TriplePattern(Const(subject), _, Const(object_)) if subject != object_:
             return False
         case TriplePattern(subject, predicate, object_) if TriplePattern(object_, predicate, subject) in rule.body:
-            # A reflexive conclusion would be the premise over again.
+            # A reflexive conclusion equals the premise.
             return subject == object_
         case TriplePattern(_, Const(predicate), _):
             return predicate in REFLEXIVE

@@ -1,1 +1,1 @@
-"""Closure under `owl:sameAs`: classes of equal names, the closure with representatives, and the expansion."""
+"""Closure under `owl:sameAs`: classes of equal names, closure over representatives, expansion."""

@@ -112,18 +112,18 @@ class MergedClasses:
 
     def parts(self, name: Term) -> list[NameClass]:
         """The parts of a representative; names without triples in the background form one part."""
-        found, fresh = [], []
+        parts, unknown = [], []
         for part in self._class.get(name, (name,)):
             members = self._members.get(part)
             if members is not None:
-                found.append(NameClass(members))
+                parts.append(NameClass(members))
             elif self._weight(part):
-                found.append(NameClass((part,)))
+                parts.append(NameClass((part,)))
             else:
-                fresh.append(part)
-        if fresh:
-            found.append(NameClass(tuple(sorted(fresh)), is_known_equal=False))
-        return found
+                unknown.append(part)
+        if unknown:
+            parts.append(NameClass(tuple(sorted(unknown)), is_known_equal=False))
+        return parts
 
     def merged_names(self) -> list[Term]:
         """The names of all merged classes."""
@@ -153,7 +153,7 @@ class MergedClasses:
         return weight
 
     def _triples_of(self, part: Term) -> Iterator[Triple]:
-        """The background triples of a name, searched by predicate: access by end may not be built."""
+        """The background triples of a name, by predicate: access by end may not be built."""
         if self._weight(part):
             for p, ends in self._background.by_subject.items():
                 if p != SAME:
