@@ -1,4 +1,4 @@
-"""Queries become algebra: what each form of SPARQL 1.1 is translated to, with the terms as they were written."""
+"""Translation of each construct of SPARQL 1.1 to the algebra; terms keep their written form."""
 
 from __future__ import annotations
 
@@ -112,30 +112,30 @@ class TestTerms:
             (r'"\u00e9\U0001F600"', '"é😀"'),
         ],
     )
-    def test_a_term_keeps_the_form_it_was_written_in(self, text: str, term: Term) -> None:
+    def test_term_keeps_its_written_form(self, text: str, term: Term) -> None:
         assert triple(where(f"?x :p {text}")) == TriplePattern(X, P, Const(term))
 
-    def test_prefixes_of_the_query_win(self) -> None:
+    def test_prefix_of_query_overrides_given_one(self) -> None:
         assert select("PREFIX : <http://other/> SELECT * { ?x :p ?y }").pattern == Bgp((TriplePattern(X, Const("<http://other/p>"), Y),))
 
-    def test_relative_iris_are_resolved_against_base(self) -> None:
+    def test_relative_iri_is_resolved_against_base(self) -> None:
         assert triple(select("BASE <http://e/d/> SELECT * { <a> <#f> <../c> }").pattern) == TriplePattern(
             Const("<http://e/d/a>"), Const("<http://e/d/#f>"), C
         )
 
-    def test_a_comment_is_no_part_of_the_query(self) -> None:
+    def test_comment_is_ignored(self) -> None:
         assert where("?x :p ?y # } ?z\n") == ONE
 
-    def test_a_span_within_a_document(self) -> None:
+    def test_span_within_a_document_is_parsed(self) -> None:
         text = "from Smoke = [ SELECT ?x { ?x :p ?y } ]"
         assert parse_select(Span(Document("r", text), 14, 38), PREFIXES) == Select(("x",), ONE)
 
 
 class TestTriples:
-    def test_abbreviations(self) -> None:
+    def test_abbreviated_triples_are_expanded(self) -> None:
         assert where("?x :p ?y, ?z ; a :c .") == Bgp((XPY, TriplePattern(X, P, Z), TriplePattern(X, Const(RDF_TYPE), C)))
 
-    def test_blank_nodes_are_variables_that_cannot_be_projected(self) -> None:
+    def test_blank_node_is_a_hidden_variable(self) -> None:
         query = select("SELECT * { [ :p ?x ] :q _:n . _:n :p [] }")
         assert isinstance(query.pattern, Bgp)
         (first, second, third) = query.pattern.patterns
@@ -148,20 +148,20 @@ class TestTriples:
         assert len(names) == 3
         assert isinstance(third, TriplePattern)
 
-    def test_a_list(self) -> None:
+    def test_list_is_expanded_to_triples(self) -> None:
         pattern = where('?x :p (1 "b")')
         assert isinstance(pattern, Bgp)
         predicates = [p.predicate for p in pattern.patterns if isinstance(p, TriplePattern)]
         assert sorted(map(repr, predicates)) == sorted(map(repr, [P, Const(RDF_FIRST), Const(RDF_REST), Const(RDF_FIRST), Const(RDF_REST)]))
         assert Const(RDF_NIL) in [p.object for p in pattern.patterns]
 
-    def test_reading_twice_gives_the_same_names(self) -> None:
+    def test_parsing_twice_gives_equal_queries(self) -> None:
         text = "SELECT * { [] :p ?x ; :q/:p ?y }"
         assert select(text) == select(text)
 
 
 class TestPaths:
-    def test_links_sequences_and_inverses_are_triples(self) -> None:
+    def test_link_sequence_and_inverse_become_triples(self) -> None:
         pattern = where("?x :p/^:q ?y")
         assert isinstance(pattern, Bgp)
         first, second = pattern.patterns
@@ -188,47 +188,47 @@ class TestPaths:
             ("(:p|!:q)", Alternative(Link(P.term), Negated((Q.term,), None))),
         ],
     )
-    def test_a_path(self, text: str, path: object) -> None:
+    def test_path_is_parsed(self, text: str, path: object) -> None:
         found = triple(where(f"?x {text} ?y"))
         assert found == PathPattern(X, path, Y)  # type: ignore[arg-type]
 
-    def test_the_inverse_of_a_path_turns_it_round(self) -> None:
+    def test_inverse_of_a_path_swaps_its_ends(self) -> None:
         assert triple(where("?x ^(:p*) ?y")) == PathPattern(Y, Repeat(Link(P.term), 0, True), X)
 
 
 class TestGroups:
-    def test_join(self) -> None:
+    def test_groups_are_joined(self) -> None:
         assert where("?x :p ?y { ?y :q ?z }") == Join(ONE, OTHER)
 
-    def test_a_filter_does_not_part_a_basic_graph_pattern(self) -> None:
+    def test_filter_does_not_split_a_basic_graph_pattern(self) -> None:
         condition = Call(">", (Y, integer("1")))
         assert where("?x :p ?y FILTER(?y > 1) ?y :q ?z") == Filter(Bgp((XPY, TriplePattern(Y, Q, Z))), (condition,))
 
-    def test_filters_apply_to_the_whole_group_wherever_they_stand(self) -> None:
+    def test_filter_at_any_position_applies_to_its_group(self) -> None:
         one, two = Call(">", (Y, integer("1"))), Call("BOUND", (Z,))
         assert where("FILTER(?y > 1 && bound(?z)) ?x :p ?y") == Filter(ONE, (one, two))
 
-    def test_or_is_one_conjunct(self) -> None:
+    def test_disjunction_is_one_conjunct(self) -> None:
         pattern = where("?x :p ?y FILTER(?y = 1 || ?y = 2 && ?x = :a)")
         assert isinstance(pattern, Filter)
         assert [c.function for c in pattern.conditions if isinstance(c, Call)] == ["||"]
 
-    def test_optional_takes_the_filters_of_its_own_group(self) -> None:
+    def test_optional_has_filters_of_its_own_group_as_condition(self) -> None:
         condition = Call("=", (X, Z))
         assert where("?x :p ?y OPTIONAL { ?y :q ?z FILTER(?x = ?z) }") == LeftJoin(ONE, OTHER, condition)
 
-    def test_optional_leaves_the_filters_of_a_nested_group(self) -> None:
+    def test_optional_keeps_filters_of_a_nested_group_inside(self) -> None:
         condition = Call("=", (X, Z))
         assert where("?x :p ?y OPTIONAL { { ?y :q ?z FILTER(?x = ?z) } }") == LeftJoin(ONE, Filter(OTHER, (condition,)), None)
 
-    def test_union_of_three(self) -> None:
+    def test_union_of_three_is_nested(self) -> None:
         third = Bgp((TriplePattern(Z, P, A),))
         assert where("{ ?x :p ?y } UNION { ?y :q ?z } UNION { ?z :p :a }") == Union(Union(ONE, OTHER), third)
 
-    def test_minus(self) -> None:
+    def test_minus_is_parsed(self) -> None:
         assert where("?x :p ?y MINUS { ?y :q ?z }") == Minus(ONE, OTHER)
 
-    def test_exists(self) -> None:
+    def test_exists_is_parsed(self) -> None:
         assert where("?x :p ?y FILTER NOT EXISTS { ?y :q ?z }") == Filter(ONE, (Exists(OTHER, True),))
         assert where("?x :p ?y FILTER(EXISTS { ?y :q ?z })") == Filter(ONE, (Exists(OTHER, False),))
 
@@ -236,26 +236,26 @@ class TestGroups:
         bound = Extend(ONE, "w", Call("*", (Y, integer("2"))))
         assert where("?x :p ?y BIND(?y * 2 AS ?w) ?y :q ?z") == Join(bound, OTHER)
 
-    def test_values(self) -> None:
+    def test_values_are_parsed(self) -> None:
         assert where("VALUES (?x ?y) { (:a UNDEF) (-1 'b'@en) }") == Values(("x", "y"), ((A.term, None), (integer("-1").term, '"b"@en')))
         assert where("VALUES ?x { :a :b }") == Values(("x",), ((A.term,), (B.term,)))
         assert where("VALUES () { () }") == Values((), ((),))
         assert where("VALUES ?x { }") == Values(("x",), ())
 
-    def test_values_after_the_query(self) -> None:
+    def test_values_after_the_query_are_joined(self) -> None:
         assert select("SELECT * { ?x :p ?y } VALUES ?x { :a }").pattern == Join(ONE, Values(("x",), ((A.term,),)))
 
-    def test_a_sub_query(self) -> None:
+    def test_sub_query_is_parsed(self) -> None:
         assert where("?x :p ?y { SELECT ?y (?z AS ?w) { ?y :q ?z } LIMIT 1 }") == Join(
             ONE, Select(("y", "w"), Extend(OTHER, "w", Z), limit=1)
         )
 
-    def test_an_empty_group(self) -> None:
+    def test_empty_group_has_one_solution(self) -> None:
         assert where("") == Bgp(())
 
 
 class TestModifiers:
-    def test_all(self) -> None:
+    def test_all_modifiers_are_parsed(self) -> None:
         query = select("SELECT DISTINCT ?x (?y + 1 AS ?n) { ?x :p ?y } ORDER BY DESC(?y) ?x LIMIT 10 OFFSET 5")
         assert query.projection == ("x", "n")
         assert query.distinct
@@ -266,10 +266,10 @@ class TestModifiers:
     def test_reduced_keeps_every_solution(self) -> None:
         assert not select("SELECT REDUCED ?x { ?x :p ?y }").distinct
 
-    def test_star_is_every_variable_as_first_met(self) -> None:
+    def test_star_projects_variables_in_order_of_appearance(self) -> None:
         assert select("SELECT * { ?y :q ?z . ?x :p ?y }").projection == ("y", "z", "x")
 
-    def test_grouping(self) -> None:
+    def test_grouping_is_parsed(self) -> None:
         query = select("SELECT ?x (AVG(?y) / 2 AS ?half) { ?x :p ?y } GROUP BY ?x HAVING (COUNT(*) > 1)")
         pattern = query.pattern
         assert isinstance(pattern, Extend)
@@ -284,7 +284,7 @@ class TestModifiers:
         assert pattern.expression == Call("/", (Var(average), integer("2")))
         assert pattern.pattern.conditions == (Call(">", (Var(many), integer("1"))),)
 
-    def test_an_aggregate_written_twice_is_computed_once(self) -> None:
+    def test_repeated_aggregate_is_computed_once(self) -> None:
         query = select("SELECT (SUM(?y) AS ?a) (SUM(?y) + 1 AS ?b) (SUM(DISTINCT ?y) AS ?c) { ?x :p ?y }")
         found: Pattern = query.pattern
         while isinstance(found, Extend):
@@ -299,12 +299,12 @@ class TestModifiers:
         assert isinstance(query.pattern.pattern, Group)
         assert query.pattern.pattern.aggregates[0][1] == AggregateCall("GROUP_CONCAT", True, Y, ", ")
 
-    def test_group_by_an_expression(self) -> None:
+    def test_group_by_an_expression_has_a_fresh_key(self) -> None:
         query = select("SELECT ?k { ?x :p ?y } GROUP BY (STR(?y) AS ?k)")
         assert isinstance(query.pattern, Group)
         assert query.pattern.keys == (("k", Call("STR", (Y,))),)
 
-    def test_order_by_a_variable_that_is_not_grouped_takes_a_sample(self) -> None:
+    def test_order_by_an_ungrouped_variable_uses_sample(self) -> None:
         query = select("SELECT ?x { ?x :p ?y } GROUP BY ?x ORDER BY ?y")
         assert isinstance(query.pattern, Group)
         ((name, call),) = query.pattern.aggregates
@@ -336,32 +336,32 @@ class TestExpressions:
             ("((((?x))))", X),
         ],
     )
-    def test_an_expression(self, text: str, expected: Expression) -> None:
+    def test_expression_is_parsed(self, text: str, expected: Expression) -> None:
         assert expression(text) == expected
 
-    def test_many_parentheses(self) -> None:
+    def test_many_parentheses_are_parsed(self) -> None:
         assert expression("(" * 140 + "?x" + ")" * 140) == X
 
-    def test_three_hundred_triples(self) -> None:
+    def test_three_hundred_triples_are_parsed(self) -> None:
         pattern = where(" ".join(f"?x :p {i} ." for i in range(300)))
         assert isinstance(pattern, Bgp)
         assert len(pattern.patterns) == 300
 
 
 class TestTemporalConstraints:
-    def test_the_rule_of_the_paper(self) -> None:
+    def test_query_of_the_paper_has_one_constraint(self) -> None:
         query = select("SELECT ?x { ?x :p ?y. ?y :q ?z. FILTER (?z > 60 && ?y = Smoke.?room1) }")
         constraint = Call("=", (Y, Attribute("Smoke", "room1")))
         rest, constraints = split_constraints(query)
         assert constraints == (constraint,)
         assert rest == select("SELECT ?x { ?x :p ?y. ?y :q ?z. FILTER (?z > 60) }")
 
-    def test_a_query_of_constraints_alone_has_no_filter_left(self) -> None:
+    def test_query_with_constraints_only_keeps_no_filter(self) -> None:
         rest, constraints = split_constraints(select("SELECT ?y { ?x :p ?y FILTER(?y = Smoke.?r || !bound(Smoke.?r)) }"))
         assert rest.pattern == ONE
         assert len(constraints) == 1
 
-    def test_a_constraint_under_grouping(self) -> None:
+    def test_constraint_under_grouping_is_split_off(self) -> None:
         text = "SELECT ?x (COUNT(*) AS ?n) { ?x :p ?y %s } GROUP BY ?x HAVING (COUNT(*) > 1)"
         rest, constraints = split_constraints(select(text % "FILTER(?x = Smoke.?r)"))
         assert rest == select(text % "")
@@ -370,25 +370,25 @@ class TestTemporalConstraints:
     @pytest.mark.parametrize(
         "text", ["Smoke.?v < ?x", "?x IN (1, Smoke.?v)", "abs(?x - Smoke.?v) < 1", "bound(Smoke.?v)", "?x = Smoke . ?v", "!(Smoke.$v = ?x)"]
     )
-    def test_wherever_a_variable_may_stand_in_an_expression(self, text: str) -> None:
+    def test_reference_is_allowed_at_each_place_of_a_variable(self, text: str) -> None:
         assert scan_references(whole(text))[0].variable == "v"
         assert "Attribute(label='Smoke', name='v')" in repr(expression(text))
 
-    def test_time(self) -> None:
+    def test_time_of_a_label_is_parsed(self) -> None:
         assert expression("time(Smoke) - TIME( Last )") == Call("-", (TimeOf("Smoke"), TimeOf("Last")))
 
-    def test_what_only_looks_like_a_reference(self) -> None:
+    def test_text_similar_to_a_reference_is_no_reference(self) -> None:
         text = """SELECT * { ?x :p :Smoke.?y :p true.?z :p "A.?b", 'C.?d', '''E.?f''' . # G.?h
                    ?s <http://e/I.?j> 5 .?k :p L.?m }"""
         assert [r.label for r in scan_references(whole(text))] == ["L"]
 
-    def test_references_have_places(self) -> None:
+    def test_references_have_spans(self) -> None:
         text = "?x = Smoke.?y && time(Last) > 5"
         found = scan_references(whole(text))
         assert [(r.label, r.variable, r.span.text) for r in found] == [("Smoke", "y", "Smoke.?y"), ("Last", None, "time(Last)")]
         assert isinstance(found[0], Reference)
 
-    def test_filters_behind_a_label(self) -> None:
+    def test_filters_after_a_label_are_parsed(self) -> None:
         assert parse_filters(whole(" FILTER(?x = 1 && ?y = Smoke.?v) FILTER bound(?z)"), PREFIXES) == (
             Call("=", (X, integer("1"))),
             Call("=", (Y, Attribute("Smoke", "v"))),

@@ -1,4 +1,4 @@
-"""What cannot be a query is refused with a code, a place, and words of our own."""
+"""Invalid queries are refused with a code, a span and a message of dotr's own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.core
 
 PREFIXES: Final = {"": "http://e/", "xsd": XSD, "city": "http://c/"}
 
-# Text with the place marked by «», code, words of the message.
+# Text with the span marked by «», code, part of the message.
 QUERIES: Final = [
     ("SELECT ?x { ?x :p ?y «?z» }", "Q101", "unexpected ?z"),
     ("SELECT ?x «:p» { ?x :p ?y }", "Q101", "unexpected :p"),
@@ -83,7 +83,7 @@ def refused(text: str, parse: object = parse_select) -> tuple[Refused, str]:
 
 
 @pytest.mark.parametrize(("text", "code", "words"), QUERIES, ids=[f"{c}-{w}-{i}" for i, (_, c, w) in enumerate(QUERIES)])
-def test_a_query_is_refused_at_its_place(text: str, code: str, words: str) -> None:
+def test_invalid_query_is_refused_at_its_span(text: str, code: str, words: str) -> None:
     problem, plain = refused(text)
     first = problem.diagnostics[0]
     assert first.code == code
@@ -96,23 +96,23 @@ def test_a_query_is_refused_at_its_place(text: str, code: str, words: str) -> No
     assert first.span.start == start
 
 
-def test_every_problem_is_told() -> None:
+def test_query_with_several_problems_reports_each() -> None:
     problem, _ = refused("SELECT ?x { ?x cty:p ?y FILTR(?y > NOW()) }")
     assert [d.code for d in problem.diagnostics] == ["Q104", "Q103", "Q108"]
 
 
-def test_an_unknown_prefix_is_guessed() -> None:
+def test_misspelt_prefix_gets_a_hint() -> None:
     problem, _ = refused("SELECT ?x { ?x citty:p ?y }")
     assert problem.diagnostics[0].hint == "Did you mean city?"
 
 
-def test_an_unexpected_word_says_what_could_stand_there() -> None:
+def test_unexpected_word_lists_expected_keywords() -> None:
     problem, _ = refused("SELECT ?x { ?x :p ?y } LIMIT 10 FILTER(?x)")
     assert "OFFSET" in problem.diagnostics[0].hint
 
 
 @pytest.mark.parametrize("text", ["", "  ", "# nothing"])
-def test_no_query(text: str) -> None:
+def test_empty_text_is_refused(text: str) -> None:
     assert refused(text)[0].diagnostics[0].code == "Q106"
     assert refused(text, parse_expression)[0].diagnostics[0].code == "Q101"
 
@@ -121,21 +121,21 @@ def test_no_query(text: str) -> None:
     ("text", "code"),
     [("EXISTS { ?x :p ?y }", "Q118"), ("COUNT(*) > 1", "Q113"), ("?x +", "Q101"), ("?x ?y", "Q101"), ("SELECT ?x { }", "Q101")],
 )
-def test_an_expression_is_refused(text: str, code: str) -> None:
+def test_invalid_expression_is_refused(text: str, code: str) -> None:
     assert refused(text, parse_expression)[0].diagnostics[0].code == code
 
 
 @pytest.mark.parametrize("text", ["?x :p ?y", "FILTER(?x) ?y", "FILTER(?x) } {", "FILTER(EXISTS { })", "SELECT * { }"])
-def test_filters_are_refused(text: str) -> None:
+def test_invalid_filters_are_refused(text: str) -> None:
     assert refused(text, parse_filters)[0].diagnostics
 
 
-def test_the_words_are_our_own() -> None:
+def test_messages_name_no_grammar_rules_or_placeholders() -> None:
     for text, _, _ in QUERIES:
         problem, _ = refused(text)
         for diagnostic in problem.diagnostics:
             assert "pyparsing" not in str(diagnostic)
-            assert "stand-in" not in str(diagnostic)
+            assert "placeholder" not in str(diagnostic)
 
 
 def problems(text: str) -> tuple[Diagnostic, ...]:
@@ -146,7 +146,7 @@ def problems(text: str) -> tuple[Diagnostic, ...]:
     return ()
 
 
-def test_damaged_queries_never_fail_otherwise() -> None:
+def test_damaged_query_raises_refused_only() -> None:
     text = 'PREFIX x: <http://x/> SELECT ?a (COUNT(?b) AS ?n) { ?a x:p/^:q* "v"@en, -1.5e3 FILTER(?b > A.?c && regex(?a, "x")) }'
     for cut in range(len(text)):
         for damaged in (text[:cut], text[:cut] + text[cut + 1 :], text[:cut] + "(" + text[cut:]):

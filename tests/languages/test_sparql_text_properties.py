@@ -73,7 +73,7 @@ def cased(draw: Draw, word: str) -> str:
 
 
 def chained(draw: Draw, operators: Sequence[str], operand: Callable[[], str], around: Sequence[str] = SPACES) -> str:
-    """Operands with operators of one level between them, and nothing that says what belongs together."""
+    """Operands joined by operators of one precedence, without parentheses."""
     parts = [operand()]
     for _ in range(draw(st.integers(0, 2))):
         parts += [one(draw, around), one(draw, operators), one(draw, around), operand()]
@@ -123,7 +123,7 @@ def text(draw: Draw, depth: int) -> str:
 
 
 def compared(draw: Draw, depth: int) -> str:
-    """Compared are numbers with numbers and texts with texts: whether others are unequal or an error, SPARQL leaves to extensions."""
+    """A comparison of numbers or of texts; SPARQL leaves other comparisons to extensions."""
     kind = draw(st.integers(0, 5))
     operator = f"{one(draw, (' ', chr(10)))}{one(draw, ('=', '!=', '<', '>', '<=', '>='))} "
     match kind:
@@ -246,11 +246,11 @@ class _Error(Exception):
 
 
 class _Unjudged(Exception):
-    """What this judge knows nothing of."""
+    """A construct that this judge does not support."""
 
 
 class _Plain:
-    """SPARQL's grammar of expressions by precedence, for booleans, exact numbers and strings; computed while it is read."""
+    """Evaluator by recursive descent over SPARQL's grammar, for booleans, exact numbers, strings."""
 
     def __init__(self, text: str) -> None:
         self.tokens = _TOKEN.findall(text.strip() + " ")
@@ -444,7 +444,7 @@ def plainly(expression: str, place: str) -> Value:
 
 
 def judged(expression: str, place: str) -> list[Value]:
-    """What judges say; those that refuse the text, or know nothing of it, say nothing."""
+    """The values of the judges that support the text."""
     text = query(expression, place)
     said: list[Value] = []
     judges: list[Callable[[], Value]] = [partial(plainly, expression, place), partial(by_oxigraph, text), partial(by_rdflib, text)]
@@ -457,7 +457,7 @@ def judged(expression: str, place: str) -> list[Value]:
 
 
 def agreed(said: Sequence[Value]) -> Value | str:
-    """What two judges agree on; "" where none do."""
+    """The value on which two judges agree; "" where none do."""
     for value in said:
         if value != ("refused", None) and sum(value == other for other in said) > 1:
             return value
@@ -465,13 +465,13 @@ def agreed(said: Sequence[Value]) -> Value | str:
 
 
 @given(expressions(), st.sampled_from(("select", "bind", "filter")))
-def test_an_expression_means_what_two_judges_say(expression: str, place: str) -> None:
+def test_expression_has_the_value_of_two_judges(expression: str, place: str) -> None:
     wanted = agreed(judged(expression, place))
     if wanted != "":
         assert ours(query(expression, place)) == wanted
 
 
-def test_the_judges_agree_on_what_is_plain() -> None:
+def test_judges_agree_on_simple_expressions() -> None:
     texts = (
         "- -1",
         "2 * - -1",

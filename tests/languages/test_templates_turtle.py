@@ -1,4 +1,4 @@
-"""Templates are Turtle: what pyoxigraph reads from a text without holes, the template states; holes and errors have their places."""
+"""Templates: equal to pyoxigraph's Turtle without variables or cells; spans of errors."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def assert_means(text: str) -> None:
         "",
     ],
 )
-def test_a_template_without_holes_is_what_turtle_says(text: str) -> None:
+def test_template_without_variables_is_equal_to_turtle(text: str) -> None:
     assert_means(text)
 
 
@@ -114,22 +114,22 @@ _OBJECTS = st.recursive(
         st.tuples(_NAMES, st.lists(st.tuples(st.sampled_from(["a", ":q", "<http://p/>"]), _OBJECTS), min_size=1, max_size=3)), max_size=3
     )
 )
-def test_turtle_and_template_agree(statements: list[tuple[str, list[tuple[str, str]]]]) -> None:
+def test_random_template_is_equal_to_turtle(statements: list[tuple[str, list[tuple[str, str]]]]) -> None:
     assert_means(" . ".join(f"{subject} " + " ; ".join(f"{verb} {value}" for verb, value in said) for subject, said in statements))
 
 
-def test_the_template_of_rule_r() -> None:
+def test_template_of_the_paper_is_parsed() -> None:
     assert template(" dotr_id1 rdf:type :Fire. dotr_id1 :at_room ?room ").triples == (
         (Fresh("dotr_id1"), Const(RDF_TYPE), Const(f"<{EX}Fire>")),
         (Fresh("dotr_id1"), Const(f"<{EX}at_room>"), Var("room")),
     )
 
 
-def test_variables_stand_anywhere_and_a_dot_ends_them() -> None:
+def test_variable_at_any_position_ends_at_a_dot() -> None:
     assert template("?s ?p ?o.?s a ?c").triples == ((Var("s"), Var("p"), Var("o")), (Var("s"), Const(RDF_TYPE), Var("c")))
 
 
-def test_numbers_keep_the_form_written() -> None:
+def test_number_keeps_its_written_form() -> None:
     objects = [value for _, _, value in template(":a :p 1.0, 007, 1E5").triples]
     assert objects == [
         Const(literal("1.0", XSD + "decimal")),
@@ -138,17 +138,17 @@ def test_numbers_keep_the_form_written() -> None:
     ]
 
 
-def test_outer_triples_come_before_inner_ones() -> None:
+def test_outer_triple_precedes_inner_ones() -> None:
     first, second, third = template(":a :p [ :q :b ] ; :r :c").triples
     assert (first[0], first[2]) == (Const(f"<{EX}a>"), second[0])
     assert third[2] == Const(f"<{EX}c>")
 
 
-def test_a_triple_said_twice_stands_once() -> None:
+def test_repeated_triple_occurs_once() -> None:
     assert len(template(":a :b :c, :c . :a :b :c").triples) == 1
 
 
-def test_cells_in_every_place() -> None:
+def test_cells_at_every_position_are_parsed() -> None:
     text = '<http://x/{a b}/c> :p{C} {avgSpeed}, sensor:{ID}, sensor:x-{ID}.{N}, "{a}, {b}!"@EN, "{t}"^^xsd:dateTime, "plain".'
     triples = template(text, cells=True).triples
     assert triples[0][:2] == (CellIri(("http://x/", Cell("a b"), "/c")), CellIri((EX + "p", Cell("C"))))
@@ -162,7 +162,7 @@ def test_cells_in_every_place() -> None:
     ]
 
 
-def test_an_escaped_brace_is_text() -> None:
+def test_escaped_brace_is_text() -> None:
     assert template(r':a :p "\u007Bx}{y}"', cells=True).triples[0][2] == CellLiteral(("{x}", Cell("y")), XSD + "string", "")
     assert template(':a :p "{x}"').triples[0][2] == Const('"{x}"')
 
@@ -190,7 +190,7 @@ def test_an_escaped_brace_is_text() -> None:
         (":a :b :x{speed}", "T105", "{speed}"),
     ],
 )
-def test_an_error_has_its_place(text: str, code: str, place: str) -> None:
+def test_invalid_template_is_refused_at_its_span(text: str, code: str, place: str) -> None:
     assert problem(text) == (code, place)
 
 
@@ -205,11 +205,11 @@ def test_an_error_has_its_place(text: str, code: str, place: str) -> None:
         (":a :b '1'^^xsd:{t}", "T105", "xsd:{t}"),
     ],
 )
-def test_an_error_of_a_map_has_its_place(text: str, code: str, place: str) -> None:
+def test_invalid_map_is_refused_at_its_span(text: str, code: str, place: str) -> None:
     assert problem(text, cells=True) == (code, place)
 
 
-def test_every_unknown_prefix_is_told_with_what_may_be_meant() -> None:
+def test_every_unknown_prefix_gets_a_hint() -> None:
     first, second = problems("sensr:x :b :c . :a rdff:type :c")
     assert "Did you mean sensor?" in first.hint
     assert "Did you mean rdf?" in second.hint
