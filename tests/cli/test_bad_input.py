@@ -1,4 +1,5 @@
-"""What a user may do wrong: each ends in one clear message with its place and a way out, and exit code 2, or in a dead letter."""
+"""Mistakes of users: each ends with one message with place and remedy and exit code 2, or in a dead
+letter."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ NDJSON = "{ name: a, format: ndjson, path: a.ndjson }"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reported"),
     [
         ("", "C102 c.yaml is empty"),
         ("# nothing\n", "C102 c.yaml is empty"),
@@ -39,26 +40,26 @@ NDJSON = "{ name: a, format: ndjson, path: a.ndjson }"
         ("[" * 3000, "C102 c.yaml is nested too deeply"),
     ],
 )
-def test_files_that_are_no_configuration(project: Project, text: str | bytes, said: str) -> None:
+def test_non_configuration_file_is_refused(project: Project, text: str | bytes, reported: str) -> None:
     project.write("c.yaml", text)
-    assert said in project.refused("run", "c.yaml")
-    assert said in project.refused("check", "c.yaml")
+    assert reported in project.refused("run", "c.yaml")
+    assert reported in project.refused("check", "c.yaml")
 
 
-def test_many_aliases(project: Project) -> None:
+def test_yaml_with_many_aliases_is_refused(project: Project) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     project.write("c.yaml", "\n".join(lines))
     assert "it has more than 100,000 values" in project.refused("run", "c.yaml")
 
 
-def test_a_missing_configuration_and_a_folder(project: Project) -> None:
+def test_missing_configuration_and_folder_are_refused(project: Project) -> None:
     assert project.refused("run", "none.yaml").startswith("C302 cannot read none.yaml: there is no such file\n")
     assert project.refused("run", ".") == "C302 cannot read .: is a directory\nName a file that may be read.\n"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "reported"),
     [
         ("engine: local", "engine: locla", "c.yaml:9:9: C203 engine should be spark or local\n"),
         ("engine: local", "engin: local", "c.yaml:9:1: C201 unknown key engin\n"),
@@ -74,13 +75,13 @@ def test_a_missing_configuration_and_a_folder(project: Project) -> None:
         ('"": "http://e/"', '"a b": "http://e/"', "c.yaml:2:11: I105 prefix a b: <http://e/> cannot be used"),
     ],
 )
-def test_values_that_do_not_fit(project: Project, old: str, new: str, said: str) -> None:
+def test_wrong_value_is_refused_at_its_place(project: Project, old: str, new: str, reported: str) -> None:
     project.change("c.yaml", old, new)
-    assert said in project.refused("run", "c.yaml")
+    assert reported in project.refused("run", "c.yaml")
 
 
 @pytest.mark.parametrize(
-    ("option", "said"),
+    ("option", "reported"),
     [
         ("output.0.path", "C105 --set output.0.path is not key.path=value\n"),
         ("output.0.pth=x", "--set:1:14: C201 unknown key pth\n"),
@@ -95,17 +96,17 @@ def test_values_that_do_not_fit(project: Project, old: str, new: str, said: str)
         ("spark.trigger=soon", "--set:1:15: C203 spark.trigger cannot be used: 'soon' is no length of time: write 0 s, 30 s or 5 min"),
     ],
 )
-def test_options_that_set_nothing_right(project: Project, option: str, said: str) -> None:
-    assert said in project.refused("run", "c.yaml", "--set", option)
+def test_wrong_option_is_refused(project: Project, option: str, reported: str) -> None:
+    assert reported in project.refused("run", "c.yaml", "--set", option)
 
 
-def test_all_wrong_options_are_told(project: Project) -> None:
-    said = project.refused("run", "c.yaml", "--set", "name", "--set", "a.b", "--set", "output.9=x")
-    assert said.count("C105") == 3
+def test_all_wrong_options_are_reported(project: Project) -> None:
+    reported = project.refused("run", "c.yaml", "--set", "name", "--set", "a.b", "--set", "output.9=x")
+    assert reported.count("C105") == 3
 
 
 @pytest.mark.parametrize("arguments", [[], ["rnu"], ["run"], ["run", "c.yaml", "--frsh"], ["run", "c.yaml", "--engine", "flink"]])
-def test_usage(project: Project, arguments: list[str]) -> None:
+def test_wrong_usage_ends_with_2(project: Project, arguments: list[str]) -> None:
     assert "usage: dotr" in project.refused(*arguments)
 
 
@@ -113,7 +114,7 @@ def test_usage(project: Project, arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "reported"),
     [
         ("rules: [r.dotr]", "rules: [none.dotr]", "c.yaml:3:9: C301 there is no file none.dotr\n"),
         ("rules: [r.dotr]", "rules: [r.dotr, 'x*.dotr']", "c.yaml:3:17: C301 no file matches x*.dotr\n"),
@@ -126,15 +127,15 @@ def test_usage(project: Project, arguments: list[str]) -> None:
         ("rules:", "knowledge: { datalog: [none.dlog] }\nrules:", "c.yaml:3:24: C301 there is no file none.dlog\n"),
     ],
 )
-def test_files_that_are_not_there(project: Project, old: str, new: str, said: str) -> None:
+def test_missing_file_is_refused(project: Project, old: str, new: str, reported: str) -> None:
     project.change("c.yaml", old, new)
     message = project.refused("run", "c.yaml")
-    assert said in message
+    assert reported in message
     assert "out.ndjson" not in project.files()
-    assert said in project.refused("check", "c.yaml")
+    assert reported in project.refused("check", "c.yaml")
 
 
-def test_every_missing_file_is_told_at_once(project: Project) -> None:
+def test_all_missing_files_are_reported_together(project: Project) -> None:
     project.write(
         "c.yaml", CONFIG.replace("r.dotr", "none.dotr").replace("path: a.ndjson", "path: none.ndjson") + "knowledge: { graphs: [x] }\n"
     )
@@ -142,7 +143,7 @@ def test_every_missing_file_is_told_at_once(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "reported"),
     [
         ("g.ttl", "<http://e/a> <http://e/b> .", "g.ttl:1:27: K104"),
         ("g.ttl", b"\x00\x01\xff\xff", "g.ttl:1:1: K104"),
@@ -151,16 +152,16 @@ def test_every_missing_file_is_told_at_once(project: Project) -> None:
         ("g.ttl.gz", gzip.compress(b"<http://a> <http://b> <http://c> .", mtime=0)[:-12], "damaged gzip file"),
     ],
 )
-def test_graphs_that_cannot_be_read(project: Project, name: str, text: str | bytes, said: str) -> None:
+def test_unreadable_graph_is_refused(project: Project, name: str, text: str | bytes, reported: str) -> None:
     project.write(name, text)
     project.change("c.yaml", "rules:", f"knowledge: {{ graphs: [{name}] }}\nrules:")
     message = project.refused("run", "c.yaml")
-    assert said in message
+    assert reported in message
     assert "\x00" not in message
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reported"),
     [
         ("@prefix : <http://e/> .\n:a(?x, ?z) :- :b(?x, ?y) .\n", "d.dlog:2:1: K301 rule d.dlog:2: no atom of the body binds ?z"),
         ("@prefix : <http://e/> .\n:a(?x, ?z :- :b(?x, ?y) .\n", "d.dlog:2:11: K201 expected `,` or `)`, found :-"),
@@ -168,17 +169,17 @@ def test_graphs_that_cannot_be_read(project: Project, name: str, text: str | byt
         (b"\xff", "c.yaml:3:24: C302 cannot read d.dlog: it is not UTF-8"),
     ],
 )
-def test_datalog_that_is_wrong(project: Project, text: str | bytes, said: str) -> None:
+def test_wrong_datalog_is_refused(project: Project, text: str | bytes, reported: str) -> None:
     project.write("d.dlog", text)
     project.change("c.yaml", "rules:", "knowledge: { datalog: [d.dlog] }\nrules:")
-    assert said in project.refused("run", "c.yaml")
+    assert reported in project.refused("run", "c.yaml")
 
 
-def test_rules_that_are_wrong(project: Project) -> None:
+def test_wrong_rules_are_refused(project: Project) -> None:
     project.change("r.dotr", "from A", "form A")
-    said = project.refused("run", "c.yaml")
-    assert said.startswith("r.dotr:4:1: D101 expected 'from', found 'form'\n")
-    assert said.endswith("Did you mean from?\n")
+    reported = project.refused("run", "c.yaml")
+    assert reported.startswith("r.dotr:4:1: D101 expected 'from', found 'form'\n")
+    assert reported.endswith("Did you mean from?\n")
     project.write("r.dotr", b"\xff")
     assert "c.yaml:3:9: C302 cannot read r.dotr: it is not UTF-8 (byte 0)" in project.refused("run", "c.yaml")
 
@@ -187,7 +188,7 @@ def test_rules_that_are_wrong(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "reported"),
     [
         (NDJSON.replace("ndjson, p", "csv, p"), "c.yaml:5:5: C202 a csv input needs time\n"),
         (NDJSON.replace("ndjson, p", "csv, p"), "c.yaml:5:5: C202 a csv input needs map\n"),
@@ -204,28 +205,28 @@ def test_rules_that_are_wrong(project: Project) -> None:
         (CSV.replace("map", "lateness: [5], map"), "c.yaml:5:61: C203 input.0.lateness should be text\n"),
     ],
 )
-def test_inputs_that_are_wrong(project: Project, entry: str, said: str) -> None:
+def test_wrong_input_is_refused(project: Project, entry: str, reported: str) -> None:
     project.write("a.csv", "t,x\n1,a\n")
     project.change("c.yaml", NDJSON, entry)
-    assert said in project.refused("run", "c.yaml")
-    assert said in project.refused("check", "c.yaml")
+    assert reported in project.refused("run", "c.yaml")
+    assert reported in project.refused("check", "c.yaml")
 
 
 @pytest.mark.parametrize(
-    ("header", "said"),
+    ("header", "reported"),
     [
         ("", "I102 a.csv has no header\n"),
         ("t,t,x\n", "I104 a.csv has two columns t\n"),
         (b"t,\xe5\n", "I102 the header of a.csv is not UTF-8 (byte 2)\n"),
     ],
 )
-def test_headers_that_are_wrong(project: Project, header: str | bytes, said: str) -> None:
+def test_wrong_csv_header_is_refused(project: Project, header: str | bytes, reported: str) -> None:
     project.write("a.csv", header)
     project.change("c.yaml", NDJSON, CSV)
-    assert said in project.refused("run", "c.yaml")
+    assert reported in project.refused("run", "c.yaml")
 
 
-def test_a_map_of_several_lines_has_its_own_place(project: Project) -> None:
+def test_problem_in_multiline_map_has_its_place(project: Project) -> None:
     project.write("a.csv", "t,x\n1,a\n")
     project.change(
         "c.yaml", NDJSON, "name: a\n    format: csv\n    path: a.csv\n    time: t\n    map: |\n      [] a :A ;\n         p:b {x} .\n"
@@ -269,14 +270,14 @@ def test_broken_rows_become_dead_letters(project: Project) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b'\xff\xfe{"time"', gzip.compress(DATA.encode(), mtime=0)[:-9], b"\x00" * 100])
-def test_inputs_of_nothing_readable(project: Project, data: bytes) -> None:
+def test_unreadable_input_gives_dead_letters_alone(project: Project, data: bytes) -> None:
     project.write("a.ndjson", data)
     answer = project.dotr("run", "c.yaml")
     assert answer.code == (1 if data else 0), "it rejected all that it read, if there was anything"
     assert "0 elements, 0 instants" in answer.err or "1 element, 1 instant" in answer.err
 
 
-def test_two_inputs_may_be_the_same(project: Project) -> None:
+def test_two_inputs_may_read_one_file(project: Project) -> None:
     project.change("c.yaml", NDJSON, f"{NDJSON}\n  - {NDJSON}")
     answer = project.dotr("run", "c.yaml")
     assert answer.err == "2 elements, 1 instant, 1 fact, 1 event -> out.ndjson\n"
@@ -286,7 +287,7 @@ def test_two_inputs_may_be_the_same(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "reported"),
     [
         ("/proc/none/out.ndjson", "c.yaml:7:13: I202 cannot write /proc/none/out.ndjson"),
         ("a.ndjson/out.ndjson", "c.yaml:7:13: I202 cannot write a.ndjson/out.ndjson"),
@@ -301,16 +302,16 @@ def test_two_inputs_may_be_the_same(project: Project) -> None:
     ],
 )
 @pytest.mark.parametrize("fresh", [[], ["--fresh"]])
-def test_outputs_that_cannot_be(project: Project, path: str, said: str, fresh: list[str]) -> None:
+def test_impossible_output_is_refused(project: Project, path: str, reported: str, fresh: list[str]) -> None:
     project.change("c.yaml", "path: out.ndjson", f"path: {path}")
     before = project.files()
     message = project.refused("run", "c.yaml", *fresh)
-    assert said in message
+    assert reported in message
     assert message.count("C206") <= 1
     assert project.files() == before
 
 
-def test_an_output_that_cannot_be_leaves_no_other_behind(project: Project) -> None:
+def test_impossible_output_leaves_no_other_behind(project: Project) -> None:
     project.change("c.yaml", "output:", "output:\n  - { path: first.ndjson }")
     project.change("c.yaml", "dead.ndjson", "/proc/none/dead.ndjson")
     before = project.files()
@@ -318,12 +319,12 @@ def test_an_output_that_cannot_be_leaves_no_other_behind(project: Project) -> No
     assert project.files() == before
 
 
-def test_the_same_output_twice(project: Project) -> None:
+def test_duplicate_output_is_refused(project: Project) -> None:
     project.change("c.yaml", "output:", "output:\n  - { path: ./out.ndjson, format: trig }")
     assert "c.yaml:8:13: C206 the output out.ndjson and the output out.ndjson stand in each other's way" in project.refused("run", "c.yaml")
 
 
-def test_a_full_disk_ends_with_one_line(project: Project) -> None:
+def test_full_disk_ends_with_one_line(project: Project) -> None:
     project.change("c.yaml", "path: out.ndjson", "path: /dev/full")
     answer = project.dotr("run", "c.yaml")
     assert answer == (1, "", "The run failed: cannot write /dev/full: no space left on device (the output before that is kept)\n")
@@ -338,16 +339,16 @@ def without_java(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
 
 
-def test_java_missing_and_asked_for(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java_is_refused_where_spark_is_requested(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     without_java(monkeypatch, project.folder)
-    said = project.refused("run", "c.yaml", "--engine", "spark")
-    assert said.startswith("S101 Spark cannot run here: there is no java on the PATH")
-    assert "Install Java 17 or later" in said
+    reported = project.refused("run", "c.yaml", "--engine", "spark")
+    assert reported.startswith("S101 Spark cannot run here: there is no java on the PATH")
+    assert "Install Java 17 or later" in reported
     assert "out.ndjson" not in project.files()
 
 
 @pytest.mark.parametrize("quiet", [[], ["--quiet"]])
-def test_java_missing_and_not_asked_for(project: Project, monkeypatch: pytest.MonkeyPatch, quiet: list[str]) -> None:
+def test_missing_java_falls_back_to_local(project: Project, monkeypatch: pytest.MonkeyPatch, quiet: list[str]) -> None:
     without_java(monkeypatch, project.folder)
     project.change("c.yaml", "engine: local", "engine: spark")
     answer = project.dotr("run", "c.yaml", *quiet)
@@ -356,13 +357,13 @@ def test_java_missing_and_not_asked_for(project: Project, monkeypatch: pytest.Mo
     assert (project.folder / "out.ndjson").is_file()
 
 
-def test_java_home_of_nothing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_java_home_is_reported(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     without_java(monkeypatch, project.folder)
     monkeypatch.setenv("JAVA_HOME", "/none")
     assert "JAVA_HOME is /none, but there is no /none/bin/java" in project.refused("run", "c.yaml", "--engine", "spark")
 
 
-def test_java_that_is_too_old(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_java_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     without_java(monkeypatch, project.folder)
     project.write("java", "#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n").chmod(0o755)
     assert "java is version 11; Spark needs 17 or later" in project.refused("run", "c.yaml", "--engine", "spark")

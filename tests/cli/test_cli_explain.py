@@ -21,7 +21,7 @@ def explained(project: Project, path: str | Path, *options: str) -> str:
     return answer.out
 
 
-def test_rule_r(project: Project) -> None:
+def test_rule_r_is_explained(project: Project) -> None:
     text = explained(project, ROOT / "configs/fire.yaml")
     assert "Background: 3 triples, and 0 derived from them once; entailment none; 1 Datalog rule." in text
     assert "Query 1: Smoke of R\n  asked      from what the instant brings\n  wakes on   a :Smoke\n  Datalog    " in text
@@ -38,7 +38,7 @@ def test_rule_r(project: Project) -> None:
     )
 
 
-def test_the_city_has_layers_and_rules_on_one_core(project: Project) -> None:
+def test_layers_and_single_core_rules_are_explained(project: Project) -> None:
     text = explained(project, ROOT / "configs/city.yaml")
     rules = dict(re.findall(r"^Rule (\w+) .*\n((?:  .*\n)*)", text, re.MULTILINE))
     assert set(rules) == {"SuddenSlowDown", "WarnNeighbours", "SpreadingSlowDown", "SlowInStrongWind", "SlowNearFullCarPark"}
@@ -49,18 +49,18 @@ def test_the_city_has_layers_and_rules_on_one_core(project: Project) -> None:
     assert "  layer      1: Warning is made under another key, in a layer before\n" in rules["SpreadingSlowDown"]
 
 
-def test_rules_that_look_at_their_own_instant_alone(project: Project) -> None:
+def test_stateless_rules_are_explained(project: Project) -> None:
     rules = "PREFIX : <http://e/>\nquery A = [ SELECT ?x WHERE { ?x a :A } ]\n"
     rules += "rule One define O = [ ?x a :O ] from A and each A as B within [0, 0] from A with O.?x = B.?x\n"
     rules += "rule Two define T = [ ?x a :T ] from O with T.?x = O.?x\n"
     project.write("now.dotr", rules)
-    said = "\nNothing is remembered after its instant: on Spark the tasks that read the input run all rules, with no stateful operator.\n"
-    assert said in explained(project, "now.dotr")
+    text = "\nNothing is remembered after its instant: on Spark the tasks that read the input run all rules, with no stateful operator.\n"
+    assert text in explained(project, "now.dotr")
     project.write("now.dotr", rules.replace("[0, 0]", "[0, 1 s]"))
     assert "with no stateful operator" not in explained(project, "now.dotr")
 
 
-def test_a_query_that_rules_share_and_one_that_costs_the_background(project: Project) -> None:
+def test_shared_and_full_queries_are_explained(project: Project) -> None:
     project.write(
         "two.dotr",
         "PREFIX : <http://e/>\n"
@@ -78,7 +78,7 @@ def test_a_query_that_rules_share_and_one_that_costs_the_background(project: Pro
     assert "  state      none\n" in text
 
 
-def test_the_way_in_which_a_query_is_asked(project: Project) -> None:
+def test_evaluation_of_a_query_is_explained(project: Project) -> None:
     """By joins from the new triples, by operators from the new triples, or in full."""
     where = {"A": "?x a :A", "B": "?x a :B ; :in/:of* ?y", "C": "?x a :C FILTER NOT EXISTS { ?q :r ?y }"}
     queries = "".join(f"query {label} = [ SELECT ?x WHERE {{ {text} }} ]\n" for label, text in where.items())
@@ -92,7 +92,7 @@ def test_the_way_in_which_a_query_is_asked(project: Project) -> None:
 
 
 @pytest.mark.parametrize("config", ["fire", "city"])
-def test_drawings(project: Project, config: str) -> None:
+def test_drawing_has_all_queries_rules_and_events(project: Project, config: str) -> None:
     path = ROOT / f"configs/{config}.yaml"
     text = explained(project, path)
     rules, queries = re.findall(r"^Rule (\w+)", text, re.MULTILINE), re.findall(r"^Query (\d+)", text, re.MULTILINE)
@@ -102,8 +102,8 @@ def test_drawings(project: Project, config: str) -> None:
     assert all(f"  q{number}[" in flow for number in queries)
     assert all(line.count('"') % 2 == 0 and "<b" not in line.replace("<br/>", "") for line in flow.splitlines())
     drawn = minidom.parseString(explained(project, path, "--format", "svg"))
-    said = [node.firstChild.data for node in drawn.getElementsByTagName("text") if isinstance(node.firstChild, minidom.Text)]
-    assert set(rules) <= set(said)
+    reported = [node.firstChild.data for node in drawn.getElementsByTagName("text") if isinstance(node.firstChild, minidom.Text)]
+    assert set(rules) <= set(reported)
 
 
 def numbers(element: minidom.Element, *names: str) -> tuple[float, ...]:
@@ -148,7 +148,7 @@ CASES = sorted((ROOT / "tests/cases").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("name", ["long", "configs/city.yaml", *(f"tests/cases/{path.name}" for path in CASES)])
-def test_no_texts_and_no_arrows_cross_in_a_drawing(project: Project, name: str) -> None:
+def test_texts_and_arrows_never_overlap(project: Project, name: str) -> None:
     project.write("long.dotr", LONG)
     path = "long.dotr" if name == "long" else ROOT / name
     drawn = minidom.parseString(explained(project, path, "--format", "svg"))
@@ -172,7 +172,7 @@ def test_no_texts_and_no_arrows_cross_in_a_drawing(project: Project, name: str) 
             assert not any(bx + 1 < x < bx + w - 1 and by + 1 < y < by + h - 1 for bx, by, w, h in boxes), arrow.getAttribute("d")
 
 
-def test_long_lines_of_a_drawing_are_broken(project: Project) -> None:
+def test_long_lines_of_a_drawing_wrap(project: Project) -> None:
     project.write("long.dotr", LONG)
     drawn = explained(project, "long.dotr", "--format", "svg")
     assert max(len(line) for line in re.findall(r">([^<]+)</text>", drawn)) < 100
@@ -184,7 +184,7 @@ def test_every_case_can_be_explained(project: Project, path: Path, form: str) ->
     assert explained(project, path, "--format", form)
 
 
-def test_what_cannot_be_explained(project: Project) -> None:
+def test_unexplainable_file_is_refused(project: Project) -> None:
     assert "C302 cannot read none.yaml" in project.refused("explain", "none.yaml")
     assert "C303 a.ndjson is nothing that dotr explains" in project.refused("explain", "a.ndjson")
     project.change("r.dotr", "from A", "form A")
@@ -193,7 +193,7 @@ def test_what_cannot_be_explained(project: Project) -> None:
     assert "invalid choice: 'png'" in project.refused("explain", "c.yaml", "--format", "png")
 
 
-def test_a_new_project_works(project: Project) -> None:
+def test_new_project_runs(project: Project) -> None:
     answer = project.dotr("new", "deep/plant")
     assert answer.code == 0
     assert answer.out.split() == [f"deep/plant/{name}" for name in FILES]
@@ -206,7 +206,7 @@ def test_a_new_project_works(project: Project) -> None:
     assert "  partition  by the value of Reading.?machine = Before.?machine" in explained(project, "deep/plant/config.yaml")
 
 
-def test_a_new_project_takes_no_folder_that_is_in_use(project: Project) -> None:
+def test_new_project_refuses_a_folder_in_use(project: Project) -> None:
     before = project.files()
     assert "C305 . holds files already" in project.refused("new", ".")
     assert "C305 a.ndjson is a file" in project.refused("new", "a.ndjson")
@@ -238,7 +238,7 @@ def rules_of(text: str) -> dict[str, str]:
     return dict(re.findall(r"^Rule (\w+) .*\n((?:  .*\n)*)", text, re.MULTILINE))
 
 
-def test_timers_and_chains(project: Project) -> None:
+def test_timers_and_chains_are_explained(project: Project) -> None:
     project.write("rooms.ttl", "@prefix : <http://e/> . :a a :Room . :b a :Room .")
     project.write("t.yaml", TEST.replace("r.dotr]", "timers.dotr]\nknowledge: { graphs: [rooms.ttl] }"))
     project.write("timers.dotr", TIMERS)
@@ -266,7 +266,7 @@ def test_timers_and_chains(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("clause", "said"),
+    ("clause", "reported"),
     [
         ("count(*) of Temp as T within 1 h from Temp", "slides: a look-up of the window's ends, O(log n) an answer"),
         ("sum(T.?v) of Temp as T [ FILTER(?room = Temp.?room && ?v > 3) ] within 1 h from Temp", "slides: sums so far, O(1) an event"),
@@ -288,18 +288,18 @@ def test_timers_and_chains(project: Project) -> None:
         ("sum(T.?v) of Temp as T within 1 h from Temp consuming T", ": T is consumed"),
     ],
 )
-def test_how_an_aggregate_is_answered(project: Project, clause: str, said: str) -> None:
+def test_evaluation_of_an_aggregate_is_explained(project: Project, clause: str, reported: str) -> None:
     project.write(
         "agg.dotr",
         "PREFIX : <http://e/>\nquery Temp = [ SELECT ?room ?v WHERE { ?t :room ?room ; :val ?v } ]\n"
         f"define Sum = [ [] a :Sum ] from Temp and last Temp as Before within 1 h from Temp and ?x = {clause}\n",
     )
     text = explained(project, "agg.dotr")
-    assert said in text
+    assert reported in text
     assert ("consuming  T: all that ?x is made of is used up for this rule\n" in text) == ("consuming" in clause)
 
 
-def test_recursion_and_rules_that_run_as_one(project: Project) -> None:
+def test_recursion_and_shared_matchers_are_explained(project: Project) -> None:
     project.write(
         "rec.dotr",
         "PREFIX : <http://e/>\nquery A = [ SELECT ?x ?v WHERE { ?x :a ?v } ]\n"
@@ -309,14 +309,14 @@ def test_recursion_and_rules_that_run_as_one(project: Project) -> None:
         "rule High9 define High = [ [] a :H ] from A if A.?v > 9\n",
     )
     rules = rules_of(explained(project, "rec.dotr"))
-    said = "  recursion  rules Ping and Pong need each other's Ping and Pong, strictly in the past; so they have one key (?x of A)\n"
-    assert said in rules["Ping"]
-    assert said in rules["Pong"]
+    reported = "  recursion  rules Ping and Pong need each other's Ping and Pong, strictly in the past; so they have one key (?x of A)\n"
+    assert reported in rules["Ping"]
+    assert reported in rules["Pong"]
     assert "  runs       as one with High9, which differs in constants alone\n" in rules["High5"]
     assert "recursion" not in rules["High5"]
 
 
-def test_an_aggregate_in_a_later_constraint(project: Project) -> None:
+def test_aggregate_in_a_later_constraint_is_explained(project: Project) -> None:
     project.write(
         "mean.dotr",
         "PREFIX : <http://e/>\nquery Temp = [ SELECT ?room ?v WHERE { ?t :room ?room ; :val ?v } ]\n"

@@ -1,4 +1,4 @@
-"""What `--fresh` removes: what runs of this pipeline made, and nothing else, whatever the configuration says."""
+"""`--fresh` removes what runs of the pipeline made, and nothing else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def checkpoint(project: Project, name: str = "small-checkpoint") -> Path:
     return project.folder / name
 
 
-def test_a_second_run_refuses_and_fresh_begins_anew(project: Project) -> None:
+def test_existing_output_is_refused_and_fresh_removes_it(project: Project) -> None:
     assert project.dotr("run", "c.yaml").code == 0
     first = project.read("out.ndjson")
     assert project.refused("run", "c.yaml") == (
@@ -35,7 +35,7 @@ def test_a_second_run_refuses_and_fresh_begins_anew(project: Project) -> None:
     assert project.read("out.ndjson") == ""
 
 
-def test_only_what_is_this_pipelines_goes(project: Project) -> None:
+def test_fresh_removes_only_targets_of_the_pipeline(project: Project) -> None:
     checkpoint(project)
     checkpoint(project, "other-checkpoint")
     project.dotr("run", "c.yaml")
@@ -46,7 +46,7 @@ def test_only_what_is_this_pipelines_goes(project: Project) -> None:
     assert not (project.folder / "small-checkpoint").exists()
 
 
-def test_folders_of_batches_go(project: Project) -> None:
+def test_fresh_removes_folders_of_batches(project: Project) -> None:
     for name in ("000000000000.ndjson", "000000000007.ndjson", ".000000000008.ndjson.tmp"):
         project.write(f"out.ndjson/{name}", "{}")
     (project.folder / "dead.ndjson").mkdir()
@@ -57,7 +57,7 @@ def test_folders_of_batches_go(project: Project) -> None:
 
 @pytest.mark.parametrize("form", ["ndjson", "trig", "nquads"])
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_every_format_is_known_again(project: Project, form: str, suffix: str) -> None:
+def test_fresh_removes_every_format(project: Project, form: str, suffix: str) -> None:
     project.change("c.yaml", "{ path: out.ndjson }", f"{{ path: out{suffix}, format: {form} }}")
     project.change("c.yaml", "dead.ndjson", f"dead{suffix}")
     project.write("a.ndjson", project.read("a.ndjson") + "broken\n")
@@ -69,7 +69,7 @@ def test_every_format_is_known_again(project: Project, form: str, suffix: str) -
     assert project.dotr("run", "c.yaml", "--fresh", "--set", f"output.0.format={other}").code == 0
 
 
-def test_what_a_crash_left_goes_too(project: Project) -> None:
+def test_fresh_removes_leftovers_of_a_crash(project: Project) -> None:
     project.change("c.yaml", "path: out.ndjson", "path: out.ndjson.gz")
     project.write("out.ndjson.gz", gzip.compress(b"x" * 1000)[:12])
     project.write("dead.ndjson", '{"reason": "late", "input": "a", "file": "a.nd')
@@ -77,7 +77,7 @@ def test_what_a_crash_left_goes_too(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "reported"),
     [
         ("out.ndjson", "the output: it was not made by a run (it does not begin as such a file does)"),
         ("dead.ndjson", "the dead letters: it was not made by a run (it does not begin as such a file does)"),
@@ -88,7 +88,7 @@ def test_what_a_crash_left_goes_too(project: Project) -> None:
         ("small-checkpoint", "the checkpoint: it was not made by a run (it is no folder)"),
     ],
 )
-def test_what_no_run_has_made_stays(project: Project, name: str, said: str) -> None:
+def test_fresh_refuses_foreign_files(project: Project, name: str, reported: str) -> None:
     project.dotr("run", "c.yaml")
     for path in ("out.ndjson", "dead.ndjson"):
         if name.startswith(path):
@@ -96,12 +96,12 @@ def test_what_no_run_has_made_stays(project: Project, name: str, said: str) -> N
     project.write(name, "precious")
     before = {name: project.read(name) for name in project.files()}
     message = project.refused("run", "c.yaml", "--fresh")
-    assert f"C207 --fresh does not remove {name.split('/')[0]}, {said}" in message
+    assert f"C207 --fresh does not remove {name.split('/')[0]}, {reported}" in message
     assert "remove it by hand" in message
     assert {name: project.read(name) for name in project.files()} == before
 
 
-def test_nothing_goes_where_something_else_is_wrong(project: Project) -> None:
+def test_fresh_removes_nothing_where_the_program_is_wrong(project: Project) -> None:
     project.dotr("run", "c.yaml")
     before = project.files()
     project.change("r.dotr", "from A", "form A")
@@ -115,13 +115,13 @@ def test_nothing_goes_where_something_else_is_wrong(project: Project) -> None:
 @pytest.mark.parametrize(
     "option", ["output.0.path=.", "output.0.path=..", "output.0.path=/", "dead_letter=/", "spark.checkpoint=/", "spark.checkpoint=."]
 )
-def test_folders_that_hold_everything_stay(project: Project, option: str) -> None:
+def test_fresh_refuses_ancestor_folders(project: Project, option: str) -> None:
     before = project.files()
     assert "C206 the " in project.refused("run", "c.yaml", "--fresh", "--set", option)
     assert project.files() == before
 
 
-def test_a_link_goes_and_what_it_names_stays(project: Project) -> None:
+def test_fresh_removes_a_link_and_keeps_its_target(project: Project) -> None:
     precious = project.write("elsewhere/keep.ndjson", "")
     (project.folder / "out.ndjson").symlink_to(precious)
     assert project.dotr("run", "c.yaml", "--fresh").code == 0
@@ -129,13 +129,13 @@ def test_a_link_goes_and_what_it_names_stays(project: Project) -> None:
     assert not (project.folder / "out.ndjson").is_symlink()
 
 
-def test_the_home_folder_is_no_output(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_folder_is_refused_as_output(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(project.folder / "home"))
     project.write("home/.bashrc", "precious")
     assert "it holds .bashrc" in project.refused("run", "c.yaml", "--fresh", "--set", "output.0.path=~/")
     assert project.read("home/.bashrc") == "precious"
 
 
-def test_devices_stay(project: Project) -> None:
+def test_fresh_keeps_devices(project: Project) -> None:
     assert project.dotr("run", "c.yaml", "--fresh", "--set", "output.0.path=/dev/null").code == 0
     assert Path("/dev/null").is_char_device()

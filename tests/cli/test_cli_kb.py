@@ -38,7 +38,7 @@ with Out.?x = A.?x
 
 @pytest.fixture
 def known(project: Project) -> Project:
-    """A project with a background that has answers of its own."""
+    """Project with a background that has static answers."""
     project.change("c.yaml", "rules:", KNOWLEDGE + "rules:")
     project.write("g.ttl", GRAPH)
     project.write("d.dlog", "PREFIX : <http://e/>\n:Seen(?x) :- :C(?x) .\n")
@@ -50,7 +50,7 @@ def stored(project: Project) -> list[Path]:
     return sorted(path for path in (project.folder / "cache").glob("*.dotrkb"))
 
 
-def test_build_says_what_it_made_and_info_says_it_again(known: Project) -> None:
+def test_build_and_info_print_the_summary(known: Project) -> None:
     made = known.dotr("kb", "build", "c.yaml")
     assert made.code == 0
     assert "was read, closed and written" in made.err
@@ -69,7 +69,7 @@ def test_build_says_what_it_made_and_info_says_it_again(known: Project) -> None:
     assert "was read, closed and written" in known.dotr("kb", "build", "c.yaml", "--fresh").err
 
 
-def test_negation_and_aggregates_are_compiled_as_all_is(known: Project) -> None:
+def test_background_with_negation_and_aggregates_is_compiled(known: Project) -> None:
     rules = ":Quiet(?x) :- :C(?x), NOT :Loud(?x) .\n:n[?c, ?n] :- AGGREGATE(:Quiet(?x), :in[?x, ?c] ON ?c BIND COUNT(?x) AS ?n) .\n"
     known.write("d.dlog", "PREFIX : <http://e/>\n" + rules)
     known.write("g.ttl", GRAPH + ":s :in :hall . :t :in :hall .\n")
@@ -86,12 +86,12 @@ def test_negation_and_aggregates_are_compiled_as_all_is(known: Project) -> None:
     assert [run.count(f'"x": "<http://e/{name}>"') for name in "stu"] == [3, 2, 2]
 
 
-def test_info_makes_what_is_not_there(known: Project) -> None:
+def test_info_compiles_a_missing_background(known: Project) -> None:
     assert "not compiled yet" in known.dotr("kb", "info", "c.yaml").err
     assert stored(known)
 
 
-def test_another_source_makes_another_store(known: Project) -> None:
+def test_changed_source_gets_a_new_store(known: Project) -> None:
     known.dotr("kb", "build", "c.yaml")
     known.change("g.ttl", ":t a :B", ":t a :A")
     changed = known.dotr("kb", "build", "c.yaml")
@@ -100,7 +100,7 @@ def test_another_source_makes_another_store(known: Project) -> None:
 
 
 @pytest.mark.fallbacks("store", "answers")
-def test_damage_is_told_and_mended(known: Project) -> None:
+def test_damaged_store_is_reported_and_rebuilt(known: Project) -> None:
     known.dotr("kb", "build", "c.yaml")
     for path in stored(known):
         path.write_bytes(path.read_bytes()[:-1] + b"x")
@@ -111,7 +111,7 @@ def test_damage_is_told_and_mended(known: Project) -> None:
     assert "K501" not in known.dotr("kb", "info", "c.yaml").err
 
 
-def test_a_folder_that_cannot_be_written(known: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_cache_folder_is_reported(known: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     known.write("cache", "in the way")
     answer = known.dotr("kb", "build", "c.yaml")
     assert answer.code == 1
@@ -119,7 +119,7 @@ def test_a_folder_that_cannot_be_written(known: Project, monkeypatch: pytest.Mon
     assert "K502" in known.dotr("kb", "build", "c.yaml").err
 
 
-def test_a_wrong_configuration_and_wrong_sources_are_refused(known: Project) -> None:
+def test_wrong_configuration_and_sources_are_refused(known: Project) -> None:
     known.write("g.ttl", ":s a")
     assert "K104" in known.refused("kb", "build", "c.yaml")
     known.change("c.yaml", "g.ttl", "h.ttl")
@@ -129,7 +129,7 @@ def test_a_wrong_configuration_and_wrong_sources_are_refused(known: Project) -> 
 
 @pytest.mark.fallbacks("store", "answers")
 @pytest.mark.parametrize("damage", [False, True])
-def test_a_run_over_a_store_gives_the_same_output(known: Project, monkeypatch: pytest.MonkeyPatch, damage: bool) -> None:
+def test_run_over_a_store_gives_the_same_output(known: Project, monkeypatch: pytest.MonkeyPatch, damage: bool) -> None:
     known.write("a.ndjson", "".join(f'{{"time": {t}, "graph": ":n{t} a :A . :s :p {t} ."}}\n' for t in range(1, 6)))
     assert known.dotr("run", "c.yaml", "--quiet").code == 0
     in_memory = known.read("out.ndjson")
@@ -148,7 +148,7 @@ def test_a_run_over_a_store_gives_the_same_output(known: Project, monkeypatch: p
 
 
 @pytest.mark.fallbacks("store", "answers")
-def test_static_answers_are_found_once(known: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_static_answers_are_computed_once(known: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     first = known.dotr("kb", "build", "c.yaml").out
     found: list[int] = []
     whole = Conjunction.static_answers
@@ -169,8 +169,8 @@ def test_static_answers_are_found_once(known: Project, monkeypatch: pytest.Monke
     assert len(found) == 2
 
 
-def test_triples_that_no_query_sees_are_not_counted(known: Project) -> None:
-    """OWL 2 RL keeps lists, chains and the reasons of reflexive triples in relations of its own."""
+def test_hidden_triples_are_not_counted(known: Project) -> None:
+    """OWL 2 RL stores lists, chains and reasons of reflexive triples in hidden relations."""
     lists = (
         "@prefix owl: <http://www.w3.org/2002/07/owl#> . :D owl:unionOf (:A :B) . :p owl:propertyChainAxiom (:q :r) . :A owl:sameAs :E ."
     )
@@ -190,7 +190,7 @@ def test_triples_that_no_query_sees_are_not_counted(known: Project) -> None:
     assert f"Background: {loaded} triples, and {derived} derived from them once" in known.dotr("explain", "c.yaml").out
 
 
-def test_a_byte_order_mark_is_no_content(known: Project) -> None:
+def test_byte_order_mark_is_ignored(known: Project) -> None:
     known.write("g.ttl", b"\xef\xbb\xbf" + GRAPH.encode())
     known.write("d.dlog", b"\xef\xbb\xbf" + known.read("d.dlog").encode())
     assert "triples    9: 4 loaded, 5 derived" in known.dotr("kb", "info", "c.yaml").out

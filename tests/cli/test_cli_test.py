@@ -1,4 +1,4 @@
-"""`dotr test`: what passes, what fails and how the difference is shown, what cannot be run."""
+"""`dotr test`: passed and failed tests, differences, unusable test files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conftest import TEST, Project
 pytestmark = pytest.mark.core
 
 
-def test_a_test_passes(project: Project) -> None:
+def test_correct_test_passes(project: Project) -> None:
     assert project.dotr("test", "t.yaml") == (0, "ok     t.yaml: one\n1 passed, 0 failed\n", "")
     assert project.dotr("test", ".").code == 0
 
@@ -30,11 +30,11 @@ def failed(project: Project, old: str, new: str) -> str:
     return answer.out.removeprefix("FAILED t.yaml: one\n").removesuffix("\n\n0 passed, 1 failed\n")
 
 
-def test_a_difference_is_a_diff(project: Project) -> None:
+def test_difference_is_shown_as_diff(project: Project) -> None:
     assert failed(project, 'x: ":a"', 'x: ":b"') == "  at 1 Out by R\n-     x: :b\n+     x: :a"
 
 
-def test_an_output_that_is_missing(project: Project) -> None:
+def test_missing_output_fails(project: Project) -> None:
     assert failed(project, "at: 1, event", "at: 2, event").splitlines() == [
         "+ got      at 1 Out by R",
         "+     x: :a",
@@ -45,19 +45,19 @@ def test_an_output_that_is_missing(project: Project) -> None:
     ]
 
 
-def test_an_output_too_many(project: Project) -> None:
-    said = failed(project, 'expect: [ { at: 1, event: Out, attributes: { x: ":a" } } ]', "expect: []")
-    assert said.startswith("+ got      at 1 Out by R\n")
-    assert "-" not in said
+def test_additional_output_fails(project: Project) -> None:
+    reported = failed(project, 'expect: [ { at: 1, event: Out, attributes: { x: ":a" } } ]', "expect: []")
+    assert reported.startswith("+ got      at 1 Out by R\n")
+    assert "-" not in reported
 
 
-def test_graphs_are_compared_up_to_names(project: Project) -> None:
+def test_graphs_are_compared_up_to_blank_nodes(project: Project) -> None:
     project.change("t.yaml", 'attributes: { x: ":a" }', 'graph: "_:any a :Out ; :x :a ."')
     assert project.dotr("test", "t.yaml").code == 0
     assert failed(project, ":x :a .", ":x 7 .") == "  at 1 Out by R\n-     _:c14n0 :x 7\n+     _:c14n0 :x :a\n      _:c14n0 a :Out"
 
 
-def test_facts(project: Project) -> None:
+def test_expected_facts_are_compared(project: Project) -> None:
     project.change(
         "t.yaml", 'expect: [ { at: 1, event: Out, attributes: { x: ":a" } } ]', "facts: [ { at: 1, fact: A, attributes: { x: ':a' } } ]"
     )
@@ -65,7 +65,7 @@ def test_facts(project: Project) -> None:
     assert failed(project, "attributes: { x: ':a' }", "attributes: {}") == "  at 1 A\n+     x: :a"
 
 
-def test_attributes_are_exact_and_blank_nodes_have_any_name(project: Project) -> None:
+def test_attributes_are_compared_up_to_blank_nodes(project: Project) -> None:
     project.change("t.yaml", ":a a :A", "_:b a :A")
     project.change("t.yaml", '":a" }', '"_:other" }')
     assert project.dotr("test", "t.yaml").code == 0
@@ -79,7 +79,7 @@ def test_attributes_are_exact_and_blank_nodes_have_any_name(project: Project) ->
         ("'2024-05-14'^^xsd:date", "'\"2024-05-14\"^^xsd:date'"),
     ],
 )
-def test_plain_scalars_are_terms(project: Project, got: str, scalar: str) -> None:
+def test_plain_scalar_is_read_as_term(project: Project, got: str, scalar: str) -> None:
     project.change("t.yaml", ":a a :A", f"PREFIX xsd: <{XSD}> :a :v {got}")
     project.change("r.dotr", "?x a :A", "?s :v ?x")
     project.change("t.yaml", '":a" }', f"{scalar} }}")
@@ -103,7 +103,7 @@ TERMS = st.recursive(
 
 
 @given(TERMS, st.booleans())
-def test_a_term_is_shown_as_turtle_that_reads_back_as_the_same_term(term: str, declared: bool) -> None:
+def test_shown_term_parses_to_the_same_term(term: str, declared: bool) -> None:
     prefixes = {**WELL_KNOWN, "": "http://e/"} if declared else {}
     shown = term_text(term, prefixes)
     ((_, _, read),) = read_graph(f"<x:s> <x:p> {shown} .", prefixes, 64)
@@ -113,7 +113,7 @@ def test_a_term_is_shown_as_turtle_that_reads_back_as_the_same_term(term: str, d
 
 
 @given(TERMS, TERMS)
-def test_a_difference_always_has_lines(wanted: str, got: str) -> None:
+def test_difference_of_unequal_terms_has_lines(wanted: str, got: str) -> None:
     def item(term: str, where: str) -> Item:
         attributes = comparable_attributes({"m": term}) if where == "attributes" else None
         graph = comparable([("<http://e/s>", "<http://e/p>", term)]) if where == "graph" else None
@@ -128,13 +128,13 @@ def test_a_difference_always_has_lines(wanted: str, got: str) -> None:
             assert len({line[1:] for line in shown.splitlines()}) == 3
 
 
-def test_a_difference_in_datatypes_alone_is_shown(project: Project) -> None:
+def test_difference_of_datatypes_is_shown(project: Project) -> None:
     project.change("t.yaml", ":a a :A", f":a :v '50'^^<{XSD}decimal>")
     project.change("r.dotr", "?x a :A", "?s :v ?x")
     assert failed(project, 'x: ":a"', "x: 50") == '  at 1 Out by R\n-     x: 50\n+     x: "50"^^xsd:decimal'
 
 
-def test_blank_nodes_of_several_attributes_are_told_apart(project: Project) -> None:
+def test_blank_nodes_of_several_attributes_are_distinguished(project: Project) -> None:
     project.change("r.dotr", "?x a :A", "?x :v ?y")
     project.change("r.dotr", "SELECT ?x", "SELECT ?x ?y")
     project.change("r.dotr", "with Out.?x = A.?x", "with Out.?x = A.?x, Out.?y = A.?y")
@@ -144,7 +144,7 @@ def test_blank_nodes_of_several_attributes_are_told_apart(project: Project) -> N
     assert "+     y: _:c14n" in failed(project, "_:c", "_:b")
 
 
-def test_the_pairing_of_many_equal_outputs_takes_no_recursion() -> None:
+def test_pairing_of_many_equal_outputs_needs_no_recursion() -> None:
     equal = [Item(0, "E", "R", frozenset({"n: 1"}), None)] * 1500
     loose = [Item(0, None, None, None, None)] * 1500
     assert difference(loose, equal, Clock(), {}) == ""
@@ -152,21 +152,21 @@ def test_the_pairing_of_many_equal_outputs_takes_no_recursion() -> None:
     assert difference([*loose[:-1], first], [first, *equal[:-1]], Clock(), {}) == ""
 
 
-def test_order_within_a_stream_is_no_lateness(project: Project) -> None:
+def test_unordered_stream_has_no_late_elements(project: Project) -> None:
     project.change(
         "t.yaml", 'stream: [ { at: 1, graph: ":a a :A ." } ]', 'stream: [ { at: 3, graph: ":b a :B ." }, { at: 1, graph: ":a a :A ." } ]'
     )
     assert project.dotr("test", "t.yaml").code == 0
 
 
-def test_dates(project: Project) -> None:
+def test_date_times_are_compared(project: Project) -> None:
     project.change("t.yaml", "at: 1,", "at: 2024-05-14 08:00:00,")
     assert project.dotr("test", "t.yaml").code == 0
     assert "at 2024-05-14T08:00:00Z" in failed(project, "{ at: 2024-05-14 08:00:00, event: Out", "{ at: 2024-05-14T08:00:01Z, event: Out")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "reported"),
     [
         (":a a :A .", ":a a", "t.yaml:5:31: C208 this graph cannot be read: unexpected end (line 1, column 5)\n"),
         (":a a :A .", "p:a a :A .", "C208 this graph cannot be read: the prefix p: has not been declared (line 1, column 1)\n"),
@@ -194,16 +194,16 @@ def test_dates(project: Project) -> None:
         ("cases:", "kases:", "t.yaml:1:1: C202 t.yaml is no rule test: it has no cases\n"),
     ],
 )
-def test_tests_that_cannot_be_run(project: Project, old: str, new: str, said: str) -> None:
+def test_unusable_test_is_refused(project: Project, old: str, new: str, reported: str) -> None:
     project.change("t.yaml", old, new)
     project.write("sound.yaml", TEST)
     answer = project.dotr("test", "t.yaml", "sound.yaml")
     assert answer.code == 2
-    assert said in answer.err
+    assert reported in answer.err
     assert answer.out == "ok     sound.yaml: one\n1 passed, 0 failed, 1 could not be run\n"
 
 
-def test_folders_hold_other_yaml_too(project: Project) -> None:
+def test_other_yaml_in_a_folder_is_skipped(project: Project) -> None:
     project.write("deep/t.yml", TEST.replace("[r.dotr]", "[../r.dotr]"))
     assert project.dotr("test", ".").out.endswith("2 passed, 0 failed\n")
     (project.folder / "empty").mkdir()

@@ -1,4 +1,4 @@
-"""What content holds never reaches a terminal raw: each command, with control characters in names and content."""
+"""Every command escapes control characters of names and content on a terminal."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2
 
 
 ESCAPED = ("\\u001b[31m\\u009b1m\\u202e", "\\x1b[31m\\x9b1m\\u202e", "�[31m�1m��")
-"""As the terminal's own place writes it, as `repr` does, and where places below a line are pointed at."""
+"""Escaped forms of the content: of `dotr.errors.terminal`, of `repr`, and below a marked line."""
 
 
 def clean(answer: Answer) -> str:
-    """What was said, which has the content, and none of it raw."""
-    said = answer.out + answer.err
-    assert not RAW.search(said), ascii(said)
-    assert any(each in said.lower() for each in ESCAPED), said
-    return said
+    """Printed text, which has the content only in escaped form."""
+    reported = answer.out + answer.err
+    assert not RAW.search(reported), ascii(reported)
+    assert any(each in reported.lower() for each in ESCAPED), reported
+    return reported
 
 
 @pytest.fixture
 def evil(project: Project) -> Project:
-    """The small pipeline, its name and its file names hostile."""
+    """Small pipeline with control characters in its name and file names."""
     config = project.read("c.yaml").replace("name: small", f"name: {json.dumps('p' + EVIL)}")
     config = (
         config.replace("a.ndjson", "a\\e[31m\\x9b1m\\u202e\\u2066.ndjson")
@@ -47,17 +47,17 @@ def evil(project: Project) -> Project:
     return project
 
 
-def test_run_with_dead_letters_of_a_hostile_file(evil: Project) -> None:
+def test_run_escapes_dead_letters(evil: Project) -> None:
     bad = [json.dumps({"time": 1, "graph": ":a a \x1b[31m\x9b1m\u202e\u2066 ."}), f'{{"time": "{EVIL[1:]}\u009b", "graph": ""}}', EVIL]
     evil.write(f"a{EVIL}.ndjson", evil.read("a.ndjson") + "\n".join(bad) + "\n")
-    said = clean(evil.dotr("run", f"c{EVIL}.yaml"))
-    assert said.count("dead letter (unreadable)") == 3
-    assert len(said.splitlines()) == 5
+    reported = clean(evil.dotr("run", f"c{EVIL}.yaml"))
+    assert reported.count("dead letter (unreadable)") == 3
+    assert len(reported.splitlines()) == 5
     assert evil.read("dead.ndjson").count("\\u001b") >= 2, "what a sink holds is JSON"
     assert "\u202e" in evil.read("dead.ndjson")
 
 
-def test_run_as_json_lines(evil: Project) -> None:
+def test_run_escapes_json_lines(evil: Project) -> None:
     evil.write(f"a{EVIL}.ndjson", evil.read("a.ndjson") + EVIL)
     answer = evil.dotr("run", f"c{EVIL}.yaml", "--progress", "json")
     clean(answer)
@@ -65,13 +65,13 @@ def test_run_as_json_lines(evil: Project) -> None:
     assert lines[-1]["pipeline"] == "p" + EVIL, "an escape in JSON reads back"
 
 
-def test_run_on_a_terminal(evil: Project) -> None:
-    """There rich draws a line, with escapes of its own."""
+def test_run_escapes_live_progress(evil: Project) -> None:
+    """rich draws the line of progress with escape sequences."""
     evil.write(f"a{EVIL}.ndjson", evil.read("a.ndjson") + EVIL + ":fire:")
     ours, theirs = pty.openpty()
     process = subprocess.Popen([sys.executable, "-m", "dotr", "run", f"c{EVIL}.yaml"], stderr=theirs, cwd=evil.folder)
     os.close(theirs)
-    said = b""
+    reported = b""
     while True:
         try:
             some = os.read(ours, 4096)
@@ -79,29 +79,29 @@ def test_run_on_a_terminal(evil: Project) -> None:
             break
         if not some:
             break
-        said += some
+        reported += some
     process.wait()
-    text = said.decode()
+    text = reported.decode()
     assert "\x1b[31m" not in text
     assert not re.search("[\x80-\x9f\u202a-\u202e\u2066-\u2069]", text)
     assert "\\u001b[31m\\u009b1m\\u202e" in text
 
 
-def test_a_header(project: Project) -> None:
+def test_csv_header_is_escaped(project: Project) -> None:
     project.change("c.yaml", "format: ndjson, path: a.ndjson", 'format: csv, path: a.csv, time: at, map: ":a :x {b} ."')
     project.write("a.csv", f"at,{EVIL}\n1,2\n")
     clean(project.dotr("run", "c.yaml"))
     clean(project.dotr("check", "c.yaml"))
 
 
-def test_a_rule_test_and_its_difference(project: Project) -> None:
+def test_rule_test_and_its_difference_are_escaped(project: Project) -> None:
     text = project.read("t.yaml").replace("name: one", f"name: {json.dumps(EVIL)}")
     project.write("t.yaml", text.replace('":a" } }', json.dumps(json.dumps(EVIL)) + " } }"))
-    said = clean(project.dotr("test", "t.yaml"))
-    assert "FAILED" in said
+    reported = clean(project.dotr("test", "t.yaml"))
+    assert "FAILED" in reported
 
 
-def test_check_of_a_hostile_file_and_a_hostile_text(evil: Project) -> None:
+def test_check_escapes_file_name_and_text(evil: Project) -> None:
     clean(evil.dotr("check", f"r{EVIL}.dotr", f"c{EVIL}.yaml", f"none{EVIL}.dotr"))
     evil.write("b.dotr", f"rule {EVIL} from A")
     clean(evil.dotr("check", "b.dotr"))
@@ -112,7 +112,7 @@ def test_check_of_a_hostile_file_and_a_hostile_text(evil: Project) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "mermaid", "svg"])
-def test_explain(evil: Project, form: str) -> None:
+def test_explain_escapes_names(evil: Project, form: str) -> None:
     evil.change(f"r{EVIL}.dotr", "rule R", f'rule R "{EVIL}"')
     again = f'[ SELECT ?x WHERE {{ ?x a :A FILTER (?x != "{EVIL}" && ?x = A.?x) }} ]'
     evil.change(f"r{EVIL}.dotr", "with Out", f"and last B = {again} within 5 s from A\nwith Out")
@@ -122,12 +122,12 @@ def test_explain(evil: Project, form: str) -> None:
 @pytest.mark.parametrize(
     "arguments", [("kb", "info"), ("kb", "build"), ("plan",), ("explain",), ("status",), ("test",), ("new",), ("bundle",)]
 )
-def test_other_commands_name_a_hostile_path(evil: Project, arguments: tuple[str, ...]) -> None:
+def test_other_commands_escape_paths(evil: Project, arguments: tuple[str, ...]) -> None:
     evil.write("file", "")
     clean(evil.dotr(*arguments, f"none{EVIL}" if arguments not in {("new",), ("bundle",)} else f"file/{EVIL}"))
 
 
-def test_kb_info_and_new_say_hostile_paths(evil: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kb_info_and_new_escape_paths(evil: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(evil.folder / EVIL))
     evil.write("g.ttl", "@prefix : <http://e/> . :a a :A .")
     evil.change(f"c{EVIL}.yaml", "rules:", "knowledge: { graphs: [g.ttl] }\nrules:")
@@ -135,21 +135,21 @@ def test_kb_info_and_new_say_hostile_paths(evil: Project, monkeypatch: pytest.Mo
     clean(evil.dotr("new", f"new{EVIL}"))
 
 
-def test_plan_and_status_of_a_hostile_checkpoint(evil: Project) -> None:
+def test_plan_and_status_escape_the_checkpoint(evil: Project) -> None:
     folder = f"ck{EVIL}"
     evil.write(f"{folder}/dotr.json", json.dumps({"format": 9, EVIL: EVIL}))
     clean(evil.dotr("status", folder))
     clean(evil.dotr("plan", f"c{EVIL}.yaml", "--set", f"spark.checkpoint={folder}"))
 
 
-def test_arguments(project: Project) -> None:
+def test_arguments_are_escaped(project: Project) -> None:
     clean(project.dotr("run", "c.yaml", f"--{EVIL}"))
     clean(project.dotr(EVIL))
     clean(project.dotr("run", "c.yaml", "--set", f"{EVIL}=1"))
 
 
-def test_names_that_are_no_text(project: Project) -> None:
-    """A path's bytes that are no UTF-8 are shown, on an output that is strict too."""
+def test_undecodable_path_is_shown(project: Project) -> None:
+    """Bytes of a path outside UTF-8 are escaped, also on a strict output."""
     name = os.fsdecode(b"r\xff.dotr")
     project.write(name, "broken")
     done = subprocess.run([sys.executable, "-m", "dotr", "check", name], capture_output=True, check=False)
@@ -161,8 +161,9 @@ def test_names_that_are_no_text(project: Project) -> None:
     assert (done.returncode, done.stderr, b"r\\udcff.dotr" in done.stdout) == (0, b"", True)
 
 
-def test_nothing_else_prints() -> None:
-    """`dotr.errors.terminal` alone writes to standard output and error, and a run's progress to rich's console."""
+def test_only_the_terminal_module_prints() -> None:
+    """Only `dotr.errors.terminal` writes to standard output and error; progress uses rich's
+    console."""
     allowed = {
         "errors/terminal.py": {"print", "stdout", "stderr"},
         "cli.py": {"stdout"},  # closed where its reader has gone

@@ -153,7 +153,8 @@ class TestLocal:
         assert sum(each.events for each in reports[-1].stored) == 2
 
     def test_input_that_delays_the_others_has_lag(self, folder: Path) -> None:
-        """Elements of a watched folder wait for the slower one, which ends at 5; a signal then ends the run with code 0."""
+        """Elements of a watched folder wait for the slower one, which ends at 5; a signal then ends
+        the run with code 0."""
         text = CONFIG.replace('path: "fast*.ndjson"', 'path: "fast*.ndjson", watch: true, settle: 0 s')
         (folder / "c.yaml").write_text(text.replace("path: slow.ndjson", 'path: "slow*.ndjson", watch: true, settle: 0 s'))
         command = [sys.executable, "-m", "dotr", "run", "c.yaml", "--progress", "json", "--set", "metrics.prometheus=0"]

@@ -1,4 +1,4 @@
-"""The main job on real input: two months of Aarhus, in this process and on Spark, with the same output."""
+"""Main job on real input: two months of Aarhus give the same output in process and on Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the background, and the output of the run in this process."""
+    """Folder with the background and the output of the run in process."""
     folder = tmp_path_factory.mktemp("aarhus")
     command = [sys.executable, str(ROOT / "kb/aarhus.py"), "--data", str(DATA), "--output", str(folder / "background.ttl")]
     subprocess.run(command, check=True, capture_output=True)
@@ -58,7 +58,7 @@ def text(path: Path) -> list[str]:
     return [line for file in files for line in file.read_text().splitlines()]
 
 
-def test_background_has_the_sections_and_what_is_near_them(folder: Path) -> None:
+def test_background_has_sections_and_surroundings(folder: Path) -> None:
     background = (folder / "background.ttl").read_text()
     assert background.count("a city:RoadSection") == 59
     assert sum("city:near" in block for block in background.split("section:")) == 11
@@ -72,7 +72,7 @@ def test_every_report_is_an_element_or_a_dead_letter(folder: Path, here: Totals)
     assert here.dead_letters == {Reason.LATE: 111}
 
 
-def test_every_rule_finds_something(folder: Path, here: Totals) -> None:
+def test_every_rule_has_events(folder: Path, here: Totals) -> None:
     found = Counter(json.loads(line)["event"] for line in text(folder / "local" / "events.ndjson"))
     assert found.keys() == {"SlowDown", "Warning", "Spread", "WindHazard", "Queue"}
     assert found.total() == here.events
@@ -80,7 +80,7 @@ def test_every_rule_finds_something(folder: Path, here: Totals) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_spark_gives_the_same(folder: Path, here: Totals) -> None:
+def test_spark_gives_the_same_output(folder: Path, here: Totals) -> None:
     from dotr.runtimes.spark.run import run_spark
 
     assert run_spark(pipeline(folder, "spark"), lambda totals: None) == here

@@ -1,4 +1,4 @@
-"""Nothing from a stream stops a run: all hostile elements among good ones, in process and on Spark."""
+"""Hostile elements among good ones never stop a run, in process and on Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.paths import ROOT
 pytestmark = pytest.mark.fallbacks("instant", "query")
 
 
-def test_in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_elements_do_not_stop_a_local_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     expected = hostile.write(tmp_path)
     for where, name, value in faults.PATCHES:
@@ -28,7 +28,7 @@ def test_in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark", "no_spark")  # its workers are other ones; what a JVM is started with stays for all that follow
-def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_elements_do_not_stop_a_spark_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dotr.runtimes.spark.run import run_spark
 
     monkeypatch.setenv("PYTHONPATH", str(ROOT))  # where the workers find the module of faults

@@ -1,4 +1,4 @@
-"""`dotr run` in this process: what it says and where, how it stops, what it leaves."""
+"""`dotr run` in process: messages, stops, outputs."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ def many(elements: int) -> str:
     return "".join(f'{{"time": {number}, "graph": ":a{number} a :A ."}}\n' for number in range(elements))
 
 
-# --- what is said ---
+# --- what is reported ---
 
 
-def test_a_run_says_what_it_did_on_stderr_alone(project: Project) -> None:
+def test_run_prints_its_summary_on_stderr(project: Project) -> None:
     assert project.dotr("run", "c.yaml") == (0, "", SUMMARY)
     assert json.loads(project.read("out.ndjson"))["attributes"] == {"x": "<http://e/a>"}
     assert project.read("dead.ndjson") == ""
 
 
-def test_quiet_is_quiet(project: Project) -> None:
+def test_quiet_run_prints_nothing(project: Project) -> None:
     project.write("a.ndjson", project.read("a.ndjson") + "broken\n")
     assert project.dotr("run", "c.yaml", "--quiet") == (0, "", "")
     assert len(project.read("dead.ndjson").splitlines()) == 1
 
 
-def test_dead_letters_that_are_not_kept(project: Project) -> None:
+def test_unstored_dead_letters_are_counted(project: Project) -> None:
     project.change("c.yaml", "dead_letter: dead.ndjson\n", "")
     project.write("a.ndjson", project.read("a.ndjson") + "broken\n")
     answer = project.dotr("run", "c.yaml")
@@ -53,7 +53,7 @@ def test_dead_letters_that_are_not_kept(project: Project) -> None:
     assert "dead.ndjson" not in project.files()
 
 
-def test_a_run_that_rejects_all_has_failed(project: Project) -> None:
+def test_run_without_accepted_elements_fails(project: Project) -> None:
     project.write("a.ndjson", "broken\n" * 2)
     answer = project.dotr("run", "c.yaml")
     last = "The run failed: it rejected every element that it read (2 unreadable); dead.ndjson holds them."
@@ -67,7 +67,7 @@ def test_a_run_that_rejects_all_has_failed(project: Project) -> None:
     assert project.dotr("run", "c.yaml", "--fresh").code == 0, "nothing was read"
 
 
-def test_of_how_many_dead_letters_a_kind_is_told_as_they_come(project: Project) -> None:
+def test_report_dead_letters_limits_the_warnings(project: Project) -> None:
     project.write("a.ndjson", project.read("a.ndjson") + "broken\n" * 5)
     assert project.dotr("run", "c.yaml").err.count("dead letter (unreadable)") == 3
     project.change("c.yaml", "engine: local", "engine: local\nreport: { dead_letters: 1 }")
@@ -80,7 +80,7 @@ def test_of_how_many_dead_letters_a_kind_is_told_as_they_come(project: Project) 
     assert project.dotr("run", "c.yaml", "--fresh").err == SUMMARY + "Dead letters: 5 unreadable -> dead.ndjson\n"
 
 
-def test_the_first_configuration_that_a_user_runs_has_no_warnings(project: Project) -> None:
+def test_first_example_runs_without_warnings(project: Project) -> None:
     city = str(ROOT / "configs" / "city.yaml")
     assert project.dotr("check", city, "--strict").err == "1 file checked: no errors, no warnings (2 accepted).\n"
     outputs = [f"--set=output.{n}.path=out/{n}" for n in range(2)]
@@ -92,15 +92,15 @@ def test_the_first_configuration_that_a_user_runs_has_no_warnings(project: Proje
     ]
 
 
-def test_dropped_triples_are_told(project: Project) -> None:
+def test_dropped_triples_are_reported(project: Project) -> None:
     project.change("r.dotr", "SELECT ?x WHERE { ?x a :A }", "SELECT ?x ?y WHERE { ?x a :A OPTIONAL { ?x :y ?y } }")
     project.change("r.dotr", ":x ?x", ":x ?x, ?y")
     project.change("r.dotr", "Out.?x = A.?x", "Out.?x = A.?x, Out.?y = A.?y")
-    said = project.dotr("run", "c.yaml").err
-    assert said == SUMMARY + "1 output triple was dropped: a variable was unbound, or a literal stood as subject or predicate.\n"
+    reported = project.dotr("run", "c.yaml").err
+    assert reported == SUMMARY + "1 output triple was dropped: a variable was unbound, or a literal stood as subject or predicate.\n"
 
 
-def test_inconsistent_instants_are_told(project: Project) -> None:
+def test_inconsistent_instants_are_reported(project: Project) -> None:
     project.write("g.ttl", "@prefix : <http://e/> . @prefix owl: <http://www.w3.org/2002/07/owl#> . :A owl:disjointWith :B .")
     project.change("c.yaml", "rules:", "knowledge: { graphs: [g.ttl], entailment: owl2rl }\nrules:")
     project.write("a.ndjson", "".join(f'{{"time": {n}, "graph": ":a a :A{", :B" if n else ""} ."}}\n' for n in range(6)))
@@ -119,8 +119,8 @@ def test_inconsistent_instants_are_told(project: Project) -> None:
     assert project.dotr("run", "c.yaml", "--fresh", "--quiet").err == ""
 
 
-def test_an_instant_over_its_limit_becomes_dead_letters(project: Project) -> None:
-    """A rule that counts for ever stops at the limit; what comes after is not touched by it."""
+def test_instant_over_its_limit_becomes_dead_letters(project: Project) -> None:
+    """A rule without a fixpoint stops at the limit; later instants are unaffected."""
     project.write("n.dlog", "PREFIX : <http://e/>\n:n(?x, ?k) :- :n(?x, ?m), BIND(?m + 1 AS ?k) .")
     project.change("c.yaml", "rules:", "knowledge: { datalog: [n.dlog] }\nrules:")
     lines = ['{"time": 1, "graph": ":a a :A . :a :n 1 ."}\n', '{"time": 2, "graph": ":b a :A ."}\n']
@@ -145,7 +145,7 @@ DISJOINT = """@prefix : <http://e/> .
 :A owl:disjointWith :B . :C rdfs:subClassOf :B ."""
 
 
-def test_inconsistent_instants_become_dead_letters_if_asked(project: Project) -> None:
+def test_inconsistent_instants_become_dead_letters_with_reject(project: Project) -> None:
     project.write("g.ttl", DISJOINT)
     project.change("c.yaml", "rules:", "knowledge: { graphs: [g.ttl], entailment: owl2rl, inconsistent: reject }\nrules:")
     lines = [(1, ":a a :A ."), (2, ":b a :A ."), (2, ":b a :C ."), (2, ":c a :A ."), (3, ":b a :C ."), (4, ":a a :A, :B .")]
@@ -161,22 +161,22 @@ def test_inconsistent_instants_become_dead_letters_if_asked(project: Project) ->
         for line, time in places
     ]
     assert [json.loads(line)["time"] for line in project.read("out.ndjson").splitlines()] == [1]
-    said = answer.err.splitlines()
+    reported = answer.err.splitlines()
     kind, disjoint = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", "<http://www.w3.org/2002/07/owl#disjointWith>"
-    assert said[0] == (
+    assert reported[0] == (
         "a.ndjson:2: dead letter (inconsistent): its instant is inconsistent (cax-dw: "
         f"<http://e/A> {disjoint} <http://e/B> (background), <http://e/b> {kind} <http://e/A> (instant), "
         f"<http://e/b> {kind} <http://e/B> (derived))"
     )
-    assert said[-3:] == [
+    assert reported[-3:] == [
         "2 elements, 2 instants, 1 fact, 1 event -> out.ndjson",
         "Dead letters: 4 inconsistent -> dead.ndjson",
         "2 instants contradicted the background or themselves.",
     ]
 
 
-def test_a_rejected_instant_moves_no_ticks(project: Project) -> None:
-    """What is rejected makes no instant: ticks go no further than the last one."""
+def test_rejected_instant_fires_no_ticks(project: Project) -> None:
+    """A rejected instant does not extend the range of ticks."""
     project.write("g.ttl", DISJOINT + " :a a :A .")
     project.change("c.yaml", "rules:", "knowledge: { graphs: [g.ttl], entailment: owl2rl, inconsistent: reject }\nrules:")
     project.change("r.dotr", "from A = [ SELECT ?x WHERE { ?x a :A } ]", "from every 1 s for [ SELECT ?x WHERE { ?x a :A } ] as A")
@@ -185,14 +185,14 @@ def test_a_rejected_instant_moves_no_ticks(project: Project) -> None:
     assert [json.loads(line)["time"] for line in project.read("out.ndjson").splitlines()] == [1, 2, 3]
 
 
-def test_results_go_to_standard_output_if_asked(project: Project) -> None:
+def test_output_to_standard_output_has_results_alone(project: Project) -> None:
     arguments = command("run", "c.yaml", "--set", "output.0.path=/dev/stdout")
     done = subprocess.run(arguments, capture_output=True, text=True, env=environment(), check=False)
     assert (done.returncode, done.stderr) == (0, SUMMARY.replace("out.ndjson", "/dev/stdout"))
     assert json.loads(done.stdout)["event"] == "Out"
 
 
-def test_python_minus_m(project: Project) -> None:
+def test_python_m_dotr_runs(project: Project) -> None:
     done = subprocess.run(command("run", "c.yaml"), capture_output=True, text=True, env=environment(), check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", SUMMARY)
 
@@ -200,7 +200,7 @@ def test_python_minus_m(project: Project) -> None:
 # --- what is left ---
 
 
-def test_compressed_outputs_are_the_same_bytes_again(project: Project) -> None:
+def test_compressed_output_is_deterministic(project: Project) -> None:
     project.change(
         "c.yaml",
         "{ path: out.ndjson }",
@@ -217,7 +217,7 @@ def test_compressed_outputs_are_the_same_bytes_again(project: Project) -> None:
 
 
 @pytest.mark.parametrize("form", ["ndjson", "trig", "nquads"])
-def test_output_is_input(project: Project, form: str) -> None:
+def test_output_can_be_read_as_input(project: Project, form: str) -> None:
     project.write("a.ndjson", many(5))
     assert project.dotr("run", "c.yaml", "--set", f"output.0.format={form}").code == 0
     project.write("second.dotr", project.read("r.dotr").replace("?x a :A", "?o a :Out ; :x ?x"))
@@ -233,7 +233,7 @@ def test_output_is_input(project: Project, form: str) -> None:
     assert answer.err == "5 elements, 5 instants, 5 facts, 5 events -> two.ndjson\n"
 
 
-def test_paths_of_options_are_relative_to_the_working_directory(project: Project) -> None:
+def test_option_paths_are_relative_to_the_working_directory(project: Project) -> None:
     project.write("deep/c.yaml", project.read("c.yaml").replace("r.dotr", "../r.dotr").replace("a.ndjson", "../a.ndjson"))
     assert project.dotr("run", "deep/c.yaml", "--set", "output.0.path=here.ndjson").code == 0
     assert {"here.ndjson", "deep/dead.ndjson"} <= project.files()
@@ -252,7 +252,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture
 def long(project: Project) -> Iterator[Project]:
-    """A pipeline that runs for many seconds."""
+    """Pipeline that runs for many seconds."""
     project.write("a.ndjson", many(2_000) + "broken\n" + many(150_000).partition('"time": 2000,')[2].partition("\n")[2])
     project.change("c.yaml", "{ path: out.ndjson }", "{ path: out.ndjson }\n  - { path: out.trig.gz, format: trig }")
     yield project
@@ -260,7 +260,7 @@ def long(project: Project) -> Iterator[Project]:
 
 
 def started(project: Project) -> None:
-    """Waits until there is output."""
+    """Wait until there is output."""
     path = project.folder / "out.ndjson"
     deadline = time.monotonic() + 30
     while not (path.exists() and path.stat().st_size):
@@ -269,7 +269,7 @@ def started(project: Project) -> None:
 
 
 def whole(project: Project) -> int:
-    """How many instants the outputs hold, which are the first ones, and whole."""
+    """Number of instants in the outputs, which are complete and the first ones."""
     times = [json.loads(line)["time"] for line in project.read("out.ndjson").splitlines(keepends=True) if line.endswith("\n")]
     assert project.read("out.ndjson").endswith("\n")
     assert times == [n for n in range(len(times) + 1) if n != 2000][: len(times)]
@@ -281,22 +281,22 @@ def whole(project: Project) -> int:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("quiet", [[], ["--quiet"]])
-def test_a_signal_ends_a_run_between_two_instants(long: Project, number: signal.Signals, quiet: list[str]) -> None:
+def test_signal_ends_a_run_between_two_instants(long: Project, number: signal.Signals, quiet: list[str]) -> None:
     running = subprocess.Popen(command("run", "c.yaml", *quiet), stderr=subprocess.PIPE, text=True, env=environment())
     started(long)
     running.send_signal(number)
-    _, said = running.communicate(timeout=30)
+    _, reported = running.communicate(timeout=30)
     assert running.returncode == 0
     instants = whole(long)
     assert 0 < instants < 100_000
     if quiet:
-        assert said == ""
+        assert reported == ""
     else:
-        assert "Stopped: the output holds all instants so far.\n" in said
-        assert f"{counted(instants, 'element')}, {counted(instants, 'instant')}, " in said, "it may be one"
+        assert "Stopped: the output holds all instants so far.\n" in reported
+        assert f"{counted(instants, 'element')}, {counted(instants, 'instant')}, " in reported, "it may be one"
 
 
-def test_a_signal_before_anything_is_read(project: Project) -> None:
+def test_signal_before_the_first_element_ends_the_run(project: Project) -> None:
     project.write(
         "slow.py",
         "import signal, sys, os\nimport dotr.config\nread = dotr.config.read_config\n"
@@ -308,21 +308,21 @@ def test_a_signal_before_anything_is_read(project: Project) -> None:
     assert "out.ndjson" not in project.files()
 
 
-def test_the_reader_of_the_output_goes_away(long: Project) -> None:
+def test_closed_output_pipe_ends_the_run(long: Project) -> None:
     arguments = command("run", "c.yaml", "--quiet", "--set", "output.0.path=/dev/stdout")
     running = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
     assert running.stdout is not None
     assert running.stderr is not None
     assert running.stdout.readline().startswith('{"time": 0, ')
     running.stdout.close()
-    said = running.stderr.read()
+    reported = running.stderr.read()
     running.stderr.close()
     assert running.wait(timeout=30) == 1
-    assert said == "The run failed: cannot write /dev/stdout: broken pipe (the output before that is kept)\n"
+    assert reported == "The run failed: cannot write /dev/stdout: broken pipe (the output before that is kept)\n"
 
 
-def test_progress_on_a_terminal(long: Project) -> None:
-    """One line, rewritten; what is logged stands above it, and it is gone at the end."""
+def test_progress_is_one_rewritten_line_on_a_terminal(long: Project) -> None:
+    """One rewritten line below the log messages, removed at the end."""
     terminal, end = pty.openpty()
     surroundings = {**environment(), "TERM": "xterm", "COLUMNS": "120", "LINES": "24"}
     running = subprocess.Popen(command("run", "c.yaml"), stdin=end, stdout=end, stderr=end, env=surroundings)
@@ -362,7 +362,7 @@ with Out.?x = A.?x, Out.?y = B.?x, Out.?z = C.?x
 
 @pytest.fixture
 def crowd(project: Project) -> Project:
-    """One instant of few matches, then one of so many (size³) that they go through runs on disk."""
+    """An instant with few matches, then one with size³ matches, which are sorted on disk."""
     project.write("r.dotr", TRIPLES)
     project.change("c.yaml", "{ path: out.ndjson }", "{ path: out.ndjson }\n  - { path: out.trig.gz, format: trig }")
     return project
@@ -374,15 +374,15 @@ def crowded(project: Project, size: int) -> None:
     project.write("a.ndjson", "\n".join(lines) + "\n")
 
 
-def test_an_instant_of_many_matches_is_written_in_the_order_of_output(crowd: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_matches_are_written_in_output_order(crowd: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     crowded(crowd, 30)
     assert crowd.dotr("run", "c.yaml").code == 0
     expected = crowd.read("out.ndjson"), gzip.decompress((crowd.folder / "out.trig.gz").read_bytes())
     assert expected[0].count("\n") == 6 + 30 * 29 * 28 + 24
     assert expected[1].count(b"generatedAtTime") == 6 + 30 * 29 * 28 + 24
     for size in (10, 999):
-        monkeypatch.setattr("dotr.patterns.operator.MANY", size)
-        monkeypatch.setattr("dotr.patterns.match_buffer.MANY", size)
+        monkeypatch.setattr("dotr.patterns.operator.FLUSH_SIZE", size)
+        monkeypatch.setattr("dotr.patterns.match_buffer.FLUSH_SIZE", size)
         monkeypatch.setattr("dotr.runtimes.local.RUN", size * 3)
         monkeypatch.setattr(tempfile, "tempdir", str(crowd.folder / "tmp"))
         (crowd.folder / "tmp").mkdir(exist_ok=True)
@@ -392,7 +392,7 @@ def test_an_instant_of_many_matches_is_written_in_the_order_of_output(crowd: Pro
 
 
 def stopped(project: Project) -> None:
-    """The output holds the first instant, whole, and nothing else is left."""
+    """Assert that the output is the complete first instant, and no other file is left."""
     assert [json.loads(line)["time"] for line in project.read("out.ndjson").splitlines()] == [1] * 6
     graphs = gzip.decompress((project.folder / "out.trig.gz").read_bytes()).decode()
     assert graphs.count("generatedAtTime") == 6
@@ -401,8 +401,8 @@ def stopped(project: Project) -> None:
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_signal_is_heard_while_matches_are_found(crowd: Project, first: bool) -> None:
-    """At the first instant too."""
+def test_signal_interrupts_matching(crowd: Project, first: bool) -> None:
+    """Also at the first instant."""
     crowded(crowd, 310)
     if first:
         crowd.write("a.ndjson", crowd.read("a.ndjson").splitlines()[1] + "\n")
@@ -415,18 +415,18 @@ def test_a_signal_is_heard_while_matches_are_found(crowd: Project, first: bool) 
         time.sleep(0.02)
     sent = time.monotonic()
     running.send_signal(signal.SIGTERM)
-    _, said = running.communicate(timeout=30)
+    _, reported = running.communicate(timeout=30)
     assert running.returncode == 0
     assert time.monotonic() - sent < 10, "a second, where nothing else runs"
-    assert "Stopped: the output holds all instants so far.\n" in said
+    assert "Stopped: the output holds all instants so far.\n" in reported
     if first:
         assert crowd.read("out.ndjson") == ""
         return
-    assert "1 element, 1 instant" in said
+    assert "1 element, 1 instant" in reported
     stopped(crowd)
 
 
-def test_an_instant_that_is_being_written_is_taken_back(crowd: Project) -> None:
+def test_signal_during_a_write_undoes_the_instant(crowd: Project) -> None:
     crowded(crowd, 45)
     (crowd.folder / "tmp").mkdir()
     crowd.write(
@@ -445,7 +445,7 @@ def test_an_instant_that_is_being_written_is_taken_back(crowd: Project) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.ndjson", "out.ndjson.gz"])
-def test_a_file_goes_back_to_a_mark(tmp_path: Path, name: str) -> None:
+def test_file_is_truncated_to_a_mark(tmp_path: Path, name: str) -> None:
     def read() -> str:
         raw = (tmp_path / name).read_bytes()
         return (gzip.decompress(raw) if name.endswith(".gz") else raw).decode()

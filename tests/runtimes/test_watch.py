@@ -1,4 +1,5 @@
-"""Growing inputs in a pipeline: settings, watched folders, standard input, rates, in this process."""
+"""Growing inputs in a pipeline: settings, watched folders, standard input, rates, in this
+process."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def wait_for(project: Project, expected: list[object], name: str = "out.ndjson")
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "reported"),
     [
         ("watch: true", "C204 watch waits for files to appear, and a.ndjson is no pattern"),
         ("settle: 1 s", "C204 settle says when a file of a watched folder is complete"),
@@ -49,11 +50,11 @@ def wait_for(project: Project, expected: list[object], name: str = "out.ndjson")
         ("rate: 0", "C203 input.0.rate cannot be used: input should be greater than 0"),
     ],
 )
-def test_settings_that_do_not_go_together(project: Project, setting: str, said: str) -> None:
+def test_conflicting_settings_are_refused(project: Project, setting: str, reported: str) -> None:
     project.change("c.yaml", "path: a.ndjson }", f"path: a.ndjson, {setting} }}")
     answer = project.dotr("check", "c.yaml")
     assert answer.code == 2
-    assert said in answer.err
+    assert reported in answer.err
 
 
 def test_check_does_not_wait_for_standard_input(project: Project) -> None:
@@ -68,7 +69,7 @@ def test_two_inputs_cannot_share_standard_input(project: Project) -> None:
     assert "C204 standard input can be read by one input only" in project.dotr("check", "c.yaml").err
 
 
-def test_a_watched_folder_goes_on_until_it_is_stopped(project: Project) -> None:
+def test_watched_folder_runs_until_stopped(project: Project) -> None:
     project.write("d/b.ndjson", element(2) + element(4))
     project.write("d/c.ndjson", element(1) + element(5))
     run = start(project, "input.0.path=d/*.ndjson", "input.0.watch=true", "input.0.settle=0.2 s", "input.0.idle=1 s")
@@ -77,15 +78,15 @@ def test_a_watched_folder_goes_on_until_it_is_stopped(project: Project) -> None:
     project.write("d/d.ndjson", element(6) + element(8) + "broken\n" + element(7))
     wait_for(project, [1, 2, 4, 5, 6, 8, 9])
     run.send_signal(signal.SIGTERM)
-    _, said = run.communicate(timeout=30)
+    _, reported = run.communicate(timeout=30)
     assert run.returncode == 0
-    assert "Stopped: the output holds all instants so far." in said
+    assert "Stopped: the output holds all instants so far." in reported
     dead = [json.loads(line) for line in project.read("dead.ndjson").splitlines()]
     assert {(each["reason"], Path(each["file"]).name, each["line"]) for each in dead} >= {("unreadable", "d.ndjson", 3)}
     assert len(dead) == 4  # the 7 behind the 8, the 3, and the 7 of the next file; or fewer 8s, had the files been seen one by one
 
 
-def test_what_comes_after_idleness_is_a_dead_letter(project: Project) -> None:
+def test_late_element_after_idle_is_a_dead_letter(project: Project) -> None:
     project.write("b.ndjson", element(5) + element(6) + element(7))
     project.change("c.yaml", "- { name: a,", "- { name: b, format: ndjson, path: b.ndjson }\n  - { name: a,")
     options = ("input.1.path=d/*", "input.1.watch=true", "input.1.settle=0 s", "input.1.idle=300 ms")
@@ -101,7 +102,7 @@ def test_what_comes_after_idleness_is_a_dead_letter(project: Project) -> None:
     assert (dead["reason"], dead["line"], dead["time"]) == ("idle", 1, 6)
 
 
-def test_standard_input_is_a_stream(project: Project) -> None:
+def test_standard_input_is_streamed(project: Project) -> None:
     run = start(project, "input.0.path=-", "input.0.one_per_instant=true")
     assert run.stdin is not None
     run.stdin.write(element("2014-08-01T00:00:01"))
@@ -115,13 +116,13 @@ def test_standard_input_is_a_stream(project: Project) -> None:
     assert [(each["reason"], each["file"], each["line"]) for each in dead] == [("second", "-", 2), ("late", "-", 3)]
 
 
-def test_csv_comes_by_standard_input(project: Project) -> None:
+def test_csv_is_read_from_standard_input(project: Project) -> None:
     run = start(project, "input.0.path=-", "input.0.format=csv", "input.0.time=t", 'input.0.map=":{x} a :A ."')
     run.communicate("t,x\n1,a\n2,b\n", timeout=60)
     assert times(project) == [1, 2]
 
 
-def test_a_rate_is_kept(project: Project) -> None:
+def test_rate_limit_is_respected(project: Project) -> None:
     project.write("a.ndjson", "".join(element(at) for at in range(60)))
     began = time.monotonic()
     assert project.dotr("run", "c.yaml", "--set", "input.0.rate=50").err.startswith("60 elements, 60 instants")
