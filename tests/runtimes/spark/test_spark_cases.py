@@ -25,7 +25,8 @@ DAY: Micros = 86_400_000_000
 
 
 def chosen() -> Mapping[str, frozenset[str]]:
-    """Case files that together show every construct: always the one that shows most of what is missing."""
+    """A small set of case files that shows every construct: greedily, the file with most missing
+    constructs first."""
     shows = {name: frozenset(each for named in INDEX[name].values() for each in named) for name in FILES}
     missing, choice = set(CONSTRUCTS), dict[str, frozenset[str]]()
     while missing:
@@ -40,24 +41,25 @@ def chosen() -> Mapping[str, frozenset[str]]:
 CHOICE = chosen()
 
 
-def test_no_construct_is_left_out() -> None:
+def test_chosen_cases_cover_every_construct() -> None:
     assert set(CONSTRUCTS) <= frozenset().union(*CHOICE.values())
 
 
-def apart(file: CaseFile) -> Micros:
-    """What lies between the cases of a file: less where timers would fire all the while, and then no window is longer."""
+def time_between_cases(file: CaseFile) -> Micros:
+    """The gap between the cases of a file (µs): longer than any window; short where timers would
+    fire all the time."""
     timed = any(word in path.read_text() for path in file.rules for word in ("every ", " delayed by "))
     return DAY if timed else 400 * DAY
 
 
 def write(file: CaseFile, folder: Path) -> None:
-    """The file's cases as one input stream, and a configuration of its program."""
+    """Write the file's cases as one input stream, and a configuration of its program."""
     clock = Clock(file.unit, any(case.clock.dated for case in file.cases))
     lines = []
     for number, case in enumerate(file.cases):
         for time, triples in sorted(case.elements):
             graph = "".join(f"{s} {p} {o} .\n" for s, p, o in triples)
-            lines.append(json.dumps({"time": format_time(time + number * apart(file), clock), "graph": graph}))
+            lines.append(json.dumps({"time": format_time(time + number * time_between_cases(file), clock), "graph": graph}))
     (folder / "stream.ndjson").write_text("\n".join(lines) + "\n")
     unit = next(name for name, unit in UNITS.items() if unit is file.unit)
     config = {
@@ -93,7 +95,7 @@ def text(path: Path) -> str:
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("name", CHOICE)
-def test_spark_gives_what_this_process_gives(name: str, tmp_path: Path) -> None:
+def test_output_on_spark_equals_output_in_process(name: str, tmp_path: Path) -> None:
     from dotr.runtimes.spark.run import run_spark
 
     write(FILES[name], tmp_path)

@@ -1,4 +1,4 @@
-"""Rules change between two runs on Spark: what is unchanged goes on, and what is not starts there."""
+"""Changed rules between two runs on Spark: unchanged rules continue, the others start empty."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def events(folder: Path, out: str) -> list[str]:
     return results(folder, out)[0].splitlines()
 
 
-def of(lines: list[str], rules: set[str], after: int = -1) -> list[str]:
+def lines_of_rules(lines: list[str], rules: set[str], after: int = -1) -> list[str]:
     return [line for line in lines if (event := json.loads(line))["rule"] in rules and event["time"] > after]
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_restart_with_changed_rules_keeps_what_is_unchanged(
+def test_restart_with_changed_rules_keeps_state_of_unchanged_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dotr.runtimes.spark.run import run_spark
@@ -118,16 +118,16 @@ def test_a_restart_with_changed_rules_keeps_what_is_unchanged(
 
     got, uninterrupted, anew = events(tmp_path, "spark"), events(tmp_path, "all"), events(tmp_path, "new")
     kept = {"Start", "Further"}
-    assert of(got, kept) == of(uninterrupted, kept)
+    assert lines_of_rules(got, kept) == lines_of_rules(uninterrupted, kept)
     assert any(json.loads(line)["rule"] == "Further" and json.loads(line)["time"] > now for line in got)
     changed = {"Flow", "Jump", "Pair", "Silent"}
-    assert of(got, changed, now + 60) == of(anew, changed, now + 60)
+    assert lines_of_rules(got, changed, now + 60) == lines_of_rules(anew, changed, now + 60)
     new = {"Jump", "Pair", "Silent"}
-    assert not [line for line in of(got, new) if json.loads(line)["time"] <= now]
-    early = of(got, {"Jump"}, now)
-    assert set(early) <= set(of(anew, {"Jump"}, now))
+    assert not [line for line in lines_of_rules(got, new) if json.loads(line)["time"] <= now]
+    early = lines_of_rules(got, {"Jump"}, now)
+    assert set(early) <= set(lines_of_rules(anew, {"Jump"}, now))
     assert early
-    assert len(of(anew, changed, now + 60)) > 10
+    assert len(lines_of_rules(anew, changed, now + 60)) > 10
     dead = results(tmp_path, "spark")[2]
     assert dead == results(tmp_path, "new")[2]
     assert main(["status", folder, "--quick", "--format", "json"]) == 0
@@ -138,7 +138,7 @@ def test_a_restart_with_changed_rules_keeps_what_is_unchanged(
     assert sum(status["totals"]["dead"].values()) == len(dead)
 
 
-def test_a_checkpoint_that_does_not_say_whose_its_state_is_goes_on_with_the_same_program(tmp_path: Path) -> None:
+def test_checkpoint_without_state_schema_continues_with_the_same_program(tmp_path: Path) -> None:
     write_inputs(tmp_path, 3)
     made = pipeline(tmp_path, "old").program
     layout = {"format": 1, "pipeline": "jumps", "program": made.spec.fingerprint, "inputs": [], "layers": 2, "buckets": 2, "partitions": 2}
@@ -149,14 +149,14 @@ def test_a_checkpoint_that_does_not_say_whose_its_state_is_goes_on_with_the_same
         checkpoint.state_change(pipeline(tmp_path, "new", rules="whole.dotr").program)
 
 
-def test_a_plan_without_a_checkpoint_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_without_checkpoint_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_inputs(tmp_path, 3)
     pipeline(tmp_path, "none")
     assert main(["plan", os.path.relpath(tmp_path / "none.yaml")]) == 0
     assert "yet: all rules start empty." in capsys.readouterr().out
 
 
-def test_a_plan_of_what_is_impossible_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_of_refused_change_exits_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_inputs(tmp_path, 3)
     made = pipeline(tmp_path, "other").program
     folder = tmp_path / "other" / "checkpoint"
@@ -167,7 +167,7 @@ def test_a_plan_of_what_is_impossible_ends_with_2(tmp_path: Path, capsys: pytest
     assert "it belongs to the pipeline leaps, this one is jumps" in capsys.readouterr().err
 
 
-def test_the_time_unit_is_held_fast(tmp_path: Path) -> None:
+def test_changed_time_unit_is_refused(tmp_path: Path) -> None:
     write_inputs(tmp_path, 3)
     made = pipeline(tmp_path, "unit")
     layout = required_layout(made)
@@ -187,8 +187,8 @@ def test_the_time_unit_is_held_fast(tmp_path: Path) -> None:
     assert Checkpoint(str(tmp_path / "kept")).preview(layout, made.program).knowledge_warning is None
 
 
-def test_a_plan_waits_for_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody writes to standard input, nothing is in the folder, and a checkpoint says nothing of how times are written."""
+def test_plan_does_not_wait_for_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard input is open, the folder is empty, and the checkpoint has no time format."""
     monkeypatch.chdir(tmp_path)
     write_inputs(tmp_path, 3)
     (tmp_path / "d").mkdir()
@@ -210,7 +210,7 @@ def test_a_plan_waits_for_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("packed", sorted(HOME.glob("spark-*.tar.xz")), ids=lambda path: str(path.name))
-def test_the_checkpoint_folder_of_every_release_goes_on(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint_folder_of_every_release_continues(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dotr.runtimes.spark.run import run_spark
 
     monkeypatch.chdir(tmp_path)

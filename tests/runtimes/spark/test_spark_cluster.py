@@ -1,4 +1,5 @@
-"""A job on a standalone cluster: a master and two workers, spark-submit in client mode, the package and its environment sent along."""
+"""A job on a standalone cluster: a master, two workers, spark-submit in client mode with the
+package and its environment."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ NAMES = ("events.ndjson", "events.trig", "rejected.ndjson")
 
 
 def arguments(folder: Path, *further: str) -> list[str]:
-    """The city job, with its output in a folder."""
+    """The command line of the city job with output in a folder."""
     places = {"output.0.path": NAMES[0], "output.1.path": NAMES[1], "dead_letter": NAMES[2], "spark.checkpoint": "checkpoint"}
     return ["run", CONFIG, *(word for key, name in places.items() for word in ("--set", f"{key}={folder / name}")), *further]
 
@@ -45,7 +46,7 @@ def environment(folder: Path) -> Path:
 
 
 def written(folder: Path) -> list[str]:
-    """All that a run wrote, file by file or batch by batch."""
+    """All output of a run, file by file or batch by batch."""
     found = []
     for name in NAMES:
         files = sorted((folder / name).iterdir()) if (folder / name).is_dir() else [folder / name]
@@ -54,7 +55,7 @@ def written(folder: Path) -> list[str]:
 
 
 @pytest.mark.fallbacks("restart")
-def test_a_job_outlives_a_worker_of_a_standalone_cluster(tmp_path: Path) -> None:
+def test_job_survives_loss_of_a_cluster_worker(tmp_path: Path) -> None:
     """The driver's cache is under /proc/self/cwd: at its path there is nothing, or something else, for a process in another folder, as
     for one on another machine. So what workers know of the background has come with Spark."""
     bundle(str(tmp_path / "dist"))

@@ -1,4 +1,5 @@
-"""At the edges of a run on Spark: what a terminal is told, all rejected, damaged checkpoints, runs beside each other."""
+"""Edge cases of runs on Spark: messages on the terminal, all records rejected, damaged checkpoints,
+parallel runs."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 SETTINGS = ("--engine", "spark", "--set", "spark.checkpoint=ck", "--set", "spark.master=local[2]")
 
 
-def many(elements: int) -> str:
+def ndjson(elements: int) -> str:
     return "".join(f'{{"time": {number}, "graph": ":a{number} a :A ."}}\n' for number in range(elements))
 
 
-def test_a_run_that_rejects_all_has_failed(project: Project) -> None:
+def test_run_that_rejects_every_record_fails(project: Project) -> None:
     project.write("a.ndjson", "broken\n" * 2)
     answer = project.dotr("run", "c.yaml", *SETTINGS)
     last = "The run failed: it rejected every element that it read (2 unreadable); dead.ndjson holds them."
@@ -26,9 +27,9 @@ def test_a_run_that_rejects_all_has_failed(project: Project) -> None:
     assert project.dotr("run", "c.yaml", *SETTINGS).code == 0, "this one read nothing"
 
 
-def test_a_plan_where_nothing_has_closed(project: Project) -> None:
-    """A batch may hold dead letters alone, and close nothing."""
-    project.write("a.ndjson", many(1))
+def test_plan_of_batch_without_closed_instants(project: Project) -> None:
+    """A batch may have dead letters alone, and close no instant."""
+    project.write("a.ndjson", ndjson(1))
     assert project.dotr("run", "c.yaml", *SETTINGS).code == 0
     offset = sorted(Path("ck/query/offsets").glob("[0-9]*"))[-1]
     lines = offset.read_text().splitlines()
@@ -41,9 +42,10 @@ def test_a_plan_where_nothing_has_closed(project: Project) -> None:
     assert project.dotr("status", "ck", "--quick").code == 0
 
 
-def test_damage_is_named_and_the_way_out_works(project: Project) -> None:
-    """Of a batch that is planned and not written, of one that is written, and of the query's id; nothing is lost or there twice."""
-    project.write("a.ndjson", many(100))
+def test_damaged_log_is_named_and_its_repair_works(project: Project) -> None:
+    """Damage of a planned batch, of a written one, and of the query id; nothing is lost or
+    repeated."""
+    project.write("a.ndjson", ndjson(100))
     settings = (*SETTINGS, "--set", "spark.batch=40", "--quiet")
     assert project.dotr("run", "c.yaml", *settings).code == 0
     query = Path("ck/query")
@@ -77,9 +79,9 @@ def test_damage_is_named_and_the_way_out_works(project: Project) -> None:
         assert outputs() == whole, names
 
 
-def test_damaged_state_is_named_at_once(project: Project) -> None:
+def test_damaged_state_is_named(project: Project) -> None:
     project.change("r.dotr", "with", "and last B = [ SELECT ?y WHERE { ?y a :B } ] within 5 s from A\nwith")
-    project.write("a.ndjson", many(100))
+    project.write("a.ndjson", ndjson(100))
     settings = (*SETTINGS, "--set", "spark.batch=40", "--quiet")
     assert project.dotr("run", "c.yaml", *settings).code == 0
     last = max(int(path.name) for path in Path("ck/query/offsets").glob("[0-9]*"))

@@ -1,4 +1,5 @@
-"""Inputs as they are declared (idle, one_per_instant, rate), on Spark and in process: the same events and the same dead letters."""
+"""Declared inputs (idle, one_per_instant, rate) on Spark and in process: equal events and dead
+letters."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def times(out: str) -> list[object]:
 
 
 def follow(out: str, run: Callable[[Pipeline], Totals], *, on_spark: bool) -> tuple[list[dict[str, object]], list[tuple[object, ...]]]:
-    """A run to which things happen, until it is stopped."""
+    """A run whose inputs are extended until it is stopped."""
     folder = Path(f"{out}.d")
     folder.mkdir()
     (folder / "0.ndjson").write_text(elements(1))
@@ -60,7 +61,7 @@ def follow(out: str, run: Callable[[Pipeline], Totals], *, on_spark: bool) -> tu
         Path("new").write_text(elements(*given))
         Path("new").rename(folder / name)
 
-    def happen() -> None:
+    def extend_inputs() -> None:
         try:
             until(lambda: 14 in times(out))  # the folder is idle: nobody waits for it any more
             appears("1.ndjson", 12, 5, None, 15, 16, 13)
@@ -70,7 +71,7 @@ def follow(out: str, run: Callable[[Pipeline], Totals], *, on_spark: bool) -> tu
         finally:
             os.kill(os.getpid(), signal.SIGINT)
 
-    world = threading.Thread(target=happen)
+    world = threading.Thread(target=extend_inputs)
     world.start()
     with suppress(KeyboardInterrupt):
         run(build(read_config(f"{out}.yaml"), fresh=False, on_spark=on_spark))
@@ -80,7 +81,7 @@ def follow(out: str, run: Callable[[Pipeline], Totals], *, on_spark: bool) -> tu
 
 
 @pytest.mark.usefixtures("spark")
-def test_inputs_are_idle_single_and_measured_as_in_process(
+def test_idle_single_and_rate_limited_inputs_equal_in_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from dotr.runtimes.spark.run import run_spark

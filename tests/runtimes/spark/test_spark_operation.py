@@ -1,4 +1,5 @@
-"""Operation on Spark: its configuration, what is told of a run, a stop that finishes its batch, the status of a checkpoint."""
+"""Operation on Spark: configuration, progress of a run, a stop that finishes its batch, status of a
+checkpoint."""
 
 from __future__ import annotations
 
@@ -88,7 +89,7 @@ class Foreign(StreamingQueryListener):
 
 
 @pytest.mark.usefixtures("spark")
-def test_what_a_run_tells_and_its_checkpoint_afterwards(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_of_a_run_and_status_of_its_checkpoint(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from dotr.runtimes.spark.run import run_spark
 
     session = SparkSession.active()
@@ -140,8 +141,8 @@ def test_what_a_run_tells_and_its_checkpoint_afterwards(folder: Path, capsys: py
 
 @pytest.mark.usefixtures("no_spark")  # `status` starts a session where there is none
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_finishes_the_batch_under_way(folder: Path, by: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
-    """SIGTERM comes to the driver alone; Ctrl-C to all of its process group."""
+def test_stop_finishes_the_batch_under_way(folder: Path, by: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
+    """SIGTERM is sent to the driver alone, SIGINT to its process group."""
     command = [sys.executable, "-m", "dotr", "run", "c.yaml", "--engine", "spark", "--set", "spark.batch=4"]
     process = subprocess.Popen(
         command, start_new_session=True, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
@@ -177,7 +178,7 @@ def test_a_stop_finishes_the_batch_under_way(folder: Path, by: signal.Signals, c
 
 
 @pytest.mark.fallbacks("totals")
-def test_what_the_configuration_says_wins_over_spark_submit_and_that_over_our_defaults(tmp_path: Path) -> None:
+def test_configuration_overrides_spark_submit_and_defaults(tmp_path: Path) -> None:
     (tmp_path / "conf.py").write_text(CONF)
     conf = {
         "spark.master": "local[1]",
@@ -196,12 +197,12 @@ def test_what_the_configuration_says_wins_over_spark_submit_and_that_over_our_de
 
 
 class TestStatusWithoutSpark:
-    def test_no_checkpoint_is_one_message(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_missing_checkpoint_is_one_message(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["status", str(tmp_path / "none")]) == 2
         assert "S111 there is no checkpoint at" in capsys.readouterr().err
 
     @pytest.mark.fallbacks("totals")
-    def test_a_checkpoint_without_a_batch(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_status_of_checkpoint_without_a_batch(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         layout = {"format": 1, "pipeline": "p", "program": "x", "inputs": [["a", 0, "a.nt"]], "layers": 1, "buckets": 2, "partitions": 2}
         (tmp_path / "dotr.json").write_text(json.dumps(layout))
         (tmp_path / "progress.json").write_text("torn")
@@ -210,7 +211,7 @@ class TestStatusWithoutSpark:
         assert "No batch is written yet." in said
         assert "Totals: none were kept." in said
 
-    def test_a_python_that_is_not_here(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_missing_worker_python_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from dotr.runtimes.spark.session import start
 
         monkeypatch.setenv("PYSPARK_PYTHON", "./env/bin/python")

@@ -42,7 +42,7 @@ INSTANT: Final = Features(instant=True)
 
 
 def drawn(number: int, start: int, features: Features) -> list[tuple[ProgramText, list[Element]]]:
-    """Programs and streams, the same for the same start."""
+    """Programs and streams, determined by `start`."""
     found: list[tuple[ProgramText, list[Element]]] = []
 
     @seed(start)
@@ -55,8 +55,8 @@ def drawn(number: int, start: int, features: Features) -> list[tuple[ProgramText
     return found
 
 
-def apart(text: ProgramText, number: int) -> ProgramText:
-    """The program with labels and names that no other of the run has."""
+def with_own_names(text: ProgramText, number: int) -> ProgramText:
+    """The program with labels and names unique in the run."""
     return replace(text, rules=re.sub(r"\b([FQR]-?\d)\b", rf"\1of{number}", text.rules))
 
 
@@ -77,7 +77,7 @@ def groups(features: Features, runs: int) -> list[tuple[list[ProgramText], list[
                 continue
             if 0 < len(run_engine(program, elements, text.clock, most=MOST).outputs) <= MOST:
                 timed |= program.timed
-                chosen.append(apart(text, len(chosen)))
+                chosen.append(with_own_names(text, len(chosen)))
         found.append((chosen, elements))
     return found
 
@@ -86,7 +86,8 @@ BROKEN: Final = ("no JSON", '{"time": 1, "graph": "no Turtle"}', '{"time": "no t
 
 
 def write(folder: Path, texts: Sequence[ProgramText], elements: Sequence[Element], choose: Random) -> None:
-    """The pipeline of some programs: the stream in two inputs, in the order in which it was drawn or nearly sorted."""
+    """The pipeline of some programs: the stream divided into two inputs, in order or
+    nearly sorted."""
     clock = texts[0].clock
     ordered = sorted(elements, key=lambda each: each.time + choose.choice([0, 0, 0, 3_000_000]))
     lines: list[list[str]] = [[], []]
@@ -121,7 +122,7 @@ def write(folder: Path, texts: Sequence[ProgramText], elements: Sequence[Element
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("run", range(RUNS))
-def test_spark_gives_what_this_process_gives(run: int, tmp_path: Path) -> None:
+def test_stateful_programs_on_spark_equal_in_process(run: int, tmp_path: Path) -> None:
     texts, elements = groups(CORE, RUNS)[run]
     compare(texts, elements, run, tmp_path)
     assert (tmp_path / "spark" / "checkpoint" / "query" / "state").exists()
@@ -129,14 +130,14 @@ def test_spark_gives_what_this_process_gives(run: int, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("run", range(RUNS // 2))
-def test_so_it_does_without_state(run: int, tmp_path: Path) -> None:
+def test_stateless_programs_on_spark_equal_in_process(run: int, tmp_path: Path) -> None:
     texts, elements = groups(INSTANT, RUNS // 2)[run]
     compare(texts, elements, run, tmp_path)
     assert not (tmp_path / "spark" / "checkpoint" / "query" / "state").exists()
 
 
 def compare(texts: Sequence[ProgramText], elements: Sequence[Element], run: int, tmp_path: Path) -> None:
-    """Both give the same, whatever it is."""
+    """Outputs, names and dead letters of both runtimes are equal."""
     from dotr.runtimes.spark.run import run_spark
 
     assert texts

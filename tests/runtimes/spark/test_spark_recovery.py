@@ -1,4 +1,4 @@
-"""What a run on Spark does when something of it is gone, without Spark: tries again, counts once, keeps standard input."""
+"""Recovery on Spark, tested without Spark: restarts, totals of replayed batches, standard input."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sink() -> Sink:
     return Sink(lambda number, firings, letters: None, lambda totals: None, lambda letter: letter, Clock())
 
 
-def test_a_batch_that_is_done_again_counts_once() -> None:
+def test_replayed_batch_counts_once() -> None:
     made = sink()
     counts = [(int(RowKind.COUNTS), encode_totals(Totals(elements=3, dead_letters={Reason.LATE: 1})))]
     for number in (0, 1, 1, 2):
@@ -49,10 +49,11 @@ def test_a_batch_that_is_done_again_counts_once() -> None:
 
 
 @pytest.mark.fallbacks("restart")
-class TestAQueryThatSparkGivesUp:
+class TestFailedQuery:
     @pytest.fixture
     def tries(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., list[int]]:
-        """Runs a query whose every try ends in this way; the number of batches that were written before each try."""
+        """Runs a query whose tries all end with the given error; the number of written batches
+        before each try."""
 
         def run(*ends: Exception | int | None, restarts: int = 3) -> list[int]:
             for folder in ("commits", "offsets"):
@@ -80,29 +81,29 @@ class TestAQueryThatSparkGivesUp:
 
         return run
 
-    def test_is_started_again(self, tries: Callable[..., list[int]], caplog: pytest.LogCaptureFixture) -> None:
+    def test_worker_loss_is_retried(self, tries: Callable[..., list[int]], caplog: pytest.LogCaptureFixture) -> None:
         assert tries(PySparkException("java.io.EOFException"), None) == [0, 0]
         assert caplog.messages == [
             "Spark stopped: a Python process that it had started has gone: was it killed, or out of memory? (the log is spark.log). "
             "It goes on from its checkpoint (try 1 of 3)."
         ]
 
-    def test_is_not_started_for_ever(self, tries: Callable[..., list[int]]) -> None:
+    def test_retries_are_bounded(self, tries: Callable[..., list[int]]) -> None:
         with pytest.raises(RunFailed, match="ValueError: no"):
             tries(*[PySparkException("Traceback\nValueError: no")] * 3, restarts=2)
 
-    def test_is_started_for_ever_if_batches_are_written(self, tries: Callable[..., list[int]]) -> None:
+    def test_written_batches_reset_the_retries(self, tries: Callable[..., list[int]]) -> None:
         assert tries(0, 1, 2, 3, None, restarts=1) == [0, 1, 2, 3, 4]
 
-    def test_is_not_started_where_restarts_are_none(self, tries: Callable[..., list[int]]) -> None:
+    def test_no_retry_without_restarts(self, tries: Callable[..., list[int]]) -> None:
         with pytest.raises(RunFailed):
             tries(0, restarts=0)
 
-    def test_is_not_started_again_for_what_the_user_must_mend(self, tries: Callable[..., list[int]]) -> None:
+    def test_refusal_is_not_retried(self, tries: Callable[..., list[int]]) -> None:
         with pytest.raises(Refused, match="I101 cannot read"):
             tries(PySparkException(encode_diagnostics(Refused([Diagnostic("I101", "cannot read a.ndjson")]))))
 
-    def test_that_cannot_be_started_is_started_again(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_failed_start_is_retried(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         errors = [PySparkException("SocketTimeoutException: Timed out while waiting for the Python worker")] * 2
 
         def start(*arguments: object) -> None:
@@ -114,14 +115,14 @@ class TestAQueryThatSparkGivesUp:
             query.run_query(None, None, sink(), str(tmp_path), Path("spark.log"), None, 1)  # type: ignore[arg-type]
         assert errors == []
 
-    def test_is_not_started_without_a_jvm(self, tries: Callable[..., list[int]]) -> None:
+    def test_lost_jvm_is_not_retried(self, tries: Callable[..., list[int]]) -> None:
         with pytest.raises(RunFailed, match="its JVM has gone"):
             tries(Py4JNetworkError("Answer from Java side is empty"))
 
 
 @contextmanager
 def standard(data: bytes, folder: Path) -> Iterator[None]:
-    """While it holds, standard input is this."""
+    """Standard input with given bytes."""
     (folder / "sent").write_bytes(data)
     kept, given = os.dup(0), os.open(folder / "sent", os.O_RDONLY)
     os.dup2(given, 0)
@@ -136,7 +137,7 @@ def standard(data: bytes, folder: Path) -> Iterator[None]:
 
 
 def spooled(data: bytes, folder: Path, like: InputFile, header: bytes = b"") -> tuple[int, int, bytes]:
-    """What of standard input comes to stand in the checkpoint: from which line on, up to which, and the text."""
+    """First line, last line and text of standard input in the checkpoint."""
     known = set((folder / SPOOL).glob("0*"))
     with standard(data, folder), spooling(like, folder):
         while not (folder / SPOOL / SPOOL_END).exists():
@@ -156,17 +157,17 @@ HEADER = b"t,v\n"
 
 
 class TestStandardInput:
-    def test_that_is_compressed_keeps_its_header(self, tmp_path: Path) -> None:
+    def test_compressed_input_keeps_its_header(self, tmp_path: Path) -> None:
         text = b'1,1\n2,"a\nb"\n3,3'
         assert spooled(gzip.compress(HEADER + text), tmp_path, ROWS, HEADER) == (2, 6, text + b"\n")
         assert copied_lines(tmp_path) == 5
 
-    def test_of_two_starts_is_one_stream_with_a_header_each(self, tmp_path: Path) -> None:
+    def test_two_starts_are_one_stream_with_a_header_each(self, tmp_path: Path) -> None:
         assert spooled(HEADER + b"1,1\n", tmp_path, ROWS, HEADER) == (2, 3, b"1,1\n")
         assert spooled(HEADER + b"2,2\n3,3\n", tmp_path, ROWS, HEADER) == (4, 6, b"2,2\n3,3\n")
         assert copied_lines(tmp_path) == 5
 
-    def test_that_a_crash_left_half_written_down_is_counted_by_its_segments(self, tmp_path: Path) -> None:
+    def test_lines_are_counted_by_segments_after_a_crash(self, tmp_path: Path) -> None:
         like = InputFile("x", "-", Format.NDJSON)
         line = json.dumps({"time": 1, "graph": ""}).encode() + b"\n"
         assert copied_lines(tmp_path) is None
@@ -176,7 +177,7 @@ class TestStandardInput:
         assert spooled(line * 2, tmp_path, like) == (4, 6, line * 2)
 
 
-def test_a_dead_letter_knows_its_line_in_either_kind_of_segment(tmp_path: Path) -> None:
+def test_dead_letter_has_its_line_in_either_kind_of_segment(tmp_path: Path) -> None:
     (tmp_path / "r.dotr").write_text(
         "PREFIX : <http://e/>\nrule R define Out = [ [] :x ?x ] from A = [ SELECT ?x WHERE { ?s :v ?x } ] with Out.?x = A.?x"
     )

@@ -1,4 +1,4 @@
-"""Pipelines on Spark: what comes out is what comes out in process, in whatever batches, and through a crash."""
+"""Pipelines on Spark: output equals that in process, for all batch sizes and after a crash."""
 
 from __future__ import annotations
 
@@ -137,7 +137,8 @@ def pipeline(folder: Path, out: str, batch: int = 50, *, on_spark: bool = True, 
 
 
 def results(folder: Path, out: str) -> tuple[str, str, list[str]]:
-    """The text of both outputs, and the dead letters in some order: in process they come in the order in which they were met."""
+    """The text of both outputs, and the dead letters sorted: in process they are in
+    reading order."""
 
     def text(name: str) -> str:
         path = folder / out / name
@@ -158,7 +159,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.usefixtures("spark")
 class TestInOneJvm:
     @pytest.mark.parametrize("batch", [150, 100_000])
-    def test_spark_gives_what_the_local_runtime_gives(self, folder: Path, batch: int) -> None:
+    def test_output_on_spark_equals_output_in_process(self, folder: Path, batch: int) -> None:
         from dotr.runtimes.spark.run import run_spark
 
         told: list[Totals] = []
@@ -185,7 +186,7 @@ class TestInOneJvm:
         totals = run_spark(build(read_config(str(tmp_path / "c.yaml")), fresh=False, on_spark=True), lambda totals: None)
         assert (totals.instants, totals.inconsistent) == (4, 2)
 
-    def test_inconsistent_instants_become_dead_letters_if_asked(self, tmp_path: Path) -> None:
+    def test_inconsistent_instants_become_dead_letters_if_configured(self, tmp_path: Path) -> None:
         from dotr.runtimes.spark.run import run_spark
 
         (tmp_path / "kb.ttl").write_text("@prefix : <http://e/> . :A <http://www.w3.org/2002/07/owl#disjointWith> :B .")
@@ -208,7 +209,7 @@ class TestInOneJvm:
         assert spark == sorted((tmp_path / "out/dead.ndjson").read_text().splitlines())
         assert len(spark) == 8
 
-    def test_an_instant_over_a_limit_becomes_dead_letters(self, tmp_path: Path) -> None:
+    def test_instant_over_a_limit_becomes_dead_letters(self, tmp_path: Path) -> None:
         from dotr.runtimes.spark.run import run_spark
 
         (tmp_path / "r.dotr").write_text(
@@ -233,14 +234,14 @@ class TestInOneJvm:
         why = "its instant goes over a limit: more than 1,000 rows in the query Both of rule Pairs"
         assert [json.loads(line)["error"] for line in spark] == [why] * 2
 
-    def test_a_finished_run_goes_on_from_its_end(self, folder: Path) -> None:
+    def test_finished_run_continues_from_its_end(self, folder: Path) -> None:
         from dotr.runtimes.spark.run import run_spark
 
         run_spark(pipeline(folder, "twice", 100_000), lambda totals: None)
         assert run_spark(pipeline(folder, "twice", 100_000), lambda totals: None) == Totals()
         assert results(folder, "twice") == results(folder, "local")
 
-    def test_a_file_that_vanishes_is_one_message(self, folder: Path) -> None:
+    def test_vanished_file_is_one_message(self, folder: Path) -> None:
         from dotr.runtimes.spark.run import run_spark
 
         prepared = pipeline(folder, "vanished")
@@ -251,7 +252,7 @@ class TestInOneJvm:
         finally:
             (folder / "moved").rename(folder / "c.csv.gz")
 
-    def test_what_stops_spark_is_one_line(self, folder: Path) -> None:
+    def test_failure_of_spark_is_one_line(self, folder: Path) -> None:
         from dotr.runtimes.spark.run import run_spark
 
         def stop(totals: Totals) -> None:
@@ -272,7 +273,7 @@ class TestCheckpoint:
         with pytest.raises(Refused, match=r"S102 .* belongs to another program(.|\n)*--fresh"):
             run_spark(prepared, lambda totals: None)
 
-    def test_an_older_output_is_not_added_to(self, folder: Path) -> None:
+    def test_existing_output_is_refused(self, folder: Path) -> None:
         from dotr.runtimes.spark.run import run_spark
 
         prepared = pipeline(folder, "older")
@@ -281,7 +282,7 @@ class TestCheckpoint:
         with pytest.raises(Refused, match="I201"):
             run_spark(prepared, lambda totals: None)
 
-    def test_a_checkpoint_that_spark_alone_has_made_is_refused(self, folder: Path) -> None:
+    def test_checkpoint_without_dotr_json_is_refused(self, folder: Path) -> None:
         from dotr.runtimes.spark.run import run_spark
 
         prepared = pipeline(folder, "foreign")
@@ -290,7 +291,7 @@ class TestCheckpoint:
             run_spark(prepared, lambda totals: None)
 
 
-def test_killed_and_started_again_it_is_as_if_nothing_had_happened(folder: Path) -> None:
+def test_killed_and_restarted_run_gives_the_same_output(folder: Path) -> None:
     """With ticks, delayed anchors that wait across the crash, negation, aggregates, recursion and consumption."""
     rules = "jumps.dotr, whole.dotr"
     run_local(pipeline(folder, "whole", on_spark=False, rules=rules), lambda totals: None)

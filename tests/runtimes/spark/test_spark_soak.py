@@ -1,4 +1,5 @@
-"""The short form of the soak: three kills, in the live round, which needs the most (`python -m tests.soak` is the long form)."""
+"""The short soak test: three kills in the live round, the most demanding one (`python -m
+tests.soak` is the long form)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.fallbacks("restart")
-def test_whatever_is_killed_the_output_is_that_of_an_undisturbed_run(tmp_path: Path) -> None:
+def test_output_after_kills_equals_an_undisturbed_run(tmp_path: Path) -> None:
     found = Found()
     Round(tmp_path, "live", 200, "local[2]", random.Random(4), found).go(iter(["stateful", "planner", "all"]))
     assert found.problems == []
@@ -23,7 +24,7 @@ def test_whatever_is_killed_the_output_is_that_of_an_undisturbed_run(tmp_path: P
     assert found.starts == 3
 
 
-def test_what_is_torn_is_seen() -> None:
+def test_torn_output_is_detected() -> None:
     assert not torn("a.ndjson", b'{"a": 1}\n')
     assert torn("a.ndjson", b'{"a": 1}\n{"a"')
     assert torn("a.ndjson", b'{"a": 1}\n{"a"\n')

@@ -1,4 +1,4 @@
-"""State that is kept as logs, on Spark: it is read again after a stop, told by `status`, and moved when rules change."""
+"""State in logs on Spark: reloaded after a stop, shown by `status`, moved when rules change."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def lines(out: str, rule: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("spark")
-def test_logs_are_read_again_told_and_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logs_are_reloaded_shown_in_status_and_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dotr.runtimes.spark.checkpoint_status import status_of, stored_summary
     from dotr.runtimes.spark.run import run_spark
 
@@ -87,8 +87,9 @@ def test_logs_are_read_again_told_and_moved(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("spark")
-def test_more_output_than_a_worker_holds_is_written_as_in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few hundred elements that pair with each other, of two keys: more than a run of each."""
+def test_large_output_equals_in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few hundred elements of two keys are paired with each other: more than one sorted run for
+    each key."""
     from dotr.runtimes.spark.run import run_spark
     from dotr.runtimes.spark.spilled_rows import RUN_SIZE
 

@@ -1,4 +1,4 @@
-"""How long a stop on Spark waits: for the batch under way, but not for ever. Without Spark."""
+"""Stops on Spark, tested without Spark: wait for the batch under way, up to a timeout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Query:
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    """Of two batches the second one is under way."""
+    """The second of two batches is under way."""
     for name in ("offsets/0", "offsets/1", "commits/0"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
@@ -35,18 +35,18 @@ def finished(checkpoint: Path, patience: float, times: int = 1) -> bool:
     return _finish_batch(cast(StreamingQuery, Query()), checkpoint, interrupted, patience)
 
 
-def test_a_stop_waits_for_the_batch(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop_waits_for_the_batch_under_way(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: (checkpoint / "commits/1").write_text(""))
     assert finished(checkpoint, 60)
 
 
-def test_a_stop_does_not_wait_for_ever(checkpoint: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_stop_ends_after_the_timeout(checkpoint: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert not finished(checkpoint, 0.1)
     assert caplog.messages[-1] == "The batch under way takes long: it is left, and done again at the next start."
     assert not finished(checkpoint, 60, times=2)
 
 
-def test_a_batch_that_is_left_is_not_written_to_its_end() -> None:
+def test_abandoned_batch_is_not_written_to_its_end() -> None:
     wrote: list[int] = []
 
     def write(number: int, firings: Iterator[Sequence[Firing]], letters: Iterator[DeadLetter]) -> None:

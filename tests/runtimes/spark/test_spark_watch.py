@@ -1,4 +1,4 @@
-"""Growing inputs on Spark: a watched folder through a stop and a restart to its end, and standard input."""
+"""Growing inputs on Spark: a watched folder through a stop and a restart, and standard input."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ spark: { master: "local[2]", checkpoint: out/checkpoint, trigger: 1.5 s }
 
 
 def put(folder: Path, name: str, *times: int | None) -> None:
-    """A file of elements, renamed into place; None: one that cannot be read."""
+    """Rename a file of elements into place; None: an unreadable element."""
     lines = [json.dumps({"time": at, "graph": f"[] :v {at} ."}) if at is not None else "broken" for at in times]
     (folder / "new").write_text("\n".join(lines) + "\n")
     (folder / "new").rename(folder / "d" / name)
@@ -53,7 +53,7 @@ def read(folder: Path, name: str) -> list[dict[str, object]]:
 
 
 def batches(folder: Path) -> list[Path]:
-    """Spark's log of what it planned."""
+    """Spark's offset log."""
     return list((folder / "out/checkpoint/query/offsets").glob("[0-9]*"))
 
 
@@ -71,7 +71,7 @@ def run(folder: Path, *options: str) -> Totals:
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_watched_folder_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watched_folder_continues_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "d").mkdir()
     (tmp_path / "r.dotr").write_text(RULES)
@@ -112,7 +112,7 @@ def test_a_watched_folder_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: 
         run(tmp_path)
 
 
-def test_standard_input_is_kept_in_the_checkpoint(tmp_path: Path) -> None:
+def test_standard_input_is_copied_to_the_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "r.dotr").write_text(RULES)
     (tmp_path / "c.yaml").write_text(CONFIG.replace('"d/*.ndjson", watch: true, settle: 0 s', '"-"'))
     elements = [json.dumps({"time": at, "graph": f"[] :v {at} ."}) for at in (1, 2, 3, 1)]
@@ -126,7 +126,7 @@ def test_standard_input_is_kept_in_the_checkpoint(tmp_path: Path) -> None:
     assert letters == [("late", "-", 4), ("unreadable", "-", 5)]
 
 
-def test_trig_by_standard_input_is_refused(tmp_path: Path) -> None:
+def test_trig_on_standard_input_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r.dotr").write_text(RULES)
     (tmp_path / "c.yaml").write_text(CONFIG.replace('ndjson, path: "d/*.ndjson", watch: true, settle: 0 s', 'trig, path: "-"'))
     with pytest.raises(Refused, match="S107"):

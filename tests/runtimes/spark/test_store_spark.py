@@ -1,4 +1,4 @@
-"""On Spark the workers map the compiled background: they neither read nor close its sources."""
+"""Workers on Spark map the compiled background, without reading or closing its sources."""
 
 from __future__ import annotations
 

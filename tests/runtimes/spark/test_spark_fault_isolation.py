@@ -1,4 +1,4 @@
-"""What makes a stage fail in Spark's own workers: the same dead letters and the same events as in process."""
+"""Fault isolation in Spark's workers: dead letters and events equal those in process."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def lines(out: str, name: str) -> list[str]:
 
 @pytest.mark.usefixtures("spark", "no_spark")  # its workers are other ones; what a JVM is started with stays for all that follow
 @pytest.mark.parametrize("rules", [RULES, DIRECT], ids=["with state", "without"])
-def test_what_fails_is_told_of_and_takes_nothing_down(
+def test_failures_become_dead_letters_and_the_run_continues(
     rules: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from dotr.runtimes.spark.run import run_spark

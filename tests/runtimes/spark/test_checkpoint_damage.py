@@ -1,4 +1,4 @@
-"""Damaged files of a checkpoint: each is named, with a way out that works."""
+"""Damaged checkpoint files: each is named, with a repair that works."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
 
 
 def put(path: Path, text: str) -> Path:
-    """A file as Hadoop writes one, with its checksums."""
+    """Write a file with its checksums, as Hadoop does."""
     path.parent.mkdir(parents=True, exist_ok=True)
     data = text.encode()
     path.write_bytes(data)
@@ -32,7 +32,7 @@ def put(path: Path, text: str) -> Path:
 
 @pytest.fixture
 def query(tmp_path: Path) -> Path:
-    """Three batches planned, two of them written."""
+    """Three batches are planned, two of them written."""
     folder = tmp_path / "query"
     put(folder / "metadata", '{"id":"60981d2e"}')
     for number in range(3):
@@ -45,7 +45,7 @@ def query(tmp_path: Path) -> Path:
     return folder
 
 
-def said(query: Path) -> tuple[str, str]:
+def refusal(query: Path) -> tuple[str, str]:
     with pytest.raises(Refused) as refused:
         check_logs(query)
     (found,) = refused.value.diagnostics
@@ -63,7 +63,7 @@ def said(query: Path) -> tuple[str, str]:
     ],
 )
 @pytest.mark.parametrize("how", ["empty", "cut", "zeros", "changed"])
-def test_a_log_that_is_damaged_is_named(query: Path, name: str, hint: str, how: str) -> None:
+def test_damaged_log_is_named(query: Path, name: str, hint: str, how: str) -> None:
     path = query / name
     data = path.read_bytes()
     changes = {
@@ -73,29 +73,29 @@ def test_a_log_that_is_damaged_is_named(query: Path, name: str, hint: str, how: 
         "changed": data.replace(b"0", b"1", 1),
     }
     path.write_bytes(changes[how])
-    message, way_out = said(query)
+    message, way_out = refusal(query)
     assert message.startswith(f"Q/{name} is ")
     assert way_out.startswith(hint)
     path.with_name(f".{path.name}.crc").unlink()
     if how != "changed":
-        assert said(query)[0].startswith(f"Q/{name} "), "also where there are no checksums"
+        assert refusal(query)[0].startswith(f"Q/{name} "), "also where there are no checksums"
 
 
-def test_a_batch_that_is_written_is_gone_back_behind(query: Path) -> None:
+def test_damaged_offset_of_written_batch_returns_to_the_one_before(query: Path) -> None:
     put(query / "commits/2", COMMIT)
     (query / "offsets/2").write_bytes(b"")
     files = "Q/offsets/2, Q/offsets/.2.crc, Q/commits/2 and Q/commits/.2.crc"
-    assert said(query) == (
+    assert refusal(query) == (
         "Q/offsets/2 is empty",
         f"Remove {files}: the same command goes back to the batch before and does this one again.",
     )
     (query / "offsets/2").unlink()
-    assert said(query)[0] == "Q/offsets/2 is missing"
+    assert refusal(query)[0] == "Q/offsets/2 is missing"
     (query / "offsets/1").write_bytes(b"")
-    assert said(query)[1].startswith("Put the folder back")
+    assert refusal(query)[1].startswith("Put the folder back")
 
 
-def test_state_is_looked_at_where_a_query_has_failed(query: Path) -> None:
+def test_damaged_state_of_failed_query_is_named(query: Path) -> None:
     state = query / "state/0/0/2.changelog"
     for data in (b"", b"x" * 1000, b"x" * 1500 + b"y" * 500, b"x" * 2001):
         state.write_bytes(data)
@@ -109,7 +109,7 @@ def test_state_is_looked_at_where_a_query_has_failed(query: Path) -> None:
     assert find_damage(query, "java.io.FileNotFoundException: File file:/elsewhere/2.changelog does not exist") is None
 
 
-def test_what_is_foreign_or_new_is_no_damage(query: Path) -> None:
+def test_foreign_and_new_files_are_no_damage(query: Path) -> None:
     put(query / "offsets/notes.txt", "mine")
     put(query / "commits/9a", "")
     check_logs(query)
@@ -117,7 +117,7 @@ def test_what_is_foreign_or_new_is_no_damage(query: Path) -> None:
     check_logs(query)
 
 
-def test_a_journal_that_is_damaged_is_named(tmp_path: Path) -> None:
+def test_damaged_journal_is_named(tmp_path: Path) -> None:
     path = tmp_path / "watched.ndjson"
     path.write_text(json.dumps(["a", 0, "in/a"]) + "\n[1, ]\n" + '["a", 1')
     with pytest.raises(Refused, match=r"S114 the checkpoint is damaged: .*watched\.ndjson: its line 2 is no entry"):
@@ -130,14 +130,14 @@ def test_a_journal_that_is_damaged_is_named(tmp_path: Path) -> None:
         Journal(tmp_path, {})
 
 
-def test_a_spool_that_is_damaged_is_named(tmp_path: Path) -> None:
+def test_damaged_spool_is_named(tmp_path: Path) -> None:
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool/next").write_text("")
     with pytest.raises(Refused, match=r"S114 .*spool/next does not say which line comes next"):
         copied_lines(tmp_path)
 
 
-def test_a_full_disk_is_told_in_words() -> None:
+def test_full_disk_is_reported() -> None:
     found = failure_of("java.io.IOException: No space left on device\n\tat java.base", Path("ck/spark.log"))
     assert str(found).startswith(
         "no space left on device: the disk of the checkpoint ck or of Spark's local directories (spark.local.dir) is full"
@@ -145,7 +145,7 @@ def test_a_full_disk_is_told_in_words() -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"format": 2}', '{"format": "x"}', '{"format": 2, "inputs": [1]}', "{", "\xff"])
-def test_a_dotr_json_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+def test_invalid_dotr_json_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "dotr.json").write_text(text, encoding="latin-1")
     with pytest.raises(Refused, match=r"S102 the checkpoint .* cannot be used: its dotr\.json "):
         Checkpoint(str(tmp_path))

@@ -1,5 +1,5 @@
-"""Programs that keep no state run on Spark without an operator: what comes out is what comes out in process, also where rules change from
-the one kind to the other."""
+"""Stateless programs on Spark, without an operator: output equals that in process, also where rules
+change between stateless and stateful."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ spark: {{ master: "local[2]", checkpoint: ck, batch: 40 }}
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("batch", [120, 100_000])
-def test_no_state_and_the_same_output_through_a_crash(batch: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stateless_output_is_the_same_after_a_crash(batch: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from dotr.runtimes.spark.run import run_spark
 
     write_inputs(tmp_path)
@@ -97,8 +97,8 @@ def test_no_state_and_the_same_output_through_a_crash(batch: int, tmp_path: Path
 
 
 @pytest.mark.usefixtures("spark")
-def test_more_output_than_a_worker_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few hundred elements of one instant that pair with each other."""
+def test_large_stateless_output_is_spilled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few hundred elements of one instant are paired with each other."""
     from dotr.runtimes.spark.run import run_spark
     from dotr.runtimes.spark.spilled_rows import RUN_SIZE
 
@@ -108,22 +108,22 @@ def test_more_output_than_a_worker_holds(tmp_path: Path, monkeypatch: pytest.Mon
     with open("in.ndjson", "w") as file:
         for number in range(350):
             file.write(json.dumps({"time": 1, "graph": f"[] :room :r{number % 3} ; :value {number} ."}) + "\n")
-    told = run_local(made("in.ndjson", "local.ndjson", on_spark=False), lambda totals: None)
+    told = run_local(built("in.ndjson", "local.ndjson", on_spark=False), lambda totals: None)
     assert told.events > 2 * RUN_SIZE
-    assert run_spark(made("in.ndjson", "out", on_spark=True), lambda totals: None) == told
+    assert run_spark(built("in.ndjson", "out", on_spark=True), lambda totals: None) == told
     (written,) = Path("out").iterdir()
     assert written.read_bytes() == Path("local.ndjson").read_bytes()
     assert not Path("ck/waiting").exists()
 
 
-def made(path: str, out: str, *, on_spark: bool) -> Pipeline:
+def built(path: str, out: str, *, on_spark: bool) -> Pipeline:
     Path("c.yaml").write_text(CONFIG.format(path=path, out=out))
     return build(read_config("c.yaml"), fresh=False, on_spark=on_spark)
 
 
 def in_process(rules: str, path: str, out: str) -> list[str]:
     Path("r.dotr").write_text(HEADER + rules)
-    run_local(made(path, out, on_spark=False), lambda totals: None)
+    run_local(built(path, out, on_spark=False), lambda totals: None)
     return lines(out)
 
 
@@ -132,15 +132,15 @@ def lines(out: str) -> list[str]:
     return [line for file in files for line in file.read_text().splitlines()]
 
 
-def of(found: Iterable[str], *rules: str, after: int = -1, until: int = 10_000) -> list[str]:
+def lines_of_rules(found: Iterable[str], *rules: str, after: int = -1, until: int = 10_000) -> list[str]:
     return [line for line in found if (event := json.loads(line))["rule"] in rules and after < event["time"] <= until]
 
 
 @pytest.mark.usefixtures("spark")
-def test_rules_change_from_no_state_to_some_and_back(
+def test_rules_change_between_stateless_and_stateful(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first checkpoint is one of a release that had an operator for every layer."""
+    """The first checkpoint is from a release with an operator for every layer."""
     from dotr.runtimes.spark.run import run_spark
 
     monkeypatch.chdir(tmp_path)
@@ -163,9 +163,9 @@ def test_rules_change_from_no_state_to_some_and_back(
         Path("r.dotr").write_text(HEADER + rules)
         if batches:
             with pytest.raises(Exception, match="enough"):
-                run_spark(made("in.ndjson", "out", on_spark=True), stop)
+                run_spark(built("in.ndjson", "out", on_spark=True), stop)
         else:
-            run_spark(made("in.ndjson", "out", on_spark=True), stop)
+            run_spark(built("in.ndjson", "out", on_spark=True), stop)
         checkpoint = Checkpoint("ck")
         layout, position = checkpoint.layout, checkpoint.position()
         assert layout is not None
@@ -175,7 +175,7 @@ def test_rules_change_from_no_state_to_some_and_back(
 
     def plan(rules: str) -> str:
         Path("r.dotr").write_text(HEADER + rules)
-        made("in.ndjson", "out", on_spark=True)
+        built("in.ndjson", "out", on_spark=True)
         capsys.readouterr()
         assert main(["plan", "c.yaml"]) == 0
         return capsys.readouterr().out
@@ -211,12 +211,12 @@ def test_rules_change_from_no_state_to_some_and_back(
 
     got = lines("out")
     whole = in_process(HIGH + OF + BOTH, "in.ndjson", "whole.ndjson")
-    assert of(got, "High") == of(whole, "High")
-    assert of(got, "Together") == of(whole, "Together", until=third)
-    begun = json.loads(of(got, "Both")[0])["time"] - 1
-    assert of(got, "Both") == of(whole, "Both", after=begun)
+    assert lines_of_rules(got, "High") == lines_of_rules(whole, "High")
+    assert lines_of_rules(got, "Together") == lines_of_rules(whole, "Together", until=third)
+    begun = json.loads(lines_of_rules(got, "Both")[0])["time"] - 1
+    assert lines_of_rules(got, "Both") == lines_of_rules(whole, "Both", after=begun)
     assert begun < first < second < third
     Path("some.ndjson").write_text("".join(line for line in elements if first < json.loads(line)["time"] <= second))
     rising = in_process(RISE, "some.ndjson", "rising.ndjson")
-    assert of(got, "Rise") == rising
+    assert lines_of_rules(got, "Rise") == rising
     assert len(rising) > 10

@@ -1,4 +1,5 @@
-"""Cuts of many inputs by time: whatever the sizes, delays and restarts, each element and each late one is met once."""
+"""Cuts of many inputs by time: for all sizes, delays and restarts, each element and each late
+record is in one cut."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def scan_of(inputs: Sequence[Input]) -> object:
 
 
 def expected(inputs: Sequence[Input], delays: Sequence[Micros]) -> tuple[list[tuple[Micros, int, int]], list[tuple[int, int]]]:
-    """By the definition: elements as (time, input, position), and the positions of what is late or unreadable."""
+    """By definition: elements as (time, input, position), and the positions of late or unreadable
+    records."""
     good, dead = [], []
     for number, (times, delay) in enumerate(zip(inputs, delays, strict=True)):
         for position, time in enumerate(times):
@@ -39,7 +41,7 @@ def expected(inputs: Sequence[Input], delays: Sequence[Micros]) -> tuple[list[tu
 def read(
     inputs: Sequence[Input], delays: Sequence[Micros], start: Offset, cut: Cut
 ) -> tuple[list[tuple[Micros, int, int]], list[tuple[int, int]]]:
-    """What a task reads for a cut: from each input's place to its stop, judging again."""
+    """The elements and rejected records that a task reads for a cut."""
     good, dead = [], []
     for number, (times, delay, place, after, stop) in enumerate(zip(inputs, delays, start.places, cut.places, cut.stops, strict=True)):
         if place.offset == END:
@@ -64,7 +66,7 @@ inputs_and_delays = st.lists(
 
 @given(inputs_and_delays, st.integers(1, 9), st.booleans())
 @settings(max_examples=300, deadline=None)
-def test_every_record_is_met_once_and_in_time_order(described: list[tuple[Input, Micros]], size: int, ordered: bool) -> None:
+def test_every_record_is_owned_once_in_time_order(described: list[tuple[Input, Micros]], size: int, ordered: bool) -> None:
     inputs = [sorted(times, key=lambda t: -100 if t is None else t) if ordered else times for times, _ in described]
     delays = [delay for _, delay in described]
     good, dead = [], []
@@ -82,7 +84,7 @@ def test_every_record_is_met_once_and_in_time_order(described: list[tuple[Input,
 
 @given(inputs_and_delays, st.integers(1, 9))
 @settings(max_examples=200, deadline=None)
-def test_a_batch_is_planned_the_same_from_its_offsets(described: list[tuple[Input, Micros]], size: int) -> None:
+def test_batch_is_replanned_from_its_offsets(described: list[tuple[Input, Micros]], size: int) -> None:
     inputs, delays = [times for times, _ in described], [delay for _, delay in described]
     cuts = list(plan(scan_of(inputs), delays, Offset.start(len(inputs)), size))  # type: ignore[arg-type]
     assert cuts[-1].time == LAST_MICRO
@@ -92,14 +94,14 @@ def test_a_batch_is_planned_the_same_from_its_offsets(described: list[tuple[Inpu
         assert again == [cut]
 
 
-def test_a_batch_holds_about_what_it_should() -> None:
+def test_batch_has_about_the_required_size() -> None:
     inputs: list[Input] = [list(range(start, 3000, step)) for start, step in ((0, 1), (5, 7), (2000, 2), (1, 600))]
     cuts = list(plan(scan_of(inputs), [0] * 4, Offset.start(4), 200))  # type: ignore[arg-type]
     assert all(200 <= cut.elements <= 203 for cut in cuts[:-1])
 
 
-def test_a_long_element_counts_as_several() -> None:
-    """Two inputs, of which one has elements of ten times the ordinary length: these count as eleven."""
+def test_long_element_counts_several_times() -> None:
+    """One of two inputs has elements of ten times the ordinary length, which count as eleven."""
 
     def scan(number: int, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
         long = 10 * ORDINARY_BYTES if number else 100
@@ -112,11 +114,11 @@ def test_a_long_element_counts_as_several() -> None:
         assert list(plan(scan, [0, 0], Offset(before.time, before.places), 220, until=cut.time)) == [cut]
 
 
-def test_an_empty_input_ends_at_once() -> None:
+def test_empty_input_is_one_final_cut() -> None:
     assert list(plan(scan_of([[]]), [0], Offset.start(1), 5)) == [Cut(LAST_MICRO, (InputPlace(END, 0, BEGINNING),), (END,), 0)]  # type: ignore[arg-type]
 
 
-def test_keys_are_spread_evenly() -> None:
+def test_bucket_keys_are_spread_evenly() -> None:
     keys = bucket_keys(8, 4)
     assert len(set(keys)) == 8
     assert sorted(hash_partition(key, 4) for key in keys) == [0, 0, 1, 1, 2, 2, 3, 3]

@@ -1,4 +1,5 @@
-"""Rules change amid the stream: what is unchanged says what it would have said, and the rest what it says when it starts there."""
+"""Changed rules amid the stream: unchanged rules continue as before, the others as if started
+there."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ query Reading = [ SELECT ?room ?v WHERE { ?r :room ?room ; :value ?v } ]
 """
 
 HIGH = "[ SELECT ?room ?v WHERE {{ ?r :room ?room ; :value ?v . FILTER(?v > {}) }} ]"
-"""Queries alike but for a filter share a stream, and what it asks follows from who is there."""
+"""Queries equal up to a filter share a stream; the shared query depends on all of them."""
 
 
 def jump(least: int, window: int, name: str = "Jump") -> str:
@@ -39,7 +40,7 @@ within {window} s from Now with {name}.?room = Now.?room, {name}.?by = Now.?v - 
 
 
 def any_room(least: int, window: int) -> str:
-    """Under no key."""
+    """A rule without a key."""
     return f"""rule Any define Any = [ [] :v ?v ; :w ?w ] from Reading
 and each High = {HIGH.format(least)} within [1 s, {window} s] from Reading with Any.?v = Reading.?v, Any.?w = High.?v"""
 
@@ -52,7 +53,7 @@ if ?n > 0 with Eaten.?room = Now.?room, Eaten.?n = ?n consuming Old, Some"""
 
 
 def pair(window: int) -> str:
-    """Over another rule's events, under another key: a further layer."""
+    """A rule over another rule's events under another key: a further layer."""
     return f"""rule Pair define Pair = [ [] :one ?one ; :other ?other ] from Jump
 and each Jump as Earlier [ FILTER(?by = Jump.?by) ] within {window} s from Jump
 with Pair.?one = Jump.?room, Pair.?other = Earlier.?room"""
@@ -69,7 +70,7 @@ and ?n = count(*) of Reading as All within [0, 6 s) from Tick with Ticked.?n = ?
 
 
 def run(most: int) -> str:
-    """Reads itself, and what `Start` makes."""
+    """A recursive rule, which also reads the events of `Start`."""
     return f"""rule Run define Run = [ [] :run ?n ] from Reading as Now
 and each Run as Before [ FILTER(?room = Now.?room && ?n < {most}) ] within 7 s from Now
 with Run.?room = Now.?room, Run.?n = Before.?n + 1"""
@@ -98,7 +99,7 @@ def program(rules: list[str], background: str = "", header: str = HEADER) -> Com
 
 @st.composite
 def programs(draw: st.DrawFn) -> list[list[str]]:
-    """The rules of three programs, each made from the one before."""
+    """The rules of three programs, each derived from the one before."""
     made: list[list[str]] = [[], [], []]
     for name, variants in RULES.items():
         number = draw(st.sampled_from([None, *range(len(variants))]), label=name)
@@ -130,7 +131,7 @@ def streams(draw: st.DrawFn) -> list[Element]:
 def taken_over(
     run: Batched, before: StateSchema, wanted: CompiledProgram, now: Micros
 ) -> tuple[Batched, StateSchema, dict[str, StateFate]]:
-    """The run taken over by another program."""
+    """The run continued by another program."""
     found = state_change(before, wanted, now)
     wanted = compile_program(replace(wanted.spec, since=found.since))
     assert state_schema(wanted) == found.after == StateSchema.of_json(found.after.to_json())
@@ -155,7 +156,7 @@ def firings_of(firings: list[Firing], rules: set[str]) -> list[Firing]:
 
 
 def with_clock(rules: list[str]) -> list[str]:
-    """With a tick that nobody reads, so that programs with and without timers tell the time alike."""
+    """The rules with an unread tick, so that programs with and without timers share the times."""
     return [*rules, "rule Clock define Clock = [ [] :now ?t ] from every 7 s as Tick with Clock.?t = time(Tick)"]
 
 
@@ -238,7 +239,7 @@ def zoned(zone: str, folder: Path) -> CompiledProgram:
 
 
 def test_changed_knowledge_keeps_stored_events(tmp_path: Path) -> None:
-    """Who corrects a triple loses no window: what was extracted before held at its instants, by what was known then."""
+    """Stored events were extracted with the knowledge of their instants, and stay."""
     first, then = zoned("A", tmp_path), zoned("B", tmp_path)
     run = Batched(first, Clock(), 2)
     seen = [Element(time * S, (("_:r", "<http://e/room>", "<http://e/r1>"),)) for time in (1, 2, 5)]

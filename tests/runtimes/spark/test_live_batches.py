@@ -1,4 +1,5 @@
-"""Batches over inputs that grow, without Spark: planned, judged again from their offsets, and held against semantics.md, section 6."""
+"""Batches over growing inputs without Spark: planned, replayed from their offsets, and compared
+with semantics.md, section 6."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def files(feed: ScriptedFeed, stretch: InputRange) -> Iterator[tuple[int, InputF
 
 
 def read(world: World, start: Offset, cuts: Sequence[Cut]) -> tuple[list[tuple[int, tuple[int, int]]], list[tuple[int, int, str]]]:
-    """What the tasks of a batch find: elements as (time, (input, place)), and dead letters."""
+    """The elements of a batch's tasks as (time, (input, position)), and the dead letters."""
     found: list[tuple[int, tuple[int, int]]] = []
     rejected: list[tuple[int, int, str]] = []
     for cut in cuts:
@@ -103,7 +104,7 @@ def on_spark(inputs: list[Input], script: list[Step], size: int, tasks: int, *, 
 
 @given(worlds(), st.integers(1, 5), st.integers(1, 3), st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_batches_are_what_is_written(world: tuple[list[Input], list[Step]], size: int, tasks: int, restarting: bool) -> None:
+def test_live_batches_agree_with_the_specification(world: tuple[list[Input], list[Step]], size: int, tasks: int, restarting: bool) -> None:
     inputs, script = world
     if restarting:
         inputs = [Input(each.delay, None, each.single) for each in inputs]
@@ -117,7 +118,7 @@ def test_batches_are_what_is_written(world: tuple[list[Input], list[Step]], size
         assert found.dead == expected.dead
 
 
-def test_a_long_element_counts_as_several(tmp_path: Path) -> None:
+def test_long_element_counts_several_times(tmp_path: Path) -> None:
     (tmp_path / "a.ndjson").write_text("".join(json.dumps({"time": at, "graph": "#" * 4_700}) + "\n" for at in range(60)))
     feed = FilesFeed(OneFile(InputFile("a", str(tmp_path / "a.ndjson"), Format.NDJSON)), elements=False)
     start = Offset.start(1)
@@ -131,11 +132,11 @@ def test_a_long_element_counts_as_several(tmp_path: Path) -> None:
     assert batches == [[9, 19], [29, 39], [49, LAST_MICRO // 1_000_000]]
 
 
-def test_points_are_in_order() -> None:
+def test_points_order_by_file_and_offset() -> None:
     assert InputPoint(0, 5, 1) < InputPoint(1, 0, 1)
 
 
-def test_a_journal_remembers_what_appeared_and_forgets_what_is_gone(tmp_path: Path) -> None:
+def test_journal_keeps_appeared_files_and_drops_removed_ones(tmp_path: Path) -> None:
     journal = Journal(tmp_path, {})
     for name in ("a", "b", "c"):
         (tmp_path / name).touch()
@@ -152,7 +153,7 @@ def test_a_journal_remembers_what_appeared_and_forgets_what_is_gone(tmp_path: Pa
     assert len((tmp_path / NAME).read_text().splitlines()) == 2
 
 
-def test_standard_input_is_numbered_by_its_segments(tmp_path: Path) -> None:
+def test_segments_of_standard_input_have_line_numbers(tmp_path: Path) -> None:
     spooled = Spooled(InputFile("x", "-", Format.NDJSON), tmp_path)
     assert spooled.file(0) is None
     (tmp_path / "000000000000-000000000001.ndjson").touch()

@@ -1,4 +1,4 @@
-"""Output on its way to the end of its batch: as rows or as runs, it is the same, in the same order."""
+"""Output of a batch as rows or as sorted runs: the same contents in the same order."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dotr.outputs import output_order
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import RowKind, decode_firings
 from dotr.runtimes.spark.spilled_rows import (
-    FIRINGS,
     DEAD_LETTERS,
+    FIRINGS,
     SpillBuffer,
     SpilledDeadLetters,
     blocks,
-    remove_runs,
-    run_folder,
     merge_runs,
     read_run,
+    remove_runs,
+    run_folder,
     run_path,
     write_run,
 )
@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(st.lists(st.lists(st.lists(_FIRINGS, max_size=9), max_size=4), max_size=3), st.integers(1, 9), st.integers(2, 5))
-def test_runs_are_merged_into_the_order_of_the_output(folder: Path, found: list[list[list[Firing]]], run: int, most: int) -> None:
+def test_runs_merge_into_output_order(folder: Path, found: list[list[list[Firing]]], run: int, most: int) -> None:
     held: list[Firing] = []
     runs: list[Path] = []
     for bucket in found:
@@ -67,7 +67,7 @@ def test_runs_are_merged_into_the_order_of_the_output(folder: Path, found: list[
     remove_runs(run_folder(job(folder)))
 
 
-def test_a_few_firings_are_a_row_and_many_are_none(tmp_path: Path) -> None:
+def test_few_firings_are_a_row_and_many_are_runs(tmp_path: Path) -> None:
     firing = Firing(1, "R", "E", (), (), 0)
     waiting = SpillBuffer(FIRINGS, job(tmp_path))
     waiting.add([firing] * 5_000, 5_000)
@@ -76,20 +76,20 @@ def test_a_few_firings_are_a_row_and_many_are_none(tmp_path: Path) -> None:
     assert [(line.kind, line.time) for line in waiting.rows(-1)] == [(RowKind.RUN, 5_001)]
 
 
-def test_an_instant_is_not_divided() -> None:
+def test_blocks_hold_whole_instants() -> None:
     firings = [Firing(time, "R", "E", (), (), 0) for time in (1, 1, 1, 2, 3, 3)]
     assert [[firing.time for firing in block] for block in blocks(firings, 2)] == [[1, 1, 1], [2, 3, 3]]
     assert [[firing.time for firing in block] for block in blocks(firings, 1)] == [[1, 1, 1], [2], [3, 3]]
     assert list(blocks([], 1)) == []
 
 
-def test_a_run_reads_as_it_was_written(tmp_path: Path) -> None:
+def test_run_reads_as_written(tmp_path: Path) -> None:
     firings = [Firing(number, "R", "E", (("x", '"\ud800"'),), (("<s>", "<p>", '"o"'),), 1) for number in range(450)]
     assert list(read_run(FIRINGS, write_run(FIRINGS, tmp_path / "new", firings))) == firings
 
 
-def test_dead_letters_wait_in_the_order_of_their_lines(tmp_path: Path) -> None:
-    """Long ones count as several, so that a run of them is no larger."""
+def test_dead_letters_are_ordered_by_line(tmp_path: Path) -> None:
+    """Long dead letters count several times, so that a run of them is no larger."""
     letters = SpilledDeadLetters(job(tmp_path))
     found = [DeadLetter(Reason.UNREADABLE, "ab"[line % 2], "f", line, None, "\ud800" * 51_200, "why") for line in range(1_001)]
     letters.extend(reversed(found))
