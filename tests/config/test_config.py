@@ -1,4 +1,4 @@
-"""The configuration: its schema, its errors with their places, `--set`, environment variables and paths."""
+"""Configuration: schema, errors with their spans, `--set`, environment variables and paths."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def refused(folder: Path, text: str, *options: str) -> str:
     return str(caught.value)
 
 
-def test_shipped_schema_is_that_of_the_models() -> None:
+def test_shipped_schema_is_current() -> None:
     assert Path(dotr.config.__file__).with_name("config.schema.json").read_text(encoding="utf-8") == schema()
 
 
-def test_defaults(tmp_path: Path) -> None:
+def test_missing_keys_have_defaults(tmp_path: Path) -> None:
     settings = configured(tmp_path, MINIMAL).settings
     assert (settings.engine, settings.time.unit, settings.knowledge.entailment, settings.output[0].format) == (
         "spark",
@@ -50,7 +50,7 @@ def test_defaults(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "said"),
+    ("old", "new", "line", "expected"),
     [
         ("name: x", "nam: x", 1, "unknown key nam"),
         ("rules: [r.dotr]", "rules: r.dotr", 2, "rules should be a list"),
@@ -61,9 +61,9 @@ def test_defaults(tmp_path: Path) -> None:
         ("name: x", "name: ${DOTR_TEST_UNSET_VARIABLE}", 1, "the environment has no variable DOTR_TEST_UNSET_VARIABLE"),
     ],
 )
-def test_errors_say_the_line(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
+def test_error_has_line(tmp_path: Path, old: str, new: str, line: int, expected: str) -> None:
     message = refused(tmp_path, MINIMAL.replace(old, new))
-    assert said in message
+    assert expected in message
     assert f"c.yaml:{line}:" in message
 
 
@@ -73,20 +73,20 @@ def test_all_errors_are_reported(tmp_path: Path) -> None:
     assert message.count("is missing") == 2
 
 
-def test_set_reaches_into_the_configuration(tmp_path: Path) -> None:
+def test_set_option_sets_nested_value(tmp_path: Path) -> None:
     config = configured(tmp_path, MINIMAL, "output.0.path=elsewhere.ndjson", "spark.conf.a=1", "time.unit=ms", "spark.checkpoint=cp")
     assert config.settings.output[0].path == "elsewhere.ndjson"
     assert config.settings.spark.conf == {"a": 1}
     assert config.settings.time.unit == "ms"
 
 
-def test_paths_are_relative_to_the_file_and_those_set_outside_to_the_working_directory(tmp_path: Path) -> None:
+def test_path_is_relative_to_file_and_set_path_to_working_directory(tmp_path: Path) -> None:
     config = configured(tmp_path, MINIMAL, "output.0.path=mine.ndjson")
     assert config.files.path("r.dotr", ("rules", 0)) == str(tmp_path / "r.dotr")
     assert config.files.path("mine.ndjson", ("output", 0, "path")) == "mine.ndjson"
 
 
-def test_paths_from_the_environment_are_relative_to_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_from_environment_is_relative_to_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = configured(tmp_path, MINIMAL.replace("a.ndjson", "'${DOTR_TEST_FOLDER:-data}/a.ndjson'"))
     here = ("input", 0, "path")
     assert config.files.path(config.settings.input[0].path, here) == str(tmp_path / "data/a.ndjson")
@@ -96,23 +96,23 @@ def test_paths_from_the_environment_are_relative_to_the_working_directory(tmp_pa
 
 
 @pytest.mark.parametrize("option", ["output", "output.5.path=x", "name.deeper=x", "=x"])
-def test_set_that_reaches_nothing_is_refused(tmp_path: Path, option: str) -> None:
+def test_set_option_with_unknown_path_is_refused(tmp_path: Path, option: str) -> None:
     assert "C105" in refused(tmp_path, MINIMAL, option)
 
 
-def test_set_is_validated_too(tmp_path: Path) -> None:
+def test_set_value_is_validated(tmp_path: Path) -> None:
     message = refused(tmp_path, MINIMAL, "engine=flink")
     assert "--set:1:8" in message
     assert "engine should be spark or local" in message
 
 
-def test_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_are_substituted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOTR_TEST_FOLDER", "there")
     config = configured(tmp_path, MINIMAL.replace("a.ndjson", "'${DOTR_TEST_FOLDER}/${DOTR_TEST_UNSET:-b}.ndjson'"))
     assert config.settings.input[0].path == "there/b.ndjson"
 
 
-def test_missing_rule_files_are_all_named(tmp_path: Path) -> None:
+def test_all_missing_rule_files_are_reported(tmp_path: Path) -> None:
     config = configured(tmp_path, MINIMAL.replace("[r.dotr]", "[r.dotr, 's*.dotr']"))
     with pytest.raises(Refused) as caught:
         config.program()
@@ -121,7 +121,7 @@ def test_missing_rule_files_are_all_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "expected"),
     [
         ('"\\U00110000"', "C102 this is no character"),
         ('"\\ud800"', "C102 half a surrogate pair is no character"),
@@ -132,10 +132,10 @@ def test_missing_rule_files_are_all_named(tmp_path: Path) -> None:
         ("!!float 1" + ":1" * 300 + ".5", "C102 this is no float"),
     ],
 )
-def test_scalars_that_yaml_cannot_make_are_refused_at_their_place(written: str, said: str) -> None:
+def test_invalid_scalar_is_refused_with_span(written: str, expected: str) -> None:
     with pytest.raises(Refused) as refused:
         read_tree(Document("c.yaml", f"a: {written}"))
-    assert said in str(refused.value)
+    assert expected in str(refused.value)
     assert str(refused.value).startswith("c.yaml:1:")
 
 
@@ -143,5 +143,5 @@ def test_scalars_that_yaml_cannot_make_are_refused_at_their_place(written: str, 
     ("written", "value"),
     [("12:30", "12:30"), ("010", "010"), ("1_000", 1000), ("-5", -5), ("0x1F", 31), ("1.5", 1.5), (".5", 0.5), ("1:2.5", "1:2.5")],
 )
-def test_numbers_are_those_of_today(written: str, value: object) -> None:
+def test_number_is_read_by_yaml_1_2(written: str, value: object) -> None:
     assert read_tree(Document("c.yaml", f"a: {written}")).data == {"a": value}

@@ -1,4 +1,4 @@
-"""Datalog files: both notations, terms, what is refused, and that every problem of a file is met."""
+"""Parser of Datalog files: both notations, terms, and the errors, all of which are reported at once."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def atom(subject: str, predicate: Const, object_: str | Const) -> TriplePattern:
 TYPE = Const(RDF_TYPE)
 
 
-def test_the_papers_rule() -> None:
+def test_papers_rule_is_parsed() -> None:
     rule = one(":is_in_room(?A,?B) :- :is_at_location(?A,?C), :is_in_room(?C,?B)")
     assert rule.head == (atom("A", e("is_in_room"), "B"),)
     assert rule.body == (atom("A", e("is_at_location"), "C"), atom("C", e("is_in_room"), "B"))
 
 
-def test_rdfoxs_notation_mixed_with_the_papers() -> None:
+def test_rdfox_and_paper_notation_can_be_mixed() -> None:
     rule = one("""
         [?x, rdf:type, :HotRoom] :- :Temp(?r), :is_from_sensor[?r, ?s], :is_in_room[?s, ?x], [?r, :has_val, ?v],
                                     FILTER(?v > 60), NOT :is_broken[?s, true], BIND(?v * 2 AS ?w) .
@@ -68,15 +68,15 @@ def test_rdfoxs_notation_mixed_with_the_papers() -> None:
     )
 
 
-def test_several_heads() -> None:
+def test_rule_with_several_heads_is_parsed() -> None:
     assert one(":A(?x), :p(?x, :a) :- :B(?x) .").head == (atom("x", TYPE, e("A")), atom("x", e("p"), e("a")))
 
 
-def test_a_variable_may_stand_anywhere_in_a_triple() -> None:
+def test_variable_is_allowed_in_any_slot() -> None:
     assert one("[?s, ?p, ?o] :- [?o, ?p, ?s] .").head == (TriplePattern(Var("s"), Var("p"), Var("o")),)
 
 
-def test_false_is_a_head_of_its_own() -> None:
+def test_false_is_empty_head() -> None:
     rule = one("false :- :A(?x), :B(?x) .")
     assert (rule.head, len(rule.body)) == ((), 2)
 
@@ -84,7 +84,7 @@ def test_false_is_a_head_of_its_own() -> None:
 @pytest.mark.parametrize(
     "text", [":A(:a) .", ":A(:a) :- .", ":A[:a].", "[:a, a, :A].", "a(:a, :A).", "rdf:type(:a, :A) .", "<http://example.org/A>(:a) ."]
 )
-def test_a_fact(text: str) -> None:
+def test_fact_is_rule_without_body(text: str) -> None:
     rule = one(text)
     assert rule.head == (TriplePattern(e("a"), TYPE, e("A")),)
     assert rule.body == ()
@@ -117,12 +117,12 @@ def test_a_fact(text: str) -> None:
         (r"<http://example.org/\u00e9>", iri("http://example.org/é")),
     ],
 )
-def test_terms(text: str, term: str) -> None:
+def test_term_is_parsed(text: str, term: str) -> None:
     assert one(f":p(:s,{text}).").head[0].object == Const(term)
     assert one(f":A(?x):-:p(?x,{text}).").body == (atom("x", e("p"), Const(term)),)
 
 
-def test_prefixes_of_the_file_hide_the_configurations() -> None:
+def test_file_prefixes_hide_configured_prefixes() -> None:
     turtle = "@prefix : <http://a/> .\n@prefix b: <http://b/> . :A(b:x) ."
     sparql = "PREFIX : <http://a/>\nprefix b: <http://b/>\n:A(b:x) ."
     expected: Slot = Const("<http://a/A>")
@@ -133,12 +133,12 @@ def test_prefixes_of_the_file_hide_the_configurations() -> None:
         parse("PREFIX : <http://a/>\n :A(rdf:x) .")
 
 
-def test_a_prefix_may_change_its_meaning() -> None:
+def test_prefix_can_be_redeclared() -> None:
     rules = parse("PREFIX : <http://a/> :A(:x) . PREFIX : <http://b/> :A(:x) .")
     assert [rule.head[0].subject for rule in rules] == [Const("<http://a/x>"), Const("<http://b/x>")]
 
 
-def test_relative_iris_need_a_base() -> None:
+def test_relative_iri_needs_base() -> None:
     assert one("@base <http://a/b/> . [<c>, a, <#d>] .").head[0] == TriplePattern(Const("<http://a/b/c>"), TYPE, Const("<http://a/b/#d>"))
     assert one("BASE <http://a/b/> [<c>, a, <#d>] .").head[0].object == Const("<http://a/b/#d>")
 
@@ -153,19 +153,19 @@ def test_relative_iris_need_a_base() -> None:
         ("NOT EXISTS ?y, ?z IN ([?x, :p, ?y], [?y, :p, ?z])", (atom("x", e("p"), "y"), atom("y", e("p"), "z"))),
     ],
 )
-def test_not(text: str, body: tuple[TriplePattern, ...]) -> None:
+def test_not_is_parsed(text: str, body: tuple[TriplePattern, ...]) -> None:
     items: tuple[BodyItem, ...] = one(f":A(?x) :- {text}, :B(?x) .").body
     assert items == (Not(body), atom("x", TYPE, e("B")))
 
 
-def test_expressions_end_where_their_bracket_closes() -> None:
+def test_expression_ends_at_its_closing_bracket() -> None:
     rule = one(
         """:A(?x) :- :p(?x, ?v), FILTER((?v + 1) * 2 > 3 && ?v != ')' && ?v != ' # ('), FILTER regex(?v, "a[)]"), BIND((?v+(1)) AS ?w)."""
     )
     assert [type(item) for item in rule.body] == [TriplePattern, FilterItem, FilterItem, Bind]
 
 
-def test_names_and_spans() -> None:
+def test_rule_has_name_and_span() -> None:
     text = "# facts\n:A(:a) . :B(:b) .\n\n:C(?x) :-\n    :A(?x) ."
     rules = parse(text)
     assert [rule.name for rule in rules] == ["rules.dlog:2", "rules.dlog:2", "rules.dlog:4"]
@@ -173,11 +173,11 @@ def test_names_and_spans() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", " \r\n\t", "PREFIX : <http://a/>", "@prefix : <http://a/> .", "."])
-def test_a_file_may_be_empty(text: str) -> None:
+def test_empty_file_has_no_rules(text: str) -> None:
     assert parse(text) == ()
 
 
-def test_every_problem_is_reported() -> None:
+def test_all_problems_are_reported() -> None:
     with pytest.raises(Refused) as refused:
         parse(":A(?x) :- foo:B(?x), bar:C(?x) .\n:A(?x :- :B(?x) .\n:A(?x) :- :B(?x) .\n:A(5) .\n:A(?x) :- :B(?x), FILTER(?x > ).")
     assert [(d.code, d.span and d.span.line_column[0]) for d in refused.value.diagnostics] == [
@@ -189,14 +189,14 @@ def test_every_problem_is_reported() -> None:
     ]
 
 
-def test_an_open_bracket_spoils_one_statement() -> None:
+def test_unclosed_bracket_spoils_one_statement() -> None:
     with pytest.raises(Refused) as refused:
         parse(":A(?x) :- :B(?x), FILTER((?x > 5) .\n:C(:c) .\n:D(:d .\n:E(x:e) .")
     assert [(d.code, d.span and d.span.line_column[0]) for d in refused.value.diagnostics] == [("K208", 1), ("K201", 3), ("K202", 4)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_message(case: Path) -> None:
+def test_message_is_golden(case: Path) -> None:
     expected = case.with_suffix(".txt").read_text("utf-8")
     assert messages(case) == expected
     assert f" {case.stem.split('_')[0]} " in expected
@@ -208,7 +208,7 @@ def messages(case: Path) -> str:
     return str(refused.value) + "\n"
 
 
-def test_every_code_has_a_case() -> None:
+def test_every_code_has_case() -> None:
     assert {case.stem.split("_")[0] for case in CASES} == CODES
 
 
@@ -237,7 +237,7 @@ SNIPPETS = st.sampled_from(
 
 
 @given(st.one_of(st.text(), st.lists(SNIPPETS).map("".join), st.lists(SNIPPETS).map(" ".join)))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     with suppress(Refused):
         parse(text)
 

@@ -1,4 +1,4 @@
-"""Rule files to rules: the paper's Rule R in full, and every construct of the grammar."""
+"""Compiler of rule files: the paper's Rule R in full, and every construct of the grammar."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def codes(rules: RuleSet) -> list[str]:
 
 
 def rule(text: str) -> Rule:
-    """The one rule of a text."""
+    """The only rule of a text."""
     rules = compiled(text)
     assert set(codes(rules)) <= {RuleCode.UNUSED_QUERY}, "\n".join(map(str, rules.diagnostics))
     return rules.rules[0]
@@ -83,7 +83,7 @@ def facts(pattern: Pattern, *projected: str) -> FactSource:
     return FactSource(Select(projected, pattern), projected, projected)
 
 
-def test_the_papers_rule_r() -> None:
+def test_papers_rule_r_is_compiled() -> None:
     rules = compile_rules([Document("fire.dotr", RULE_R)], {})
     assert rules.diagnostics == ()
     (found,) = rules.rules
@@ -119,7 +119,7 @@ def test_the_papers_rule_r() -> None:
     assert found.span.text == RULE_R[RULE_R.index("rule R") : -1]
 
 
-def test_hidden_attributes_are_carried_and_not_reported() -> None:
+def test_hidden_attributes_are_projected_and_unreported() -> None:
     clause = smoke_and(
         "and each T = [ SELECT ?t WHERE { ?t :in ?room ; :value ?v . FILTER(?v > 3 && ?room = Smoke.?room) FILTER(time(Smoke) != ?v) } ]"
         " within 1 h from Smoke"
@@ -136,13 +136,13 @@ def test_hidden_attributes_are_carried_and_not_reported() -> None:
     assert source.query.pattern.conditions == (Call(">", (Var("v"), Const(literal("3", XSD + "integer")))),)
 
 
-def test_select_star_projects_what_is_visible() -> None:
+def test_select_star_projects_visible_variables() -> None:
     source = rule("define A = [ dotr_id1 a :A ] from B = [ SELECT * { ?x :p [ :q ?y ] } ]").anchor.source
     assert isinstance(source, FactSource)
     assert source.reported == ("x", "y")
 
 
-def test_a_shared_query_resolves_its_labels_in_each_rule() -> None:
+def test_shared_query_resolves_labels_in_each_rule() -> None:
     rules = compiled(
         "query Hot = [ SELECT ?r { ?r :in ?room FILTER(?room = Smoke.?room) } ] "
         "rule A define X = [ dotr_id1 a :X ] from Smoke = [ SELECT ?room { ?s :in ?room } ] and last Hot within 1 h from Smoke "
@@ -162,7 +162,7 @@ def test_a_shared_query_resolves_its_labels_in_each_rule() -> None:
     assert (second.source.attributes, second.source.reported) == (("r", "room"), ("r",))
 
 
-def test_an_event_by_label_has_the_attributes_of_all_its_rules() -> None:
+def test_event_has_attributes_of_all_its_rules() -> None:
     rules = compiled(
         "rule A define Fire = [ [] :at ?room ] from Smoke = [ SELECT ?room { ?s :in ?room } ] with Fire.?room = Smoke.?room "
         "rule B define Fire = [ [] :at ?floor ] from Flame = [ SELECT ?floor { ?s :on ?floor } ] with Fire.?floor = Flame.?floor ; "
@@ -185,7 +185,7 @@ def test_an_event_by_label_has_the_attributes_of_all_its_rules() -> None:
         ("First", Mode.FIRST, None),
     ],
 )
-def test_selections(text: str, mode: Mode, count: int | None) -> None:
+def test_selection_has_mode_and_count(text: str, mode: Mode, count: int | None) -> None:
     clause = smoke_and(f"and {text} Temp within 5 min from Smoke").clauses[0]
     assert isinstance(clause, Choose)
     assert (clause.mode, clause.count, clause.window) == (mode, count, Window(WITHIN_5_MIN, "Smoke"))
@@ -209,7 +209,7 @@ def test_selections(text: str, mode: Mode, count: int | None) -> None:
         ('"P1DT2H3M4.5S"^^<http://www.w3.org/2001/XMLSchema#duration>', 93_784_500_000),
     ],
 )
-def test_durations(text: str, micros: int) -> None:
+def test_duration_is_microseconds(text: str, micros: int) -> None:
     clause = smoke_and(f"and each Temp within {text} from Smoke").clauses[0]
     assert isinstance(clause, Choose)
     assert clause.window.interval == Interval(0, micros, low_closed=False, high_closed=True)
@@ -226,7 +226,7 @@ def test_durations(text: str, micros: int) -> None:
         ("[0 s, 1 us)", Interval(0, 1, True, False)),
     ],
 )
-def test_intervals(text: str, interval: Interval) -> None:
+def test_window_is_interval(text: str, interval: Interval) -> None:
     clause = smoke_and(f"and each Temp within {text} from Smoke").clauses[0]
     assert isinstance(clause, Choose)
     assert clause.window.interval == interval
@@ -242,7 +242,7 @@ def shape(clause: Clause) -> tuple[object, ...]:
             return clause.variable, clause.function, clause.distinct, clause.attribute, clause.role.label, clause.scope
 
 
-def test_negation_and_aggregates() -> None:
+def test_negation_and_aggregates_are_clauses() -> None:
     found = smoke_and(
         "and last Temp as A within 5 min from Smoke "
         "and not Temp as B within 5 min from A "
@@ -264,7 +264,7 @@ def test_negation_and_aggregates() -> None:
     assert found.condition.arguments[1] == Call(">=", (Var("warm"), Attribute("A", "v")))
 
 
-def test_an_aggregate_in_the_conditions_after_it() -> None:
+def test_aggregate_in_later_condition_is_attribute() -> None:
     found = smoke_and(
         "and ?n = count(*) of Temp as D within 5 min from Smoke "
         "and last Temp as A [ FILTER(?v > ?n && ?v < 9) ] within 5 min from Smoke "
@@ -281,7 +281,7 @@ def test_an_aggregate_in_the_conditions_after_it() -> None:
     assert found.clauses[3].role.constraints == ()
 
 
-def test_an_aggregate_is_not_known_before_its_clause_nor_in_a_shared_query() -> None:
+def test_aggregate_is_out_of_scope_before_its_clause_and_in_shared_query() -> None:
     start = "define X = [ [] a :X ] from Smoke = [ SELECT ?s { ?s a :S } ] "
     count = "and ?n = count(*) of Temp as D within 5 min from Smoke "
     temp = "query Temp = [ SELECT ?v { ?t :value ?v } ] "
@@ -292,7 +292,7 @@ def test_an_aggregate_is_not_known_before_its_clause_nor_in_a_shared_query() -> 
     assert codes(rules) == [RuleCode.NEVER_BOUND]
 
 
-def test_conditions_and_assignments_end_where_the_rule_goes_on() -> None:
+def test_expression_ends_at_next_keyword() -> None:
     found = rule(
         'Rule slow-down """What "it" says.""" DEFINE Slow = [ dotr_id1 :text ?text ; :with ?n # ] with\n ] '
         "From A = [ select ?x where { ?s :p ?x } ] And Last B = [ SELECT ?b { ?b a :B } ] WITHIN 5 min FROM A "
@@ -306,11 +306,11 @@ def test_conditions_and_assignments_end_where_the_rule_goes_on() -> None:
     assert found.consuming == ("B",)
 
 
-def test_an_unnamed_rule_has_the_name_of_its_event() -> None:
+def test_unnamed_rule_has_name_of_its_event() -> None:
     assert rule("define Fire = [] from A = [ SELECT ?x { ?x a :A } ]".replace("[]", "[ [] a :Fire ]")).name == "Fire"
 
 
-def test_brackets_in_strings_comments_and_iris_do_not_end_a_query() -> None:
+def test_bracket_in_string_comment_or_iri_is_text() -> None:
     found = rule(
         "define Fire = [ [ a :Fire ] :text '''a ] 'b' ''' ] "
         "from A = [ SELECT ?x { ?x :p ?y, [ :q \"]\" ], 'it\\'s ]', <http://e/#]> FILTER(?y<3 && ?y>1) # ' ]\n } ] "
@@ -319,7 +319,7 @@ def test_brackets_in_strings_comments_and_iris_do_not_end_a_query() -> None:
     assert found.anchor.label == "A"
 
 
-def test_prefixes_of_a_file_hide_the_configurations() -> None:
+def test_file_prefixes_hide_configured_prefixes() -> None:
     own = "PREFIX e: <http://e/> rule A define X = [ [] a e:X ] from Y = [ SELECT ?y { ?y a e:Y } ]"
     none = "rule B define X = [ [] a :X ] from Y = [ SELECT ?y { ?y a :Y } ]"
     rules = compile_rules([Document("own.dotr", own), Document("none.dotr", none)], PREFIXES)
@@ -327,7 +327,7 @@ def test_prefixes_of_a_file_hide_the_configurations() -> None:
     assert codes(compile_rules([Document("own.dotr", own.replace("e:X", ":X"))], PREFIXES)) == ["T103"]
 
 
-def test_files_are_read_together() -> None:
+def test_files_are_compiled_as_one_program() -> None:
     query = Document("a.dotr", "query Smoke = [ SELECT ?room { ?s :in ?room } ]")
     user = Document("b.dotr", "define Fire = [ [] :at ?r ] from Smoke with Fire.?r = Smoke.?room")
     assert codes(compile_rules([user, query], PREFIXES)) == []
@@ -336,7 +336,7 @@ def test_files_are_read_together() -> None:
     assert again.rules == ()
 
 
-def test_what_a_broken_statement_defines_is_not_reported_again() -> None:
+def test_label_of_broken_statement_is_reported_once() -> None:
     rules = compiled(
         "query Smoke = [ SELECT ?room { ?s :in ?room ]\n"
         "define Fire = [ [] a :Fire ] from Smoke and last Alarm within 1 h from Smoke if Smoke.?x > Alarm.?y\n"
@@ -345,7 +345,7 @@ def test_what_a_broken_statement_defines_is_not_reported_again() -> None:
     assert codes(rules) == [RuleCode.UNCLOSED_BRACKET, RuleCode.UNEXPECTED]
 
 
-def test_an_event_of_the_same_instant_and_recursion_in_the_past() -> None:
+def test_same_instant_event_and_past_recursion_are_allowed() -> None:
     alarm = "define Alarm = [ [] a :Alarm ] from Fire and each Fire as F within %s from Fire"
     fire = " define Fire = [ [] a :Fire ] from A = [ SELECT ?x { ?x a :A } ] and each Alarm within %s from A"
     assert codes(compiled(alarm % "[0, 0]" + fire % "5 min")) == [RuleCode.UNFOUNDED] * 3
@@ -356,13 +356,13 @@ def ticks(text: str) -> Role:
     return rule(f"define Count = [ [] a :Count ] from {text}").anchor
 
 
-def test_every_is_a_source_of_ticks_of_one_empty_answer() -> None:
+def test_every_is_tick_source_with_one_empty_solution() -> None:
     found = ticks("every 1 min 30 s as Tick")
     assert found.source == FactSource(Select((), Bgp(())), (), (), 90_000_000)
     assert (found.label, found.origin, found.delay) == ("Tick", "Tick", 0)
 
 
-def test_every_for_a_query_is_a_source_of_its_answers() -> None:
+def test_every_for_query_is_source_of_its_solutions() -> None:
     found = ticks('EVERY "PT1M"^^xsd:duration FOR [ SELECT ?room { ?room :start ?start FILTER(time(Tick) > ?start) } ] AS Tick')
     assert isinstance(found.source, FactSource)
     assert (found.source.attributes, found.source.reported, found.source.period) == (("room", "start"), ("room",), MINUTE)
@@ -370,7 +370,7 @@ def test_every_for_a_query_is_a_source_of_its_answers() -> None:
 
 
 @pytest.mark.parametrize("event", ["Door = [ SELECT ?d { ?d a :Door } ]", "Fire as Door [ FILTER(?v > 1) ]"])
-def test_an_anchor_may_be_delayed(event: str) -> None:
+def test_delayed_anchor_has_delay(event: str) -> None:
     rules = compiled(
         f"define Open = [ [] a :Open ] from {event} delayed by 10 min and last Fire as Old within 5 min from Door "
         "define Fire = [ [] :v ?v ] from A = [ SELECT ?v { ?a :v ?v } ] with Fire.?v = A.?v"
@@ -379,17 +379,17 @@ def test_an_anchor_may_be_delayed(event: str) -> None:
     assert (rules.rules[0].anchor.label, rules.rules[0].anchor.delay) == ("Door", 10 * MINUTE)
 
 
-def test_a_delayed_anchor_is_of_the_past_and_what_its_windows_reach_is_not() -> None:
+def test_recursion_through_delayed_anchor_is_allowed_and_through_its_windows_is_not() -> None:
     again = "define Fire = [ [] a :Fire ] from Fire as Before delayed by 1 us"
     assert codes(compiled(again)) == [RuleCode.UNFOUNDED]
     assert codes(compiled(again + " and last Fire within [0, 0] from Before")) == [RuleCode.SAME_INSTANT_RECURSION]
 
 
-def test_every_may_be_the_name_of_a_rule() -> None:
+def test_rule_may_be_named_every() -> None:
     assert rule("rule Every define Fire = [ [] a :Fire ] from A = [ SELECT ?x { ?x a :A } ]").name == "Every"
 
 
-def test_a_thousand_unclosed_brackets_are_a_thousand_errors() -> None:
+def test_each_of_thousand_unclosed_brackets_is_reported() -> None:
     text = "\n".join(f"rule R{i} define E{i} = [ [] a :E\nfrom A = [ SELECT ?x {{ ?x a :A }} ]" for i in range(1000))
     assert codes(compiled(text)) == [RuleCode.UNCLOSED_BRACKET] * 1000
 
@@ -399,7 +399,7 @@ WORDS = [*RULE_R.replace("\n", " ").split(" "), "\n", "and", "not", "[", "]", "(
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, len(RULE_R)), st.integers(0, 12), st.lists(st.sampled_from(WORDS), max_size=3))
-def test_a_damaged_rule_is_read_or_reported(at: int, cut: int, put: list[str]) -> None:
+def test_damaged_rule_is_compiled_or_reported(at: int, cut: int, put: list[str]) -> None:
     rules = compiled(RULE_R[:at] + " ".join(put) + RULE_R[at + cut :])
     assert rules.rules or rules.errors
     for problem in rules.diagnostics:

@@ -1,4 +1,4 @@
-"""The warnings of conditions that can never hold are no false alarms: held against the oracle's evaluation of random conditions."""
+"""Warnings for conditions that can never hold, compared with the oracle on random conditions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def conditions() -> st.SearchStrategy[str]:
 
 @settings(max_examples=120, deadline=None, derandomize=True, database=None)
 @given(st.lists(conditions(), min_size=1, max_size=3))
-def test_what_is_said_to_hold_never_does_never_hold(texts: list[str]) -> None:
+def test_condition_with_warning_never_holds_in_oracle(texts: list[str]) -> None:
     filters = " ".join(f"FILTER({text})" for text in texts)
     text = f"define E = [ [] a :E ] from A = [ SELECT ?s {{ ?s :a ?a ; :b ?b {filters} }} ]"
     read = compile_rules([Document("x.dotr", text)], {"": "http://example.org/", "xsd": XSD})
@@ -95,7 +95,7 @@ def warned(query: str, rest: str = "") -> list[str]:
         "?s :a ?v FILTER(1 < 2)",
     ],
 )
-def test_no_false_alarm(query: str) -> None:
+def test_satisfiable_condition_has_no_warning(query: str) -> None:
     assert warned(query) == []
 
 
@@ -116,11 +116,11 @@ def test_no_false_alarm(query: str) -> None:
         ('?s :a ?v FILTER("a" = 1)', RuleCode.NEVER_HOLDS),
     ],
 )
-def test_alarm(query: str, code: RuleCode) -> None:
+def test_unsatisfiable_condition_has_warning(query: str, code: RuleCode) -> None:
     assert warned(query) == [code]
 
 
-def test_aggregates_and_times_in_the_last_condition() -> None:
+def test_aggregates_and_times_in_if_are_checked() -> None:
     count = "and ?n = count(*) of B = [ SELECT ?x { ?x :b ?y } ] within 1 min from A "
     assert RuleCode.NEVER_COMPARABLE in warned("?s :a ?v", count + 'if ?n = "3"')
     assert RuleCode.NEVER_HOLDS in warned("?s :a ?v", count + "if ?n > 3 && ?n < 2")
@@ -148,8 +148,8 @@ SUITABLE = {
 
 
 @pytest.mark.parametrize("function", [name for name in ACCEPTED_KINDS if name != "!"])
-def test_a_function_takes_no_kind_that_is_not_in_its_row(function: str) -> None:
-    """Whatever stands at the other places, an argument of another kind is an error."""
+def test_argument_outside_accepted_kinds_is_error(function: str) -> None:
+    """An argument of another kind is an error for all values of the other arguments."""
     takes = ACCEPTED_KINDS[function]
     width = 1 if function.startswith("UNARY") else 2 if not function[0].isalpha() and function[0] != "<" else FUNCTIONS[function].least or 1
     for place in range(width):
@@ -206,13 +206,13 @@ def test_a_function_takes_no_kind_that_is_not_in_its_row(function: str) -> None:
         ("and ?m = sum(C.?v) of A as C [ FILTER(?v = :x) ] within 1 h from A if ?m = 3", ["D317"]),
     ],
 )
-def test_warnings_of_rules(text: str, warnings: list[str]) -> None:
+def test_rule_has_warnings(text: str, warnings: list[str]) -> None:
     query = "query A = [ SELECT ?s ?v ?w { ?s :a ?v ; :b ?w } ]"
     found = compile_rules([Document("x.dotr", f"{query} define E = [ [] a :E ] from A {text}")], {"": "http://example.org/"})
     assert [d.code for d in found.diagnostics] == warnings
 
 
-def test_kinds_are_followed_from_event_to_event() -> None:
+def test_kinds_propagate_between_events() -> None:
     text = """
     query A = [ SELECT ?s ?v { ?s :a ?v } ]
     rule One define One = [ [] :x ?x ; :n ?n ] from A and ?n = count(*) of A as B within 1 h from A with One.?x = A.?s, One.?n = ?n

@@ -1,4 +1,4 @@
-"""Every unit of time in every spelling and combination, and xsd:duration, wherever a length of time may stand."""
+"""Durations: every unit in every spelling and combination, and xsd:duration, in all positions."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def rules(anchor: str, clause: str) -> RuleSet:
 
 
 def bounds(*extents: str) -> list[tuple[int, int]]:
-    """The intervals of some windows, both ends closed."""
+    """The intervals of windows in µs, both ends closed."""
     clauses = "\n".join(f"and each A as B{n} within {extent} from A" for n, extent in enumerate(extents))
     (rule,) = rules("A", clauses).checked().rules
     return [clause.window.interval.bounds for clause in rule.clauses if isinstance(clause, Choose)]
 
 
 @pytest.mark.parametrize(("name", "micros"), NAMES)
-def test_a_unit_in_any_case_with_and_without_a_dot(name: str, micros: int) -> None:
+def test_unit_is_read_in_any_case_with_and_without_dot(name: str, micros: int) -> None:
     spellings = (name, name.upper(), name.capitalize(), name.swapcase())
     written = [f"7{blank}{spelling}{dot}" for spelling in spellings for dot in ("", ".") for blank in ("", " ", "\n")]
     assert bounds(*written) == [(1, 7 * micros)] * len(written)
 
 
 @pytest.mark.parametrize(("name", "micros"), NAMES)
-def test_decimals_of_a_unit(name: str, micros: int) -> None:
+def test_decimal_amount_is_exact(name: str, micros: int) -> None:
     assert bounds(f"007.000 {name}") == [(1, 7 * micros)]
     if micros > 1:
         assert bounds(f"1.5 {name}", f".25{name}.", f"0.001 {name}") == [(1, micros * 3 // 2), (1, micros // 4), (1, micros // 1000)]
@@ -57,7 +57,7 @@ def test_two_units_add_up_in_any_order(first: int, second: int) -> None:
     assert set(bounds(*written)) == {(1, 2 * first + 3 * second)}
 
 
-def test_all_units_together_and_one_twice() -> None:
+def test_all_units_and_repeated_units_add_up() -> None:
     assert bounds("1 day 2 hours 3 min. 4.5 sec 6 ms 7 us", "1 min 1 min") == [(1, 93_784_506_007), (1, 120_000_000)]
 
 
@@ -77,7 +77,7 @@ def test_all_units_together_and_one_twice() -> None:
         ("PT36H", 129_600_000_000),
     ],
 )
-def test_xsd_durations(lexical: str, micros: int) -> None:
+def test_xsd_duration_is_microseconds(lexical: str, micros: int) -> None:
     datatypes = ("xsd:duration", "xsd:dayTimeDuration", f"<{XSD}duration>", f"<{XSD}dayTimeDuration>")
     written = [f"{quote}{lexical}{quote}^^{datatype}" for datatype in datatypes for quote in ('"', "'", '"""')]
     assert bounds(*written) == [(1, micros)] * len(written)
@@ -110,7 +110,7 @@ def test_xsd_durations(lexical: str, micros: int) -> None:
         ('"PT0.0000001S"^^xsd:duration', RuleCode.NO_DURATION),
     ],
 )
-def test_what_is_no_length_of_time(text: str, code: RuleCode) -> None:
+def test_invalid_duration_is_refused(text: str, code: RuleCode) -> None:
     assert code in [d.code for d in rules("A", f"and each A as B within {text} from A").errors]
     assert code in [d.code for d in rules(f"every {text} as Tick", "").errors]
     assert code in [d.code for d in rules(f"A delayed by {text}", "").errors]
@@ -128,12 +128,12 @@ def test_what_is_no_length_of_time(text: str, code: RuleCode) -> None:
         ("[1 d, 1 d]", (86_400_000_000, 86_400_000_000)),
     ],
 )
-def test_both_ends_of_an_interval(extent: str, expected: tuple[int, int]) -> None:
+def test_interval_ends_are_read_with_units(extent: str, expected: tuple[int, int]) -> None:
     assert bounds(extent) == [expected]
 
 
 @pytest.mark.parametrize(("text", "micros"), [("10 Min.", 600_000_000), ("1h 30 mins", 5_400_000_000), ('"PT0.5S"^^xsd:duration', 500_000)])
-def test_periods_and_delays(text: str, micros: int) -> None:
+def test_period_and_delay_are_microseconds(text: str, micros: int) -> None:
     (rule,) = rules(f"every {text} as Tick", "").checked().rules
     assert isinstance(rule.anchor.source, FactSource)
     assert rule.anchor.source.period == micros

@@ -1,6 +1,7 @@
-"""Every operator and function of SPARQL 1.1, through a rule file: in `with`, in `if`, and in a constraint, each with what W3C's text says.
+"""Every operator and function of SPARQL 1.1 through a rule file: in `with`, `if` and constraints.
 
-The values are those of the recommendation's own examples (section 17) and of XPath's where it refers to them.
+The values are those of the examples in the recommendation (section 17), and in XPath where the
+recommendation refers to XPath.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ QUERY: Final = (
     + " OPTIONAL { ?s :nothing ?none } } ]"
 )
 
-# An expression over the attributes of A (`$x` stands for A.?x), and its value as in Turtle; None: an error.
+# Expression over the attributes of A (`$x` is A.?x), and its value in Turtle; None is an error.
 ROWS: Final[list[tuple[str, str | None]]] = [
     # Arithmetic (17.3): integers, decimals, doubles, promotion; a quotient of integers is a decimal.
     ("$two + $seven", "9"),
@@ -328,13 +329,13 @@ def run(rules: str) -> CompiledProgram:
 
 
 def fired(rules: str) -> dict[str, dict[str, str]]:
-    """The rules that fire for the one fact there is, each with its event's attributes."""
+    """The rules that match for the only fact, each with its event's attributes."""
     with run(rules).session() as session:
         events = [*session.advance(1, GRAPH), *session.advance(2, GRAPH)]
         return {event.rule: dict(event.attributes) for event in events if event.time == 2}
 
 
-def test_the_values_of_assignments() -> None:
+def test_assignment_has_value_of_row() -> None:
     values = ", ".join(f"E.?x{number} = {written(expression)}" for number, (expression, _) in enumerate(ROWS))
     expected = ", ".join(f"E.?x{number} = {value}" for number, (_, value) in enumerate(ROWS) if value is not None)
     found = fired(f"{QUERY} rule Found define E = [ [] a :E ] from A with {values}")["Found"]
@@ -344,7 +345,7 @@ def test_the_values_of_assignments() -> None:
 
 
 def conditions() -> list[str]:
-    """For each row a condition that holds if the row does, and not otherwise."""
+    """For each row, a condition that holds exactly if the row does."""
     return [
         f"COALESCE(sameTerm({written(expression)}, {value}), false)"
         if value is not None
@@ -354,7 +355,10 @@ def conditions() -> list[str]:
 
 
 def failing(rules: Callable[[int, str], str]) -> list[tuple[str, str | None]]:
-    """The rows whose condition does not hold where a rule holds it; many conditions are put into one rule, and each alone if that fails."""
+    """The rows of which the condition fails in a rule.
+
+    Many conditions are tested in one rule, and each alone if that rule fails.
+    """
     chunks = [conditions()[start : start + SOME] for start in range(0, len(ROWS), SOME)]
     found = fired(QUERY + "\n".join(rules(number, " && ".join(chunk)) for number, chunk in enumerate(chunks)))
     suspects = [n for n in range(len(ROWS)) if f"R{n // SOME}" not in found]
@@ -362,18 +366,18 @@ def failing(rules: Callable[[int, str], str]) -> list[tuple[str, str | None]]:
     return [ROWS[n] for n in suspects if f"R{n}" not in found]
 
 
-def test_conditions_behind_if() -> None:
+def test_if_holds_for_each_row() -> None:
     assert failing(lambda n, condition: f"rule R{n} define E = [ [] a :E ] from A if {condition}") == []
 
 
-def test_temporal_constraints() -> None:
+def test_temporal_constraint_holds_for_each_row() -> None:
     def rule(n: int, condition: str) -> str:
         return f"rule R{n} define E = [ [] a :E ] from A and last A as B [ FILTER(?two = A.?two && {condition}) ] within 5 s from A"
 
     assert failing(rule) == []
 
 
-def test_the_filters_of_a_query() -> None:
+def test_filter_of_query_holds_for_each_row() -> None:
     """The same evaluator in stage one, over the query's own variables."""
     where = QUERY[QUERY.index("{") : QUERY.rindex("}")]
 
@@ -384,7 +388,7 @@ def test_the_filters_of_a_query() -> None:
     assert failing(rule) == []
 
 
-def test_every_function_has_a_row() -> None:
+def test_every_function_has_row() -> None:
     text = " ".join(expression.upper() for expression, _ in ROWS)
     assert [name for name in FUNCTIONS if not name.startswith("<") and f"{name}(" not in text] == []
     casts = [f"XSD:{name}(" for name in ("BOOLEAN", "DOUBLE", "FLOAT", "DECIMAL", "INTEGER", "DATETIME", "STRING")]
@@ -395,7 +399,7 @@ def test_every_function_has_a_row() -> None:
 
 @pytest.mark.parametrize("function", ["NOW()", "RAND()", "UUID()", "STRUUID()", "BNODE()", "BNODE('x')"])
 @pytest.mark.parametrize("place", ["if {} = 1", "with E.?x = {}", "and last A as B [ FILTER(?two = {}) ] within 1 min from A"])
-def test_what_is_no_function_of_the_input_is_refused_everywhere(function: str, place: str) -> None:
+def test_nondeterministic_function_is_refused_everywhere(function: str, place: str) -> None:
     with pytest.raises(Refused) as refused:
         run(f"{QUERY} define E = [ [] a :E ] from A {place.format(function)}")
     (problem,) = (d for d in refused.value.diagnostics if d.code == "Q108")

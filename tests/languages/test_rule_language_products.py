@@ -1,4 +1,4 @@
-"""Which queries are told to be cross products, and which are not."""
+"""Warnings for cross products in queries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dotr.model.places import Document
 pytestmark = pytest.mark.core
 
 
-def told(where: str) -> list[str]:
+def cross_product_warnings(where: str) -> list[str]:
     text = f"PREFIX : <http://e/>\nrule R define E = [ [] a :E ] from A = [ SELECT * WHERE {{ {where} }} ]"
     return [d.message for d in compile_rules([Document("r.dotr", text)], {}).diagnostics if d.code == "D319"]
 
@@ -30,8 +30,8 @@ def told(where: str) -> list[str]:
         "?x :y ?z MINUS { ?x :p ?b } ?c :q ?d",
     ],
 )
-def test_a_cross_product_is_told(where: str) -> None:
-    (message,) = told(where)
+def test_cross_product_has_warning(where: str) -> None:
+    (message,) = cross_product_warnings(where)
     assert message.startswith("a cross product: nothing connects ?")
 
 
@@ -51,5 +51,5 @@ def test_a_cross_product_is_told(where: str) -> None:
         "?a :p ?b MINUS { ?c :q ?d }",
     ],
 )
-def test_what_is_connected_is_not(where: str) -> None:
-    assert told(where) == []
+def test_connected_query_has_no_warning(where: str) -> None:
+    assert cross_product_warnings(where) == []
