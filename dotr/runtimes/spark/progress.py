@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -35,8 +37,9 @@ from dotr.monitoring.progress import (
     progress_by_input,
     stored_events,
 )
-from dotr.monitoring.totals import Totals
+from dotr.monitoring.totals import ReportActivity, Totals
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
+from dotr.runtimes.spark.jvm_errors import JVM_ERRORS
 from dotr.runtimes.spark.planner import END, Offset
 from dotr.runtimes.spark.rows import BucketSize
 from dotr.runtimes.spark.totals_file import PortTotals, StoredTotals, read_totals, write_totals
@@ -111,6 +114,37 @@ def progress_of(folder: Path, layout: CheckpointLayout, position: Offset | None)
     for (name, delay), place in zip(names, places, strict=False):
         files.append((name, place.greatest - delay, place.offset == END or (position is not None and position.ended)))
     return closed, progress_by_input(files, closed)
+
+
+class FirstBatchProgress:
+    """Shows the activity of a query until the first batch of this run is written, which may take half
+    a minute on two cores; from the offset log and Spark's status tracker."""
+
+    def __init__(self, session: SparkSession, checkpoint: Checkpoint, show: ReportActivity) -> None:
+        self._tracker = session.sparkContext.statusTracker()
+        self._checkpoint = checkpoint
+        self._show = show
+        self._done = False
+        self._read = False
+
+    def report(self, *, batch_written: bool) -> None:
+        """Show the current activity; nothing after the first batch."""
+        if self._done:
+            return
+        self._done = batch_written
+        self._show("" if batch_written else self._activity())
+
+    def _activity(self) -> str:
+        planned, written = self._checkpoint.planned_batch, self._checkpoint.committed_batch()
+        if planned is None or planned == written:
+            return "reading ahead, to plan the first batch"
+        with suppress(*JVM_ERRORS):
+            stages = [found for number in self._tracker.getActiveStageIds() if (found := self._tracker.getStageInfo(number)) is not None]
+            tasks, done = sum(stage.numTasks for stage in stages), sum(stage.numCompletedTasks for stage in stages)
+            self._read = self._read or done > 0
+            if tasks:
+                return f"first batch: {done} of {tasks} tasks done" if self._read else "first batch: starting workers, reading"
+        return "preparing the first batch"
 
 
 class _Listener(StreamingQueryListener):

@@ -27,11 +27,10 @@ from dotr.outputs import compile_writer
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.display_paths import DisplayPaths
-from dotr.runtimes.spark.first_batch import FirstBatchProgress
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
 from dotr.runtimes.spark.keys import bucket_keys
-from dotr.runtimes.spark.progress import SparkProgress
+from dotr.runtimes.spark.progress import FirstBatchProgress, SparkProgress
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.rows import BucketSize
 from dotr.runtimes.spark.session import cores, is_local, start
@@ -65,7 +64,7 @@ def run_spark(
     change: StateChange | None = None
     if checkpoint.layout is None:
         for output in pipeline.outputs:
-            check_new(output.path, output.place)
+            check_new(output.path, output.span)
         if pipeline.dead_letter_path is not None:
             check_new(pipeline.dead_letter_path)
     else:
@@ -188,7 +187,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         layers=layout.layers,
         buckets=layout.buckets,
         partitions=layout.partitions,
-        batch=pipeline.spark.batch,
+        batch=pipeline.spark.batch_elements,
         tasks=tasks,
         run=folders[0],
         store="" if store is None else str(store.file.path),
@@ -197,7 +196,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         rates=tuple(rates.items()),
         moved=folders[1] if layout.start is not None else "",
         start=json.dumps(layout.start) if layout.start is not None else "",
-        trigger=pipeline.spark.trigger,
+        trigger=pipeline.spark.trigger_interval,
     )
 
 
