@@ -33,4 +33,5 @@ class Span:
 
     @property
     def text(self) -> str:
+        """The text of the range."""
         return self.document.text[self.start : self.end]

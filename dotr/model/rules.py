@@ -34,8 +34,9 @@ class FactSource:
 
 @dataclass(frozen=True, slots=True)
 class EventSource:
-    """Composite events of all rules that define `event`; `attributes` are all of them, sorted by
-    name.
+    """Composite events of all rules that define `event`.
+
+    `attributes`: those of all these rules, sorted by name.
     """
 
     event: Label

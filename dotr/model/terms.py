@@ -129,18 +129,22 @@ def literal(lexical: str, datatype: str = XSD + "string", language: str = "") ->
 
 
 def is_iri(term: Term) -> bool:
+    """Return whether a term is an IRI."""
     return term[0] == "<" != term[1]
 
 
 def is_blank(term: Term) -> bool:
+    """Return whether a term is a blank node."""
     return term[0] == "_"
 
 
 def is_literal(term: Term) -> bool:
+    """Return whether a term is a literal."""
     return term[0] == '"'
 
 
 def is_triple(term: Term) -> bool:
+    """Return whether a term is a triple term."""
     return term[0] == "<" == term[1]
 
 
@@ -173,8 +177,7 @@ def triple_parts(term: Term) -> Triple:
 
 
 def rename_blanks(term: Term, rename: Rename) -> Term:
-    """Return the term with its blank nodes renamed in order of appearance, also inside triple
-    terms.
+    """Return the term with its blank nodes renamed in order of appearance, also in triple terms.
 
     >>> rename_blanks('<<( _:a <http://e/p> <<( _:b <http://e/p> "_:a" )>> )>>', lambda blank: blank.upper())
     '<<( _:A <http://e/p> <<( _:B <http://e/p> "_:a" )>> )>>'

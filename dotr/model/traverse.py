@@ -371,6 +371,7 @@ def rename(node: Expression | Pattern | BgpItem, name: Naming) -> Expression | P
 
 
 def _renamed_leaf(part: Expression, name: Naming) -> Expression:
+    """Return a variable or EXISTS renamed, or the part itself."""
     match part:
         case Var(variable):
             return Var(name(variable))

@@ -169,6 +169,11 @@ def _parse(
     no_references: str,
     wrapper: tuple[str, str] = ("", ""),
 ) -> _Result:
+    """Return the result of `read` on the tree of the tokens.
+
+    `wrapper` is text to add before and after the placeholders, as the braces around filters;
+    `no_references` is as in `ExpressionReader`.
+    """
     if tokens.problems:
         raise Refused(tokens.problems)
     text, starts = placeholder_text(tokens.tokens)
@@ -199,6 +204,7 @@ _SPLIT: Final = "Split it into several conditions or sub-queries."
 
 
 def _unexpected_token(tokens: TokenScan, starts: list[int], stopped: grammar.Unparsed, shift: int, filters: str) -> Diagnostic:
+    """Return the diagnostic of a syntax error; `shift` is the length of the wrapper's first part."""
     if stopped.offset is None:
         return Diagnostic("Q117", "this is nested too deeply", tokens.span, _SPLIT)
     offset = stopped.offset - shift

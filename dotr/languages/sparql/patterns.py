@@ -69,6 +69,7 @@ class PatternReader(TripleReader):
     # --- groups ---
 
     def group(self, node: ParseNode) -> Pattern:
+        """Return the pattern of a group."""
         return self.where(node)
 
     def _sub_select(self, node: ParseNode) -> Select:
@@ -78,6 +79,7 @@ class PatternReader(TripleReader):
         return query
 
     def _nested_group(self, location: str, node: ParseNode) -> Pattern:
+        """Return the pattern of a group in which `M.?v` is refused; `location` names the group."""
         outer, self.no_references = self.no_references, self.no_references or location
         pattern = self.group(node)
         self.no_references = outer
@@ -181,6 +183,7 @@ class PatternReader(TripleReader):
     # --- triples and paths ---
 
     def _triples(self, block: ParseNode) -> list[BgpItem]:
+        """Return the patterns of a block of triples, its paths, quoted triples and annotations."""
         items: list[BgpItem] = []
         for flat in block.triples:
             parts = list(flat)
@@ -198,6 +201,7 @@ class PatternReader(TripleReader):
         return items
 
     def verb(self, node: ParseNode) -> Slot | None:
+        """Return the slot of a single predicate; None for any other path."""
         if not (isinstance(node, CompValue) and node.name.startswith("Path")):
             return self.slot(node)
         path = self._path(node)
@@ -256,6 +260,7 @@ class PatternReader(TripleReader):
 
 
 def join(left: Pattern, right: Pattern) -> Pattern:
+    """Return the join of two patterns, without a Join where one of them is empty."""
     return right if left == EMPTY_BGP else left if right == EMPTY_BGP else Join(left, right)
 
 

@@ -27,6 +27,7 @@ class QueryReader(PatternReader):
     """Reader of SELECT queries."""
 
     def select(self, node: ParseNode, *, top: bool) -> Select:
+        """Return a query, or a sub-query where not `top`."""
         outer, self.aggregates = self.aggregates, None
         pattern = self.where(node.where)
         constraints = pattern.conditions if top and isinstance(pattern, Filter) else ()

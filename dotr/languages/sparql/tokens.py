@@ -91,6 +91,7 @@ _ESCAPED: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
 _LOCAL: Final = rf"(?:(?:[{_BASE}_:0-9]|{_ESCAPED})(?:(?:[{_CHARS}.:]|{_ESCAPED})*(?:[{_CHARS}:]|{_ESCAPED}))?)?"
 _IRIREF: Final = r"<(?:[^<>\"{}|^`\\\x00-\x20]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*>"
 _ESCAPE: Final = r"\\(?:[tbnrf\\\"']|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})"
+# `<<:a :b :c>>` begins with the quote `<<`, but `?x <<http://e/a>` has the mark `<` before an IRI.
 _LEXER: Final = re.compile(
     rf"""(?P<skip>[\ \t\r\n]+|\#[^\r\n]*)
     |(?P<string>\"\"\"(?:\"{{0,2}}(?:[^\"\\]|{_ESCAPE}))*\"\"\"|'''(?:'{{0,2}}(?:[^'\\]|{_ESCAPE}))*'''
@@ -157,6 +158,7 @@ def scan(span: Span, prefixes: Mapping[str, str]) -> TokenScan:
 
 
 def _lex(result: TokenScan) -> Iterator[_Lexeme]:
+    """Yield the lexemes of a text, without white space and comments; report invalid ones."""
     text, position, end = result.span.document.text, result.span.start, result.span.end
     while position < end:
         match = _LEXER.match(text, position, end)

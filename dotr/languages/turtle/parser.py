@@ -162,6 +162,7 @@ class _TemplateParser(QuotedTriples):
     # --- nodes ---
 
     def _object(self, emit: Callable[[TemplateSlot], None]) -> TemplateSlot:
+        """Parse an object; call `emit` with its slot before its own triples are added."""
         character = self._skip_space()
         if character == "[":
             node: TemplateSlot = self._fresh_blank()
@@ -196,6 +197,7 @@ class _TemplateParser(QuotedTriples):
         return True
 
     def _collection(self, emit: Callable[[TemplateSlot], None]) -> TemplateSlot:
+        """Parse `( … )`; call `emit` with the first node of the list, or rdf:nil."""
         opening = self._at
         self._at += 1
         head: TemplateSlot | None = None

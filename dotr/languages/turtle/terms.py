@@ -70,6 +70,7 @@ class TermReader:
         return self._text[self._at] if self._at < self._end else ""
 
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Consume and return a match at the current position, if any."""
         match = pattern.match(self._text, self._at, self._end)
         if match is not None:
             self._at = match.end()
@@ -82,6 +83,7 @@ class TermReader:
     # --- nodes ---
 
     def _node(self, expected: str) -> TemplateSlot:
+        """Parse a term; `expected` names the kind of term in an error message."""
         start = self._at
         character = self._text[start] if start < self._end else ""
         if character == "<":
