@@ -174,10 +174,10 @@ def _run(options: argparse.Namespace) -> int:
             engine = _engine(options.engine, config, print_message)
             figures = LatestFigures(config.settings.name, engine)
             if config.settings.metrics.prometheus is not None:
-                from dotr.monitoring.prometheus import served
+                from dotr.monitoring.prometheus import serve_metrics
 
                 place = config.span("metrics", "prometheus")
-                stack.enter_context(served(config.settings.metrics.prometheus, figures.read, place))
+                stack.enter_context(serve_metrics(config.settings.metrics.prometheus, figures.read, place))
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", locks=stack.enter_context(OutputLocks()))
             figures.clock, dead_letters = pipeline.clock, pipeline.dead_letter_path
             _print_notices([*pipeline.program.notices, *pipeline.notices], print_message)
@@ -254,7 +254,7 @@ def _engine(requested: str | None, config: Config, print_message: PrintMessage) 
 
 
 def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, *, quiet: bool, as_json: bool) -> Totals:
-    from dotr.monitoring.display import json_progress, progress
+    from dotr.monitoring.display import json_progress, progress_line
     from dotr.monitoring.totals import ignore_activity
 
     with ExitStack() as stack:
@@ -263,7 +263,7 @@ def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, *, quie
         if as_json and not quiet:
             stack.enter_context(json_progress(figures))
         else:
-            line = stack.enter_context(progress(pipeline.name, quiet=quiet))
+            line = stack.enter_context(progress_line(pipeline.name, quiet=quiet))
             reports.append(line)
             report_activity = line.report_activity
 
@@ -282,20 +282,20 @@ def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, *, quie
 
 def summary(totals: Totals, pipeline: Pipeline) -> str:
     """Summary of a finished run, in a few lines."""
-    from dotr.monitoring.display import counted, dead_letters_line
+    from dotr.monitoring.display import count_text, dead_letters_line
 
     lines = [
-        f"{counted(totals.elements, 'element')}, {counted(totals.instants, 'instant')}, {counted(totals.facts, 'fact')}, "
-        f"{counted(totals.events, 'event')} -> {', '.join(pipeline.output_paths)}"
+        f"{count_text(totals.elements, 'element')}, {count_text(totals.instants, 'instant')}, {count_text(totals.facts, 'fact')}, "
+        f"{count_text(totals.events, 'event')} -> {', '.join(pipeline.output_paths)}"
     ]
     if any(totals.dead_letters.values()):
         lines.append(
             f"Dead letters: {dead_letters_line(totals)} -> {pipeline.dead_letter_path or 'not kept (no dead_letter in the configuration)'}"
         )
     if totals.inconsistent:
-        lines.append(f"{counted(totals.inconsistent, 'instant')} contradicted the background or themselves.")
+        lines.append(f"{count_text(totals.inconsistent, 'instant')} contradicted the background or themselves.")
     if totals.dropped:
-        triples = f"{counted(totals.dropped, 'output triple')} {'was' if totals.dropped == 1 else 'were'}"
+        triples = f"{count_text(totals.dropped, 'output triple')} {'was' if totals.dropped == 1 else 'were'}"
         lines.append(f"{triples} dropped: a variable was unbound, or a literal stood as subject or predicate.")
     return "\n".join(lines)
 
@@ -303,16 +303,20 @@ def summary(totals: Totals, pipeline: Pipeline) -> str:
 def _check(paths: Sequence[str], *, strict: bool) -> int:
     from dotr.workbench.check import check
 
-    found = check(paths)
-    for diagnostic in found.diagnostics:
+    result = check(paths)
+    for diagnostic in result.diagnostics:
         print_stderr(f"{diagnostic}\n")
-    errors = sum(d.severity is Severity.ERROR for d in found.diagnostics)
-    warnings = len(found.diagnostics) - errors
-    for state in () if errors else found.states:
+    errors = sum(d.severity is Severity.ERROR for d in result.diagnostics)
+    warnings = len(result.diagnostics) - errors
+    for state in () if errors else result.states:
         print_stdout(str(state))
-    left_out = f" ({_count(found.left_out, 'YAML file')} neither configuration nor rule test, left out)" if found.left_out else ""
-    accepted = f" ({found.accepted} accepted)" if found.accepted else ""
-    print_stderr(f"{_count(found.checked, 'file')} checked{left_out}: {_count(errors, 'error')}, {_count(warnings, 'warning')}{accepted}.")
+    left_out = (
+        f" ({_count(result.skipped_count, 'YAML file')} neither configuration nor rule test, left out)" if result.skipped_count else ""
+    )
+    accepted = f" ({result.accepted_count} accepted)" if result.accepted_count else ""
+    print_stderr(
+        f"{_count(result.file_count, 'file')} checked{left_out}: {_count(errors, 'error')}, {_count(warnings, 'warning')}{accepted}."
+    )
     return 2 if errors or (strict and warnings) else 0
 
 
@@ -376,17 +380,19 @@ def _kb(options: argparse.Namespace) -> int:
     from dotr.workbench.kb import compiled_background, summary_lines
 
     build = options.action == "build"
-    found = compiled_background(options.config, options.options, fresh=build and options.fresh)
-    _print_notices(found.notices)
-    if found.store is None:
-        print_stderr("No compiled background could be written." if found.notices else "There is no folder to keep compiled backgrounds in.")
+    background = compiled_background(options.config, options.options, fresh=build and options.fresh)
+    _print_notices(background.notices)
+    if background.store is None:
+        print_stderr(
+            "No compiled background could be written." if background.notices else "There is no folder to keep compiled backgrounds in."
+        )
         return 1
-    if found.is_new and not build:
+    if background.is_new and not build:
         print_stderr("It was not compiled yet; now it is.")
     if build:
         built = "The background was read, closed and written."
-        print_stderr(built if found.is_new else "The background is compiled already: no source has changed.")
-    print_stdout("\n".join(summary_lines(found, found.store)))
+        print_stderr(built if background.is_new else "The background is compiled already: no source has changed.")
+    print_stdout("\n".join(summary_lines(background, background.store)))
     return 0
 
 

@@ -23,16 +23,16 @@ from dotr.model.stream import Reason
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.dead_letter_log import LOG
 from dotr.monitoring.latest_figures import Figures, LatestFigures
-from dotr.monitoring.progress import HeldEvents as HeldEvents
 from dotr.monitoring.progress import InputProgress as InputProgress
 from dotr.monitoring.progress import RunProgress as RunProgress
+from dotr.monitoring.progress import StoredCount as StoredCount
 from dotr.monitoring.totals import Totals
 
 _EVERY_SECONDS = 10.0
 
 
 @contextmanager
-def progress(name: str, *, quiet: bool) -> Iterator[ProgressShown]:
+def progress_line(name: str, *, quiet: bool) -> Iterator[ProgressLine]:
     """Context with a line of progress on stderr, below the log messages. With `quiet` only errors
     are printed.
 
@@ -41,15 +41,15 @@ def progress(name: str, *, quiet: bool) -> Iterator[ProgressShown]:
     console = Console(stderr=True, highlight=False)
     with _logging(console, logging.ERROR if quiet else logging.WARNING):
         if quiet:
-            yield ProgressShown(name, lambda text: None)
+            yield ProgressLine(name, lambda text: None)
         elif console.is_terminal:
             with Live(Text(escape_controls(f"{name}: starting")), console=console, refresh_per_second=4, transient=True) as live:
-                yield ProgressShown(name, lambda text: live.update(Text(escape_controls(text))))
+                yield ProgressLine(name, lambda text: live.update(Text(escape_controls(text))))
         else:
-            yield ProgressShown(name, lambda text: _print(console, text), _EVERY_SECONDS)
+            yield ProgressLine(name, lambda text: _print(console, text), _EVERY_SECONDS)
 
 
-class ProgressShown:
+class ProgressLine:
     """Line of a run's progress, passed to `show` at least `interval` seconds apart.
 
     Calls pass the totals so far; `report_activity` names the work before the first totals.
@@ -142,7 +142,7 @@ def json_report(figures: Figures, *, final: bool = False) -> str:
     """JSON line of a report.
 
     >>> totals = Totals(3, 2, 4, 1, {Reason.LATE: 1})
-    >>> progress = RunProgress(12_000_000, (InputProgress("a", 12_000_000),), (HeldEvents(0, "Smoke", 2),))
+    >>> progress = RunProgress(12_000_000, (InputProgress("a", 12_000_000),), (StoredCount(0, "Smoke", 2),))
     >>> report = json.loads(json_report(Figures("fire", "local", 0.5, totals, progress)))
     >>> report["elements"], report["dead"], report["closed"], report["inputs"], report["state"]["held"]
     (3, {'late': 1}, 12, [{'name': 'a', 'watermark': 12, 'lag': 0.0, 'ended': False}], [{'layer': 0, 'label': 'Smoke', 'events': 2}])
@@ -221,9 +221,9 @@ def line(name: str, totals: Totals, seconds: float, activity: str = "") -> str:
         return f"{name}: {activity}, {seconds:,.0f} s"
     rate = totals.elements / seconds if seconds >= 0.1 else 0.0
     parts = [
-        f"{counted(totals.elements, 'element')} ({rate:,.0f}/s)" if rate >= 1 else counted(totals.elements, "element"),
-        counted(totals.instants, "instant"),
-        counted(totals.events, "event"),
+        f"{count_text(totals.elements, 'element')} ({rate:,.0f}/s)" if rate >= 1 else count_text(totals.elements, "element"),
+        count_text(totals.instants, "instant"),
+        count_text(totals.events, "event"),
         dead_letters_line(totals),
         *([f"{totals.inconsistent:,} inconsistent"] if totals.inconsistent else []),
         f"{seconds:,.0f} s",
@@ -240,10 +240,10 @@ def dead_letters_line(totals: Totals) -> str:
     return ", ".join(f"{totals.dead_letters[reason]:,} {reason.value}" for reason in Reason if totals.dead_letters.get(reason)) or "0 late"
 
 
-def counted(number: int, noun: str) -> str:
+def count_text(number: int, noun: str) -> str:
     """Number with its noun, in the plural unless it is 1.
 
-    >>> counted(1, "event"), counted(1200, "event")
+    >>> count_text(1, "event"), count_text(1200, "event")
     ('1 event', '1,200 events')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

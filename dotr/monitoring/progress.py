@@ -31,7 +31,7 @@ class InputProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldEvents:
+class StoredCount:
     """Number of events of a label that a layer of rules stores."""
 
     layer: int
@@ -59,7 +59,7 @@ class RunProgress:
 
     closed: Micros | None = None
     inputs: Sequence[InputProgress] = ()
-    stored: Sequence[HeldEvents] = ()
+    stored: Sequence[StoredCount] = ()
     state_bytes: int | None = None
     batch: BatchFigures | None = None
 
@@ -93,11 +93,11 @@ def progress_by_input(files: Iterable[tuple[str, Micros, bool]], closed: Micros 
     >>> progress_by_input([("a", 5, False), ("a", 9, False), ("b", 3, True)], 4)
     (InputProgress(name='a', watermark=5, ended=False), InputProgress(name='b', watermark=4, ended=True))
     """
-    found: dict[str, list[tuple[Micros, bool]]] = {}
+    by_name: dict[str, list[tuple[Micros, bool]]] = {}
     for name, watermark, ended in files:
-        found.setdefault(name, []).append((watermark, ended))
+        by_name.setdefault(name, []).append((watermark, ended))
     inputs = []
-    for name, each in found.items():
+    for name, each in by_name.items():
         open_files = [watermark for watermark, ended in each if not ended]
         watermark = min(open_files) if open_files else max(watermark for watermark, _ in each)
         if closed is not None and abs(closed) < LAST_MICRO:
@@ -112,11 +112,11 @@ def port_labels(layers: Sequence[Layer]) -> tuple[tuple[str, ...], ...]:
 
 
 def _labels(layer: Layer) -> tuple[str, ...]:
-    found: list[set[Label]] = [set() for _ in layer.ports]
+    origins: list[set[Label]] = [set() for _ in layer.ports]
     for placed in layer.rules:
         for role, port in zip(roles(placed.rule), placed.ports, strict=True):
-            found[port].add(role.origin)
-    return tuple(map(_joined, map(sorted, found)))
+            origins[port].add(role.origin)
+    return tuple(map(_joined, map(sorted, origins)))
 
 
 def _joined(names: Sequence[Label]) -> str:
@@ -127,15 +127,15 @@ def _joined(names: Sequence[Label]) -> str:
     return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
-def stored_events(labels: Sequence[Sequence[str]], counts: Sequence[Sequence[int]]) -> tuple[HeldEvents, ...]:
+def stored_events(labels: Sequence[Sequence[str]], counts: Sequence[Sequence[int]]) -> tuple[StoredCount, ...]:
     """Stored events by layer and label, summed over ports of one label; zero counts are left out.
 
     >>> stored_events([["A", "B", "B"]], [[0, 2, 3]])
-    (HeldEvents(layer=0, label='B', events=5),)
+    (StoredCount(layer=0, label='B', events=5),)
     """
-    found: dict[tuple[int, str], int] = {}
+    events: dict[tuple[int, str], int] = {}
     for layer, (names, numbers) in enumerate(zip(labels, counts, strict=True)):
         for name, number in zip(names, numbers, strict=True):
             if number:
-                found[layer, name] = found.get((layer, name), 0) + number
-    return tuple(HeldEvents(layer, name, number) for (layer, name), number in found.items())
+                events[layer, name] = events.get((layer, name), 0) + number
+    return tuple(StoredCount(layer, name, number) for (layer, name), number in events.items())

@@ -115,7 +115,7 @@ def address_of(text: str | int) -> tuple[str, int]:
 
 
 @contextmanager
-def served(text: str | int, read: Callable[[], Figures], place: Span | None = None) -> Iterator[int]:
+def serve_metrics(text: str | int, read: Callable[[], Figures], span: Span | None = None) -> Iterator[int]:
     """Endpoint at address `text` that answers `/metrics` until the context ends. Yields its port
     (free one where `text` has port 0).
 
@@ -127,7 +127,7 @@ def served(text: str | int, read: Callable[[], Figures], place: Span | None = No
         server = _Server((host, port), read)
     except OSError as error:
         hint = "Is another run there already? Choose another metrics.prometheus."
-        raise refuse("C215", f"metrics cannot be served at {text}: {(error.strerror or str(error)).lower()}", place, hint) from None
+        raise refuse("C215", f"metrics cannot be served at {text}: {(error.strerror or str(error)).lower()}", span, hint) from None
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True, name="dotr metrics")
     thread.start()
     try:

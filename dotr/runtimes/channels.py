@@ -27,5 +27,5 @@ def channels_of(pipeline: Pipeline) -> list[Channel]:
         known = [file.path for file in pipeline.inputs if file.input == growing.like.input]
         return FilesFeed(AppearingFiles(growing, known))
 
-    found = [channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
-    return found + [channel(growing.like, feed(growing), growing) for growing in pipeline.growing]
+    channels = [channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
+    return channels + [channel(growing.like, feed(growing), growing) for growing in pipeline.growing]

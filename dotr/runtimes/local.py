@@ -23,7 +23,7 @@ from dotr.errors.fallbacks import drain_fallbacks
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.dead_letter_log import LOG, WarningLimiter
-from dotr.monitoring.progress import ReportProgress, RunProgress, progress_by_input, ignore_progress, port_labels, stored_events
+from dotr.monitoring.progress import ReportProgress, RunProgress, ignore_progress, port_labels, progress_by_input, stored_events
 from dotr.monitoring.totals import ReportTotals, RunFailed, Totals
 from dotr.outputs.external_sort import FIRING_FORMAT, RUN_SIZE, SortedRuns, blocks
 from dotr.outputs.external_sort import merge_runs as sorted_runs
@@ -84,9 +84,9 @@ def _open_outputs(pipeline: Pipeline) -> tuple[list[FileSink], FileSink | None]:
     opened: list[FileSink] = []
     try:
         for output in pipeline.outputs:
-            opened.append(FileSink(output.path, output.place))  # noqa: PERF401 (those opened are discarded if a later one fails)
+            opened.append(FileSink(output.path, output.span))  # noqa: PERF401 (those opened are discarded if a later one fails)
         dead = pipeline.dead_letter_path
-        return opened, FileSink(dead, pipeline.dead_letter_place) if dead else None
+        return opened, FileSink(dead, pipeline.dead_letter_span) if dead else None
     except Refused:
         for sink in opened:
             sink.discard()

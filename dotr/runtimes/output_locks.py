@@ -44,22 +44,22 @@ class OutputLocks:
     def acquire(self, targets: Sequence[Target], pipeline: str) -> list[Diagnostic]:
         """Lock all targets for a pipeline. Where another run has one of them, none is locked and a
         problem (C216) is returned."""
-        others: dict[str, str] = {}
+        holders: dict[str, str] = {}
         first: Target | None = None
         for target in targets:
             if passing(target.path):
                 continue
-            found = self._acquire_one(target, pipeline)
-            if found is not None:
+            holder = self._acquire_one(target, pipeline)
+            if holder is not None:
                 first = first or target
-                others[target.path] = found
+                holders[target.path] = holder
         if first is None:
             return []
         self.release()
-        *paths, last = others
+        *paths, last = holders
         named = f"{', '.join(paths)} and {last}" if paths else last
         hint = "Wait for its end, or stop it; or choose other paths. Nothing was removed."
-        return [Diagnostic("C216", f"another run is writing to {named}: {others[first.path]}", first.place, hint)]
+        return [Diagnostic("C216", f"another run is writing to {named}: {holders[first.path]}", first.span, hint)]
 
     def release(self) -> None:
         """Release all locks and remove their files and the folders made for them."""
@@ -76,21 +76,21 @@ class OutputLocks:
     def _acquire_one(self, target: Target, pipeline: str) -> str | None:
         """Lock one target; returns its holder where another run has it, else None."""
         path = Path(os.path.realpath(target.path))
-        beside = path.with_name(f".{path.name}.lock")
+        lock_file = path.with_name(f".{path.name}.lock")
         try:
             if not target.checkpoint:
-                self._create_folder(beside.parent)
+                self._create_folder(lock_file.parent)
             for _ in range(_TRIES):
-                number = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                number = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
                 try:
                     if not _try_lock(number):
                         return _holder(number)
                 except OSError:
-                    if not beside.stat().st_size:
-                        beside.unlink()
+                    if not lock_file.stat().st_size:
+                        lock_file.unlink()
                     raise
-                if _has_name(number, beside):
-                    self._locks.append((number, beside))
+                if _has_name(number, lock_file):
+                    self._locks.append((number, lock_file))
                     os.ftruncate(number, 0)
                     os.write(number, json.dumps({"pipeline": pipeline, "process": os.getpid(), "host": socket.gethostname()}).encode())
                     return None

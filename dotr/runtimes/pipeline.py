@@ -34,7 +34,7 @@ class Output:
 
     format: StreamFormat
     path: str
-    place: Span | None = None
+    span: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class SparkSettings:
 
     master: str | None
     checkpoint: str
-    batch: int
+    batch_elements: int
     conf: Mapping[str, str]
     restarts: int = 3
-    trigger: Micros = 0
+    trigger_interval: Micros = 0
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Pipeline:
     dead_letter_path: str | None
     clock: Clock
     spark: SparkSettings
-    dead_letter_place: Span | None = None
+    dead_letter_span: Span | None = None
     growing: tuple[GrowingInput, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
     dead_letter_warnings: int = WARNINGS_PER_KIND
@@ -120,9 +120,9 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     notices: list[Diagnostic] = []
     clock = clock or (clock_of_inputs(inputs, unit, notices) if wait else Clock(unit, dated=False))
     outputs = tuple(
-        Output(StreamFormat(section.format), target.path, target.place) for section, target in zip(settings.output, targets, strict=False)
+        Output(StreamFormat(section.format), target.path, target.span) for section, target in zip(settings.output, targets, strict=False)
     )
-    dead = next((target for target in targets if target.what == DEAD_LETTERS), Target(DEAD_LETTERS, ""))
+    dead_letters = next((target for target in targets if target.purpose == DEAD_LETTERS), Target(DEAD_LETTERS, ""))
     conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
     section = settings.spark
     trigger = parse_delay(section.trigger)
@@ -132,10 +132,10 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         program,
         inputs.files,
         outputs,
-        dead.path or None,
+        dead_letters.path or None,
         clock,
         spark,
-        dead.place,
+        dead_letters.span,
         inputs.growing,
         inputs.rates,
         settings.report.dead_letters,
@@ -146,70 +146,70 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
 def _targets(config: Config) -> tuple[Target, ...]:
     """Targets of a pipeline: outputs in order, dead letters if configured, the checkpoint last."""
     settings = config.settings
-    found = [
+    targets = [
         Target("output", config.files.path(section.path, ("output", number, "path")), config.span("output", number, "path"))
         for number, section in enumerate(settings.output)
     ]
-    beside = Path(found[0].path).parent
+    beside = Path(targets[0].path).parent
     if settings.dead_letter:
-        found.append(Target(DEAD_LETTERS, config.files.path(settings.dead_letter, ("dead_letter",)), config.span("dead_letter")))
+        targets.append(Target(DEAD_LETTERS, config.files.path(settings.dead_letter, ("dead_letter",)), config.span("dead_letter")))
     if settings.spark.checkpoint:
         where = ("spark", "checkpoint")
-        found.append(Target("checkpoint", config.files.path(settings.spark.checkpoint, where), config.span(*where), checkpoint=True))
+        targets.append(Target("checkpoint", config.files.path(settings.spark.checkpoint, where), config.span(*where), checkpoint=True))
     else:
         name = re.sub(r"[^\w.-]+", "-", settings.name)
-        found.append(Target("checkpoint", str(beside / f"{name}-checkpoint"), config.span("name"), checkpoint=True))
-    return tuple(found)
+        targets.append(Target("checkpoint", str(beside / f"{name}-checkpoint"), config.span("name"), checkpoint=True))
+    return tuple(targets)
 
 
 def _path_conflicts(config: Config, targets: Sequence[Target]) -> list[Diagnostic]:
     """Problems of targets that overlap each other, an input or the working directory (C206)."""
-    read = {config.path: "the configuration", os.getcwd(): "the working directory"}
+    used_paths = {config.path: "the configuration", os.getcwd(): "the working directory"}
     settings = config.settings
     lists = (("rules", settings.rules), ("knowledge.datalog", settings.knowledge.datalog), ("knowledge.graphs", settings.knowledge.graphs))
     for location, patterns in lists:
         keys = tuple(location.split("."))
-        read |= {path: f"named by {location}" for path, _ in config.files.matching_files(patterns, keys, [])}
+        used_paths |= {path: f"named by {location}" for path, _ in config.files.matching_files(patterns, keys, [])}
     for number, section in enumerate(settings.input):
         with suppress(Refused):
-            read |= dict.fromkeys(files_of(config, section, number), f"the input {section.name}")
-    known = [(Path(path).resolve(), path, what) for path, what in read.items()]
+            used_paths |= dict.fromkeys(files_of(config, section, number), f"the input {section.name}")
+    known = [(Path(path).resolve(), path, what) for path, what in used_paths.items()]
     problems: list[Diagnostic] = []
-    seen: list[tuple[Path, Target]] = []
+    accepted: list[tuple[Path, Target]] = []
     for target in targets:
         if passing(target.path):
             continue
         path = Path(target.path).resolve()
-        why, hint = "", "Choose a path that nothing else has."
-        if re.search(r"\w\w:/", target.path) and target.place != config.span("name"):
-            why, hint = "is on no disk of this machine", "Name a local or mounted folder."
+        conflict, hint = "", "Choose a path that nothing else has."
+        if re.search(r"\w\w:/", target.path) and target.span != config.span("name"):
+            conflict, hint = "is on no disk of this machine", "Name a local or mounted folder."
         for other, name, what in known:
-            if not why and (other == path or path in other.parents):
-                why = f"is {what}" if other == path else f"holds {name}, {what}"
-        for other, earlier in seen:
-            if not why and (other == path or path in other.parents or other in path.parents):
-                why = f"and the {earlier.what} {earlier.path} stand in each other's way"
-        if why:
-            problems.append(Diagnostic("C206", f"the {target.what} {target.path} {why}", target.place, hint))
+            if not conflict and (other == path or path in other.parents):
+                conflict = f"is {what}" if other == path else f"holds {name}, {what}"
+        for other, earlier in accepted:
+            if not conflict and (other == path or path in other.parents or other in path.parents):
+                conflict = f"and the {earlier.purpose} {earlier.path} stand in each other's way"
+        if conflict:
+            problems.append(Diagnostic("C206", f"the {target.purpose} {target.path} {conflict}", target.span, hint))
         else:
-            seen.append((path, target))
+            accepted.append((path, target))
     return problems
 
 
 def _existing_outputs(targets: Sequence[Target]) -> list[Diagnostic]:
     """Problems of existing outputs; plain cases are joined to one problem."""
-    found: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     existing: list[str] = []
     for target in targets:
         try:
             if not target.checkpoint:
-                check_new(target.path, target.place)
+                check_new(target.path, target.span)
         except Refused as refused:
-            found += refused.diagnostics
+            problems += refused.diagnostics
             existing.append(target.path)
-    if len(existing) < 2 or {problem.code for problem in found} != {"I201"}:
-        return found
-    return [replace(found[0], message=f"{', '.join(existing[:-1])} and {existing[-1]} are there already")]
+    if len(existing) < 2 or {problem.code for problem in problems} != {"I201"}:
+        return problems
+    return [replace(problems[0], message=f"{', '.join(existing[:-1])} and {existing[-1]} are there already")]
 
 
 def check_files(config: Config) -> list[Diagnostic]:

@@ -42,9 +42,9 @@ class Target:
     the path is the checkpoint.
     """
 
-    what: str
+    purpose: str
     path: str
-    place: Span | None = None
+    span: Span | None = None
     checkpoint: bool = False
 
 
@@ -70,7 +70,7 @@ def remove(targets: Sequence[Target]) -> None:
 
 def _failed(target: Target, error: OSError) -> Diagnostic:
     reason = (error.strerror or str(error)).lower()
-    return Diagnostic("C302", f"cannot remove {error.filename or target.path}: {reason}", target.place, "Remove it by hand.")
+    return Diagnostic("C302", f"cannot remove {error.filename or target.path}: {reason}", target.span, "Remove it by hand.")
 
 
 def _check_removable(target: Target) -> None:
@@ -78,8 +78,8 @@ def _check_removable(target: Target) -> None:
     if not path.exists() or passing(target.path):
         return
     if path.is_dir():
-        known = _CHECKPOINT if target.checkpoint else _BATCH
-        foreign = sorted(e.name for e in path.iterdir() if not known.fullmatch(e.name) or (e.is_dir() and not _FOLDER.fullmatch(e.name)))
+        pattern = _CHECKPOINT if target.checkpoint else _BATCH
+        foreign = sorted(e.name for e in path.iterdir() if not pattern.fullmatch(e.name) or (e.is_dir() and not _FOLDER.fullmatch(e.name)))
         if foreign:
             raise _foreign(target, f"it holds {foreign[0]}" + (f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""))
         if target.checkpoint and (path / "query").exists() and not (path / "dotr.json").is_file():
@@ -91,8 +91,8 @@ def _check_removable(target: Target) -> None:
 
 
 def _foreign(target: Target, why: str) -> Refused:
-    message = f"--fresh does not remove {target.path}, the {target.what}: it was not made by a run ({why})"
-    return refuse("C207", message, target.place, "Is the path right? If it is, remove it by hand.")
+    message = f"--fresh does not remove {target.path}, the {target.purpose}: it was not made by a run ({why})"
+    return refuse("C207", message, target.span, "Is the path right? If it is, remove it by hand.")
 
 
 def _is_own_file(path: Path) -> bool:

@@ -46,50 +46,50 @@ class Checked:
     """
 
     diagnostics: tuple[Diagnostic, ...]
-    checked: int
-    left_out: int
+    file_count: int
+    skipped_count: int
     states: tuple[RetainedState, ...]
-    accepted: int = 0
+    accepted_count: int = 0
 
 
 def check(paths: Sequence[str]) -> Checked:
     """Check files, and the files of known kinds below folders."""
-    found: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     files: dict[str, None] = {}
-    left_out = 0
+    skipped_count = 0
     for path in paths:
         try:
             for file in _files_below(path) if Path(path).is_dir() else [_checked_file(path)]:
                 if Path(path).is_dir() and not _is_dotr_yaml(file):
-                    left_out += 1
+                    skipped_count += 1
                 else:
                     files.setdefault(file)
         except Refused as refused:
-            found += refused.diagnostics
+            problems += refused.diagnostics
     covered: set[str] = set()
     programs: _Programs = {}
     accepted: list[Diagnostic] = []
     for file in files:
         if Path(file).suffix in _YAML:
-            found += _check_yaml(file, covered, programs, accepted)
+            problems += _check_yaml(file, covered, programs, accepted)
     rest = [file for file in files if os.path.realpath(file) not in covered]
-    found += _check_rules([file for file in rest if file.endswith(".dotr")], programs)
+    problems += _check_rules([file for file in rest if file.endswith(".dotr")], programs)
     for file in rest:
         if file.endswith(".dlog"):
-            found += _check_datalog(file)
-    unique = {str(diagnostic): diagnostic for diagnostic in found}
-    return Checked(tuple(unique.values()), len(files), left_out, tuple(programs.values()), len({str(each) for each in accepted}))
+            problems += _check_datalog(file)
+    unique = {str(diagnostic): diagnostic for diagnostic in problems}
+    return Checked(tuple(unique.values()), len(files), skipped_count, tuple(programs.values()), len({str(each) for each in accepted}))
 
 
 def _files_below(folder: str) -> list[str]:
     """Files of known kinds below a folder, without hidden folders."""
-    found: list[str] = []
+    files: list[str] = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
-        found += [os.path.normpath(os.path.join(place, name)) for name in sorted(names) if Path(name).suffix in _KINDS]
-    if not found:
+        files += [os.path.normpath(os.path.join(place, name)) for name in sorted(names) if Path(name).suffix in _KINDS]
+    if not files:
         raise refuse("C303", f"there is nothing below {folder} that dotr checks", None, f"It checks {', '.join(_KINDS)}.")
-    return found
+    return files
 
 
 def _checked_file(path: str) -> str:
@@ -149,7 +149,7 @@ def _check_program(
     spec: ProgramSpec,
     missing: Sequence[Diagnostic],
     programs: _Programs,
-    streamed: StreamObjects,
+    stream_objects: StreamObjects,
     test: TestFile | None = None,
     keeping: CachePolicy | None = None,
 ) -> list[Diagnostic]:
@@ -157,21 +157,21 @@ def _check_program(
     files cause."""
     try:
         program = compile_program(spec, keeping)
-        found = [*program.warnings, *program.notices, *never_true(program, streamed)]
+        problems = [*program.warnings, *program.notices, *never_true(program, stream_objects)]
         _add_state(path, spec.rules, program.rules, programs)
         if test is not None:
-            found += unknown_names(test, program)
+            problems += unknown_names(test, program)
         used = {rule.span.document.name for rule in program.rules.rules} | {query.span.document.name for query in program.rules.queries}
-        found += [
+        problems += [
             Diagnostic("C209", "this file holds no rule and no query", Span(document, 0, 0), "Is it the file meant?", Severity.WARNING)
             for document in spec.rules
             if document.name not in used
         ]
     except Refused as refused:
-        found = [*refused.diagnostics]
+        problems = [*refused.diagnostics]
         for document in spec.datalog:
-            found += _safety(document, spec)
-    return [d for d in found if not (missing and d.code in _OF_OTHER_FILES)]
+            problems += _safety(document, spec)
+    return [d for d in problems if not (missing and d.code in _OF_OTHER_FILES)]
 
 
 def _add_state(title: str, documents: Iterable[Document], rules: RuleSet, programs: _Programs) -> None:
@@ -189,13 +189,13 @@ def _safety(document: Document, spec: ProgramSpec) -> list[Diagnostic]:
 
 def _check_rules(paths: Sequence[str], programs: _Programs) -> list[Diagnostic]:
     """Problems of rule files that no checked configuration or test names."""
-    found: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     documents: list[Document] = []
     for path in paths:
         try:
             documents.append(read_document(path))
         except Refused as refused:
-            found += refused.diagnostics
+            problems += refused.diagnostics
     all_rules = compile_rules(documents, {}) if len(documents) > 1 else RuleSet((), (), ())
     for document in documents:
         own_rules = compile_rules([document], {})
@@ -210,8 +210,8 @@ def _check_rules(paths: Sequence[str], programs: _Programs) -> list[Diagnostic]:
                 if not all_rules.errors:
                     alone += [d for d in _single_partitions(all_rules) if d.span is not None and d.span.document is document]
                     _add_state(", ".join(d.name for d in documents), documents, all_rules, programs)
-        found += _prefixes_once(alone, "prefix" in document.text.lower())
-    return found
+        problems += _prefixes_once(alone, "prefix" in document.text.lower())
+    return problems
 
 
 def _single_partitions(rules: RuleSet) -> list[Diagnostic]:
@@ -225,19 +225,19 @@ def _errors(diagnostics: Iterable[Diagnostic]) -> int:
 def _prefixes_once(diagnostics: Iterable[Diagnostic], declares: bool) -> list[Diagnostic]:
     """Keep each unknown prefix once in a file that declares none; its configuration may declare
     them."""
-    found: list[Diagnostic] = []
+    kept_problems: list[Diagnostic] = []
     reported: set[str] = set()
     for diagnostic in diagnostics:
         if declares or not diagnostic.message.startswith("unknown prefix"):
-            found.append(diagnostic)
+            kept_problems.append(diagnostic)
         elif diagnostic.message not in reported:
             reported.add(diagnostic.message)
             prefix = _prefix(diagnostic.span)
             hint = (
                 f"Declare it here (PREFIX {prefix} <…>), or check the file with the configuration that names it and declares its prefixes."
             )
-            found.append(replace(diagnostic, hint=hint))
-    return found
+            kept_problems.append(replace(diagnostic, hint=hint))
+    return kept_problems
 
 
 def _prefix(span: Span | None) -> str:

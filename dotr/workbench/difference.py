@@ -132,9 +132,9 @@ def _paired(expected: Sequence[Item], outputs: Sequence[Item]) -> dict[int, int]
     return pairs
 
 
-def _item_diff(wanted: Item, actual: Item, clock: Clock, prefixes: Mapping[str, str]) -> list[str]:
+def _item_diff(expected_item: Item, actual: Item, clock: Clock, prefixes: Mapping[str, str]) -> list[str]:
     """Diff of an expectation and the most similar output, in the fields of the expectation."""
-    expected, got = _lines(wanted, wanted, prefixes), _lines(actual, wanted, prefixes)
+    expected, got = _lines(expected_item, expected_item, prefixes), _lines(actual, expected_item, prefixes)
     both = set(expected) & set(got)
     marked = [*(("-", line) for line in expected if line not in both), *(("+", line) for line in got)]
     marked.sort(key=lambda each: each[1][0])
@@ -146,14 +146,14 @@ def _head(item: Item, clock: Clock) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _lines(item: Item, wanted: Item, prefixes: Mapping[str, str]) -> list[tuple[str, str]]:
+def _lines(item: Item, expected: Item, prefixes: Mapping[str, str]) -> list[tuple[str, str]]:
     """Lines of an item's attributes and triples with their sort keys, for the fields that `wanted`
     has."""
     lines: list[tuple[str, str]] = []
-    if item.attributes is not None and wanted.attributes is not None:
+    if item.attributes is not None and expected.attributes is not None:
         for name, _, value in (line.partition(": ") for line in sorted(item.attributes)):
             lines.append((name, f"{name}: {term_text(value, prefixes)}"))
-    if item.graph is not None and wanted.graph is not None:
+    if item.graph is not None and expected.graph is not None:
         for subject, predicate, value in (line.split(" ", 2) for line in sorted(item.graph)):
             about = f"{term_text(subject, prefixes)} {predicate_text(predicate, prefixes)}"
             lines.append((f"{subject} {predicate}", f"{about} {term_text(value, prefixes)}"))

@@ -26,22 +26,22 @@ _WIDEST: Final = 72
 """Number of characters at which lines wrap."""
 
 
-def mermaid(found: Explanation) -> str:
+def mermaid(explained: Explanation) -> str:
     """Flowchart in mermaid's language."""
-    return "\n".join(["flowchart LR", *_mermaid(found)])
+    return "\n".join(["flowchart LR", *_mermaid(explained)])
 
 
-def _mermaid(found: Explanation) -> Iterator[str]:
-    for asked in found.queries:
-        yield f"  q{asked.number}[{_quoted(f'query {asked.number}', *asked.labels, asked.how)}]"
-    events = list(dict.fromkeys(rule.event for rule in found.rules))
-    for number, rule in enumerate(found.rules):
+def _mermaid(explained: Explanation) -> Iterator[str]:
+    for query in explained.queries:
+        yield f"  q{query.number}[{_quoted(f'query {query.number}', *query.labels, query.how)}]"
+    events = list(dict.fromkeys(rule.event for rule in explained.rules))
+    for number, rule in enumerate(explained.rules):
         yield f"  r{number}[[{_quoted(rule.name, *_rest(rule))}]]"
     for number, event in enumerate(events):
         yield f"  e{number}([{_quoted(event)}])"
-    if any(step.source is None for rule in found.rules for step in rule.steps):
+    if any(step.source is None for rule in explained.rules for step in rule.steps):
         yield f"  clock(({_quoted('clock')}))"
-    for number, rule in enumerate(found.rules):
+    for number, rule in enumerate(explained.rules):
         for step in rule.steps:
             match step.source:
                 case None:
@@ -139,10 +139,10 @@ class _Arrow:
     gaps: list[_Gap]
 
 
-def svg(found: Explanation) -> str:
+def svg(explained: Explanation) -> str:
     """SVG picture: a column of queries, then for each layer a column of rules and one of their
     events."""
-    columns, arrows = _columns(found)
+    columns, arrows = _columns(explained)
     x, bottom = float(_GAP), 0.0
     for column in columns:
         width = max(box.needed for box in column)
@@ -158,7 +158,7 @@ def svg(found: Explanation) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{right:.0f}" height="{bottom:.0f}" viewBox="0 0 {right:.0f} {bottom:.0f}" '
             'font-family="monospace" font-size="11">',
-            f"<title>{escape(found.title)}</title>",
+            f"<title>{escape(explained.title)}</title>",
             '<defs><marker id="end" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
             '<path d="M0 0L8 4L0 8z"/></marker></defs>',
             '<rect width="100%" height="100%" fill="white"/>',
@@ -169,36 +169,36 @@ def svg(found: Explanation) -> str:
     )
 
 
-def _columns(found: Explanation) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]:
+def _columns(explained: Explanation) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]:
     """Columns of boxes and gaps from left to right, ordered to reduce crossings, and the arrows."""
-    queries = {asked.number: _query_box(asked.number, asked.labels, asked.how, asked.triggers) for asked in found.queries}
-    events = {event: _Box([event], round=18.0) for event in dict.fromkeys(rule.event for rule in found.rules)}
+    queries = {query.number: _query_box(query.number, query.labels, query.how, query.triggers) for query in explained.queries}
+    events = {event: _Box([event], round=18.0) for event in dict.fromkeys(rule.event for rule in explained.rules)}
     clock = _Box(["clock"], round=18.0)
-    timed = any(step.source is None for rule in found.rules for step in rule.steps)
-    rules = [_rule_box(rule) for rule in found.rules]
-    last = {rule.event: rule.layer for rule in found.rules}
+    timed = any(step.source is None for rule in explained.rules for step in rule.steps)
+    rules = [_rule_box(rule) for rule in explained.rules]
+    last = {rule.event: rule.layer for rule in explained.rules}
     columns: list[list[_Box]] = [[*queries.values(), *([clock] if timed else [])]]
-    for layer in sorted({rule.layer for rule in found.rules}):
-        columns.append([box for box, rule in zip(rules, found.rules, strict=True) if rule.layer == layer])
+    for layer in sorted({rule.layer for rule in explained.rules}):
+        columns.append([box for box, rule in zip(rules, explained.rules, strict=True) if rule.layer == layer])
         columns.append([box for event, box in events.items() if last[event] == layer])
     columns = [column for column in columns if column]
-    place = {id(box): number for number, column in enumerate(columns) for box in column}
+    column_of = {id(box): number for number, column in enumerate(columns) for box in column}
     filled: list[list[_Box | _Gap]] = [list(column) for column in columns]
     sources: dict[int, list[_Box | _Gap]] = {}
     arrows: list[_Arrow] = []
 
     def connect(start: _Box, end: _Box, line: int | None) -> None:
-        gaps = [_Gap() for _ in range(place[id(start)] + 1, place[id(end)])]
+        gaps = [_Gap() for _ in range(column_of[id(start)] + 1, column_of[id(end)])]
         nearest: _Box | _Gap = start
-        for number, gap in enumerate(gaps, place[id(start)] + 1):
+        for number, gap in enumerate(gaps, column_of[id(start)] + 1):
             filled[number].append(gap)
             sources[id(gap)] = [nearest]
             nearest = gap
-        if place[id(start)] < place[id(end)]:
+        if column_of[id(start)] < column_of[id(end)]:
             sources.setdefault(id(end), []).append(nearest)
         arrows.append(_Arrow(start, end, line, gaps))
 
-    for box, rule in zip(rules, found.rules, strict=True):
+    for box, rule in zip(rules, explained.rules, strict=True):
         for step, line in zip(rule.steps, box.ports, strict=True):
             connect(
                 clock if step.source is None else queries[step.source] if isinstance(step.source, int) else events[step.source], box, line
@@ -212,20 +212,20 @@ def _columns(found: Explanation) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]
 def _order(column: list[_Box | _Gap], before: Sequence[_Box | _Gap], sources: dict[int, list[_Box | _Gap]]) -> None:
     """Order a column by the mean position of its boxes' sources (barycentre; Sugiyama, Tagawa, Toda
     1981)."""
-    places = {id(box): number for number, box in enumerate(before)}
+    positions = {id(box): number for number, box in enumerate(before)}
 
     def centre(box: _Box | _Gap) -> float:
-        found = [places[id(source)] for source in sources.get(id(box), ()) if id(source) in places]
+        found = [positions[id(source)] for source in sources.get(id(box), ()) if id(source) in positions]
         return sum(found) / len(found) if found else len(before) / 2
 
     column.sort(key=centre)
 
 
-def _query_box(number: int, labels: Sequence[str], how: str, wakes: Sequence[str]) -> _Box:
+def _query_box(number: int, labels: Sequence[str], how: str, triggers: Sequence[str]) -> _Box:
     box = _Box([])
     box.write(f"query {number}: {', '.join(labels)}")
     box.write(how)
-    for kind in wakes:
+    for kind in triggers:
         box.write(kind)
     return box
 

@@ -18,35 +18,37 @@ def unknown_names(test: TestFile, program: CompiledProgram) -> Iterator[Diagnost
     rules = {rule.name: rule.event for rule in program.rules.rules}
     for number, case in enumerate(test.section.cases):
         for k, expected in enumerate(case.expect or ()):
-            place = ("cases", number, "expect", k)
+            location = ("cases", number, "expect", k)
             if expected.event is None:
                 pass
             elif expected.event not in program.attributes:
-                yield _unknown(test, (*place, "event"), f"no rule defines the event {expected.event}", expected.event, program.attributes)
+                yield _unknown(
+                    test, (*location, "event"), f"no rule defines the event {expected.event}", expected.event, program.attributes
+                )
             else:
                 known = program.attributes[expected.event]
-                yield from _attributes(test, place, expected.event, expected.attributes or {}, known)
+                yield from _attributes(test, location, expected.event, expected.attributes or {}, known)
             if expected.rule is not None and expected.rule not in rules:
-                yield _unknown(test, (*place, "rule"), f"there is no rule {expected.rule}", expected.rule, rules)
+                yield _unknown(test, (*location, "rule"), f"there is no rule {expected.rule}", expected.rule, rules)
         for k, fact in enumerate(case.facts or ()):
-            place = ("cases", number, "facts", k)
+            location = ("cases", number, "facts", k)
             if fact.fact not in program.reported:
-                yield _unknown(test, (*place, "fact"), f"no query is called {fact.fact}", fact.fact, program.reported)
+                yield _unknown(test, (*location, "fact"), f"no query is called {fact.fact}", fact.fact, program.reported)
             else:
-                yield from _attributes(test, place, fact.fact, fact.attributes, program.reported[fact.fact])
+                yield from _attributes(test, location, fact.fact, fact.attributes, program.reported[fact.fact])
 
 
 def _attributes(
-    test: TestFile, place: tuple[str | int, ...], label: Label, attributes: Mapping[str, str], known: Sequence[Variable]
+    test: TestFile, location: tuple[str | int, ...], label: Label, attributes: Mapping[str, str], known: Sequence[Variable]
 ) -> Iterator[Diagnostic]:
     for name in attributes:
         if name.removeprefix("?") not in known:
             message = f"{label} has no attribute {name}"
-            yield _unknown(test, (*place, "attributes", name), message, name, known, f"{label} has {', '.join(known) or 'none'}.")
+            yield _unknown(test, (*location, "attributes", name), message, name, known, f"{label} has {', '.join(known) or 'none'}.")
 
 
 def _unknown(
-    test: TestFile, place: tuple[str | int, ...], message: str, name: str, known: Iterable[str], instead: str = "The case can only fail."
+    test: TestFile, location: tuple[str | int, ...], message: str, name: str, known: Iterable[str], instead: str = "The case can only fail."
 ) -> Diagnostic:
     hint = did_you_mean(name, sorted(known))
-    return Diagnostic(_CODE, message, test.tree.span(place), f"{instead} {hint}".rstrip(), Severity.WARNING)
+    return Diagnostic(_CODE, message, test.tree.span(location), f"{instead} {hint}".rstrip(), Severity.WARNING)

@@ -18,14 +18,14 @@ def explain(path: str, form: str = "text") -> str:
     """Explanation of a file's program; `form` is `text`, `mermaid` or `svg`. Raises `Refused` with
     the program's problems."""
     alone = ", without the knowledge that a configuration names" if Path(path).suffix == ".dotr" else ""
-    found = explanation(path + alone, _program(path))
+    explained = explanation(path + alone, _program(path))
     match form:
         case "mermaid":
-            return mermaid(found)
+            return mermaid(explained)
         case "svg":
-            return svg(found)
+            return svg(explained)
         case _:
-            return "\n".join(text(found))
+            return "\n".join(text(explained))
 
 
 def _program(path: str) -> CompiledProgram:
@@ -47,33 +47,33 @@ def _program(path: str) -> CompiledProgram:
             )
 
 
-def text(found: Explanation) -> Iterator[str]:
+def text(explained: Explanation) -> Iterator[str]:
     """Lines of an explanation."""
-    yield found.title
-    yield f"Background: {found.knowledge}."
-    if found.rules and not found.stateful:
+    yield explained.title
+    yield f"Background: {explained.knowledge}."
+    if explained.rules and not explained.stateful:
         yield "Nothing is remembered after its instant: on Spark the tasks that read the input run all rules, with no stateful operator."
-    for asked in found.queries:
+    for query in explained.queries:
         yield ""
-        yield from _query(asked)
-    if found.unread:
+        yield from _query(query)
+    if explained.unread:
         yield ""
-        yield f"Read by no rule, and asked by rule tests alone: {', '.join(found.unread)}"
-    for rule in found.rules:
+        yield f"Read by no rule, and asked by rule tests alone: {', '.join(explained.unread)}"
+    for rule in explained.rules:
         yield ""
         yield from _rule(rule)
 
 
-def _query(asked: QueryExplanation) -> Iterator[str]:
-    shared = "" if len(asked.rules) == 1 else ", asked once for all of them"
-    yield f"Query {asked.number}: {', '.join(asked.labels)} of {', '.join(asked.rules)}{shared}"
-    yield f"  asked      {asked.how}"
-    if asked.triggers:
-        yield f"  wakes on   {', '.join(asked.triggers)}"
-    if asked.datalog:
-        yield f"  Datalog    {', '.join(asked.datalog)}"
-    if asked.static:
-        yield f"  static     {asked.static}"
+def _query(query: QueryExplanation) -> Iterator[str]:
+    shared = "" if len(query.rules) == 1 else ", asked once for all of them"
+    yield f"Query {query.number}: {', '.join(query.labels)} of {', '.join(query.rules)}{shared}"
+    yield f"  asked      {query.how}"
+    if query.triggers:
+        yield f"  wakes on   {', '.join(query.triggers)}"
+    if query.datalog:
+        yield f"  Datalog    {', '.join(query.datalog)}"
+    if query.static:
+        yield f"  static     {query.static}"
 
 
 def _rule(rule: RuleExplanation) -> Iterator[str]:
@@ -98,10 +98,10 @@ def _rule(rule: RuleExplanation) -> Iterator[str]:
     if rule.same_template:
         differ = "differs" if len(rule.same_template) == 1 else "differ"
         yield f"  runs       as one with {', '.join(rule.same_template)}, which {differ} in constants alone"
-    kept = [step for step in rule.steps if step.state]
-    for step in kept:
+    stateful_steps = [step for step in rule.steps if step.state]
+    for step in stateful_steps:
         yield f"  state      {step.label}: {step.state}"
-    if not kept:
+    if not stateful_steps:
         yield "  state      none"
 
 

@@ -151,9 +151,9 @@ class _Explainer:
                 how = f"once, of the background alone: {ticks}"
                 yield QueryExplanation(number, labels, rules, how, (), datalog, "")
             else:
-                wakes = ("any triple",) if planned.reads is None else tuple(sorted(map(self.kind, planned.reads)))
+                triggers = ("any triple",) if planned.reads is None else tuple(sorted(map(self.kind, planned.reads)))
                 static = f"{answers} of the background alone, at every instant" if planned.static else ""
-                yield QueryExplanation(number, labels, rules, _how(planned), wakes or ("every instant",), datalog, static)
+                yield QueryExplanation(number, labels, rules, _how(planned), triggers or ("every instant",), datalog, static)
 
     def number(self, source: FactSource) -> int:
         return self.numbers[canonical(source.query), source.period is not None]
@@ -167,8 +167,8 @@ class _Explainer:
         answers = aggregate_evaluation(rule, placed.ports, self.program.attributes[rule.event], self.prefixes)
         clauses: tuple[Clause | None, ...] = (None, *rule.clauses)
         steps = [
-            self.step(rule, role, clause, answer, self.state(layer, placed, place))
-            for place, (role, clause, answer) in enumerate(zip(roles(rule), clauses, answers, strict=True))
+            self.step(rule, role, clause, answer, self.state(layer, placed, position))
+            for position, (role, clause, answer) in enumerate(zip(roles(rule), clauses, answers, strict=True))
         ]
         return RuleExplanation(
             rule.name,
@@ -187,14 +187,14 @@ class _Explainer:
     @cached_property
     def same_template(self) -> dict[str, tuple[str, ...]]:
         """Other rules with the same matcher, by rule."""
-        found: dict[str, tuple[str, ...]] = {}
+        others: dict[str, tuple[str, ...]] = {}
         for layer in self.program.layout.layers:
             for depth in sorted({placed.depth for placed in layer.rules}):
                 here = [placed for placed in layer.rules if placed.depth == depth]
                 for shape in group_rules([(n, p.rule, p.ports, self.program.attributes[p.rule.event]) for n, p in enumerate(here)]):
                     names = [here[number].rule.name for number in shape.numbers]
-                    found |= {name: tuple(other for other in names if other != name) for name in names}
-        return found
+                    others |= {name: tuple(other for other in names if other != name) for name in names}
+        return others
 
     def step(self, rule: Rule, role: Role, clause: Clause | None, answer: str, state: str) -> ClauseExplanation:
         if not isinstance(role.source, FactSource):
@@ -207,19 +207,19 @@ class _Explainer:
         consumed = _consumed(clause) if role.label in rule.consuming else ""
         return ClauseExplanation(_selection(clause), role.label, source, scope, _timer(role), constraints, answer, state, consumed)
 
-    def state(self, layer: Layer, placed: PlacedRule, place: int) -> str:
+    def state(self, layer: Layer, placed: PlacedRule, position: int) -> str:
         """State of a role: stored attributes, retention, and the rule that needs a longer one."""
-        rule, port = placed.rule, placed.ports[place]
-        attributes = ", ".join(f"?{name}" for name in roles(rule)[place].source.attributes) or "no attributes"
-        if not place:
+        rule, port = placed.rule, placed.ports[position]
+        attributes = ", ".join(f"?{name}" for name in roles(rule)[position].source.attributes) or "no attributes"
+        if not position:
             return f"{attributes}: wait {duration_text(rule.anchor.delay)}" if rule.anchor.delay else ""
-        own, kept = lookbacks(rule)[place].far, layer.retention[port]
-        links = longest_chain(rule, rule.clauses[place - 1])
+        own, retention = lookbacks(rule)[position].far, layer.retention[port]
+        links = longest_chain(rule, rule.clauses[position - 1])
         way = f" ({', '.join(map(link_text, links))})" if len(links) > 1 else ""
         more = ""
-        if kept is not None and kept > own:
-            others = [other.rule.name for other in layer.rules if _lookback(other, port) == kept]
-            more = f", and {bound_text(kept)} for {'this rule' if others[0] == rule.name else 'rule ' + others[0]}"
+        if retention is not None and retention > own:
+            others = [other.rule.name for other in layer.rules if _lookback(other, port) == retention]
+            more = f", and {bound_text(retention)} for {'this rule' if others[0] == rule.name else 'rule ' + others[0]}"
             if others[0] == rule.name:
                 more += "'s other events of that kind"
         return f"{attributes}: kept {bound_text(own) if own > 0 else 'for their instant'}{way}{more}"

@@ -46,10 +46,10 @@ def compiled_background(config: str, options: Sequence[str] = (), *, fresh: bool
     return CompiledBackground(program, store, program.store_made, time.perf_counter() - start, program.notices)
 
 
-def summary_lines(found: CompiledBackground, store: CompiledStore) -> Iterator[str]:
+def summary_lines(background: CompiledBackground, store: CompiledStore) -> Iterator[str]:
     """Lines of a summary: triples, terms, derivations by rule, static answers, sizes and times."""
     about, file = store.summary, store.file
-    knowledge = found.program.knowledge
+    knowledge = background.program.knowledge
     sizes = {name: section.length for name, section in file.sections.items()}
     terms = sum(sizes[name] for name in _OF_TERMS)
     seen = store.index.visible_count()
@@ -62,13 +62,13 @@ def summary_lines(found: CompiledBackground, store: CompiledStore) -> Iterator[s
         yield f"  {rule:<{width}}  {count:>12,}"
     if knowledge.contradictions:
         yield f"contradictions  {len(knowledge.contradictions):,}"
-    answers = [len(plan.static) for plan in found.program.stage_one.plans if plan.static]
+    answers = [len(plan.static) for plan in background.program.stage_one.plans if plan.static]
     yield f"answers    {sum(answers):,} of {len(answers)} quer{'y' if len(answers) == 1 else 'ies'}, by the background alone"
     yield (
         f"size       {_bytes(file.size)}: {sizes['triples'] / max(1, len(store.index)):.1f} bytes a triple, "
         f"{terms / max(1, about.terms):.1f} a term, {_bytes(sizes[_TEXT])} of text"
     )
-    yield f"time       {about.seconds:.2f} s to read and close, {found.open_seconds * 1e3:.1f} ms to open"
+    yield f"time       {about.seconds:.2f} s to read and close, {background.open_seconds * 1e3:.1f} ms to open"
     yield f"file       {file.path}"
 
 

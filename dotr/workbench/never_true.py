@@ -63,31 +63,31 @@ _KindsFound: TypeAlias = Mapping[Term, tuple[TermKinds, tuple[ObjectSource, ...]
 def objects_of_inputs(config: Config) -> StreamObjects:
     """Sources of objects in a configuration's inputs: the maps of CSV inputs; other inputs make it
     incomplete."""
-    brought: list[ObjectSource] = []
-    whole = True
+    sources: list[ObjectSource] = []
+    is_complete = True
     for section in config.settings.input:
         if section.format != "csv" or section.map is None:
-            whole = False
+            is_complete = False
             continue
         document = Document(f"map of input {section.name}", section.map)
         try:
             template = parse_template(Span(document, 0, len(section.map)), config.settings.prefixes, cells=True)
         except Refused:  # reported by the check of the input
-            whole = False
+            is_complete = False
             continue
         for _, predicate, value in template.triples:
             if isinstance(predicate, Const):
-                brought.append(ObjectSource(predicate.term, _kind_of_slot(value), f"by the map of input {section.name}", _remedy(value)))
+                sources.append(ObjectSource(predicate.term, _kind_of_slot(value), f"by the map of input {section.name}", _remedy(value)))
             else:
-                whole = False
-    return StreamObjects(tuple(dict.fromkeys(brought)), whole)
+                is_complete = False
+    return StreamObjects(tuple(dict.fromkeys(sources)), is_complete)
 
 
 def objects_of_graphs(graphs: Iterable[Sequence[Triple]]) -> StreamObjects:
     """Sources of objects in the graphs of a test."""
-    found = dict.fromkeys((predicate, term_kind(value)) for graph in graphs for _, predicate, value in graph)
+    objects = dict.fromkeys((predicate, term_kind(value)) for graph in graphs for _, predicate, value in graph)
     return StreamObjects(
-        tuple([ObjectSource(predicate, kind, "in the streams of the cases") for predicate, kind in found]), is_complete=True
+        tuple([ObjectSource(predicate, kind, "in the streams of the cases") for predicate, kind in objects]), is_complete=True
     )
 
 
@@ -117,11 +117,11 @@ def _remedy(slot: TemplateSlot) -> str:
             return ""
 
 
-def never_true(program: CompiledProgram, streamed: StreamObjects) -> Iterator[Diagnostic]:
+def never_true(program: CompiledProgram, stream_objects: StreamObjects) -> Iterator[Diagnostic]:
     """Warning for each condition that is always an error for the types of the data."""
     if program.spec.entailment is not Entailment.NONE:
         return  # schema, streamed or not, may give a predicate the objects of another
-    known = _known_kinds(program, streamed)
+    known = _known_kinds(program, stream_objects)
     before = {(each.code, each.span) for each in program.rules.diagnostics}
 
     def warnings(predicates: Iterable[Term]) -> dict[tuple[str, Span | None], Diagnostic]:
@@ -141,9 +141,9 @@ def never_true(program: CompiledProgram, streamed: StreamObjects) -> Iterator[Di
         yield Diagnostic(RuleCode.NEVER_AS_TYPED, f"{problem.message}, as the data are typed", problem.span, hint, Severity.WARNING)
 
 
-def _reason(predicate: Term, kinds: TermKinds, brought: Sequence[ObjectSource], prefixes: Mapping[str, str]) -> str:
-    by = " and ".join(dict.fromkeys(each.origin for each in brought))
-    mend = "; ".join(dict.fromkeys(each.remedy for each in brought if each.remedy))
+def _reason(predicate: Term, kinds: TermKinds, sources: Sequence[ObjectSource], prefixes: Mapping[str, str]) -> str:
+    by = " and ".join(dict.fromkeys(each.origin for each in sources))
+    mend = "; ".join(dict.fromkeys(each.remedy for each in sources if each.remedy))
     return f"Every {_short(predicate, prefixes)} is {kinds_text(kinds)}, {by}{f': {mend}' if mend else ''}."
 
 
@@ -160,20 +160,25 @@ def _short(predicate: Term, prefixes: Mapping[str, str]) -> str:
     return f"{prefix}:{predicate[len(iri) + 1 : -1]}"
 
 
-def _known_kinds(program: CompiledProgram, streamed: StreamObjects) -> _KindsFound:
+def _known_kinds(program: CompiledProgram, stream_objects: StreamObjects) -> _KindsFound:
     """Kinds of objects by predicate, for predicates that rules read and whose objects have no
     ordered values."""
     derived = _predicates_derived(program)
     if derived is None:
         return {}
-    found: dict[Term, tuple[TermKinds, tuple[ObjectSource, ...]]] = {}
+    kinds_of: dict[Term, tuple[TermKinds, tuple[ObjectSource, ...]]] = {}
     for predicate in _predicates_read(program):
-        background = _objects_in_background(program, predicate, numbers=not streamed.is_complete)
-        brought = (*[each for each in streamed.sources if each.predicate == predicate], *background)
-        kinds = {each.kind for each in brought}
-        if predicate not in derived and kinds and kinds <= _PLAIN and (streamed.is_complete or (background and kinds == {TermKind.STRING})):
-            found[predicate] = frozenset(kind for kind in kinds if kind is not None), brought
-    return found
+        background = _objects_in_background(program, predicate, numbers=not stream_objects.is_complete)
+        sources = (*[each for each in stream_objects.sources if each.predicate == predicate], *background)
+        kinds = {each.kind for each in sources}
+        if (
+            predicate not in derived
+            and kinds
+            and kinds <= _PLAIN
+            and (stream_objects.is_complete or (background and kinds == {TermKind.STRING}))
+        ):
+            kinds_of[predicate] = frozenset(kind for kind in kinds if kind is not None), sources
+    return kinds_of
 
 
 def _objects_in_background(program: CompiledProgram, predicate: Term, *, numbers: bool) -> tuple[ObjectSource, ...]:
@@ -195,23 +200,23 @@ def _objects_in_background(program: CompiledProgram, predicate: Term, *, numbers
 
 def _predicates_derived(program: CompiledProgram) -> frozenset[Term] | None:
     """Predicates that Datalog derives; None: any predicate."""
-    found: set[Term] = set()
+    predicates: set[Term] = set()
     for document in program.spec.datalog:
         for rule in parse_datalog(document, program.spec.prefixes):
             for head in rule.head:
                 if not isinstance(head.predicate, Const):
                     return None
-                found.add(head.predicate.term)
-    return frozenset(found)
+                predicates.add(head.predicate.term)
+    return frozenset(predicates)
 
 
 def _predicates_read(program: CompiledProgram) -> Iterator[Term]:
     """Predicates that queries read with a variable as object, each once."""
     queries = [shared.query for shared in program.rules.queries]
     queries += [role.source.query for rule in program.rules.rules for role in roles(rule) if isinstance(role.source, FactSource)]
-    found: dict[Term, None] = {}
+    predicates: dict[Term, None] = {}
     for query in dict.fromkeys(queries):
         for pattern in patterns_in(query):
             if isinstance(pattern, TriplePattern) and isinstance(pattern.object, Var) and isinstance(pattern.predicate, Const):
-                found[pattern.predicate.term] = None
-    return iter(found)
+                predicates[pattern.predicate.term] = None
+    return iter(predicates)

@@ -87,17 +87,17 @@ class Reasons:
         """Number of a rule's layer, with its reason."""
         number = self._layers[placed.rule.name]
         events: dict[Label, None] = {}
-        sent: dict[Label, None] = {}
+        moved: dict[Label, None] = {}
         for role in roles(placed.rule):
             if isinstance(role.source, EventSource):
                 events[role.source.event] = None
                 for maker in self._producers[role.source.event]:
                     if self._layers[maker.rule.name] < number and not are_copartitioned(maker.rule, maker.split, placed.split, role):
-                        sent[role.source.event] = None
+                        moved[role.source.event] = None
         if not events:
             return f"{number}: it reads no events of rules"
-        if sent:
-            return f"{number}: {_listed(sent)} {_are(sent)} made under another key, in a layer before"
+        if moved:
+            return f"{number}: {_listed(moved)} {_are(moved)} made under another key, in a layer before"
         return f"{number}: {_listed(events)} {_are(events)} read in the partition that makes {'it' if len(events) == 1 else 'them'}"
 
     def recursion(self, placed: PlacedRule) -> str:
@@ -128,17 +128,17 @@ def _listed(words: Sequence[str] | Mapping[str, None]) -> str:
 
 def aggregate_evaluation(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, ...], prefixes: Prefixes) -> tuple[str, ...]:
     """Evaluation of each role's aggregate; empty for roles without one."""
-    (alike,) = group_rules([(0, rule, ports, attributes)])
-    looks = compile_matcher(alike, [0], Clock()).index_specs
-    found = [""]
-    for clause, look in zip(rule.clauses, looks, strict=True):
+    (template,) = group_rules([(0, rule, ports, attributes)])
+    index_specs = compile_matcher(template, [0], Clock()).index_specs
+    texts = [""]
+    for clause, look in zip(rule.clauses, index_specs, strict=True):
         if not isinstance(clause, Aggregate):
-            found.append("")
+            texts.append("")
         elif look.measure is not None:
-            found.append(_ANSWERS[look.measure])
+            texts.append(_ANSWERS[look.measure])
         else:
-            found.append(f"computed again from the window's events at each anchor: {_no_measure_reason(rule, clause, prefixes)}")
-    return tuple(found)
+            texts.append(f"computed again from the window's events at each anchor: {_no_measure_reason(rule, clause, prefixes)}")
+    return tuple(texts)
 
 
 def _no_measure_reason(rule: Rule, clause: Aggregate, prefixes: Prefixes) -> str:
@@ -156,12 +156,12 @@ def _no_measure_reason(rule: Rule, clause: Aggregate, prefixes: Prefixes) -> str
 
 def _unindexed_constraints(role: Role) -> list[Expression]:
     """Constraints on other events that no index of equalities evaluates."""
-    found: list[Expression] = []
+    constraints: list[Expression] = []
     keyed: set[Variable] = set()
     for constraint in (c for written in role.constraints for c in conjuncts(written)):
         pair = equated_pair(constraint)
         if pair is not None and pair[0] not in keyed:
             keyed.add(pair[0])
         elif reads_other_events(constraint, role.label):
-            found.append(constraint)
-    return found
+            constraints.append(constraint)
+    return constraints

@@ -52,11 +52,11 @@ class RetainedState:
 def state(title: str, rules: RuleSet) -> RetainedState:
     """Retained state of rules; `title` names their file."""
     shared = {query.label for query in rules.queries} | {rule.event for rule in rules.rules}
-    found: dict[tuple[Label, str], list[RetentionBound]] = {}
+    bounds_by_label: dict[tuple[Label, str], list[RetentionBound]] = {}
     for rule in rules.rules:
         for origin, bound in _bounds_of(rule):
-            found.setdefault((origin, "" if origin in shared else rule.name), []).append(bound)
-    return RetainedState(title, tuple(_longest(label, bounds) for (label, _), bounds in found.items()))
+            bounds_by_label.setdefault((origin, "" if origin in shared else rule.name), []).append(bound)
+    return RetainedState(title, tuple(_longest(label, bounds) for (label, _), bounds in bounds_by_label.items()))
 
 
 def _longest(label: Label, bounds: Iterable[RetentionBound]) -> RetentionBound:
@@ -68,8 +68,8 @@ def _longest(label: Label, bounds: Iterable[RetentionBound]) -> RetentionBound:
 def _bounds_of(rule: Rule) -> Iterator[tuple[Label, RetentionBound]]:
     """Bounds of one rule, by label of the query or event."""
     if rule.anchor.delay:
-        waits = f"delayed by {bound_text(rule.anchor.delay)}"
-        yield rule.anchor.origin, RetentionBound(rule.anchor.origin, rule.anchor.delay, (waits,), (rule.name,))
+        delay = f"delayed by {bound_text(rule.anchor.delay)}"
+        yield rule.anchor.origin, RetentionBound(rule.anchor.origin, rule.anchor.delay, (delay,), (rule.name,))
     for clause, reach in zip(rule.clauses, lookbacks(rule)[1:], strict=True):
         links = tuple(map(link_text, longest_chain(rule, clause)))
         yield clause.role.origin, RetentionBound(clause.role.origin, reach.far, links, (rule.name,))

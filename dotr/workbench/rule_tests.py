@@ -114,16 +114,16 @@ def run_tests(paths: Sequence[str]) -> Iterator[Outcome]:
 def _test_files(path: str) -> list[str]:
     if not Path(path).is_dir():
         return matching_files(path, None, "Is the path right? Relative paths are relative to the working directory.")
-    found = []
+    tests = []
     for file in sorted(str(f) for kind in ("*.yaml", "*.yml") for f in Path(path).rglob(kind)):
         try:
             if is_test(read_tree(read_document(file)).data):
-                found.append(file)
+                tests.append(file)
         except Refused:
-            found.append(file)  # reported when the file is run
-    if not found:
+            tests.append(file)  # reported when the file is run
+    if not tests:
         raise refuse("C301", f"there is no rule test below {path}", None, "A rule test is a .yaml file with `cases`.")
-    return found
+    return tests
 
 
 def is_test(data: object) -> bool:

@@ -25,15 +25,15 @@ from dotr.model.traverse import walk
 
 def relevant_rules(select: Select, datalog: Ordered[DatalogRule]) -> tuple[str, ...]:
     """Names of the Datalog rules that a query depends on, in the order of `datalog`."""
-    read = {kind for pattern in patterns_in(select) for kind in _kinds_read(pattern)}
-    found: dict[str, None] = {}
+    kinds = {kind for pattern in patterns_in(select) for kind in _kinds_read(pattern)}
+    names: dict[str, None] = {}
     while True:
-        further = [rule for rule in datalog if rule.name not in found and any(_derives(head, read) for head in rule.head)]
+        further = [rule for rule in datalog if rule.name not in names and any(_derives(head, kinds) for head in rule.head)]
         if not further:
-            return tuple(rule.name for rule in datalog if rule.name in found)
+            return tuple(rule.name for rule in datalog if rule.name in names)
         for rule in further:
-            found[rule.name] = None
-            read |= {kind for pattern in _body(rule) for kind in _kinds_read(pattern)}
+            names[rule.name] = None
+            kinds |= {kind for pattern in _body(rule) for kind in _kinds_read(pattern)}
 
 
 _Kind: TypeAlias = tuple[Term | None, Term | None]
@@ -41,8 +41,8 @@ _Kind: TypeAlias = tuple[Term | None, Term | None]
 
 
 def _derives(head: TriplePattern, read: set[_Kind]) -> bool:
-    made = _constant(head.predicate), _constant(head.object)
-    return any(all(a is None or b is None or a == b for a, b in zip(made, kind, strict=True)) for kind in read)
+    head_kind = _constant(head.predicate), _constant(head.object)
+    return any(all(a is None or b is None or a == b for a, b in zip(head_kind, kind, strict=True)) for kind in read)
 
 
 def _constant(slot: Slot) -> Term | None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from dotr.errors.diagnostics import Refused
 from dotr.expressions.times import format_time
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.monitoring.display import counted, dead_letters_line
+from dotr.monitoring.display import count_text, dead_letters_line
 
 if TYPE_CHECKING:
     from dotr.runtimes.spark.checkpoint_status import CheckpointStatus, ReadPosition, StoredSummary
 
-StatusParts: TypeAlias = "StoredSummary | str | None"
+StoreReading: TypeAlias = "StoredSummary | str | None"
 """State of the store, the reason why it is unreadable, or None where it is not read."""
 
 
@@ -35,7 +35,7 @@ def status(folder: str, form: str, *, quick: bool) -> str:
     from dotr.runtimes.spark.checkpoint_status import status_of, stored_summary
 
     found = status_of(folder)
-    state: StatusParts = None
+    state: StoreReading = None
     if not quick and found.batch is not None and found.layout.layers:
         state = java_problem()
         if state is None:
@@ -46,16 +46,16 @@ def status(folder: str, form: str, *, quick: bool) -> str:
     return _as_json(found, state) if form == "json" else "\n".join(_lines(found, state))
 
 
-def _at(found: CheckpointStatus, moment: Micros | None) -> str | int | None:
+def _time_text(found: CheckpointStatus, moment: Micros | None) -> str | int | None:
     return None if moment is None or abs(moment) >= LAST_MICRO else format_time(moment, found.clock)
 
 
-def _lines(found: CheckpointStatus, state: StatusParts) -> Iterator[str]:
+def _lines(found: CheckpointStatus, state: StoreReading) -> Iterator[str]:
     yield f"Pipeline {found.layout.pipeline}, checkpoint {found.folder}"
     if found.batch is None or found.written_at is None:
         yield "No batch is written yet."
     else:
-        ago = _ago(time.time() - found.written_at)
+        ago = _age_text(time.time() - found.written_at)
         yield f"Last batch: {found.batch}, " + (
             f"and the state moved {ago} ago, for other rules" if found.is_moved_state else f"written {ago} ago"
         )
@@ -64,19 +64,19 @@ def _lines(found: CheckpointStatus, state: StatusParts) -> Iterator[str]:
     if found.ended:
         yield "The stream has ended: all instants are closed."
     elif found.closed is not None:
-        yield f"Closed up to {_at(found, found.closed)}"
+        yield f"Closed up to {_time_text(found, found.closed)}"
     if found.totals is None:
         yield "Totals: none were kept."
     else:
         totals = found.totals.totals
         yield (
-            f"Totals of all runs: {counted(totals.elements, 'element')}, {counted(totals.instants, 'instant')}, "
-            f"{counted(totals.facts, 'fact')}, {counted(totals.events, 'event')}, {dead_letters_line(totals)}"
+            f"Totals of all runs: {count_text(totals.elements, 'element')}, {count_text(totals.instants, 'instant')}, "
+            f"{count_text(totals.facts, 'fact')}, {count_text(totals.events, 'event')}, {dead_letters_line(totals)}"
             + (f", {totals.inconsistent:,} inconsistent" if totals.inconsistent else "")
         )
     yield "Inputs:"
     for each in found.inputs:
-        passed = _at(found, each.watermark)
+        passed = _time_text(found, each.watermark)
         yield f"  {each.name}: {'all read' if each.ended else 'nothing passed yet' if passed is None else f'passed {passed}'}"
         files = [reached for reached in found.positions if reached.input == each.name]
         going = [reached for reached in files if reached.place is not None]
@@ -84,7 +84,7 @@ def _lines(found: CheckpointStatus, state: StatusParts) -> Iterator[str]:
         if len(going) > 5:
             yield f"    and {len(going) - 5} more files"
         if len(files) > len(going):
-            yield f"    {counted(len(files) - len(going), 'file')} read to the end"
+            yield f"    {count_text(len(files) - len(going), 'file')} read to the end"
     yield from _state(found, state)
 
 
@@ -93,16 +93,16 @@ def _place(reached: ReadPosition, copied: int | None) -> str:
     assert place is not None
     where = f"file {place.file}, " if place.file else ""
     if not reached.path:
-        return f"standard input: {counted(copied or 0, 'line')} copied; {where}line {place.line}, byte {place.offset}"
+        return f"standard input: {count_text(copied or 0, 'line')} copied; {where}line {place.line}, byte {place.offset}"
     return f"{reached.path}: {where}line {place.line}, byte {place.offset}"
 
 
-def _state(found: CheckpointStatus, state: StatusParts) -> Iterator[str]:
+def _state(found: CheckpointStatus, state: StoreReading) -> Iterator[str]:
     layout = found.layout
     if not layout.layers:
         yield "The rules keep no state: there is none in the store."
         return
-    partitions = f"{counted(layout.layers, 'layer')} of rules, {counted(layout.buckets, 'bucket')} each"
+    partitions = f"{count_text(layout.layers, 'layer')} of rules, {count_text(layout.buckets, 'bucket')} each"
     if state is None or isinstance(state, str):
         if isinstance(state, str):
             yield f"The state store was not read: {state}"
@@ -111,19 +111,21 @@ def _state(found: CheckpointStatus, state: StatusParts) -> Iterator[str]:
         yield f"State as the last batch counted it ({partitions}): {found.totals.bytes:,} bytes"
         for layer, (ports, numbers) in enumerate(zip(found.totals.ports, found.totals.event_counts, strict=True)):
             yield from (
-                f"  layer {layer}, {port.label}: {counted(number, 'event')}" for port, number in zip(ports, numbers, strict=True) if number
+                f"  layer {layer}, {port.label}: {count_text(number, 'event')}"
+                for port, number in zip(ports, numbers, strict=True)
+                if number
             )
         return
     where = "that was moved" if found.is_moved_state else "in the store"
-    yield f"State {where} ({partitions}): {counted(state.values, 'value')}, {state.bytes:,} bytes"
+    yield f"State {where} ({partitions}): {count_text(state.values, 'value')}, {state.bytes:,} bytes"
     for kept in state.ports:
-        keys = "" if kept.keys is None else f", {counted(kept.keys, 'key')}"
-        yield f"  layer {kept.layer}, {kept.label}: {counted(kept.events, 'event')}{keys}"
+        keys = "" if kept.keys is None else f", {count_text(kept.keys, 'key')}"
+        yield f"  layer {kept.layer}, {kept.label}: {count_text(kept.events, 'event')}{keys}"
 
 
-def _ago(seconds: float) -> str:
+def _age_text(seconds: float) -> str:
     """
-    >>> _ago(5.2), _ago(100), _ago(7200), _ago(200_000), _ago(-1)
+    >>> _age_text(5.2), _age_text(100), _age_text(7200), _age_text(200_000), _age_text(-1)
     ('5 s', '2 min', '2 h', '2 d', '0 s')
     """
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
@@ -132,7 +134,7 @@ def _ago(seconds: float) -> str:
     return f"{max(0.0, seconds):.0f} s"
 
 
-def _as_json(found: CheckpointStatus, state: StatusParts) -> str:
+def _as_json(found: CheckpointStatus, state: StoreReading) -> str:
     totals = None
     if found.totals is not None:
         all_runs = found.totals.totals
@@ -159,7 +161,7 @@ def _as_json(found: CheckpointStatus, state: StatusParts) -> str:
             for reached in found.positions
             if reached.input == each.name
         ]
-        inputs.append({"name": each.name, "watermark": _at(found, each.watermark), "ended": each.ended, "files": files})
+        inputs.append({"name": each.name, "watermark": _time_text(found, each.watermark), "ended": each.ended, "files": files})
     return json.dumps(
         {
             "pipeline": found.layout.pipeline,
@@ -167,7 +169,7 @@ def _as_json(found: CheckpointStatus, state: StatusParts) -> str:
             "batch": found.batch,
             "written_at": found.written_at,
             "under_way": found.under_way,
-            "closed": _at(found, found.closed),
+            "closed": _time_text(found, found.closed),
             "ended": found.ended,
             "totals": totals,
             "inputs": inputs,
@@ -177,7 +179,7 @@ def _as_json(found: CheckpointStatus, state: StatusParts) -> str:
     )
 
 
-def _state_json(found: CheckpointStatus, state: StatusParts) -> dict[str, object]:
+def _state_json(found: CheckpointStatus, state: StoreReading) -> dict[str, object]:
     if not found.layout.layers:
         return {"source": "none", "values": 0, "bytes": 0, "held": []}
     if state is not None and not isinstance(state, str):

@@ -22,8 +22,8 @@ from dotr.config import read_config
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Reason
 from dotr.monitoring.latest_figures import Figures, LatestFigures
-from dotr.monitoring.progress import BatchFigures, HeldEvents, InputProgress, RunProgress
-from dotr.monitoring.prometheus import exposition, served
+from dotr.monitoring.progress import BatchFigures, StoredCount, InputProgress, RunProgress
+from dotr.monitoring.prometheus import exposition, serve_metrics
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
@@ -48,7 +48,7 @@ engine: local
 PROGRESS = RunProgress(
     12_500_000,
     (InputProgress("a", 12_500_000), InputProgress('quoted "b"', 9_000_000), InputProgress("c", None)),
-    (HeldEvents(0, "Smoke", 4), HeldEvents(1, "Fire", 2)),
+    (StoredCount(0, "Smoke", 4), StoredCount(1, "Fire", 2)),
     321,
     BatchFigures(7, 1_250, 4, 999),
 )
@@ -116,7 +116,7 @@ class TestExposition:
 
 class TestEndpoint:
     def test_page_is_served_until_the_run_ends(self) -> None:
-        with served(0, lambda: FIGURES) as port:
+        with serve_metrics(0, lambda: FIGURES) as port:
             assert scraped(port) == exposition(FIGURES)
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 scraped(port, "/other")
@@ -124,7 +124,7 @@ class TestEndpoint:
             scraped(port)
 
     def test_openmetrics_is_served_on_request(self) -> None:
-        with served("[::1]:0", lambda: FIGURES) as port:
+        with serve_metrics("[::1]:0", lambda: FIGURES) as port:
             request = urllib.request.Request(
                 f"http://[::1]:{port}/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"}
             )
@@ -133,7 +133,7 @@ class TestEndpoint:
                 assert b'dotr_elements_total{engine="spark",pipeline="p"} 10.0\n' in answer.read()
 
     def test_taken_port_is_refused(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        with served(0, lambda: FIGURES) as port:
+        with serve_metrics(0, lambda: FIGURES) as port:
             assert main(["run", "c.yaml", "--set", f"metrics.prometheus={port}"]) == 2
         assert "C215 metrics cannot be served" in capsys.readouterr().err
         assert not (folder / "out.ndjson").exists()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.monitoring.display import counted
+from dotr.monitoring.display import count_text
 from dotr.sinks.files import FileSink
 from tests.conftest import Project
 from tests.support.paths import ROOT
@@ -293,7 +293,7 @@ def test_signal_ends_a_run_between_two_instants(long: Project, number: signal.Si
         assert reported == ""
     else:
         assert "Stopped: the output holds all instants so far.\n" in reported
-        assert f"{counted(instants, 'element')}, {counted(instants, 'instant')}, " in reported, "it may be one"
+        assert f"{count_text(instants, 'element')}, {count_text(instants, 'instant')}, " in reported, "it may be one"
 
 
 def test_signal_before_the_first_element_ends_the_run(project: Project) -> None:

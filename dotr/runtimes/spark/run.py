@@ -46,7 +46,7 @@ from dotr.state.state_migration import StateChange, StateFate
 from dotr.state.state_schema import state_schema
 
 _LOG: Final = logging.getLogger("dotr")
-_LETTERS_PER_WRITE: Final = 1_000
+_DEAD_LETTERS_PER_WRITE: Final = 1_000
 """Dead letters per write."""
 
 
@@ -115,11 +115,11 @@ def run_spark(
         if has_listener:
             session.streams.addListener(spark_progress.listener)
         try:
-            with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext(SpoolState()) as copying:
+            with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext(SpoolState()) as spool:
 
                 def poll_query() -> None:
-                    if copying.failure is not None:
-                        raise copying.failure
+                    if spool.failure is not None:
+                        raise spool.failure
                     if has_listener:
                         poll()
 
@@ -160,15 +160,15 @@ def _move_state(session: SparkSession, checkpoint: Checkpoint, change: StateChan
 def _inputs(pipeline: Pipeline, layout: CheckpointLayout) -> tuple[list[InputFile], list[str]]:
     """The inputs in the checkpoint's order, files first; and the settings of the growing ones as
     JSON."""
-    likes = {file.input: file for file in pipeline.inputs} | {each.like.input: each.like for each in pipeline.growing}
+    templates = {file.input: file for file in pipeline.inputs} | {each.like.input: each.like for each in pipeline.growing}
     watched = {each.like.input: each for each in pipeline.growing}
-    inputs = [replace(likes[name], path=path) for name, _, path in layout.inputs]
-    how = []
+    inputs = [replace(templates[name], path=path) for name, _, path in layout.inputs]
+    settings = []
     for name, _, pattern in layout.growing:
-        inputs.append(replace(likes[name], path=""))
+        inputs.append(replace(templates[name], path=""))
         each = watched.get(name)
-        how.append(json.dumps([pattern, each.settle, each.idle, True] if each else [pattern, 0, None, False]))
-    return inputs, how
+        settings.append(json.dumps([pattern, each.settle, each.idle, True] if each else [pattern, 0, None, False]))
+    return inputs, settings
 
 
 def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tuple[str, str]) -> Job:
@@ -213,15 +213,15 @@ def _batch_writer(pipeline: Pipeline) -> WriteBatch:
     outputs = [(output.path, "." + output.format.value, output.format) for output in pipeline.outputs]
     dead = pipeline.dead_letter_path
 
-    def write(number: int, firings: Iterator[Sequence[Firing]], letters: Iterator[DeadLetter]) -> None:
+    def write(number: int, firings: Iterator[Sequence[Firing]], dead_letters: Iterator[DeadLetter]) -> None:
         with ExitStack() as stack:
             files = [(stack.enter_context(BatchFile(path, number, suffix)), compile_writer(form, clock)) for path, suffix, form in outputs]
-            for some in firings:
+            for block_of_firings in firings:
                 for file, texts in files:
-                    file.write(texts(some))
+                    file.write(texts(block_of_firings))
         with BatchFile(dead, number, ".ndjson") if dead is not None else nullcontext() as rejected:
-            while told := list(islice(letters, _LETTERS_PER_WRITE)):
+            while block := list(islice(dead_letters, _DEAD_LETTERS_PER_WRITE)):
                 if rejected is not None:
-                    rejected.write([letter_line(letter, clock) + "\n" for letter in told])
+                    rejected.write([letter_line(letter, clock) + "\n" for letter in block])
 
     return write

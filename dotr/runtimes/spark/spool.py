@@ -45,29 +45,29 @@ class SpoolState:
 @contextmanager
 def spooling(like: InputFile, checkpoint: Path) -> Iterator[SpoolState]:
     """Copy standard input in a thread while the context is open."""
-    copying = SpoolState()
+    state = SpoolState()
     folder = checkpoint / SPOOL
     folder.mkdir(exist_ok=True)
     stop = threading.Event()
-    thread = threading.Thread(target=_run_copy, args=(like, folder, stop, copying), daemon=True)
+    thread = threading.Thread(target=_run_copy, args=(like, folder, stop, state), daemon=True)
     if not (folder / SPOOL_END).exists():
         thread.start()
     try:
-        yield copying
+        yield state
     finally:
         stop.set()
         if thread.is_alive():
             thread.join()
 
 
-def _run_copy(like: InputFile, folder: Path, stop: threading.Event, copying: SpoolState) -> None:
+def _run_copy(like: InputFile, folder: Path, stop: threading.Event, state: SpoolState) -> None:
     try:
         _copy(like, folder, stop)
     except Refused as refused:
-        copying.failure = refused
+        state.failure = refused
     except OSError as error:
         where, why = error.filename or folder, (error.strerror or str(error)).lower()
-        copying.failure = RunFailed(f"standard input cannot be copied to {where}: {why} (once that is mended, the same command goes on)")
+        state.failure = RunFailed(f"standard input cannot be copied to {where}: {why} (once that is mended, the same command goes on)")
 
 
 def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
