@@ -8,7 +8,7 @@ import pytest
 
 from dotr.errors.catalogue import CHAPTERS
 from dotr.errors.catalogue.entries import ErrorCode
-from dotr.workbench.errors_page import page, message_of
+from dotr.workbench.errors_page import message_of, page
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.core

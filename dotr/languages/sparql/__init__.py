@@ -204,7 +204,7 @@ _SPLIT: Final = "Split it into several conditions or sub-queries."
 
 
 def _unexpected_token(tokens: TokenScan, starts: list[int], stopped: grammar.Unparsed, shift: int, filters: str) -> Diagnostic:
-    """Return the diagnostic of a syntax error; `shift` is the length of the wrapper's first part."""
+    """Return the diagnostic of a syntax error; `shift` is the length of the text before."""
     if stopped.offset is None:
         return Diagnostic("Q117", "this is nested too deeply", tokens.span, _SPLIT)
     offset = stopped.offset - shift
