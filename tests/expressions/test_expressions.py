@@ -1,4 +1,4 @@
-"""SPARQL's operators and functions by the tables of its section 17, and the traps that other engines fall into."""
+"""SPARQL's operators and functions by the tables of section 17, with cases on which engines differ."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def parse(text: str) -> Expression:
 
 
 def value(text: str, **bound: Term | None) -> str | None:
-    """What an expression comes to: numbers, booleans and strings by their text, others in N-Triples."""
+    """The value of an expression: numbers, booleans and strings by their text, others in N-Triples."""
     term = evaluator(parse(text), [Var(name) for name in bound])(*bound.values())
     return None if term is None else short(term)
 
@@ -247,7 +247,7 @@ def short(term: Term) -> str:
         ('"PT5M"^^xsd:dayTimeDuration / "PT2M"^^xsd:dayTimeDuration', "2.5:d"),
     ],
 )
-def test_an_expression_of_constants(text: str, expected: str | None) -> None:
+def test_expression_of_constants_has_its_value(text: str, expected: str | None) -> None:
     assert value(text) == expected
 
 
@@ -269,7 +269,7 @@ def test_an_expression_of_constants(text: str, expected: str | None) -> None:
         ('"x"^^:t', None),
     ],
 )
-def test_the_effective_boolean_value(text: str, expected: bool | None) -> None:
+def test_effective_boolean_value(text: str, expected: bool | None) -> None:
     assert value(f"!({text})") == (None if expected is None else str(not expected).lower())
     assert condition(parse(text), [])() is (expected is True)
 
@@ -277,8 +277,8 @@ def test_the_effective_boolean_value(text: str, expected: bool | None) -> None:
 @pytest.mark.parametrize("left", ["25", "25.0", "2.5e1", '"25"', '"25"@en', ":a", "?nowhere", "true", '"25"^^:t', "xsd:float(25)", "0e0/0"])
 @pytest.mark.parametrize("right", ["25", "24.9", "3e1", '"25"', '"a"@en', ":a", "?nowhere", "false", '"25"^^:t', "xsd:float(26)"])
 @pytest.mark.parametrize("operator", ["=", "!=", "<", ">", "<=", ">="])
-def test_however_the_sides_come_the_answer_is_one(left: str, right: str, operator: str) -> None:
-    """Constants, variables and computed values take different ways through the generated code."""
+def test_comparison_is_independent_of_the_form_of_its_sides(left: str, right: str, operator: str) -> None:
+    """Constants, variables and computed values take different paths through the generated code."""
     a, b = value(left), value(right)
     terms = {"l": evaluator(parse(left), [])(), "r": evaluator(parse(right), [])()}
     answers = {
@@ -293,7 +293,7 @@ def test_however_the_sides_come_the_answer_is_one(left: str, right: str, operato
         assert answers == {None}
 
 
-def test_a_condition_is_false_where_it_errs() -> None:
+def test_condition_that_errs_is_false() -> None:
     test = condition(parse("?x > 20"), [Var("x")])
     assert [test(t) for t in (literal("25", XSD + "integer"), '"25"', literal("x", XSD + "integer"), None, "<http://e/a>")] == [
         True,
@@ -315,27 +315,27 @@ def test_parameters_are_variables_attributes_times_and_exists() -> None:
     assert not test(six, TRUE, None, "<http://e/a>")
 
 
-def test_a_parameter_must_be_one() -> None:
+def test_invalid_parameter_is_rejected() -> None:
     with pytest.raises(TypeError, match="Var"):
         condition(parse("?x"), ["x"])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="no parameter"):
         condition(parse("Smoke.?x > 1"), [Var("x")])
 
 
-def test_a_conjunction() -> None:
+def test_conjunction_holds_if_all_conditions_hold() -> None:
     test = conjunction([parse("?x > 1"), parse("?x < 5")], [Var("x")])
     assert [test(literal(str(i), XSD + "integer")) for i in (1, 3, 5)] == [False, True, False]
     assert conjunction([], [])()
 
 
-def test_a_term_that_is_only_handed_on_keeps_its_form() -> None:
+def test_term_without_computation_keeps_its_form() -> None:
     term = literal("025", XSD + "integer")
     for text in ("?x", "coalesce(?y, ?x)", "if(true, ?x, 1)", "if(?x > 1, ?x, ?y)"):
         assert evaluator(parse(text), [Var("x"), Var("y")])(term, None) == term
 
 
-def test_a_slow_down_by_exact_arithmetic() -> None:
-    """`0.6 * AVG(25, 26, 26)` is 15.4 and a little: other engines overflow there."""
+def test_average_of_integers_is_exact() -> None:
+    """`0.6 * AVG(25, 26, 26)` is slightly more than 15.4; engines with fixed precision overflow."""
     readings = [literal(n, XSD + "integer") for n in ("25", "26", "26")]
     average = aggregate(AggregateCall("AVG", False, Var("v")))(readings)
     assert average == literal("25.666666666666666667", XSD + "decimal")
@@ -370,20 +370,20 @@ def test_a_slow_down_by_exact_arithmetic() -> None:
         ("GROUP_CONCAT", [], ":s"),
     ],
 )
-def test_an_aggregate(function: str, terms: list[str | None], expected: str | None) -> None:
+def test_aggregate_of_terms(function: str, terms: list[str | None], expected: str | None) -> None:
     given = [None if t is None else evaluator(parse(t), [])() for t in terms]
     for order in (given, given[::-1]):
         found = aggregate(AggregateCall(function, False, Var("v")))(order)
         assert (None if found is None else short(found)) == expected
 
 
-def test_distinct_is_by_term() -> None:
+def test_distinct_compares_terms() -> None:
     terms = [literal("25", XSD + "integer"), literal("025", XSD + "integer"), literal("25", XSD + "integer")]
     assert aggregate(AggregateCall("SUM", True, Var("v")))(terms) == literal("50", XSD + "integer")
     assert aggregate(AggregateCall("COUNT", True, Var("v")))(terms) == literal("2", XSD + "integer")
 
 
-def test_the_order_of_order_by() -> None:
+def test_order_keys_sort_as_order_by() -> None:
     ordered: list[Term | None] = [
         None,
         "_:b",
@@ -410,7 +410,7 @@ def test_the_order_of_order_by() -> None:
     assert sorted(backwards, key=order_key) == ordered
 
 
-def test_keys_of_what_is_equal() -> None:
+def test_equal_terms_share_an_equality_key() -> None:
     for texts in (
         ["25", "025", "25.0", "2.5e1", "xsd:float(25)"],
         ["0.1", "0.1e0"],
@@ -425,7 +425,7 @@ def test_keys_of_what_is_equal() -> None:
     assert len({equality_key(t) for t in ('"a"', '"a"@en', "<a>", "_:a", TRUE, '"true"')}) == 6
 
 
-def test_what_re2_refuses_is_said() -> None:
+def test_unsupported_pattern_has_a_reason() -> None:
     for pattern, words in {
         r"(a)\1": "back-references",
         "(?=a)": "look-ahead",
@@ -439,19 +439,19 @@ def test_what_re2_refuses_is_said() -> None:
     assert "flag" in unsupported_reason("a", "g")
 
 
-def test_a_hostile_pattern_is_matched_in_linear_time() -> None:
+def test_pathological_pattern_matches_in_linear_time() -> None:
     text = literal("a" * 5000 + "!")
     assert condition(parse('regex(?x, "^(a+)+$")'), [Var("x")])(text) is False
 
 
-def test_values_are_kept_within_bounds() -> None:
+def test_cache_of_values_is_bounded() -> None:
     for i in range(VALUES.limit + 10):
         VALUES[f'"{i}"']
     assert len(VALUES) <= VALUES.limit
     assert VALUES[None] is None
 
 
-def test_long_lists_and_chains() -> None:
+def test_long_lists_and_chains_compile() -> None:
     members = tuple(Const(literal(str(i), XSD + "integer")) for i in range(3000))
     test = condition(Call("IN", (Var("x"), *members)), [Var("x")])
     assert test(literal("2999.0", XSD + "decimal"))

@@ -1,4 +1,4 @@
-"""Expressions against Python's own arithmetic and logic."""
+"""Expressions compared with Python's arithmetic and logic."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_exact_arithmetic(operator: str, a: int | Decimal, b: int | Decimal) -> 
 
 
 @given(st.one_of(integers, decimals), st.one_of(integers, decimals))
-def test_a_quotient_has_eighteen_places(a: int | Decimal, b: int | Decimal) -> None:
+def test_quotient_has_eighteen_places(a: int | Decimal, b: int | Decimal) -> None:
     found = apply("/", *(integer(n) if isinstance(n, int) else decimal(n) for n in (a, b)))
     if b == 0:
         assert found is None
@@ -105,14 +105,14 @@ def test_double_arithmetic(operator: str, a: float, b: float) -> None:
 
 
 @given(doubles)
-def test_a_canonical_double_reads_back(x: float) -> None:
+def test_canonical_double_reads_back(x: float) -> None:
     value = read(literal(scientific(x), XSD + "double"))
     assert isinstance(value, float)
     assert struct.pack("d", value) == struct.pack("d", x) or (math.isnan(value) and math.isnan(x))
 
 
 @given(st.floats(width=32))
-def test_a_canonical_float_reads_back(x: float) -> None:
+def test_canonical_float_reads_back(x: float) -> None:
     value = read(single(x))
     text = write(value)
     assert text is not None
@@ -122,7 +122,7 @@ def test_a_canonical_float_reads_back(x: float) -> None:
 
 
 @given(decimals)
-def test_a_canonical_decimal_is_the_shortest(d: Decimal) -> None:
+def test_canonical_decimal_is_the_shortest(d: Decimal) -> None:
     text = plain(d)
     assert Decimal(text) == d
     assert "." not in text or text[-1] not in "0."
@@ -130,7 +130,7 @@ def test_a_canonical_decimal_is_the_shortest(d: Decimal) -> None:
 
 
 @given(terms)
-def test_a_canonical_term_has_the_value_it_was_written_for(term: Term) -> None:
+def test_canonical_term_reads_back_to_its_value(term: Term) -> None:
     value: Value = read(term)
     written = write(value)
     assert written is not None
@@ -151,7 +151,7 @@ def test_order_keys_are_total_and_keep_less_than(found: list[Term]) -> None:
     assert backwards == ordered
     for i, later in enumerate(ordered):
         for earlier in ordered[:i]:
-            # Promotion to double or float may call two numbers equal that are not; it never turns them round.
+            # Promotion to double or float may make unequal numbers equal, and never reverses them.
             assert apply("<", later, earlier) != literal("true", XSD + "boolean")
 
 
@@ -166,7 +166,7 @@ def test_comparisons_agree_with_each_other(a: Term, b: Term) -> None:
 
 
 def logic(expression: Expression, known: dict[str, bool | None]) -> bool | None:
-    """SPARQL's table (section 17.2), spelled out."""
+    """SPARQL's table of three-valued logic (section 17.2)."""
     match expression:
         case Var(name):
             return known[name]
@@ -202,7 +202,7 @@ truths: Final = st.sampled_from([True, False, None])
 
 
 @given(formulas, truths, truths, truths)
-def test_the_logic_of_errors(formula: Expression, a: bool | None, b: bool | None, c: bool | None) -> None:
+def test_errors_follow_three_valued_logic(formula: Expression, a: bool | None, b: bool | None, c: bool | None) -> None:
     given_ = [None if v is None else literal(str(v).lower(), XSD + "boolean") for v in (a, b, c)]
     expected = logic(formula, {"a": a, "b": b, "c": c})
     found = evaluator(formula, [A, B, C])(*given_)
@@ -219,7 +219,7 @@ def test_in_is_a_chain_of_equalities(tested: Term, members: list[Term]) -> None:
 
 
 @given(st.lists(numbers, max_size=6), st.randoms())
-def test_aggregates_do_not_know_the_order(found: list[Term], random: object) -> None:
+def test_aggregates_are_independent_of_order(found: list[Term], random: object) -> None:
     shuffled = list(found)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     for function in ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT"):
@@ -229,7 +229,7 @@ def test_aggregates_do_not_know_the_order(found: list[Term], random: object) -> 
 
 
 @given(st.lists(doubles.filter(math.isfinite), min_size=1))
-def test_a_sum_of_doubles_is_rounded_once(found: list[float]) -> None:
+def test_sum_of_doubles_is_rounded_once(found: list[float]) -> None:
     term = aggregate(AggregateCall("SUM", False, A))([double(x) for x in found])
     assert term is not None
     exact = sum(map(Fraction, found), Fraction(0))

@@ -1,4 +1,4 @@
-"""The W3C's SPARQL 1.1 tests of functions, assignments and aggregates, with the plainest evaluation of queries."""
+"""W3C SPARQL 1.1 tests of functions, assignments and aggregates, with a minimal evaluation of queries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ABSENT: Final = (
 Solution: TypeAlias = dict[Variable, Term]
 
 REFUSED: Final = {"bnode01", "bnode02", "now01", "rand01", "struuid01", "uuid01"}
-"""Functions whose values are no function of the input."""
+"""Functions whose values do not depend on the input alone."""
 
 
 def term_of(node: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:

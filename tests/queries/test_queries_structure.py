@@ -1,6 +1,6 @@
-"""The structure of queries (joins, OPTIONAL, UNION, MINUS, EXISTS, paths, sub-queries) as pyoxigraph answers it, where it is right.
+"""Structure of queries (joins, OPTIONAL, UNION, MINUS, EXISTS, paths, sub-queries) compared with pyoxigraph, and costs of plans.
 
-Terms are IRIs and strings, so that none of its arithmetic takes part; and what a plan promises: what it reads, and what it need not.
+Terms are IRIs and strings, so that the comparison is independent of arithmetic.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def parsed(text: str) -> Select:
 
 def triples_of(chosen: random.Random, predicates: str) -> list[Triple]:
     objects = [*NODES, literal("s"), literal(EX + "a")]
-    made = [(chosen.choice(NODES), iri(EX + chosen.choice(predicates)), chosen.choice(objects)) for _ in range(chosen.randint(0, 18))]
-    return list(dict.fromkeys(made))
+    triples = [(chosen.choice(NODES), iri(EX + chosen.choice(predicates)), chosen.choice(objects)) for _ in range(chosen.randint(0, 18))]
+    return list(dict.fromkeys(triples))
 
 
 def by_oxigraph(text: str, triples: list[Triple], names: tuple[str, ...]) -> Counter[tuple[Term | None, ...]]:
@@ -81,27 +81,27 @@ def by_oxigraph(text: str, triples: list[Triple], names: tuple[str, ...]) -> Cou
 
 
 @pytest.mark.parametrize("text", QUERIES)
-def test_structure(text: str) -> None:
+def test_structure_agrees_with_pyoxigraph(text: str) -> None:
     query = parsed(text)
     chosen = random.Random(text)
     for _ in range(12):
         background = triples_of(chosen, chosen.choice(["pqr", "pq", "q", "qr"]))
         known = TripleIndex(background)
-        made = plan(query, known)
+        query_plan = plan(query, known)
         for _ in range(3):
-            new = [triple for triple in triples_of(chosen, "pqr") if triple not in known]
-            expected = by_oxigraph(text, background + new, query.projection)
-            assert Counter(evaluate(query, known, TripleIndex(new))) == expected, (background, new)
-            assert Counter(made.answers(TripleIndex(new))) == expected, (background, new)
+            delta = [triple for triple in triples_of(chosen, "pqr") if triple not in known]
+            expected = by_oxigraph(text, background + delta, query.projection)
+            assert Counter(evaluate(query, known, TripleIndex(delta))) == expected, (background, delta)
+            assert Counter(query_plan.answers(TripleIndex(delta))) == expected, (background, delta)
 
 
-# --- what a plan promises ---
+# --- cost and reads of plans ---
 
 SENSOR = "?r a :Smoke ; :from ?s . ?s :in ?room . "
 
 
 class Counted(dict[Term, list[Term]]):
-    """The ends of a predicate, counting what is asked of them."""
+    """The ends of a predicate, with a count of look-ups."""
 
     probes = 0
 
@@ -115,12 +115,12 @@ class Counted(dict[Term, list[Term]]):
 
 
 def building(sensors: int) -> TripleIndex:
-    made = TripleIndex((iri(f"{EX}s{i}"), iri(EX + "in"), iri(f"{EX}room{i % 50}")) for i in range(sensors))
-    for index in (made.by_subject, made.by_object):
+    rooms = TripleIndex((iri(f"{EX}s{i}"), iri(EX + "in"), iri(f"{EX}room{i % 50}")) for i in range(sensors))
+    for index in (rooms.by_subject, rooms.by_object):
         for predicate, ends in index.items():
             counted: Ends = Counted(ends)
             index[predicate] = counted
-    return made
+    return rooms
 
 
 SMOKE = TripleIndex([(iri(EX + "r1"), RDF_TYPE, iri(EX + "Smoke")), (iri(EX + "r1"), iri(EX + "from"), iri(EX + "s7"))])
@@ -140,47 +140,47 @@ SMOKE = TripleIndex([(iri(EX + "r1"), RDF_TYPE, iri(EX + "Smoke")), (iri(EX + "r
         "SELECT ?r ?room { { ?r a :Smoke } UNION { ?r a :Heat } ?r :from ?s OPTIONAL { ?s :in ?room OPTIONAL { ?room :on ?floor } } }",
     ],
 )
-def test_a_planned_query_costs_what_the_instant_brought(text: str) -> None:
+def test_incremental_query_costs_the_size_of_the_delta(text: str) -> None:
     costs = []
     for sensors in (100, 5_000):
-        made = plan(parsed(text), building(sensors))
-        assert made.is_incremental, made.reason
-        assert made.triggers == frozenset({RDF_TYPE})
+        query_plan = plan(parsed(text), building(sensors))
+        assert query_plan.is_incremental, query_plan.reason
+        assert query_plan.triggers == frozenset({RDF_TYPE})
         Counted.probes = 0
-        assert len(made.answers(SMOKE)) == 1
+        assert len(query_plan.answers(SMOKE)) == 1
         costs.append(Counted.probes)
     assert costs[0] == costs[1] <= 12
 
 
-def test_kinds_name_the_constant_object() -> None:
-    made = plan(parsed(f"SELECT ?r {{ {SENSOR} }}"), building(100))
-    assert made.reads == frozenset({(RDF_TYPE, iri(EX + "Smoke"))})
+def test_reads_contain_the_constant_object() -> None:
+    query_plan = plan(parsed(f"SELECT ?r {{ {SENSOR} }}"), building(100))
+    assert query_plan.reads == frozenset({(RDF_TYPE, iri(EX + "Smoke"))})
 
 
-def test_a_variable_predicate_may_need_any_triple() -> None:
+def test_variable_predicate_reads_any_triple() -> None:
     known = TripleIndex([(NODES[0], iri(EX + "p"), NODES[1])])
-    made = plan(parsed("SELECT ?x ?o { ?x ?p ?o }"), known)
-    assert made.triggers is None
-    assert made.is_incremental
-    assert made.static == ((NODES[0], NODES[1]),)
+    query_plan = plan(parsed("SELECT ?x ?o { ?x ?p ?o }"), known)
+    assert query_plan.triggers is None
+    assert query_plan.is_incremental
+    assert query_plan.static == ((NODES[0], NODES[1]),)
 
 
-def test_a_new_triple_can_retract_an_answer_of_the_background() -> None:
+def test_delta_triple_retracts_a_static_answer() -> None:
     known = TripleIndex([(NODES[0], iri(EX + "p"), NODES[1])])
-    made = plan(parsed("SELECT ?x { ?x :p ?y FILTER NOT EXISTS { ?x :broken ?z } }"), known)
-    assert made.static == ((NODES[0],),)
-    assert made.triggers == frozenset({iri(EX + "p"), iri(EX + "broken")})
-    assert made.answers(TripleIndex([(NODES[0], iri(EX + "broken"), NODES[2])])) == []
+    query_plan = plan(parsed("SELECT ?x { ?x :p ?y FILTER NOT EXISTS { ?x :broken ?z } }"), known)
+    assert query_plan.static == ((NODES[0],),)
+    assert query_plan.triggers == frozenset({iri(EX + "p"), iri(EX + "broken")})
+    assert query_plan.answers(TripleIndex([(NODES[0], iri(EX + "broken"), NODES[2])])) == []
 
 
-def test_a_query_evaluated_in_full_says_why() -> None:
-    made = plan(parsed("SELECT (COUNT(?s) AS ?n) { ?s :in ?room }"), building(2_000))
-    assert not made.is_incremental
-    assert made.reason == "aggregates; a graph pattern is matched against the whole background"
-    assert made.static == ((literal("2000", "http://www.w3.org/2001/XMLSchema#integer"),),)
+def test_full_evaluation_has_a_reason() -> None:
+    query_plan = plan(parsed("SELECT (COUNT(?s) AS ?n) { ?s :in ?room }"), building(2_000))
+    assert not query_plan.is_incremental
+    assert query_plan.reason == "aggregates; a graph pattern is matched against the whole background"
+    assert query_plan.static == ((literal("2000", "http://www.w3.org/2001/XMLSchema#integer"),),)
 
 
-def test_names_do_not_make_a_question() -> None:
+def test_queries_are_equal_up_to_variable_names() -> None:
     one = parsed("SELECT ?x (COUNT(?y) AS ?n) { ?x :p ?y OPTIONAL { ?y :q ?z } FILTER NOT EXISTS { ?y :r ?w } } GROUP BY ?x")
     same = parsed("SELECT ?a (COUNT(?b) AS ?c) { ?a :p ?b OPTIONAL { ?b :q ?x } FILTER NOT EXISTS { ?b :r ?y } } GROUP BY ?a")
     other = parsed("SELECT ?a (COUNT(?x) AS ?c) { ?a :p ?b OPTIONAL { ?b :q ?x } FILTER NOT EXISTS { ?b :r ?y } } GROUP BY ?a")

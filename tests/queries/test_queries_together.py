@@ -1,4 +1,4 @@
-"""Queries evaluated together have the answers that each has by itself."""
+"""Shared joins give each query the answers of its own plan."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def patterns() -> st.SearchStrategy[TriplePattern]:
 
 @st.composite
 def queries(draw: st.DrawFn, cores: list[tuple[TriplePattern, ...]]) -> Select:
-    """A core, what it is joined with, and what is done with the solutions."""
+    """A random query: a common core, further patterns, and operators over them."""
     own = draw(st.lists(patterns(), max_size=2))
     found: Pattern = Bgp((*draw(st.sampled_from(cores)), *own))
     conditions: tuple[Expression, ...] = (
@@ -59,36 +59,36 @@ def triples() -> st.SearchStrategy[list[Triple]]:
     return st.lists(st.tuples(st.sampled_from(NODES), st.sampled_from(PREDICATES), st.sampled_from([*NODES, *NUMBERS])), max_size=8)
 
 
-def asked(selects: list[Select], background: list[Triple], instant: list[Triple]) -> list[Counter[AnswerRow]]:
+def by_stage_one(selects: list[Select], background: list[Triple], instant: list[Triple]) -> list[Counter[AnswerRow]]:
     sources = [FactSource(select, select.projection, select.projection) for select in selects]
     facts = StageOne(Knowledge.load(background, ()), list(dict.fromkeys(sources))).evaluate(Instant(0, tuple(instant))).facts
     numbers = {source: number for number, source in enumerate(dict.fromkeys(sources))}
     return [Counter(facts.get(numbers[source], ())) for source in sources]
 
 
-def alone(select: Select, background: list[Triple], instant: list[Triple]) -> Counter[AnswerRow]:
+def by_own_plan(select: Select, background: list[Triple], instant: list[Triple]) -> Counter[AnswerRow]:
     known = TripleIndex(background)
     return Counter(plan(select, known).answers(TripleIndex(triple for triple in instant if triple not in known)))
 
 
 @examples(300)
 @given(st.data())
-def test_together_they_have_the_answers_of_each(data: st.DataObject) -> None:
+def test_shared_joins_give_the_answers_of_each_query(data: st.DataObject) -> None:
     cores = data.draw(st.lists(st.lists(patterns(), min_size=1, max_size=3).map(tuple), min_size=1, max_size=2))
     selects = data.draw(st.lists(queries(cores), min_size=2, max_size=6))
     background = data.draw(triples())
     for instant in data.draw(st.lists(triples(), min_size=1, max_size=3)):
-        assert asked(selects, background, instant) == [alone(select, background, instant) for select in selects]
+        assert by_stage_one(selects, background, instant) == [by_own_plan(select, background, instant) for select in selects]
 
 
 @examples(200)
 @given(st.data())
-def test_queries_equal_up_to_names_are_one_whatever_their_order(data: st.DataObject) -> None:
-    """Each stream has what its query has alone, in its own tie order."""
+def test_queries_equal_up_to_names_share_one_plan(data: st.DataObject) -> None:
+    """Each stream has the facts of its own query, in its own tie order."""
     select = data.draw(queries([tuple(data.draw(st.lists(patterns(), min_size=1, max_size=2)))]))
     names = [*VARIABLES, "n"]
     others = [dict(zip(names, data.draw(st.permutations(["k", "l", "m", "o", "p"])), strict=True)) for _ in range(2)]
-    sources = [FactSource(each, each.projection, each.projection) for each in [select, *(called(select, each) for each in others)]]
+    sources = [FactSource(each, each.projection, each.projection) for each in [select, *(renamed(select, each) for each in others)]]
     streams = list(dict.fromkeys(sources))
     background = data.draw(triples())
     together = StageOne(Knowledge.load(background, ()), streams)
@@ -100,8 +100,8 @@ def test_queries_equal_up_to_names_are_one_whatever_their_order(data: st.DataObj
             assert list(found.get(number, ())) == list(own.get(0, ()))
 
 
-def called(select: Select, names: dict[str, str]) -> Select:
-    """The query with other names for its variables, projected in their order."""
+def renamed(select: Select, names: dict[str, str]) -> Select:
+    """The query with renamed variables, projected in their order."""
 
     def expression(each: Expression) -> Expression:
         match each:
@@ -137,23 +137,25 @@ def called(select: Select, names: dict[str, str]) -> Select:
 
 
 def chain(length: int, last: Term) -> Select:
-    """x0 :p x1 … :p xn, and what that has by another predicate."""
+    """The query `x0 :p x1 … :p xn . xn :last y`."""
     steps = [TriplePattern(Var(f"x{n}"), Const(PREDICATES[0]), Var(f"x{n + 1}")) for n in range(length)]
     return Select(("x0", "y"), Bgp((*steps, TriplePattern(Var(f"x{length}"), Const(last), Var("y")))))
 
 
-def test_what_follows_a_long_core_is_asked_of_every_solution() -> None:
-    """More loops than one function may hold."""
+def test_steps_after_a_long_core_run_for_every_solution() -> None:
+    """The loops exceed the nesting limit of one function."""
     instant: list[Triple] = [(NODES[0], PREDICATES[0], NODES[0]), (NODES[0], PREDICATES[0], NODES[1]), (NODES[1], PREDICATES[0], NODES[0])]
     instant += [(NODES[0], PREDICATES[1], NUMBERS[0]), (NODES[1], PREDICATES[2], NUMBERS[1])]
     for length in (17, 18, 19, 20):
         selects = [chain(length, PREDICATES[1]), chain(length, PREDICATES[2]), chain(length - 1, PREDICATES[2])]
-        assert asked(selects, [], instant[:1] + instant[3:]) == [alone(select, [], instant[:1] + instant[3:]) for select in selects]
-        assert asked(selects, [], instant[2:]) == [alone(select, [], instant[2:]) for select in selects]
+        assert by_stage_one(selects, [], instant[:1] + instant[3:]) == [
+            by_own_plan(select, [], instant[:1] + instant[3:]) for select in selects
+        ]
+        assert by_stage_one(selects, [], instant[2:]) == [by_own_plan(select, [], instant[2:]) for select in selects]
 
 
-def test_a_common_core_is_joined_once() -> None:
-    """Queries that begin alike are one unit, whatever their variables are called; others are not due with it."""
+def test_queries_with_a_common_core_share_a_group() -> None:
+    """Queries with the same first step are one group, independent of variable names; others are in another group."""
     background = TripleIndex([(NODES[0], PREDICATES[1], NODES[1]), (NODES[1], PREDICATES[2], NODES[2])])
 
     def query(first: Term, a: str, b: str, c: str) -> Select:
@@ -164,4 +166,4 @@ def test_a_common_core_is_joined_once() -> None:
     plans = [
         plan(select, background) for select in (query(streamed, "x", "y", "z"), query(streamed, "u", "v", "w"), query(other, "x", "y", "z"))
     ]
-    assert [(unit.trigger, unit.plans) for unit in join_groups(plans, background)] == [(streamed, (0, 1)), (other, (2,))]
+    assert [(group.trigger, group.plans) for group in join_groups(plans, background)] == [(streamed, (0, 1)), (other, (2,))]

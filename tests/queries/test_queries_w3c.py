@@ -1,6 +1,6 @@
-"""The W3C's SPARQL 1.1 evaluation tests that are a SELECT on one default graph, by full evaluation and by plans.
+"""W3C SPARQL 1.1 evaluation tests of SELECT on one default graph, by full evaluation and by plans.
 
-Each runs with all data as background, all data as the instant's, and the data split between the two.
+Each test runs with all data as background, with all data as delta, and with the data split between the two.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 QT = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#"
 
 KNOWN_FAILURES = {
-    "aggregates/agg-empty-group2": "wants a solution for GROUP BY over no solutions; section 18.5.1 gives none, nor do other engines",
+    "aggregates/agg-empty-group2": "expects a solution for GROUP BY over no solutions; section 18.5.1 gives none, nor do other engines",
     "functions/bnode01": "BNODE is refused (semantics.md, section 3)",
     "functions/bnode02": "BNODE is refused (semantics.md, section 3)",
     "functions/struuid01": "STRUUID is refused (semantics.md, section 3)",
     "functions/uuid01": "UUID is refused (semantics.md, section 3)",
 }
-"""Test to the reason why it fails."""
+"""Reasons of failures by test."""
 
-_ASK = "an ASK: its result is no table"
-_NAMED = "asks of named graphs: an instant is one graph"
-_CONSTRUCT = "a CONSTRUCT: its result is a graph"
-LEFT_OUT = {
+_ASK = "an ASK: the result is no table"
+_NAMED = "a query over named graphs: an instant is one graph"
+_CONSTRUCT = "a CONSTRUCT: the result is a graph"
+EXCLUDED = {
     "aggregates/agg-groupconcat-01": _ASK,
     "aggregates/agg-groupconcat-03": _ASK,
     "aggregates/agg-sample-01": _ASK,
@@ -78,10 +78,10 @@ LEFT_OUT = {
     "subquery/subquery12": _CONSTRUCT,
     "subquery/subquery14": _CONSTRUCT,
 }
-"""The evaluation tests of these folders that are no SELECT on one default graph, and why."""
+"""Evaluation tests of these folders that are no SELECT on one default graph, with the reasons."""
 
 OTHER_FOLDERS = {"construct": _CONSTRUCT, "syntax-query": "nothing is evaluated"}
-"""What else the manifest of the query language includes. (The entailment regimes have one of their own.)"""
+"""Other folders of the manifest of the query language. (Entailment regimes have a test module of their own.)"""
 
 Row = tuple[Term | None, ...]
 
@@ -188,8 +188,8 @@ ABSENT = "the W3C SPARQL 1.1 tests are not here: https://github.com/w3c/rdf-test
 
 
 @pytest.mark.skipif(not CASES, reason=ABSENT)
-def test_no_other_test_is_left_out() -> None:
-    """Every evaluation test of the query language runs, or is listed with its reason, which holds."""
+def test_every_other_test_is_listed_with_a_reason() -> None:
+    """Every evaluation test of the query language runs, or is listed with a reason that still holds."""
     includes = ox.Store()
     includes.load(path=str(DATA / "manifest-sparql11-query.ttl"), base_iri=DATA.absolute().as_uri() + "/")
     found = includes.query(f"SELECT ?each {{ ?m <{MF}include>/(<{RDF}rest>*/<{RDF}first>) ?each }}")
@@ -212,7 +212,7 @@ def test_no_other_test_is_left_out() -> None:
             form = next(word for word in words if word in ("SELECT", "ASK", "CONSTRUCT"))
             reason = {"ASK": _ASK, "CONSTRUCT": _CONSTRUCT}.get(form, _NAMED if row["named"].value == "true" else "")
             tests[f"{folder}/{row['test'].value.rsplit('#')[-1]}"] = reason
-    assert {name: reason for name, reason in tests.items() if reason} == LEFT_OUT
+    assert {name: reason for name, reason in tests.items() if reason} == EXCLUDED
     assert {name for name, reason in tests.items() if not reason} == set(CASES)
     assert set(CASES) >= set(KNOWN_FAILURES)
 
@@ -230,10 +230,10 @@ def test_w3c(name: str, request: pytest.FixtureRequest) -> None:
     for triple in triples:
         halves[chosen.random() < 0.5].append(triple)
     order = [select.projection.index(n) for n in names]
-    for background, new in ((triples, []), ([], triples), halves):
+    for background, delta in ((triples, []), ([], triples), halves):
         for answers in (
-            evaluate(select, TripleIndex(background), TripleIndex(new)),
-            plan(select, TripleIndex(background)).answers(TripleIndex(new)),
+            evaluate(select, TripleIndex(background), TripleIndex(delta)),
+            plan(select, TripleIndex(background)).answers(TripleIndex(delta)),
         ):
             found = [tuple(row[i] for i in order) for row in answers]
-            assert isomorphic(canonical(found), canonical(rows)), (background, new, sorted(map(str, found)), sorted(map(str, rows)))
+            assert isomorphic(canonical(found), canonical(rows)), (background, delta, sorted(map(str, found)), sorted(map(str, rows)))
