@@ -23,7 +23,10 @@ _RELATIVE_HINT: Final = "Relative paths are relative to the configuration file; 
 
 
 _LONGEST_PATH: Final = 4096
-"""Bytes of a path, as Linux bounds them. Translating a longer glob takes time that grows with its square."""
+"""Bytes of a path, as Linux bounds them.
+
+Translating a longer glob takes time that grows with its square.
+"""
 
 
 def glob_files(pattern: str) -> list[str]:
@@ -114,7 +117,7 @@ class ConfigFiles:
     def spec(
         self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection
     ) -> tuple[ProgramSpec, list[Diagnostic]]:
-        """The program of a configuration or rule test, without its unreadable files, with the errors.
+        """The program of a configuration or rule test without its unreadable files, and the errors.
 
         `rules` are the paths and globs at the location `rules` of the document.
         """

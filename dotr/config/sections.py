@@ -91,7 +91,7 @@ class InputSection(Section):
 
     @field_validator("delimiter")
     @classmethod
-    def _separates(cls, value: str) -> str:
+    def _check_delimiter(cls, value: str) -> str:
         if value in '"\r\n':
             raise ValueError("a quote or a line end separates no columns")
         return value
@@ -116,7 +116,7 @@ class SparkSection(Section):
 
     @field_validator("trigger")
     @classmethod
-    def _length(cls, value: str | int) -> str | int:
+    def _check_trigger(cls, value: str | int) -> str | int:
         parse_delay(value)
         return value
 
@@ -130,7 +130,7 @@ class MetricsSection(Section):
 
     @field_validator("prometheus")
     @classmethod
-    def _address(cls, value: str | int | None) -> str | int | None:
+    def _check_address(cls, value: str | int | None) -> str | int | None:
         port = str(value).rpartition(":")[2]
         if value is not None and not (port.isascii() and port.isdecimal() and int(port) < 1 << 16):
             raise ValueError("an address is HOST:PORT, or a port")
@@ -145,7 +145,7 @@ class ReportSection(Section):
 
     @field_validator("accept")
     @classmethod
-    def _codes(cls, value: list[str]) -> list[str]:
+    def _check_codes(cls, value: list[str]) -> list[str]:
         if wrong := next((code for code in value if not re.fullmatch(r"[A-Z]\d{3}", code)), None):
             raise ValueError(f"{wrong} is no code; one is a letter and three digits, such as D502")
         return value

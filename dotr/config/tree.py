@@ -116,8 +116,8 @@ class _Reading:
         self.problems: list[Diagnostic] = []
         self.spans: dict[Location, Span] = {}
         self.scalar_text: dict[Location, str] = {}
-        self._inside: set[int] = set()
-        self._nodes = 0
+        self._open_nodes: set[int] = set()
+        self._node_count = 0
         try:
             self.loader = _Loader(document.text)
         except yaml.YAMLError as error:
@@ -135,17 +135,17 @@ class _Reading:
     def value(self, node: yaml.Node, location: Location) -> object:
         """The plain data of a node; records spans. Raises `Refused` for a cycle of aliases."""
         span = self.spans.setdefault(location, self.node_span(node))
-        self._nodes += 1
-        if self._nodes > _MAX_NODES or id(node) in self._inside:
-            reason = "an alias stands inside what it names" if id(node) in self._inside else f"it has more than {_MAX_NODES:,} values"
+        self._node_count += 1
+        if self._node_count > _MAX_NODES or id(node) in self._open_nodes:
+            reason = "an alias stands inside what it names" if id(node) in self._open_nodes else f"it has more than {_MAX_NODES:,} values"
             raise Refused([Diagnostic("C102", f"this cannot be read: {reason}", span, "Write it out without the alias.")])
-        self._inside.add(id(node))
+        self._open_nodes.add(id(node))
         try:
-            return self._value(node, location, span)
+            return self._plain_value(node, location, span)
         finally:
-            self._inside.discard(id(node))
+            self._open_nodes.discard(id(node))
 
-    def _value(self, node: yaml.Node, location: Location, span: Span) -> object:
+    def _plain_value(self, node: yaml.Node, location: Location, span: Span) -> object:
         match node:
             case yaml.MappingNode():
                 mapping: dict[str, object] = {}
@@ -177,12 +177,12 @@ class _Reading:
                     )
                     return None
                 if isinstance(scalar, str):
-                    return self._environment(scalar, span)
+                    return self._substituted(scalar, span)
                 if scalar is not None:
                     self.scalar_text[location] = node.value
                 return scalar
 
-    def _environment(self, text: str, span: Span) -> str:
+    def _substituted(self, text: str, span: Span) -> str:
         def expand(variable: re.Match[str]) -> str:
             value: str | None = os.environ.get(variable[1], variable[2])
             if value is None:

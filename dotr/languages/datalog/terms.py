@@ -1,6 +1,7 @@
 """Parser of Datalog terms under the prefixes declared so far, and the reports of errors.
 
-Invariant: a term's text is parsed once between two declarations: `_slot_cache` caches terms by text.
+Invariant: a term's text is parsed once between two declarations: `_slot_cache` caches terms by
+text.
 """
 
 from __future__ import annotations

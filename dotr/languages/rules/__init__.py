@@ -97,14 +97,14 @@ def compile_rules(documents: Sequence[Document], prefixes: Prefixes, objects: Ob
     program = ProgramDraft(tuple(documents), prefixes, objects)
     for step in PASSES:
         program = step(program)
-    return RuleSet(program.emitted_rules, program.emitted_queries, _by_place(program))
+    return RuleSet(program.emitted_rules, program.emitted_queries, _by_location(program))
 
 
-def _by_place(program: ProgramDraft) -> tuple[Diagnostic, ...]:
+def _by_location(program: ProgramDraft) -> tuple[Diagnostic, ...]:
     order = {id(document): i for i, document in enumerate(program.documents)}
 
-    def place(diagnostic: Diagnostic) -> tuple[int, int]:
+    def location(diagnostic: Diagnostic) -> tuple[int, int]:
         span = diagnostic.span
         return (order.get(id(span.document), len(order)), span.start) if span else (-1, 0)
 
-    return tuple(sorted(dict.fromkeys(program.diagnostics), key=place))
+    return tuple(sorted(dict.fromkeys(program.diagnostics), key=location))

@@ -161,12 +161,12 @@ def pattern_kinds(pattern: Pattern, objects: ObjectKinds) -> dict[Variable, Term
 def _binding_kinds(pattern: Pattern, objects: ObjectKinds) -> _BindingKinds:
     match pattern:
         case Bgp(patterns):
-            found: dict[Variable, TermKinds] = {}
+            variable_kinds: dict[Variable, TermKinds] = {}
             for item in patterns:
                 for slot, kinds in _slot_kinds(item, objects):
                     if isinstance(slot, Var):
-                        found[slot.name] = found.get(slot.name, ANYTHING) & kinds
-            return {name: (kinds, True) for name, kinds in found.items()}
+                        variable_kinds[slot.name] = variable_kinds.get(slot.name, ANYTHING) & kinds
+            return {name: (kinds, True) for name, kinds in variable_kinds.items()}
         case Join(left, right):
             return _join_kinds(_binding_kinds(left, objects), _binding_kinds(right, objects))
         case LeftJoin(left, right, _):

@@ -27,7 +27,7 @@ RESERVED: Final = frozenset(
 
 SKIP: Final = re.compile(r"(?:[\s\ufeff]+|#[^\n]*)*")
 
-STATEMENT: Final = r"(?i:rule)\s+[\w-]+\s*(?:[\"']|(?i:define)\s)|(?i:query|define)\s+\w+\s*=\s*\["
+STATEMENT_START: Final = r"(?i:rule)\s+[\w-]+\s*(?:[\"']|(?i:define)\s)|(?i:query|define)\s+\w+\s*=\s*\["
 """Start of a statement, which cannot occur inside an embedded text."""
 
 TOKEN: Final = re.compile(
@@ -49,7 +49,7 @@ TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-_STATEMENT: Final = re.compile(STATEMENT)
+_STATEMENT_START: Final = re.compile(STATEMENT_START)
 _CLOSING: Final = {"[": "]", "(": ")", "{": "}"}
 _EXPRESSION_ENDS: Final = frozenset({"rule", "define", "query", "prefix", "from", "and", "within", "between", "of", "with", "consuming"})
 
@@ -76,7 +76,7 @@ def end_of_bracket(document: Document, start: int) -> int:
                     return token.end()
             case "quote":
                 raise _unclosed_string(document, position)
-            case "word" if _STATEMENT.match(text, position):
+            case "word" if _STATEMENT_START.match(text, position):
                 break
             case _:
                 pass
@@ -172,8 +172,8 @@ def _check_pair(document: Document, opened: int, closed: int) -> None:
     if text[closed] != expected:
         line, column = Span(document, opened, opened).line_column
         hint = f"The {text[opened]!r} of line {line}, column {column} is not closed yet."
-        place = Span(document, closed, closed + 1)
-        raise Refused([Diagnostic(RuleCode.UNCLOSED_BRACKET, f"expected {expected!r}, found {text[closed]!r}", place, hint)])
+        span = Span(document, closed, closed + 1)
+        raise Refused([Diagnostic(RuleCode.UNCLOSED_BRACKET, f"expected {expected!r}, found {text[closed]!r}", span, hint)])
 
 
 def _unclosed_bracket(document: Document, opened: int) -> Refused:

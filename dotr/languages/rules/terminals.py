@@ -20,8 +20,8 @@ from dotr.languages.rules.syntax import Word
 from dotr.model.places import Document, Span
 from dotr.model.terms import ESCAPE_HINT, invalid_escape
 
-_STATEMENT: Final = re.compile(
-    rf"(?:^|;)[^\S\n]*({scan.STATEMENT}|(?i:prefix)\s+[\w.-]*:|(?i:rule)\s+\w|(?i:query|define)\s+\w+\s*=)", re.MULTILINE
+_STATEMENT_START: Final = re.compile(
+    rf"(?:^|;)[^\S\n]*({scan.STATEMENT_START}|(?i:prefix)\s+[\w.-]*:|(?i:rule)\s+\w|(?i:query|define)\s+\w+\s*=)", re.MULTILINE
 )
 _EVENT: Final = re.compile(r"\bdefine\s+(\w+)", re.IGNORECASE)
 _LABEL: Final = re.compile(r"\b(?i:query|define)\s+(\w+)")
@@ -235,7 +235,7 @@ class Recovery(Terminal):
         resume_at = max(furthest.offset, start + 1)
         furthest.clear()
         line = instring.rfind("\n", 0, resume_at) + 1
-        end = next((match.start(1) for match in _STATEMENT.finditer(instring, line) if match.start(1) >= resume_at), len(instring))
+        end = next((match.start(1) for match in _STATEMENT_START.finditer(instring, line) if match.start(1) >= resume_at), len(instring))
         return end, [Broken(tuple(_LABEL.findall(instring, start, end)))]
 
 
