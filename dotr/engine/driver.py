@@ -22,7 +22,7 @@ from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
 from dotr.engine.router import Facts, Router
 from dotr.engine.stage_one import InstantFacts, next_multiple
-from dotr.engine.stage_two import StageTwo, EmitFirings
+from dotr.engine.stage_two import EmitFirings, StageTwo
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
@@ -63,7 +63,7 @@ def close_instant(program: CompiledProgram, time: Micros, graphs: Sequence[tuple
         facts = isolated.facts
     else:
         if not facts.rejected and not facts.failed:
-            return ClosedInstant(facts)
+            return tuple.__new__(ClosedInstant, (facts, (), ()))  # half the cost of the constructor, for every instant
         rejected = []
     left_out = {each.element for each in rejected}
     numbers = [number for number in range(len(graphs)) if number not in left_out]

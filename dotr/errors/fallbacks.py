@@ -22,7 +22,7 @@ RAISE: Final = "DOTR_FALLBACKS"
 EXPECTED: Final = "DOTR_FALLBACKS_EXPECTED"
 """Environment variable: comma-separated kinds whose fallbacks stay enabled, or `all`."""
 
-_PACKAGE: Final = Path(__file__).parent.parent
+_PACKAGE: Final = Path(__file__).parent.parent.parent
 
 
 class ExpectedError(DotrError):

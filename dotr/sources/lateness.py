@@ -63,7 +63,12 @@ class Lateness:
         if time is None:
             return record.letter(file)
         reason = self.verdict(time, closed)
-        return None if reason is None else record.letter(file, reason, self._why(time, reason))
+        return None if reason is None else self.dead_letter(file, record, reason)
+
+    def dead_letter(self, file: InputFile, record: Record, reason: Reason) -> DeadLetter:
+        """The dead letter of the record that `verdict` judged last."""
+        assert record.time is not None
+        return record.letter(file, reason, self._why(record.time, reason))
 
     def _why(self, time: Micros, reason: Reason) -> str:
         if reason is Reason.IDLE:

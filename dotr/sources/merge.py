@@ -104,15 +104,15 @@ def in_time_order(source: RecordSource, dead: OnReject) -> Iterator[Element]:
 
 
 def _as_they_come(file: InputFile, records: Iterator[Record], lateness: Lateness, dead: OnReject) -> Iterator[Element]:
-    rejection = lateness.rejection
+    verdict = lateness.verdict
     for record in records:
-        letter = rejection(file, record)
-        if letter is not None:
-            dead(letter)
-        else:
-            element = record[4]
-            assert element is not None
+        element = record[4]
+        if element is None:
+            dead(record.letter(file))
+        elif (reason := verdict(element[0])) is None:
             yield element
+        else:
+            dead(lateness.dead_letter(file, record, reason))
 
 
 def _held_back(file: InputFile, records: Iterator[Record], lateness: Lateness, dead: OnReject) -> Iterator[Element]:

@@ -102,7 +102,7 @@ def rules(patch: pytest.MonkeyPatch) -> None:
 
 
 def graphs(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(StageTwo, "_written", _once(StageTwo._write, AttributeError("once")))
+    patch.setattr(StageTwo, "_write", _once(StageTwo._write, AttributeError("once")))
 
 
 BREAKS = {
@@ -194,7 +194,7 @@ def test_a_rule_test_that_expects_nothing_fails_where_a_query_or_a_rule_fails(pr
         answer = project.dotr("test", "t.yaml")
     assert answer.out == "FAILED t.yaml: one\n! at 1 the query of rule R fails: ValueError: always\n\n0 passed, 1 failed\n"
     write = StageTwo._write
-    monkeypatch.setattr(StageTwo, "_written", lambda self, time, matched, seen: fails() if matched else write(self, time, matched, seen))
+    monkeypatch.setattr(StageTwo, "_write", lambda self, time, matched, seen: fails() if matched else write(self, time, matched, seen))
     assert "! at 1 rule R fails at it: ValueError: always\n" in project.dotr("test", "t.yaml").out
 
 

@@ -28,7 +28,7 @@ from tests.oracle.program import Result, run
 from tests.oracle.temporal import Over
 from tests.oracle.triple_terms import anonymous
 from tests.patterns.test_patterns_semantics import PLAIN
-from tests.patterns.test_patterns_shapes import HEADER, alike, crowded, dense, thresholds
+from tests.patterns.test_rule_templates import HEADER, alike, crowded, dense, thresholds
 from tests.support.properties import MOST, compiled, examples, said
 from tests.support.running import Batched, by_time, outputs
 from tests.support.strategies import ProgramText, programs
@@ -134,15 +134,13 @@ def check(rules: list[str], elements: list[Element], limits: Limits, cuts: list[
 
 @examples(120)
 @given(alike(), st.one_of(dense(), streams()), LIMITS, CUTS)
-def test_rules_alike_keep_to_the_limits_together_as_alone(
-    rules: list[str], elements: list[Element], limits: Limits, cuts: list[int]
-) -> None:
+def test_grouped_rules_obey_the_limits_as_single_rules(rules: list[str], elements: list[Element], limits: Limits, cuts: list[int]) -> None:
     check(rules, elements, limits, cuts)
 
 
 @examples(60)
 @given(thresholds(), crowded(), LIMITS, CUTS)
-def test_thresholds_keep_to_the_limits_together_as_alone(
+def test_grouped_thresholds_obey_the_limits_as_single_rules(
     rules: list[str], elements: list[Element], limits: Limits, cuts: list[int]
 ) -> None:
     check(rules, elements, limits, cuts)
@@ -150,7 +148,7 @@ def test_thresholds_keep_to_the_limits_together_as_alone(
 
 @examples(120)
 @given(programs(PLAIN), streams(), LIMITS)
-def test_any_rules_keep_to_the_limits(text: ProgramText, elements: list[Element], limits: Limits) -> None:
+def test_random_rules_obey_the_limits(text: ProgramText, elements: list[Element], limits: Limits) -> None:
     note(f"{limits}\n{text.rules}")
     for element in elements:
         note(f"{element.time}: {' . '.join(map(' '.join, element.triples))}")
@@ -182,7 +180,7 @@ def instant(size: int, time: int = 1, first: int = 0) -> Element:
     return Element(time * 1_000_000, tuple(triples))
 
 
-def test_an_anchor_with_too_many_branches_is_one_dead_letter() -> None:
+def test_anchor_with_too_many_branches_is_one_dead_letter() -> None:
     program = program_of(PREFIX + PAIRS, Limits(matches=12))
     for size, branches in ((4, 24), (5, 60)):
         firings, letters = ran(program, [instant(size)])
@@ -202,7 +200,7 @@ def test_an_anchor_with_too_many_branches_is_one_dead_letter() -> None:
     )
 
 
-def test_the_other_branches_of_an_anchor_stand() -> None:
+def test_other_branches_of_a_limited_anchor_match() -> None:
     """Each B has as many D as it says; only that with five goes over the limit."""
     rules = (
         PREFIX
@@ -226,7 +224,7 @@ def test_the_other_branches_of_an_anchor_stand() -> None:
 
 
 @pytest.mark.parametrize("limit", [Limits(matches=2), Limits(probes=2)])
-def test_an_anchor_over_a_limit_consumes_nothing(limit: Limits) -> None:
+def test_anchor_over_a_limit_consumes_nothing(limit: Limits) -> None:
     rules = (
         PREFIX
         + """
@@ -246,7 +244,7 @@ def test_an_anchor_over_a_limit_consumes_nothing(limit: Limits) -> None:
     assert len(letters) == 1
 
 
-def test_candidates_that_an_anchor_tries_are_limited() -> None:
+def test_candidates_of_an_anchor_are_limited() -> None:
     """The latest five are passed over."""
     rules = (
         PREFIX
@@ -261,7 +259,7 @@ def test_candidates_that_an_anchor_tries_are_limited() -> None:
     assert ran(program_of(rules, Limits(probes=6)), [instant(10)])[1][0].why.endswith("more than 6 candidates tried, at the clause last B")
 
 
-def test_equal_letters_are_told_once() -> None:
+def test_equal_dead_letters_are_reported_once() -> None:
     rules = PREFIX + PAIRS.replace("?x ?v WHERE", "?v WHERE").replace("?p ?v", "?p ?v")
     triples = [(f"<http://example.org/n{n}>", "<http://example.org/p>", number(n % 2)) for n in range(8)]
     firings, letters = ran(program_of(rules, Limits(matches=5)), [Element(1_000_000, tuple(triples))])
@@ -269,7 +267,7 @@ def test_equal_letters_are_told_once() -> None:
     assert len(letters) == 2
 
 
-def test_matches_are_handed_on_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_matches_are_emitted_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """In whatever pieces, they are the same, names of equal ones included; and the events of other rules too."""
     rules = (
         PREFIX
@@ -286,7 +284,7 @@ def test_matches_are_handed_on_on_the_way(monkeypatch: pytest.MonkeyPatch) -> No
     for many in (1, 7, 100):
         monkeypatch.setattr(found_module, "FLUSH_SIZE", many)
         monkeypatch.setattr("dotr.patterns.operator.FLUSH_SIZE", many)
-        monkeypatch.setattr(matcher_module, "_TOGETHER", 5 * many)
+        monkeypatch.setattr(matcher_module, "_GROUP_MATCHES", 5 * many)
         monkeypatch.setattr("dotr.engine.stage_two._CHUNK_SIZE", many // 2 + 1)
         sizes: list[int] = []
         got: list[Firing] = []
@@ -302,7 +300,7 @@ def test_matches_are_handed_on_on_the_way(monkeypatch: pytest.MonkeyPatch) -> No
         assert max(sizes) <= many // 2 + 1
 
 
-def test_a_session_warns_of_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_session_warns_of_an_exceeded_limit(caplog: pytest.LogCaptureFixture) -> None:
     with program_of(PREFIX + PAIRS, Limits(matches=5)).session() as session:
         assert session.advance(1, "@prefix : <http://example.org/> . " + " ".join(f":n{n} :p {n} ." for n in range(4))) == []
     assert len(caplog.messages) == 4
