@@ -171,7 +171,7 @@ LONG: Final = (
     "test_patterns_semantics",
     "test_patterns_replay",
     "test_state_migration",
-    "test_patterns_shapes",
+    "test_rule_templates",
     "test_queries_together",
     "test_closure_properties",
     "test_stratified_properties",

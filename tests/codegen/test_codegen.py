@@ -40,7 +40,7 @@ def test_linecache_holds_a_bounded_number_of_texts(monkeypatch: pytest.MonkeyPat
     assert len(compilation._registered) <= compilation._CACHED_TEXTS
 
 
-def test_code_is_written_where_the_environment_asks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_is_written_to_the_folder_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "made" / "here"
     monkeypatch.setenv("DOTR_CODE", str(folder))
     code = compiled("z = 'written'\n", "written trial")

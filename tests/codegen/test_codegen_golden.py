@@ -181,7 +181,7 @@ def text_of(case: Callable[[], Callable[..., Any]]) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_generated_code_is_as_it_was(case: Callable[[], Callable[..., Any]]) -> None:
+def test_generated_code_equals_the_golden_file(case: Callable[[], Callable[..., Any]]) -> None:
     assert text_of(case) == (FOLDER / f"{case.__name__}.txt").read_text(encoding="utf-8")
 
 

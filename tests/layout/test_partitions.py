@@ -85,7 +85,7 @@ def same(program: CompiledProgram, instants: Iterable[Instant], clock: Clock, bu
 # --- the city ---
 
 
-def test_the_city() -> None:
+def test_city_program_is_partitioned_without_change() -> None:
     pipeline = build(read_config(str(ROOT / "configs/city.yaml")), fresh=False, on_spark=True)
     instants = [merge(now, [triples for _, triples in elements]) for now, elements in merged(pipeline.inputs, lambda letter: None)]
     fired, parted = same(pipeline.program, instants, pipeline.clock, 5)
@@ -219,7 +219,7 @@ def stream(seed: int) -> list[Instant]:
     return instants
 
 
-def test_the_streams_hold_equal_matches() -> None:
+def test_streams_hold_equal_matches() -> None:
     program, equal = compiled(KEYED), 0
     engine = Engine(program, Clock())
     for instant in stream(0):
@@ -248,11 +248,11 @@ def test_programs(name: str) -> None:
     assert max(busy) > 1 or SinglePartition in splits
 
 
-def test_every_kind_of_split_is_here() -> None:
+def test_every_kind_of_partitioning_is_covered() -> None:
     assert {split for _, splits, _ in PROGRAMS.values() for split in splits} == {KeyedPartitions, SinglePartition, AnyPartition}
 
 
-def test_one_piece_is_one_bucket() -> None:
+def test_single_partition_is_one_bucket() -> None:
     program = compiled(KEYED + UNDER_ANOTHER_KEY)
     fired, parted = same(program, stream(3), Clock(), 1)
     assert fired

@@ -44,13 +44,13 @@ def test_an_unbound_variable_drops_the_triples_that_need_it() -> None:
     assert made(":a :p ?never") == ((), 1)
 
 
-def test_what_would_not_be_rdf_is_dropped() -> None:
+def test_triples_outside_rdf_are_dropped() -> None:
     assert made("?x :p :o. :s ?x :o. :s :p ?x", x='"text"') == ((("<http://e/s>", P, '"text"'),), 2)
     assert made("?x :p :o. :s ?x :o. :s :p ?x", x="_:b1")[1] == 1
     assert made("?x :p :o. :s ?x :o. :s :p ?x", x="<x:y>")[1] == 0
 
 
-def test_a_triple_made_twice_stands_once() -> None:
+def test_repeated_triple_is_output_once() -> None:
     assert made(":a :p ?x, ?y, :c", x="<http://e/c>", y="<http://e/c>") == ((("<http://e/a>", P, "<http://e/c>"),), 0)
     assert made(":a :p ?x, ?y, ?z", x="<x:c>", y="<x:c>", z=None) == ((("<http://e/a>", P, "<x:c>"),), 1)
 
@@ -93,7 +93,7 @@ _TERMS = st.one_of(
 
 
 @given(x=_TERMS, y=_TERMS)
-def test_what_is_written_reads_back_as_it_was(x: Term | None, y: Term | None) -> None:
+def test_written_graph_reads_back_unchanged(x: Term | None, y: Term | None) -> None:
     graph, dropped = made("?x :p ?y . dotr_id1 ?x ?y, [ :q ?x ] . :a :p ( ?x :c ) . ?y a ?x", x=x, y=y)
     read = [tuple(str(quad).split(" ", 2)) for quad in parse(ntriples(graph), RdfFormat.N_TRIPLES)]
     assert read == list(graph)

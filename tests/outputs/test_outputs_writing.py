@@ -9,7 +9,7 @@ from pyoxigraph import RdfFormat, parse
 
 from dotr.model.stream import Firing
 from dotr.model.time import Clock, Unit
-from dotr.outputs import StreamFormat, output_order, compile_writer
+from dotr.outputs import StreamFormat, compile_writer, output_order
 
 pytestmark = pytest.mark.core
 
@@ -46,7 +46,9 @@ def test_times_follow_the_clock() -> None:
 
 
 def test_trig_and_nquads_hold_the_same_quads() -> None:
-    texts = {form: "".join(compile_writer(form, Clock(dated=True))([FIRE, EMPTY, EMPTY])) for form in (StreamFormat.TRIG, StreamFormat.NQUADS)}
+    texts = {
+        form: "".join(compile_writer(form, Clock(dated=True))([FIRE, EMPTY, EMPTY])) for form in (StreamFormat.TRIG, StreamFormat.NQUADS)
+    }
     quads = set(parse(texts[StreamFormat.TRIG], RdfFormat.TRIG))
     assert quads == set(parse(texts[StreamFormat.NQUADS], RdfFormat.N_QUADS))
     named = [str(quad.graph_name) for quad in quads if str(quad.graph_name) != "DEFAULT"]

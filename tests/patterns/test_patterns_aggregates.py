@@ -15,7 +15,7 @@ from dotr.patterns.event_store import Measure
 from dotr.patterns.matcher.compile import compile_matcher
 from dotr.patterns.rule_templates import group_rules
 from dotr.patterns.sums import aggregate_terms
-from tests.layout.test_patterns_placement import SECOND, rule
+from tests.layout.test_placement import SECOND, rule
 from tests.patterns.test_patterns_thresholds import program_of
 from tests.support.running import outputs, partitioned
 
@@ -79,7 +79,7 @@ def integer(number: int) -> Term:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_an_aggregate_under_a_key_sees_what_is_equal_to_it(function: str) -> None:
+def test_aggregate_under_a_key_reads_equal_terms_only(function: str) -> None:
     text = rule(f"from A and ?n = {written(function)} of B [ FILTER(?r = A.?r) ] within 99 s from A with E.?a = ?n")
     for keys in KEYS:
         values = [integer(2**n) if n % 5 != 3 else None for n in range(2 * len(keys))]
@@ -92,7 +92,7 @@ def test_an_aggregate_under_a_key_sees_what_is_equal_to_it(function: str) -> Non
 
 
 @pytest.mark.parametrize("function", ["count(*)", "sum", "min", "count distinct"])
-def test_an_aggregate_under_two_keys(function: str) -> None:
+def test_aggregate_under_two_keys_reads_equal_terms_only(function: str) -> None:
     query = "query D = [ SELECT ?r ?s ?v WHERE { ?x a :D . OPTIONAL { ?x :r ?r } OPTIONAL { ?x :s ?s } OPTIONAL { ?x :v ?v } } ]\n"
     asked = query.replace(" D ", " F ").replace(":D", ":F")
     aggregated = written(function).replace("B.", "D.")
@@ -111,7 +111,7 @@ def test_an_aggregate_under_two_keys(function: str) -> None:
 
 
 @pytest.mark.parametrize("clause", ["each", "last", "first", "last 2", "not"])
-def test_a_choice_under_a_key_is_among_what_is_equal_to_it(clause: str) -> None:
+def test_selection_under_a_key_reads_equal_terms_only(clause: str) -> None:
     value = "0" if clause == "not" else "B.?v"
     for rules in [2] if clause in ("not", "last 2") else [1, 2]:
         text = "".join(
@@ -132,7 +132,7 @@ def test_a_choice_under_a_key_is_among_what_is_equal_to_it(clause: str) -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_an_aggregate_in_windows_and_between(function: str) -> None:
+def test_aggregate_over_windows_and_between_equals_the_reference(function: str) -> None:
     """Windows that begin and end at events, hold one or none; windows from a chosen event; what a test must be asked of."""
     windows: dict[str, Callable[[int], Sequence[int]]] = {
         "within [0, 3 s] from A": lambda t: range(t - 3, t + 1),
@@ -163,7 +163,7 @@ def test_an_aggregate_in_windows_and_between(function: str) -> None:
 
 
 @pytest.mark.parametrize("function", ["count(*)", "sum", "max", "avg distinct"])
-def test_what_an_aggregate_consumed_it_sees_no_more(function: str) -> None:
+def test_consumed_events_are_not_aggregated_again(function: str) -> None:
     text = rule(f"from A and ?n = {written(function)} of B within [0, 9 s] from A with E.?a = ?n consuming B")
     values = [integer(3), integer(1), None, integer(4), integer(4)]
     facts = [fact(n, "B", None, value) for n, value in enumerate(values[:3])] + [fact(7, "A", None, None)]
@@ -193,7 +193,7 @@ def test_what_an_aggregate_consumed_it_sees_no_more(function: str) -> None:
         ("?n = sum(B.?v) of B within 9 s from A with E.?a = ?n consuming B", None, 1),
     ],
 )
-def test_what_answers_an_aggregate_without_looking_at_each_event(clause: str, measure: Measure | None, measured: int | None) -> None:
+def test_aggregate_uses_a_measure_of_the_index(clause: str, measure: Measure | None, measured: int | None) -> None:
     text = rule(f"from A and {clause}" + ("" if " with " in clause else " with E.?a = ?n"))
     (layer,) = program_of(text).layout.layers
     (alike,) = group_rules([(0, placed.rule, placed.ports, ("a",)) for placed in layer.rules])

@@ -28,7 +28,7 @@ from dotr.model.rules import FactSource
 from dotr.model.stream import Element, Firing, Instant
 from dotr.model.time import Clock, Micros
 from tests.patterns.test_patterns_semantics import PLAIN
-from tests.patterns.test_patterns_shapes import HEADER, alike, crowded, dense, thresholds
+from tests.patterns.test_rule_templates import HEADER, alike, crowded, dense, thresholds
 from tests.support.properties import compiled, oracle, said
 from tests.support.running import by_time, in_batches, outputs
 from tests.support.strategies import CORE, ProgramText, programs
@@ -147,7 +147,7 @@ def engine(program: CompiledProgram, elements: Sequence[Element], clock: Clock) 
 
 
 @pytest.mark.parametrize("made", KINDS, indirect=True)
-def test_a_replay_says_what_the_oracle_says(made: list[Scenario]) -> None:
+def test_replay_equals_the_oracle(made: list[Scenario]) -> None:
     assert len(made) > REPLAYS // 3
     for number, scenario in enumerate(made):
         program = scenario.replayed()

@@ -21,7 +21,7 @@ CUTS = st.lists(st.integers(-8, 60).map(lambda halves: halves * SECOND // 2), ma
 
 @examples(300)
 @given(programs(PLAIN), streams())
-def test_the_engine_says_what_the_oracle_says(text: ProgramText, elements: list[Element]) -> None:
+def test_engine_equals_the_oracle(text: ProgramText, elements: list[Element]) -> None:
     """With the state written and read back after every instant, too."""
     shown(text, elements)
     program = compiled(text)
@@ -33,7 +33,7 @@ def test_the_engine_says_what_the_oracle_says(text: ProgramText, elements: list[
 
 @examples(100)
 @given(programs(PLAIN), streams(), CUTS)
-def test_partitions_and_batches_say_what_one_process_says(text: ProgramText, elements: list[Element], cuts: list[Micros]) -> None:
+def test_partitions_and_batches_equal_one_process(text: ProgramText, elements: list[Element], cuts: list[Micros]) -> None:
     """Fresh names included. A batch may end where there is no instant."""
     shown(text, elements)
     program = compiled(text)
@@ -45,7 +45,7 @@ def test_partitions_and_batches_say_what_one_process_says(text: ProgramText, ele
 
 @examples(100)
 @given(programs(INSTANT), streams())
-def test_what_looks_at_its_own_instant_alone_needs_no_state(text: ProgramText, elements: list[Element]) -> None:
+def test_rules_of_one_instant_need_no_state(text: ProgramText, elements: list[Element]) -> None:
     """Each instant by itself, by an engine that has seen no other, gives what all give together; consumption included."""
     shown(text, elements)
     program = compiled(text)

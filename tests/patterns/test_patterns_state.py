@@ -25,7 +25,7 @@ def happened(time: Micros, *values: str | None) -> StoredEvent:
     return StoredEvent(time, 0, values)
 
 
-def test_events_are_kept_as_long_as_the_retention_and_no_longer() -> None:
+def test_events_are_stored_for_the_retention() -> None:
     kept = store(10, IndexSpec((0,)))
     kept.add([happened(0, "<a>")])
     kept.add([happened(10, "<a>")])
@@ -50,7 +50,7 @@ NUMBER = "http://www.w3.org/2001/XMLSchema#integer"
 
 @pytest.mark.parametrize("measure", [None, *Measure])
 @pytest.mark.parametrize("seed", range(5))
-def test_events_of_several_times_are_as_if_they_had_come_time_by_time(measure: Measure | None, seed: int) -> None:
+def test_extend_equals_add_time_by_time(measure: Measure | None, seed: int) -> None:
     chosen = random.Random(seed)
     specs = [IndexSpec((0,), (), measure, None if measure is None else 1), IndexSpec((), (), measure, None if measure is None else 1)]
     one, many = store(300, *specs), store(300, *specs)
@@ -96,13 +96,13 @@ def answers(lane: list[StoredEvent], measure: Measure | None, low: Micros, high:
             return measure
 
 
-def test_a_state_without_stores_keeps_nothing() -> None:
+def test_state_without_stores_is_empty() -> None:
     state = State([], [{(4, 0), (5, 0)}], [])
     state.expire(5)
     assert state.consumed == ({(5, 0)},)
 
 
-def test_what_was_consumed_is_forgotten_with_the_longest_retention() -> None:
+def test_consumed_events_expire_with_the_longest_retention() -> None:
     state = State([store(5), store(10)], [{(0, 7), (9, 0), (10, 0), (30, 0)}, {(10, 1)}], [])
     kept = state.consumed
     state.expire(20)
@@ -111,7 +111,7 @@ def test_what_was_consumed_is_forgotten_with_the_longest_retention() -> None:
     assert state.consumed[1] is kept[1]
 
 
-def test_a_sweep_forgets_and_starts_the_countdown_again() -> None:
+def test_sweep_expires_events_and_restarts_the_countdown() -> None:
     kept = store(10)
     kept.add([happened(0, "<a>")])
     state = State([kept], [], [])
@@ -121,7 +121,7 @@ def test_a_sweep_forgets_and_starts_the_countdown_again() -> None:
     assert (len(state), state.countdown) == (0, SWEEP)
 
 
-def test_lanes_of_which_nothing_is_left_go_when_as_many_events_have_gone_as_are_left() -> None:
+def test_empty_runs_are_removed_once_most_events_have_expired() -> None:
     kept = store(10, IndexSpec((0,)), IndexSpec((), measure=Measure.COUNT))
     for time in range(1000):
         kept.add([happened(time, f"<{time}>")])
@@ -132,7 +132,7 @@ def test_lanes_of_which_nothing_is_left_go_when_as_many_events_have_gone_as_are_
     assert len(kept.indexes[0]) > 11
 
 
-def test_lanes_are_looked_for_just_when_they_outweigh_what_is_left() -> None:
+def test_empty_runs_are_swept_only_above_the_threshold() -> None:
     kept = store(1, IndexSpec((0,)))
     for time in range(TRIM + 4):
         kept.add([happened(time, f"<{time}>")])
@@ -144,7 +144,7 @@ def test_lanes_are_looked_for_just_when_they_outweigh_what_is_left() -> None:
     assert len(kept.indexes[0]) == TRIM + 4
 
 
-def test_a_lane_is_trimmed_by_a_power_of_two_near_its_half_once_that_has_expired() -> None:
+def test_run_is_trimmed_by_a_power_of_two_once_half_has_expired() -> None:
     kept = store(100, IndexSpec(()), IndexSpec((), measure=Measure.COUNT))
     lengths = []
     for time in range(260):
@@ -156,7 +156,7 @@ def test_a_lane_is_trimmed_by_a_power_of_two_near_its_half_once_that_has_expired
     assert kept.indexes[0][None][0].time == kept.indexes[1][None][0].time == 64
 
 
-def test_a_short_lane_is_not_trimmed() -> None:
+def test_short_run_is_not_trimmed() -> None:
     kept = store(1, IndexSpec(()), IndexSpec((), measure=Measure.ABOVE, measured=0))
     lengths = []
     for time in range(130):
@@ -178,7 +178,7 @@ def empty() -> State:
     return State([store(10, IndexSpec((0,)))], [set()], [], 1)
 
 
-def test_what_is_written_is_read() -> None:
+def test_written_state_is_restored() -> None:
     written = full().encode()
     assert written.decode() == (
         '{"version":2,"events":[[[3,0,["<ä>",null]],[3,1,["\\"b\\"","<c>"]]]],"consumed":[[[2,0],[3,1]]],"waiting":[[[4,2,[null]]]],"passed":7}'
@@ -194,7 +194,7 @@ def test_what_is_written_is_read() -> None:
 
 
 @pytest.mark.parametrize("part", ["version", "events", "consumed", "waiting", "passed"])
-def test_a_state_with_a_part_missing_is_not_read(part: str) -> None:
+def test_state_with_a_missing_part_is_refused(part: str) -> None:
     data = json.loads(full().encode())
     del data[part]
     with pytest.raises(StateError, match=f"it cannot be read .'{part}'"):
@@ -202,7 +202,7 @@ def test_a_state_with_a_part_missing_is_not_read(part: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["events", "consumed", "waiting"])
-def test_a_state_of_another_program_is_not_read(part: str) -> None:
+def test_state_of_another_program_is_refused(part: str) -> None:
     data = json.loads(full().encode())
     data[part] = [*data[part], []]
     with pytest.raises(StateError, match=r"^it belongs to another program$"):
@@ -210,12 +210,12 @@ def test_a_state_of_another_program_is_not_read(part: str) -> None:
 
 
 @pytest.mark.parametrize("written", [b"{", b"[]", b'{"version": 2, "events": 1}'])
-def test_what_is_no_state_is_not_read(written: bytes) -> None:
+def test_malformed_state_is_refused(written: bytes) -> None:
     with pytest.raises(StateError, match=r"^it cannot be read "):
         empty().restore(written)
 
 
-def test_a_state_of_another_version_is_not_read() -> None:
+def test_state_of_another_version_is_refused() -> None:
     data = {**json.loads(full().encode()), "version": STATE_VERSION + 1}
     with pytest.raises(StateError, match=r"^its version is 3, this release reads 2$"):
         empty().restore(json.dumps(data).encode())

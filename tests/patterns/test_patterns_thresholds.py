@@ -13,7 +13,7 @@ from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.terms import XSD, literal
-from tests.layout.test_patterns_placement import HEADER, SECOND, element, rule
+from tests.layout.test_placement import HEADER, SECOND, element, rule
 from tests.support.running import outputs, partitioned
 
 pytestmark = pytest.mark.core
@@ -85,7 +85,7 @@ def test_thresholds(comparison: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("comparison", COMPARE)
-def test_rows_found_between_two_bounds_are_in_order_for_what_comes_next(comparison: str) -> None:
+def test_rows_between_two_bounds_are_in_order_of_the_next_column(comparison: str) -> None:
     rows = [(4, 7), (1, 9), (3, 6), (2, 8), (0, 6), (3, 9), (0, 9), (4, 9)]
     text = "".join(
         rule(f"from A [ FILTER(?v > {k} && ?v < {m}) ] and each B within 99 s from A if B.?v {comparison} {k} with E.?a = B.?v", f"R{n}")
@@ -101,7 +101,7 @@ def test_rows_found_between_two_bounds_are_in_order_for_what_comes_next(comparis
 
 
 @pytest.mark.parametrize("mode", ["last", "first", "each", "not"])
-def test_constants_that_meet_another_event(mode: str) -> None:
+def test_constants_compared_with_another_event(mode: str) -> None:
     """No index can search by these: each event is tested for all rows, and passed over where none wants it."""
     rows = [3, 1, 2]
     value = "0" if mode == "not" else "B.?v"
@@ -126,7 +126,7 @@ def test_thresholds_are_compared_exactly() -> None:
         assert fired(text, [element(time, ("A", "", value)) for time, value in enumerate(values)]) == sorted(expected)
 
 
-def test_an_anchor_may_be_compared_with_several_columns() -> None:
+def test_anchor_is_compared_with_several_columns() -> None:
     rows = [(1, 9), (2, 7), (3, 8), (4, 4)]
     text = "".join(rule(f"from A [ FILTER(?v > {k} && {m} >= ?v) ] with E.?a = A.?v", f"R{n}") for n, (k, m) in enumerate(rows))
     values = range(11)
@@ -134,7 +134,7 @@ def test_an_anchor_may_be_compared_with_several_columns() -> None:
     assert fired(text, [element(time, ("A", "", value)) for time, value in enumerate(values)]) == sorted(expected)
 
 
-def test_what_is_no_attribute_is_compared_too() -> None:
+def test_expressions_are_compared_with_columns() -> None:
     text = "".join(rule(f"from A [ FILTER(?v * 2 >= {k}) ] with E.?a = A.?v", f"R{k}") for k in (1, 5, 9))
     assert fired(text, [element(0, ("A", "", 3))]) == [(0, "R1", 3), (0, "R5", 3)]
     text = "".join(rule(f"from A [ FILTER({k} < {m}) ] with E.?a = A.?v", f"R{k}") for k, m in ((1, 2), (5, 3), (4, 7)))
@@ -157,7 +157,7 @@ def test_a_column_of_terms_finds_its_rules_by_key() -> None:
     ]
 
 
-def test_no_event_takes_two_roles_whichever_clause_picks_it() -> None:
+def test_event_is_bound_to_one_role_only() -> None:
     """Of the anchor's own events; for one rule, for rules of a table, and for several events at once."""
     elements = [element(0, ("A", "", 5)), element(1, ("A", "", 6), ("A", "", 7))]
     for clause, expected in {
@@ -174,14 +174,14 @@ def test_no_event_takes_two_roles_whichever_clause_picks_it() -> None:
         assert fired(text, elements) == sorted((time, f"R{k}", 10 * own + other) for k in (1, 2) for time, own, other in expected)
 
 
-def test_constants_narrow_the_condition_and_stand_in_the_output() -> None:
+def test_constants_are_in_the_condition_and_the_output() -> None:
     text = "".join(
         rule(f"from A and last B within 9 s from A if B.?v > {k} with E.?a = A.?v + {m}", f"R{k}") for k, m in ((1, 10), (2, 20), (3, 30))
     )
     assert fired(text, [element(0, ("B", "", 3)), element(1, ("A", "", 4))]) == [(1, "R1", 14), (1, "R2", 24)]
 
 
-def test_numbers_and_what_is_none_are_compared_as_sparql_says() -> None:
+def test_numbers_and_non_numbers_are_compared_by_sparql() -> None:
     """Doubles, floats and texts go another way than exact numbers do."""
     text = "".join(rule(f"from A [ FILTER(?v >= {k}) ] with E.?a = {int(float(k) * 10)}", f"R{n}") for n, k in enumerate(("0.7", "1", "2")))
     program = program_of(text)

@@ -52,18 +52,18 @@ def times(session: Session, *advances: tuple[int, ...] | tuple[int, str]) -> lis
     return [[event.time for event in session.advance(*advance)] for advance in advances]
 
 
-def test_a_delayed_anchor_fires_when_time_passes() -> None:
+def test_delayed_anchor_fires_when_time_passes() -> None:
     session = program(LEFT).session()
     assert times(session, (0, OPEN), (9,), (10,), (11,)) == [[], [], [10], []]
     assert session.finish() == []
 
 
-def test_it_comes_with_the_next_instant_at_the_latest() -> None:
+def test_delayed_anchor_fires_with_the_next_instant_at_the_latest() -> None:
     session = program(LEFT).session()
     assert times(session, (0, OPEN), (60, "")) == [[], [10]]
 
 
-def test_the_end_of_a_session_waits_for_what_is_outstanding_but_not_on_and_on() -> None:
+def test_session_end_fires_due_anchors_once() -> None:
     session = program(LEFT + AGAIN).session()
     assert times(session, (0, OPEN), (12,)) == [[], [10]]
     (event,) = session.finish()  # the one of 10 is waited for; its own, of 15, lies after the last time
@@ -71,14 +71,14 @@ def test_the_end_of_a_session_waits_for_what_is_outstanding_but_not_on_and_on() 
     assert session.finish() == []
 
 
-def test_the_last_time_bounds_it_whatever_else_stands_there() -> None:
+def test_ticks_end_at_the_last_time() -> None:
     """At 15 stand the door of 5 and the reminder of 10; what is made there is waited for no more, for either."""
     session = program(LEFT + AGAIN).session()
     assert times(session, (0, OPEN), (5, OPEN), (12,)) == [[], [], [10]]
     assert [event.time for event in session.finish()] == [15, 15]
 
 
-def test_ticks_come_from_the_first_time_to_the_last_both_included() -> None:
+def test_ticks_fire_from_the_first_to_the_last_time_inclusive() -> None:
     session = program(TICK).session()
     assert times(session, (10,), (11,), (40, ""), (49, OPEN), (50,)) == [[10], [], [20, 30, 40], [], [50]]
     assert session.finish() == []
@@ -99,7 +99,7 @@ def test_ticks_are_no_facts_of_instants(tmp_path: Path) -> None:
     ]
 
 
-def test_a_program_is_timed_where_time_alone_can_make_a_rule_fire(tmp_path: Path) -> None:
+def test_program_with_delays_or_ticks_is_timed(tmp_path: Path) -> None:
     assert program(LEFT).timed
     assert program(TICK).timed
     assert program(ROOMS, tmp_path, ":a a :Room .").timed
@@ -107,7 +107,7 @@ def test_a_program_is_timed_where_time_alone_can_make_a_rule_fire(tmp_path: Path
     assert not program("define B = [ ?x a :B ] from A = [ SELECT ?x WHERE { ?x a :A } ] with B.?x = A.?x").timed
 
 
-def test_what_waits_is_part_of_the_state() -> None:
+def test_waiting_anchors_are_part_of_the_state() -> None:
     (layer,) = program(LEFT).stage_two(Clock())
     (other,) = program(TICK).stage_two(Clock())
     state = layer.start()

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from dotr.layout.event_order import AttributeValues, equated_pairs, equated_pair, sort_by_tie, tie_key
+from dotr.layout.event_order import AttributeValues, equated_pair, equated_pairs, sort_by_tie, tie_key
 from dotr.model.algebra import Attribute, Call, Const, Var
 
 pytestmark = pytest.mark.core
@@ -38,7 +38,7 @@ def test_all_blank_nodes_are_equal_first() -> None:
     assert tie_key(AB, (None, "<_:x>")) == ((("b", "<_:x>"),), (("b", "<_:x>"),))
 
 
-def test_one_event_is_in_order() -> None:
+def test_single_event_is_unchanged() -> None:
     assert sort_by_tie(AB, []) == []
     assert sort_by_tie(AB, [(None, "_:x")]) == [(None, "_:x")]
 
@@ -48,7 +48,7 @@ def test_an_event_has_a_value_or_none_for_each_name() -> None:
         tie_key(AB, ('"1"',))
 
 
-def test_equalities() -> None:
+def test_equated_pairs_of_constraints() -> None:
     own, other, more = Var("x"), Attribute("M", "y"), Attribute("N", "z")
     assert equated_pair(Call("=", (own, other))) == equated_pair(Call("=", (other, own))) == ("x", other)
     assert equated_pair(Call("!=", (own, other))) is None

@@ -10,7 +10,16 @@ from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.languages.rules import compile_rules
 from dotr.layout import placement
-from dotr.layout.keys import AnyPartition, KeyedPartitions, SinglePartition, bucket, bucket_of_values, carried_keys, keyed_partitions, partitioning
+from dotr.layout.keys import (
+    AnyPartition,
+    KeyedPartitions,
+    SinglePartition,
+    bucket,
+    bucket_of_values,
+    carried_keys,
+    keyed_partitions,
+    partitioning,
+)
 from dotr.layout.layers import Layout, lay_out
 from dotr.layout.retention import longest_chain, lookbacks
 from dotr.model.algebra import Attribute, Call, Var
@@ -70,21 +79,21 @@ def said(found: list[Output]) -> list[tuple[int, str, str]]:
 # --- partitions ---
 
 
-def test_a_negated_label_must_be_tied_to_the_key() -> None:
+def test_negated_label_must_be_equated_with_the_key() -> None:
     (tied,) = rules(rule("from A and not B [ FILTER(?r = A.?r) ] within 5 s from A with E.?a = A.?v"))
     assert partitioning(tied) == KeyedPartitions({"A": "r", "B": "r"})
     (loose,) = rules(rule("from A and not B within 5 s from A with E.?a = A.?v"))
     assert isinstance(partitioning(loose), SinglePartition)
 
 
-def test_a_negated_label_ties_no_others() -> None:
+def test_negated_label_equates_no_others() -> None:
     body = "from A and last B within 5 s from A and not C [ FILTER(?r = A.?r && ?r = B.?r) ] within 5 s from A with E.?a = A.?v"
     assert isinstance(partitioning(rules(rule(body))[0]), SinglePartition)
     found = run(rule(body), [element(1, ("B", "b", 1)), element(2, ("C", "a", 1)), element(3, ("A", "a", 7))])
     assert said(found) == [(3, "R", literal("7", XSD + "integer"))]
 
 
-def test_an_aggregated_label_must_be_tied_through_positive_roles() -> None:
+def test_aggregated_label_must_be_equated_through_positive_roles() -> None:
     body = (
         "from A and last B [ FILTER(?r = A.?r) ] within 5 s from A "
         "and ?n = count(*) of C [ FILTER(?r = B.?r) ] within 5 s from B with E.?a = ?n"
@@ -92,7 +101,7 @@ def test_an_aggregated_label_must_be_tied_through_positive_roles() -> None:
     assert partitioning(rules(rule(body))[0]) == KeyedPartitions({"A": "r", "B": "r", "C": "r"})
 
 
-def test_an_anchor_without_its_key_fires_what_only_negates_and_aggregates() -> None:
+def test_anchor_with_unbound_key_fires_negations_and_aggregates() -> None:
     text = rule("from A and not B [ FILTER(?r = A.?r) ] within 5 s from A with E.?a = A.?v")
     text += rule("from A and ?n = count(*) of B [ FILTER(?r = A.?r) ] within 5 s from A with F.?a = ?n", "S", "F")
     found = run(text, [element(1, ("B", "", 1), ("B", "a", 1)), element(2, ("A", "", 7), ("A", "a", 8), ("A", "b", 9))])
@@ -100,7 +109,7 @@ def test_an_anchor_without_its_key_fires_what_only_negates_and_aggregates() -> N
     assert said(found) == [(2, "R", values[0]), (2, "R", values[1]), (2, "S", values[2]), (2, "S", values[3]), (2, "S", values[4])]
 
 
-def test_a_rule_without_a_key_says_why() -> None:
+def test_rule_without_a_key_gives_the_reason() -> None:
     loose = rule("from A and last B [ FILTER(?r = A.?r) ] within 5 s from A and last C within 5 s from A with E.?a = A.?v")
     assert partitioning(rules(loose)[0]) == SinglePartition("no constraint equates an attribute of C with one of a label bound before")
     apart = rule(
@@ -109,7 +118,7 @@ def test_a_rule_without_a_key_says_why() -> None:
     assert partitioning(rules(apart)[0]) == SinglePartition("no attribute of A is equated with one of every other label")
 
 
-def test_of_several_keys_the_preferred_one_else_the_first_by_name() -> None:
+def test_preferred_key_is_taken_else_the_first_by_name() -> None:
     (both,) = rules(
         rule("from A and last B [ FILTER(?v = A.?v && A.?r = ?r) ] within 5 s from A with E.?a = A.?v, E.?b = B.?r, E.?c = B.?v")
     )
@@ -123,7 +132,7 @@ def test_of_several_keys_the_preferred_one_else_the_first_by_name() -> None:
     assert partitioning(alone, ["v"]) == KeyedPartitions({"A": "v"})
 
 
-def test_keys_are_tied_through_any_positive_label() -> None:
+def test_keys_are_equated_through_any_positive_label() -> None:
     """C's room is B's, of which both attributes are A's room; what the aggregate is tied to decides its own."""
     body = (
         "from A and last B [ FILTER(?v = A.?r && ?r = ?v && A.?r = ?r) ] within 5 s from A "
@@ -157,7 +166,7 @@ def test_recursion_under_one_key_stays_in_one_layer() -> None:
     assert found["Start"] == (0, 0, AnyPartition())
 
 
-def test_recursion_that_loses_its_key_has_one_partition() -> None:
+def test_recursion_without_a_common_key_has_one_partition() -> None:
     found = places(lay_out(rules(RUN.format(key="?n < 3"))))
     assert isinstance(found["More"][2], SinglePartition)
     lost = RUN.format(key="?a = A.?r").replace("Up.?a = A.?r, Up.?n = Old", "Up.?a = A.?v, Up.?n = Old")
@@ -172,7 +181,7 @@ def test_recursion_counts_the_run(key: str) -> None:
     ]
 
 
-def test_two_rules_that_need_each_other_in_the_past_share_a_key() -> None:
+def test_rules_recursive_over_the_past_share_a_key() -> None:
     text = rule("from A and last F [ FILTER(?a = A.?r) ] within (0, 5 s] from A with E.?a = A.?r", "R", "E")
     text += rule("from E as X with F.?a = X.?a", "S", "F") + rule("from B with F.?a = B.?r", "T", "F")
     found = places(lay_out(rules(text)))
@@ -183,7 +192,7 @@ def test_two_rules_that_need_each_other_in_the_past_share_a_key() -> None:
     assert [(o.time // SECOND, o.rule) for o in seen] == [(1, "T"), (1, "T"), (2, "R"), (2, "S"), (4, "R"), (4, "S")]
 
 
-def test_what_is_read_in_the_past_alone_needs_no_order() -> None:
+def test_reads_of_the_past_impose_no_order() -> None:
     text = rule("from A with E.?a = A.?r", "R", "E")
     text += rule("from A and last E as X [ FILTER(?a = A.?r) ] within (0, 5 s] from A with F.?a = A.?r", "S", "F")
     text += rule("from A and last E as X [ FILTER(?a = A.?r) ] within [0, 5 s] from A with G.?a = A.?r", "T", "G")
@@ -192,7 +201,7 @@ def test_what_is_read_in_the_past_alone_needs_no_order() -> None:
     assert found["T"][:2] == (0, 1)
 
 
-def test_events_of_one_label_from_two_layers_are_told_apart() -> None:
+def test_events_of_one_label_from_two_layers_differ() -> None:
     text = rule("from A with E.?a = A.?r", "R", "E")
     text += rule("from E as X and last B within 9 s from X with F.?a = X.?a", "S", "F")  # one partition: layer 1
     text += rule("from A with F.?a = A.?r", "T", "F")
@@ -206,13 +215,13 @@ MUTUAL = rule("from A and last F [ FILTER(?a = A.?r) ] within (0, 5 s] from A wi
 )
 
 
-def test_a_component_that_no_key_goes_round_has_one_partition_and_says_why() -> None:
+def test_component_without_a_common_key_gives_the_reason() -> None:
     found = places(lay_out(rules(MUTUAL.replace("FILTER(?a = A.?r)", "FILTER(?a < 3)"))))
     why = SinglePartition("E, F depends on itself, and no key goes all the way round")
     assert [found[name][2] for name in "RS"] == [why, why]
 
 
-def test_a_component_gets_one_partition_when_too_many_splits_were_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_component_with_too_many_trials_has_one_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     for most in (0, 1):
         monkeypatch.setattr(placement, "_MAX_TRIALS", most)
         assert isinstance(places(lay_out(rules(MUTUAL)))["R"][2], SinglePartition)
@@ -221,7 +230,7 @@ def test_a_component_gets_one_partition_when_too_many_splits_were_tried(monkeypa
     assert places(lay_out(rules(MUTUAL)))["S"][2] == KeyedPartitions({"A": "r", "E": "a"})
 
 
-def test_composite_events_stand_in_the_tie_order_whatever_the_order_they_were_made_in() -> None:
+def test_composite_events_are_in_tie_order() -> None:
     made = rule("from A and last B within 9 s from A with E.?a = 10 - A.?v", "R", "E")
     for read in ("last E as X within [0, 9 s] from C", "last E as X [ FILTER(?a != C.?v) ] within [0, 9 s] from C"):
         text = made + rule(f"from C and {read} with F.?a = X.?a", "S", "F")
@@ -229,7 +238,7 @@ def test_composite_events_stand_in_the_tie_order_whatever_the_order_they_were_ma
         assert said(run(text, elements))[2:] == [(3, "S", literal("9", XSD + "integer"))]
 
 
-def test_what_is_made_in_the_one_partition_is_read_there() -> None:
+def test_events_of_the_single_partition_are_read_there() -> None:
     made = rule("from A and last B within 9 s from A with E.?a = A.?v", "R", "E")
     read = rule("from C and last E as X within 9 s from C with F.?a = X.?a", "S", "F")
     keyed_rule = rule("from C and last E as X [ FILTER(?a = C.?v) ] within 9 s from C with G.?a = X.?a", "T", "G")
@@ -237,7 +246,7 @@ def test_what_is_made_in_the_one_partition_is_read_there() -> None:
     assert [found[name][0] for name in "RST"] == [0, 0, 1]
 
 
-def test_a_spread_rule_meets_nobody_but_its_own_kind() -> None:
+def test_spread_rule_shares_no_port_with_others() -> None:
     spread = rule("from A with E.?a = A.?r", "R", "E")
     keyed_rule = rule("from E as X and last E as Y [ FILTER(?a = X.?a) ] within 9 s from X with F.?a = X.?a", "S", "F")
     loose = rule("from E as X and last B within 9 s from X with G.?a = X.?a", "T", "G")
@@ -268,7 +277,7 @@ def test_retention_is_the_longest_chain_of_windows() -> None:
     assert sorted(kept.values(), key=str) == [7_999_998, 7_999_999, 9_999_999]
 
 
-def test_the_chain_of_a_clause_leads_to_the_anchor_by_the_farthest_way() -> None:
+def test_longest_chain_leads_to_the_anchor() -> None:
     (long,) = rules(
         rule(
             "from A and last B within 5 s from A and last C within 2 s from A and last A as AA within 1 s from B "
@@ -283,7 +292,7 @@ def test_the_chain_of_a_clause_leads_to_the_anchor_by_the_farthest_way() -> None
     assert ways == {"B": "B", "C": "C", "AA": "AAB", "A0": "A0C", "F": "FAAB", "G": "GA0C", "H": "HC", "I": "IC"}
 
 
-def test_what_only_anchors_read_is_not_kept() -> None:
+def test_events_that_only_anchors_read_are_not_stored() -> None:
     layout = lay_out(rules(rule("from A with E.?a = A.?r")))
     assert layout.layers[0].retention == (None,)
 
@@ -301,7 +310,7 @@ def test_what_only_anchors_read_is_not_kept() -> None:
         (rule("from every 1 min as A with E.?a = time(A)"), 1),
     ],
 )
-def test_what_looks_beyond_its_instant_needs_operators(text: str, operators: int) -> None:
+def test_rules_over_several_instants_need_state(text: str, operators: int) -> None:
     assert lay_out(rules(text)).stateful_operators == operators
 
 

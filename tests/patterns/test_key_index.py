@@ -57,7 +57,7 @@ def numbered(terms: list[Term], times: list[int]) -> list[StoredEvent]:
 
 @settings(max_examples=400, deadline=None, derandomize=True, database=None)
 @given(st.data())
-def test_every_stretch_of_every_lane(data: st.DataObject) -> None:
+def test_every_slice_of_every_run_is_aggregated_exactly(data: st.DataObject) -> None:
     terms = data.draw(lists())
     events = numbered(terms, data.draw(st.lists(st.integers(0, 9), min_size=len(terms), max_size=len(terms))))
     lanes: list[EventRun] = [EventRun(), SumRun(0), ExtremumRun(0, False), ExtremumRun(0, True), DistinctRun(0)]
@@ -91,7 +91,7 @@ def test_every_stretch_of_every_lane(data: st.DataObject) -> None:
 
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(lists(), st.booleans(), st.data())
-def test_skipping_passes_over_no_event_that_a_threshold_wants(terms: list[Term], below: bool, data: st.DataObject) -> None:
+def test_skipping_visits_every_event_that_a_threshold_accepts(terms: list[Term], below: bool, data: st.DataObject) -> None:
     lane = SkipRun(0, below)
     for event in numbered(terms, [0] * len(terms)):
         lane.append(event)
@@ -108,7 +108,7 @@ def test_skipping_passes_over_no_event_that_a_threshold_wants(terms: list[Term],
         assert i <= after <= (min(later) if later else len(lane))
 
 
-def test_trimming_keeps_what_is_not_expired() -> None:
+def test_trimming_keeps_live_events() -> None:
     lane = SumRun(0)
     for time in range(300):
         lane.append(StoredEvent(time, 0, (INTEGERS[1],)))
@@ -142,7 +142,7 @@ def skip_lane(numbers: list[int], below: bool) -> SkipRun:
 
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
 @given(st.lists(st.integers(0, 9), max_size=40), st.sampled_from([0.5, 6.5, 8.5, 9.5]), st.booleans(), st.integers(0, 3))
-def test_skipping_comes_to_the_very_next_event_above(numbers: list[int], bound: float, below: bool, dropped: int) -> None:
+def test_skipping_finds_the_next_event_above_the_bound(numbers: list[int], bound: float, below: bool, dropped: int) -> None:
     signed = [-number for number in numbers] if below else numbers
     lane = skip_lane(signed[: len(signed) // 2], below)
     bound = -bound if below else bound
@@ -161,7 +161,7 @@ def test_skipping_comes_to_the_very_next_event_above(numbers: list[int], bound: 
         assert lane.first_from(i, bound) == min((place for place in above if place >= i), default=len(lane))
 
 
-def test_skipping_looks_at_few() -> None:
+def test_skipping_reads_few_events() -> None:
     for below in (False, True):
         lane = skip_lane([0] * 5 + [9 - 18 * below] + [0] * 1018, below)
         for start in (0, 1, 5, 6, 7, 511, 512, 1000, 1023, 1024):
@@ -172,7 +172,7 @@ def test_skipping_looks_at_few() -> None:
     assert skip_lane([1] * 4, False).first_from(2, 0.5) == 2
 
 
-def test_what_no_number_or_no_more_than_the_bound_is_passed_over() -> None:
+def test_non_numbers_and_numbers_within_the_bound_are_skipped() -> None:
     lane = SkipRun(0, False)
     for event in numbered(['"a"', DOUBLES[0], literal("NaN", XSD + "double")], [0, 1, 2]):
         lane.append(event)
@@ -186,17 +186,22 @@ def test_what_no_number_or_no_more_than_the_bound_is_passed_over() -> None:
     mixed = SkipRun(0, False)
     for event in numbered([double("2"), DOUBLES[0], DOUBLES[0], double("2")], [0] * 4):
         mixed.append(event)
-    assert (mixed.first_from(1, beyond), mixed.first_from(2, beyond), mixed.last_before(3, beyond), mixed.last_before(2, beyond)) == (3, 3, 0, 0)
+    assert (mixed.first_from(1, beyond), mixed.first_from(2, beyond), mixed.last_before(3, beyond), mixed.last_before(2, beyond)) == (
+        3,
+        3,
+        0,
+        0,
+    )
 
 
-def test_floats_are_never_passed_over() -> None:
+def test_floats_are_never_skipped() -> None:
     """0.7 as a float is less than 0.7, and equal to it where the two are compared as floats."""
     lane = SkipRun(0, False)
     lane.append(StoredEvent(0, 0, (literal("0.7", XSD + "float"),)))
     assert (lane.first_from(0, 0.7), lane.last_before(1, 0.7)) == (0, 0)
 
 
-def test_trimming_skips_nothing() -> None:
+def test_trimmed_run_still_finds_the_next_event() -> None:
     for asked in (False, True):
         lane = skip_lane([number % 100 for number in range(300)], False)
         if asked:
@@ -204,7 +209,12 @@ def test_trimming_skips_nothing() -> None:
         trim(lane)
         assert len(lane) == 300 - 128
         assert lane[0][0] == 128
-        assert (lane.first_from(0, 98.5), lane.first_from(72, 98.5), lane.last_before(71, 98.5), lane.last_before(170, 98.5)) == (71, 171, -1, 71)
+        assert (lane.first_from(0, 98.5), lane.first_from(72, 98.5), lane.last_before(71, 98.5), lane.last_before(170, 98.5)) == (
+            71,
+            171,
+            -1,
+            71,
+        )
 
 
 GREAT, LONG = integer("1" + "0" * 400), decimal("1" + "0" * 999_998)
@@ -238,7 +248,7 @@ SUMS: list[tuple[list[Term], Term | None, Term | None]] = [
 
 @pytest.mark.parametrize("asked_before", [False, True])
 @pytest.mark.parametrize(("terms", "total", "mean"), SUMS, ids=range(len(SUMS)))
-def test_sums_and_averages(terms: list[Term], total: Term | None, mean: Term | None, asked_before: bool) -> None:
+def test_sums_and_averages_of_mixed_types(terms: list[Term], total: Term | None, mean: Term | None, asked_before: bool) -> None:
     """Each alone, then between values that must leave no trace in it."""
     mean = mean and write(VALUES[mean])
     lane, distinct = SumRun(0), DistinctRun(0)
@@ -260,11 +270,11 @@ def test_sums_and_averages(terms: list[Term], total: Term | None, mean: Term | N
     assert (lane.sum(5, 9), lane.avg(5, 9)) == (integer("0"), None)
 
 
-def test_rounding_once() -> None:
+def test_sum_of_doubles_is_rounded_once() -> None:
     assert (rounded_once(1 << 3000), rounded_once(-(1 << 3000)), rounded_once(0), rounded_once(-(3 << 1074))) == (inf, -inf, 0.0, -3.0)
 
 
-def test_distinct_values_are_followed_as_a_window_moves() -> None:
+def test_distinct_values_follow_a_moving_window() -> None:
     """One value in and out again, events dropped behind the window and inside it, and two windows of one lane."""
     lane = DistinctRun(0)
     values = [integer(str(n)) for n in (1, 2, 1, 3, 3, 1, 5, 2, 1, 4, 4, 4, 1, 2, 2, 7)]
@@ -282,7 +292,7 @@ def test_distinct_values_are_followed_as_a_window_moves() -> None:
     assert (followed.i, followed.j, sum(followed.counts.values())) == (0, 4, 4)
 
 
-def test_a_window_that_is_asked_again_is_followed_and_not_gone_through_anew() -> None:
+def test_repeated_window_is_moved_incrementally() -> None:
     lane = DistinctRun(0)
     for now in range(20):
         lane.append(StoredEvent(now, 0, (integer(str(now)),)))

@@ -162,7 +162,7 @@ def crowded(draw: st.DrawFn) -> list[Element]:
 
 @examples(150)
 @given(alike(), st.one_of(streams(), dense()))
-def test_together_they_say_what_each_says_alone(rules: list[str], elements: list[Element]) -> None:
+def test_grouped_rules_match_as_single_rules(rules: list[str], elements: list[Element]) -> None:
     def text(some: list[str]) -> ProgramText:
         return ProgramText(HEADER + "\n".join(some), HEADER[: HEADER.index("query")], "", "none")
 
@@ -184,7 +184,7 @@ def shapes_of(rules: str) -> list[tuple[int, ...]]:
     return [a.numbers for a in group_rules([(n, p.rule, p.ports, ("a",)) for n, p in enumerate(layer.rules)])]
 
 
-def test_thresholds_names_and_events_do_not_part_rules() -> None:
+def test_rules_that_differ_in_thresholds_names_and_events_are_grouped() -> None:
     rule = (
         "rule {n} define {e} = [ [] :a ?a ] from P as {l} [ FILTER(?v > {k}) ] "
         "and last Q [ FILTER(?x = {l}.?x && ?v > {m}) ] within 3 s from {l}"
@@ -194,7 +194,7 @@ def test_thresholds_names_and_events_do_not_part_rules() -> None:
     assert shapes_of(first + rule.format(n="B", e="F", l="M", k=5, m=2.5).replace("3 s", "4 s") + " with F.?a = 3\n") == [(0,), (1,)]
 
 
-def test_what_no_threshold_can_skip_parts_rules() -> None:
+def test_constants_without_a_searchable_threshold_split_groups() -> None:
     """Each rule then has an index of its own, and none looks at candidates that another wants."""
     rule = "rule {n} define {n} = [ [] :a ?a ] from P as L and last Q [ FILTER(?v != {k}) ] within 3 s from L with {n}.?a = 1\n"
     assert shapes_of(rule.format(n="A", k=1) + rule.format(n="B", k=2)) == [(0,), (1,)]
@@ -231,7 +231,7 @@ PARTED, TOGETHER = [(0,), (1,)], [(0, 1)]
         ("last Q within {k} s from P", PARTED, PARTED),
     ],
 )
-def test_which_constants_part_rules(clause: str, expected: list[tuple[int, ...]], consuming: list[tuple[int, ...]] | None) -> None:
+def test_constants_that_split_groups(clause: str, expected: list[tuple[int, ...]], consuming: list[tuple[int, ...]] | None) -> None:
     """A clause's own are taken out where an index can search by them, or where they meet another event's attributes and each event is
     tested for all the rules at once."""
 
@@ -246,7 +246,7 @@ def test_which_constants_part_rules(clause: str, expected: list[tuple[int, ...]]
         assert both(end="consuming Q") == consuming
 
 
-def test_equal_columns_are_one_and_constant_ones_none() -> None:
+def test_equal_columns_are_merged_and_constant_ones_removed() -> None:
     """k, k + 1, k again and a constant that all share."""
     text = (
         "rule {n} define {n} = [ [] :a ?a ; :b ?b ] from P [ FILTER(?v > {k} && ?v < 7) ] if P.?v != {m} with {n}.?a = {k}, {n}.?b = {m}\n"
@@ -262,7 +262,7 @@ def test_equal_columns_are_one_and_constant_ones_none() -> None:
     assert one.template.values == (k, m, None)
 
 
-def test_a_rule_in_normal_form() -> None:
+def test_rule_has_its_normal_form() -> None:
     rule = (
         "rule R define E = [ [] :a ?a ] from P as Now and last 3 Q as Old [ FILTER(?x = Now.?x) ] within [1 s, 4 s) from Now "
         "and not P as No between Old and Now "

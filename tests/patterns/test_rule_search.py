@@ -57,7 +57,7 @@ class Asked:
 
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(st.data())
-def test_just_the_rows_that_hold_are_found(data: st.DataObject) -> None:
+def test_finder_returns_exactly_the_rows_that_hold(data: st.DataObject) -> None:
     """Rows of up to three columns and a number, and two attributes. The constants of a bound's column are of one scale."""
     columns, bounds = [], []
     size = data.draw(st.integers(1, 8))
@@ -81,7 +81,7 @@ def test_just_the_rows_that_hold_are_found(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("signs", [("<",), (">=",), (">", "<"), ("<=", ">="), (">=", "<"), (">", "<=")])
-def test_what_one_search_answers_is_not_asked_again(signs: tuple[str, ...]) -> None:
+def test_conditions_met_by_the_search_are_not_tested(signs: tuple[str, ...]) -> None:
     for equal, kind in ((False, NODES), (True, NODES), (True, INTEGERS)):
         bounds = [RowBound(0, sign, cell) for cell, sign in enumerate(signs, 1)] + [RowBound(1, "=", 3)] * equal
         spread = [(INTEGERS[a], INTEGERS[b], kind[c]) for a, b, c in product(range(6), range(6), range(2))]
@@ -98,7 +98,7 @@ def test_what_one_search_answers_is_not_asked_again(signs: tuple[str, ...]) -> N
 
 
 @pytest.mark.parametrize("signs", [("<",), ("<=",), (">",), (">=",), (">", "<"), (">=", "<="), ("=",)])
-def test_numbers_are_compared_as_their_types_ask(signs: tuple[str, ...]) -> None:
+def test_numbers_are_compared_by_type(signs: tuple[str, ...]) -> None:
     """Of one row, and of many."""
     bounds = [RowBound(0, sign, cell) for cell, sign in enumerate(signs)]
     exact = [
@@ -113,7 +113,7 @@ def test_numbers_are_compared_as_their_types_ask(signs: tuple[str, ...]) -> None
             assert sorted(finder((value,)), key=str) == sorted((row for row in some if asked.holds((value,), row)), key=str)
 
 
-def test_a_second_attribute_is_asked_of_what_the_first_found() -> None:
+def test_second_attribute_is_tested_on_the_rows_found() -> None:
     bounds = [RowBound(0, ">=", 1), RowBound(1, "<", 2)]
     rows: list[TableRow] = [(n, INTEGERS[n], INTEGERS[5 - n]) for n in range(6)]
     asked = Asked(bounds)
@@ -121,7 +121,7 @@ def test_a_second_attribute_is_asked_of_what_the_first_found() -> None:
     assert asked.times == 3
 
 
-def test_rows_without_bounds_are_all_there() -> None:
+def test_rows_without_bounds_are_all_found() -> None:
     rows: list[TableRow] = [(0, 1), (1, 2)]
     assert list(RowFinder(rows, [], Asked([]))((None,))) == rows
     only = [RowBound(0, "=", 1)]
@@ -130,7 +130,7 @@ def test_rows_without_bounds_are_all_there() -> None:
 
 
 @pytest.mark.parametrize(("low_closed", "high_closed"), list(product([False, True], repeat=2)))
-def test_ranges_around_a_mark(low_closed: bool, high_closed: bool) -> None:
+def test_interval_tree_finds_the_ranges_that_contain_a_rank(low_closed: bool, high_closed: bool) -> None:
     lists = [
         [(1, 1)],
         [(1, 3), (3, 5), (5, 5), (4, 2)],
@@ -165,7 +165,7 @@ class Counted(int):
         return int(self) > other
 
 
-def test_a_mark_is_compared_with_few_ranges() -> None:
+def test_interval_tree_compares_few_ranges() -> None:
     ranges = IntervalTree([RangeItem(10 * n, 10 * n + 5, n) for n in range(1000)], True, True)
     for mark in (-1, 0, 3, 7, 4_999, 5_003, 9_995, 10_000):
         Counted.compared = 0
@@ -173,7 +173,7 @@ def test_a_mark_is_compared_with_few_ranges() -> None:
         assert Counted.compared <= 60
 
 
-def test_what_is_a_comparison_with_a_constant() -> None:
+def test_comparisons_with_a_constant_are_recognized() -> None:
     v, five, row = Var("v"), Const(INTEGERS[5]), Attribute("row", "0")
     for sign, mirrored in {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}.items():
         for constant in (five, row):
@@ -188,7 +188,11 @@ def test_what_is_a_comparison_with_a_constant() -> None:
     assert [comparison(each) for each in others] == [None] * 5
     assert [searchable_comparison(each) for each in others] == [None] * 5
     assert searchable_comparison(Call("<", (v, row))) is None
-    assert searchable_comparison(Call("<", (v, five))) == searchable_comparison(Call(">=", (five, v))) == SearchableComparison(domain_of(INTEGERS[5]))
+    assert (
+        searchable_comparison(Call("<", (v, five)))
+        == searchable_comparison(Call(">=", (five, v)))
+        == SearchableComparison(domain_of(INTEGERS[5]))
+    )
     assert searchable_comparison(Call("<", (v, Const(NODES[0])))) is None
     assert searchable_comparison(Call("=", (v, Const(NODES[0])))) == SearchableComparison(None)
 
