@@ -153,9 +153,9 @@ def _in_memory(closed: ClosedTriples, rules: Sequence[DatalogRule]) -> Knowledge
 def _damaged(path: Path, error: Exception) -> Diagnostic:
     return Diagnostic(
         "K501",
-        f"the compiled background {path} {_reason(error)}; it is made again from its sources",
+        f"the compiled background {path} {_reason(error)}; rebuilding it from its sources",
         None,
-        "Nothing is lost. If it happens again, is the disk in order?",
+        "Nothing is lost. If this happens again, check the disk.",
         Severity.WARNING,
     )
 

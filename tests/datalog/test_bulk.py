@@ -1,4 +1,4 @@
-"""Closing in bulk finds what closing one triple after another finds."""
+"""Closure in bulk equals closure triple by triple."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PREFIX : <http://e/>
 
 
 def one_by_one(given: Sequence[Triple], rules: Sequence[DatalogRule]) -> tuple[set[Triple], set[tuple[str, tuple[Triple, ...]]]]:
-    """The closure over nothing, by the code that closes instants."""
+    """The closure over an empty background by the closer of instants."""
     closure = Closer(RuleDispatch(rules), TripleIndex()).close(given)
     return set(closure.delta), set(closure.contradictions)
 
@@ -46,7 +46,7 @@ def one_by_one(given: Sequence[Triple], rules: Sequence[DatalogRule]) -> tuple[s
 @pytest.mark.parametrize("entailment", [Entailment.NONE, Entailment.RDFS, Entailment.OWL2RL])
 @settings(max_examples=80, deadline=None)
 @given(given=triples, chunk=st.integers(1, 4), datalog=st.booleans())
-def test_bulk_is_one_by_one(entailment: Entailment, given: list[Triple], chunk: int, datalog: bool) -> None:
+def test_bulk_closure_equals_closure_triple_by_triple(entailment: Entailment, given: list[Triple], chunk: int, datalog: bool) -> None:
     rules = [*rule_set(entailment), *(parse_datalog(Document("d.dlog", DATALOG), {}) if datalog else ())]
     rules = [rule for rule in rules if rule.body]
     with patch.object(bulk, "_CHUNK_SIZE", chunk):
@@ -61,7 +61,7 @@ def test_bulk_is_one_by_one(entailment: Entailment, given: list[Triple], chunk: 
     assert sum(closed.by_rule.values()) >= len(closed.triples) - closed.loaded
 
 
-def test_a_table_is_built_when_it_is_asked_for_and_then_kept() -> None:
+def test_table_is_built_at_first_use_and_maintained() -> None:
     index = bulk.BulkIndex()
     index.extend("<p>", [("<a>", "<p>", "<b>")])
     assert not dict.__len__(index.by_object)
@@ -77,16 +77,16 @@ def test_a_table_is_built_when_it_is_asked_for_and_then_kept() -> None:
     assert index.edges_from["<a>"] == [("<p>", "<b>"), ("<q>", "<b>")]
 
 
-def test_the_work_is_proportional_to_what_follows() -> None:
-    """A chain of classes, and instances at its bottom: each derived once."""
+def test_each_triple_of_a_class_chain_is_derived_once() -> None:
+    """A chain of classes with instances of the lowest class."""
     chain = [(f"<http://e/C{n}>", iri(RDFS + "subClassOf"), f"<http://e/C{n + 1}>") for n in range(8)]
     given = [*chain, *((f"<http://e/i{n}>", RDF_TYPE, "<http://e/C0>") for n in range(100))]
     closed = close_background(given, rule_set(Entailment.RDFS))
     assert closed.by_rule == {"rdfs11": 28, "rdfs9": 800}
 
 
-def test_superclasses_of_superclasses_are_not_concluded_again() -> None:
-    """An instance at the bottom of a chain of classes is given all of them at once, and none of them asks for its own superclasses."""
+def test_run_of_all_superclasses_skips_their_own_rules() -> None:
+    """An instance of the lowest class gets all superclasses in one run; rules of those are skipped."""
     chain = [(f"<http://e/C{n}>", iri(RDFS + "subClassOf"), f"<http://e/C{m}>") for n in range(9) for m in range(n + 1, 9)]
     of_domain = ("<http://e/p>", iri(RDFS + "domain"), "<http://e/C0>")
     typed = [(f"<http://e/i{n}>", RDF_TYPE, "<http://e/C0>") for n in range(100)]

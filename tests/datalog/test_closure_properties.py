@@ -1,4 +1,4 @@
-"""The closure of an instant is the fix-point of the rules over background and instant, computed in the plainest way."""
+"""The closure of an instant equals the naive fixpoint of the rules over background and instant."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ programs = st.lists(rules().filter(lambda rule: not check_safety(rule)), min_siz
 
 @settings(max_examples=600, deadline=None)
 @given(graphs, st.lists(graphs, min_size=1, max_size=3), programs)
-def test_closure_is_the_naive_fixpoint(background: set[Triple], instants: list[set[Triple]], program: list[DatalogRule]) -> None:
+def test_closure_equals_naive_fixpoint(background: set[Triple], instants: list[set[Triple]], program: list[DatalogRule]) -> None:
     knowledge = Knowledge.load(sorted(background), [replace(rule, of_rule_set=True) for rule in program])  # it sees hidden predicates
     closed, contradictions = naive(background, program)
     assert set(knowledge.background) == closed
@@ -206,7 +206,7 @@ def test_closure_is_the_naive_fixpoint(background: set[Triple], instants: list[s
 
 
 def consistent(index: TripleIndex) -> bool:
-    """Whether the parts of an index hold the same triples, each once."""
+    """True where all tables of an index hold the same triples, each once."""
     forward = [(s, p, o) for p, ends in index.by_subject.items() for s, others in ends.items() for o in others]
     backward = [(s, p, o) for p, ends in index.by_object.items() for o, others in ends.items() for s in others]
     return sorted(forward) == sorted(backward) == sorted(index.triples) and len(index) == len(forward)
@@ -225,7 +225,7 @@ sides = st.sampled_from(list(Side))
     st.sets(names),
     st.data(),
 )
-def test_joins_have_one_row_a_match(
+def test_join_has_one_row_per_match(
     background: set[Triple],
     new: set[Triple],
     body: list[tuple[TriplePattern, Side]],
@@ -260,7 +260,7 @@ def test_joins_have_one_row_a_match(
     assert sorted(map(str, join(old, fresh, *given_terms.values()))) == sorted(map(str, expected))
 
 
-def test_order_of_triples_does_not_matter() -> None:
+def test_closure_is_independent_of_triple_order() -> None:
     instant = [("<a>", RDF_TYPE, "<C>"), ("<C>", SUBCLASS, "<D>"), ("<D>", SUBCLASS, "<E>"), ("<a>", SAME, "<b>")]
     knowledge = Knowledge.load([("<E>", SUBCLASS, "<F>")], SCHEMATIC)
     results = {frozenset(knowledge.close(order).delta) for order in permutations(instant)}

@@ -1,4 +1,6 @@
-"""owl:sameAs: closing with one name for all that are equal gives what the tables say, and costs what is said once."""
+"""owl:sameAs: closure over representatives equals the tables, and costs one closure of distinct
+triples.
+"""
 
 from __future__ import annotations
 
@@ -116,13 +118,13 @@ def check(background: frozenset[Triple], instant: frozenset[Triple], rules: list
 
 @settings(phases=PHASES, max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(cases(odd=False), st.sampled_from(PROGRAMS))
-def test_individuals(case: tuple[frozenset[Triple], frozenset[Triple]], text: str) -> None:
+def test_equal_individuals_close_as_by_the_tables(case: tuple[frozenset[Triple], frozenset[Triple]], text: str) -> None:
     check(*case, program(text))
 
 
 @settings(phases=PHASES, max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(cases(odd=True), st.sampled_from(PROGRAMS))
-def test_names_that_are_more_than_an_individuals(case: tuple[frozenset[Triple], frozenset[Triple]], text: str) -> None:
+def test_equal_names_in_schema_close_as_by_the_tables(case: tuple[frozenset[Triple], frozenset[Triple]], text: str) -> None:
     check(*case, program(text))
 
 
@@ -147,7 +149,7 @@ def written(index: TripleIndex) -> int:
     return sum(lists.values())
 
 
-def test_a_clique_in_the_background_is_written_down_once() -> None:
+def test_clique_in_the_background_shares_lists() -> None:
     size, each = 60, 5
     knowledge = Knowledge.load(clique("a", size, each), RULES)
     hidden = sum(is_hidden(p) for _, p, _ in knowledge.background)
@@ -157,7 +159,7 @@ def test_a_clique_in_the_background_is_written_down_once() -> None:
     assert len({id(others) for others in knowledge.background.by_subject[name("p0")].values()}) == 1
 
 
-def test_two_cliques_joined_at_an_instant() -> None:
+def test_instant_merges_two_cliques() -> None:
     size, each = 40, 3
     knowledge = Knowledge.load([*clique("a", size, each), *clique("b", size, each)], RULES)
     new = knowledge.close([(name("a3"), SAME, name("b5"))]).delta
@@ -167,7 +169,7 @@ def test_two_cliques_joined_at_an_instant() -> None:
     assert not knowledge.close([(name("z"), name("p0"), name("y"))]).delta.by_subject.get(SAME)
 
 
-def test_a_name_that_is_said_to_be_equal_to_itself_changes_nothing_for_others() -> None:
+def test_stated_reflexive_equality_holds_for_one_name() -> None:
     """Not of the background, not at an instant; and it is said of no other name of the individual."""
     size, each = 30, 4
     loops = [(name(each), SAME, name(each)) for each in ("a3", "z")]
@@ -184,13 +186,13 @@ def test_a_name_that_is_said_to_be_equal_to_itself_changes_nothing_for_others() 
     assert not plain.close([different]).contradictions
 
 
-def test_many_values_of_a_functional_property() -> None:
+def test_values_of_a_functional_property_are_merged_once() -> None:
     knowledge = Knowledge.load([(name("p"), RDF_TYPE, f"<{OWL}FunctionalProperty>")], RULES)
     values = [(name("x"), name("p"), name(f"v{n}")) for n in range(50)]
     assert len(knowledge.close(values).delta) == 50 + 50 * 49
 
 
-def test_queries_see_every_copy() -> None:
+def test_query_matches_every_copy() -> None:
     from dotr.engine.program import compile_program
     from dotr.engine.spec import ProgramSpec
 

@@ -101,7 +101,7 @@ def term(word: str) -> str:
     return iri(PREFIXES[prefix] + name)
 
 
-def test_what_is_made_up() -> None:
+def test_list_notation_is_expanded() -> None:
     assert written(["x", "a", "t", ";", "m", "(", "y", "z", ")"], 0) == [
         (term("x"), RDF_TYPE, term("t")),
         (term("l0_0"), term("rdf:first"), term("y")),
@@ -162,7 +162,7 @@ TOLD = frozenset(
 
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(ontologies(), st.integers(0, 2**20))
-def test_owl2rl(triples: frozenset[Triple], cut: int) -> None:
+def test_owl2rl_equals_owlrl(triples: frozenset[Triple], cut: int) -> None:
     triples |= TOLD
     theirs, wrong = owlrl(triples, TablesFourToNine)
     instant = frozenset(t for number, t in enumerate(sorted(triples)) if cut >> number & 1)
@@ -183,7 +183,7 @@ def rdfs_by_owlrl(triples: frozenset[Triple]) -> set[Triple]:
 
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(ontologies(), st.integers(0, 2**20))
-def test_rdfs(triples: frozenset[Triple], cut: int) -> None:
+def test_rdfs_equals_owlrl(triples: frozenset[Triple], cut: int) -> None:
     instant = frozenset(t for number, t in enumerate(sorted(triples)) if cut >> number & 1)
     reflexive = {t for t in triples if t[0] == t[2] and t[1] in REFLEXIVE}
     for background, new in ((triples - instant, instant), (triples, frozenset[Triple]())):
@@ -198,7 +198,7 @@ def read(name: str, form: RdfFormat) -> frozenset[Triple]:
 
 
 @pytest.mark.parametrize(("name", "form"), [("city.n3", RdfFormat.N3), ("ces.n3", RdfFormat.N3), ("ssn.owl", RdfFormat.RDF_XML)])
-def test_rdfs_of_the_citys_ontologies(name: str, form: RdfFormat) -> None:
+def test_rdfs_of_city_ontologies_equals_owlrl(name: str, form: RdfFormat) -> None:
     triples = read(name, form)
     known, _ = ours(triples, frozenset(), Entailment.RDFS)
     assert known - triples == rdfs_by_owlrl(triples) - triples
@@ -221,7 +221,7 @@ AXIOMS = {(term(f"owl:{name}"), RDF_TYPE, term("owl:Class")) for name in ("Thing
 
 
 @pytest.mark.parametrize("names", [["city.n3"], ["ces.n3"], ["ssn.owl"], ["city.n3", "ces.n3", "ssn.owl"]], ids="+".join)
-def test_owl2rl_of_the_citys_ontologies(names: list[str]) -> None:
+def test_owl2rl_of_city_ontologies_equals_owlrl(names: list[str]) -> None:
     forms = {"n3": RdfFormat.N3, "owl": RdfFormat.RDF_XML}
     triples = frozenset[Triple]().union(*(read(name, forms[name.rpartition(".")[2]]) for name in names))
     theirs, wrong = owlrl(triples, TablesFourToNine)
@@ -265,7 +265,7 @@ COVERED = {
 
 
 @pytest.mark.parametrize("lines", COVERED.values(), ids=COVERED.keys())
-def test_what_owlrl_covers(lines: list[str]) -> None:
+def test_owl2rl_equals_owlrl_on_its_covered_rows(lines: list[str]) -> None:
     triples = of(*lines) | TOLD
     theirs, wrong = owlrl(triples, TablesFourToNine)
     known, contradiction = ours(triples, frozenset(), Entailment.OWL2RL)
@@ -274,8 +274,10 @@ def test_what_owlrl_covers(lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_cardinality_is_the_term_that_the_table_has(number: int) -> None:
-    """owlrl takes 0 and "0"^^xsd:nonNegativeInteger for one; terms in rules match as terms (semantics of a program, section 2)."""
+def test_cardinality_matches_as_a_term(number: int) -> None:
+    """owlrl identifies 0 and "0"^^xsd:nonNegativeInteger; terms in rules match as terms
+    (semantics.md, section 2).
+    """
     written = of(f"{RESTRICTION} owl:maxCardinality {number}", "i a R", "i p j", "i p k") | TOLD
     otherwise = frozenset((s, p, o.replace("nonNegativeInteger", "integer")) for s, p, o in written)
     theirs, wrong = owlrl(otherwise, TablesFourToNine)
@@ -305,5 +307,5 @@ DATATYPES = {
 
 @pytest.mark.parametrize("triples", DATATYPES.values(), ids=DATATYPES.keys())
 @pytest.mark.parametrize("entailment", [Entailment.RDFS, Entailment.OWL2RL])
-def test_datatypes_are_left_out(triples: frozenset[Triple], entailment: Entailment) -> None:
+def test_datatype_rules_are_left_out(triples: frozenset[Triple], entailment: Entailment) -> None:
     assert ours(triples, frozenset(), entailment) == (set(triples), False)

@@ -1,4 +1,6 @@
-"""The rows of the W3C's tables, one test a row under its name: what follows from its premises, wherever they stand, and not from fewer."""
+"""Rows of the W3C tables, one test for each: all premises, in background or instant, are sufficient
+and necessary.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +118,7 @@ def test_rdfs11() -> None:
 
 
 @pytest.mark.parametrize("entailment", [Entailment.RDFS, Entailment.OWL2RL])
-def test_a_cycle_has_no_reflexive_triples(entailment: Entailment) -> None:
+def test_cycle_derives_no_reflexive_triples(entailment: Entailment) -> None:
     given = graph(":C rdfs:subClassOf :D . :D rdfs:subClassOf :C . :p rdfs:subPropertyOf :q . :q rdfs:subPropertyOf :p")
     for background, instant in split(given):
         known, _ = closed(background, instant, rule_set(entailment))
@@ -124,7 +126,7 @@ def test_a_cycle_has_no_reflexive_triples(entailment: Entailment) -> None:
         assert not {t for t in known if t[0] == t[2]}
 
 
-def test_a_reflexive_triple_that_was_given_stays() -> None:
+def test_loaded_reflexive_triple_is_kept() -> None:
     given = graph(":C rdfs:subClassOf :C")
     assert closed(given, set(), rule_set(Entailment.RDFS))[0] == given
     assert closed(set(), given, rule_set(Entailment.RDFS))[0] == given
@@ -490,7 +492,7 @@ def test_scm_uni() -> None:
 # --- lists as they come ---
 
 
-def test_a_list_without_end_says_nothing() -> None:
+def test_list_without_end_derives_nothing() -> None:
     for name, of, typed in (
         ("cls-uni", "unionOf", ":C2"),
         ("cls-int2", "intersectionOf", ":C"),
@@ -499,14 +501,14 @@ def test_a_list_without_end_says_nothing() -> None:
         concludes_nothing(name, f":C owl:{of} _:1 . _:1 rdf:first :C1 ; rdf:rest _:2 . _:2 rdf:first :C2 ; rdf:rest _:3 . :y a {typed}")
 
 
-def test_lists_that_bite_their_tail_come_to_an_end() -> None:
+def test_cyclic_list_terminates() -> None:
     bite = "_:1 rdf:first :q ; rdf:rest _:1"
     for name, of in (("prp-spo2", "propertyChainAxiom"), ("prp-key", "hasKey"), ("cls-int1", "intersectionOf"), ("cls-uni", "unionOf")):
         concludes_nothing(name, f":p owl:{of} _:1 . {bite} . :a :s :b")
 
 
 @pytest.mark.parametrize("predicate", ["propertyChainAxiom", "hasKey", "intersectionOf"])
-def test_lists_that_end_and_do_not_end(predicate: str) -> None:
+def test_list_with_two_rests_terminates(predicate: str) -> None:
     rules = rule_set(Entailment.OWL2RL)
     given = graph(f":p owl:{predicate} _:1 . _:1 rdf:first :q ; rdf:rest _:1 , () . :a :q :b . :b :q :c . :c :q :d")
     knowledge = Knowledge.load(set(), rules)
@@ -585,7 +587,7 @@ scm-hv scm-svf1 scm-svf2 scm-avf1 scm-avf2 scm-int scm-uni
 """Tables 4 to 7 and 9 of the recommendation, but eq-ref."""
 
 
-def test_no_row_of_the_tables_is_missing() -> None:
+def test_rule_set_has_every_row_of_the_tables() -> None:
     ours = {rule.name for rule in rule_set(Entailment.OWL2RL, axiomatic=True)}
     assert {name for name in ours if not name.startswith(AUXILIARY)} == set(TABLES.split())
 
@@ -603,6 +605,6 @@ def test_axiomatic_owl2rl() -> None:
     assert graph("owl:Nothing rdfs:subClassOf owl:Thing . rdfs:label a owl:AnnotationProperty") <= known
 
 
-def test_nothing_is_visible_by_default() -> None:
+def test_default_rule_set_derives_nothing_visible_from_nothing() -> None:
     for entailment in Entailment:
         assert closed(set(), set(), rule_set(entailment)) == (set(), set())

@@ -1,4 +1,4 @@
-"""Traps of the closure: what is new, what leaks, what an instant costs, what is refused."""
+"""Edge cases of the closure: delta, isolation of instants, cost, refusals, limits."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def rules(text: str) -> list[DatalogRule]:
 WHERE = rules(":in(?a, ?b) :- :at(?a, ?c), :in(?c, ?b) .")
 
 
-def test_a_restated_background_triple_is_not_new() -> None:
+def test_restated_background_triple_is_not_in_the_delta() -> None:
     knowledge = Knowledge.load([t("c in b")], WHERE)
     assert list(knowledge.close([t("c in b"), t("s at c"), t("s at c")]).delta) == [t("s at c"), t("s in b")]
 
 
-def test_nothing_of_one_instant_is_left_for_the_next() -> None:
+def test_closure_keeps_no_state_between_instants() -> None:
     knowledge = Knowledge.load([t("c in b"), t("C subClassOf D")], [*WHERE, *rule_set(Entailment.RDFS)])
     before = set(knowledge.background), len(knowledge.background)
     first = knowledge.close([t("c at d"), t("d in e"), t("D subClassOf E"), t("x a C")])
@@ -57,7 +57,7 @@ def test_nothing_of_one_instant_is_left_for_the_next() -> None:
     assert list(knowledge.close([]).delta) == []
 
 
-def test_schema_of_an_instant_is_schema_at_that_instant() -> None:
+def test_schema_of_an_instant_applies_at_that_instant() -> None:
     knowledge = Knowledge.load([t("p subPropertyOf q"), t("x p y"), t("z a C")], rule_set(Entailment.RDFS))
     new = knowledge.close([t("q subPropertyOf r"), t("C subClassOf D"), t("u p v")]).delta
     assert set(new) == {t("q subPropertyOf r"), t("p subPropertyOf r"), t("C subClassOf D")} | {
@@ -69,7 +69,7 @@ def test_schema_of_an_instant_is_schema_at_that_instant() -> None:
     }
 
 
-def test_contradictions_of_the_background_are_its_own() -> None:
+def test_background_contradictions_are_not_repeated() -> None:
     impossible = rules("false :- :C(?x), :D(?x) .")
     knowledge = Knowledge.load([t("x a C"), t("x a D"), t("y a C")], impossible)
     assert [c.triples for c in knowledge.contradictions] == [(t("x a C"), t("x a D"))]
@@ -77,7 +77,7 @@ def test_contradictions_of_the_background_are_its_own() -> None:
     assert knowledge.close([t("y a D")]).contradictions == (Contradiction("test.dlog:1", (t("y a C"), t("y a D"))),)
 
 
-def test_a_head_that_is_no_rdf_derives_nothing() -> None:
+def test_head_that_is_not_rdf_derives_nothing() -> None:
     knowledge = Knowledge.load([], rules(":q(?y, ?x) :- :p(?x, ?y) . [?x, ?y, :z] :- :r(?x, ?y) ."))
     new = knowledge.close([(n("a"), n("p"), '"text"'), (n("a"), n("r"), "_:b"), (n("a"), n("r"), '"text"'), t("a r b"), t("c p d")]).delta
     assert set(new) == {(n("a"), n("p"), '"text"'), (n("a"), n("r"), "_:b"), (n("a"), n("r"), '"text"')} | {
@@ -88,7 +88,7 @@ def test_a_head_that_is_no_rdf_derives_nothing() -> None:
     }
 
 
-def test_facts_of_a_datalog_file_are_background() -> None:
+def test_facts_of_a_datalog_file_are_in_the_background() -> None:
     knowledge = Knowledge.load([t("x p y")], rules(":p(:a, :b) . :in(:c, :d) . :q(?x) :- :p(?x, ?y) ."))
     assert t("c in d") in knowledge.background
     assert t("a a q") in knowledge.background
@@ -108,7 +108,7 @@ def test_filters_compare_values_and_joins_terms() -> None:
 
 
 def lines_run(knowledge: Knowledge, triples: list[Triple]) -> int:
-    """How many lines of Python an instant runs, once its handlers have been written."""
+    """Lines of Python run by an instant with compiled delta rules."""
     knowledge.close(triples)
     count = 0
 
@@ -132,7 +132,7 @@ def city(rooms: int) -> list[Triple]:
 
 
 @pytest.mark.parametrize("entailment", [Entailment.NONE, Entailment.RDFS, Entailment.OWL2RL])
-def test_an_instant_costs_the_same_whatever_the_background(entailment: Entailment) -> None:
+def test_cost_of_an_instant_is_independent_of_the_background(entailment: Entailment) -> None:
     program = [*WHERE, *rule_set(entailment)]
     instant = [t("s at l3"), t("s a Temp"), t("s seen u")]
     small, large = (lines_run(Knowledge.load(city(rooms), program), instant) for rooms in (10, 3000))
@@ -147,7 +147,7 @@ def test_rules_that_do_not_apply_cost_nothing() -> None:
     assert crowded == alone
 
 
-def test_a_variable_predicate_costs_the_triples_of_its_subject() -> None:
+def test_variable_predicate_costs_the_triples_of_its_subject() -> None:
     program = rules("[?y, ?p, ?o] :- [?x, :same, ?y], [?x, ?p, ?o] .")
     small, large = (lines_run(Knowledge.load(city(rooms), program), [t("x3 same z")]) for rooms in (10, 3000))
     assert small == large
@@ -156,7 +156,7 @@ def test_a_variable_predicate_costs_the_triples_of_its_subject() -> None:
 # --- what is refused ---
 
 
-def test_unsafe_rules_are_refused_with_their_places() -> None:
+def test_unsafe_rules_are_refused_with_their_spans() -> None:
     text = ":p(?x, ?z) :- :q(?x, ?y) .\n:p(?x, ?y) :- :q(?x, ?y), FILTER(?w > 3) .\n:p(?x, ?y) :- :q(?x, ?x), BIND(?u + 1 AS ?y) ."
     with pytest.raises(Refused) as refused:
         Knowledge.load([], rules(text))
@@ -179,7 +179,7 @@ def refused(text: str) -> str:
     return "\n".join(f"{problem.code} {problem.message}" for problem in found.value.diagnostics)
 
 
-def test_a_cycle_through_not_is_shown() -> None:
+def test_recursion_through_not_names_the_cycle() -> None:
     text = "# what needs what\n"
     text += ":a(?x, ?y) :- :c(?x, ?y), NOT :b(?x, ?y) .\n:d(:x, :y) .\n:b(?x, ?y) :- :e(?x, ?y) .\n:e(?x, ?y) :- :a(?x, ?y) ."
     assert refused(text) == "K307 recursion through NOT: :a needs NOT :b (line 2), :b needs :e (line 4), :e needs :a (line 5)"
@@ -194,7 +194,7 @@ def test_a_cycle_through_not_is_shown() -> None:
     )
 
 
-def test_each_cycle_is_told() -> None:
+def test_each_cycle_is_reported() -> None:
     assert refused(":a(?x) :- :c(?x), NOT :a(?x) . :b(?x) :- :c(?x), NOT :b(?x) .").count("K307") == 2
 
 
@@ -208,7 +208,7 @@ def test_each_cycle_is_told() -> None:
         "false :- :A(?x), NOT :B(?x) .",
     ],
 )
-def test_what_can_be_stratified_is_not_refused(text: str) -> None:
+def test_stratified_program_is_accepted(text: str) -> None:
     assert [each for rule in rules(text) for each in check_safety(rule)] == []
     Knowledge.load([], rules(text))
 
@@ -218,7 +218,7 @@ def test_a_long_chain_of_strata_needs_no_recursion() -> None:
     assert strata(rules(text)) == list(range(1, 1501))
 
 
-def test_variables_of_an_aggregate() -> None:
+def test_unsafe_variables_of_an_aggregate_are_refused() -> None:
     assert refused(":n(?r, ?n) :- AGGREGATE(:in(?x, ?y) ON ?r BIND COUNT(?x) AS ?n) .").startswith("K305 rule test.dlog:1: no atom")
     assert "FILTER uses" in refused(":n(?r, ?n) :- AGGREGATE(:in(?x, ?r), FILTER(?w > 1) ON ?r BIND COUNT(?x) AS ?n) .")
     assert "SUM of ?n uses" in refused(":n(?r, ?n) :- AGGREGATE(:in(?x, ?r) ON ?r BIND SUM(?w) AS ?n) .")
@@ -227,7 +227,7 @@ def test_variables_of_an_aggregate() -> None:
     assert "K301" in refused(":n(?r, ?m) :- AGGREGATE(:in(?x, ?r) ON ?r BIND COUNT(?x) AS ?n) .")
 
 
-def test_a_contradiction_by_not_needs_the_instant() -> None:
+def test_contradiction_by_not_is_found_at_the_instant() -> None:
     knowledge = Knowledge.load([t("x a A"), t("y a A"), t("y a B")], rules("false :- :A(?x), NOT :B(?x) . :B(?x) :- :C(?x), NOT :D(?x) ."))
     assert [found.triples for found in knowledge.contradictions] == [(t("x a A"),)]
     assert [found.triples for found in knowledge.close([t("z a A"), t("x a B")]).contradictions] == [(t("z a A"),)]
@@ -236,14 +236,14 @@ def test_a_contradiction_by_not_needs_the_instant() -> None:
 # --- what an instant takes back ---
 
 
-def test_schema_of_the_instant_applies_to_what_an_aggregate_concludes() -> None:
+def test_schema_of_the_instant_applies_to_conclusions_of_aggregates() -> None:
     program = rules("[?room, :size, ?n] :- AGGREGATE([?room, :holds, ?x] ON ?room BIND COUNT(?x) AS ?n) .")
     knowledge = Knowledge.load([t("a holds b")], [*rule_set(Entailment.RDFS), *program])
     new = knowledge.close([t("c holds d"), (n("size"), iri(RDFS + "domain"), n("Sized"))]).delta
     assert {t("c a Sized"), t("a a Sized")} <= set(new)
 
 
-def test_an_instant_that_touches_nothing_takes_back_nothing() -> None:
+def test_instant_without_trigger_retracts_nothing() -> None:
     knowledge = Knowledge.load([t("s a Sensor")], rules(":Working(?s) :- :Sensor(?s), NOT :Broken(?s) ."))
     closure = knowledge.close([t("r a Sensor"), t("r p q")])
     assert closure.background is knowledge.background
@@ -251,7 +251,7 @@ def test_an_instant_that_touches_nothing_takes_back_nothing() -> None:
     assert t("r a Working") in closure.delta
 
 
-def test_what_is_taken_back_costs_what_hangs_on_it() -> None:
+def test_retraction_costs_its_consequences_alone() -> None:
     program = rules(":Working(?s) :- :Sensor(?s), NOT :Broken(?s) . :seen(?r, ?s) :- :Working(?s), :in(?s, ?r) .")
 
     def lines(sensors: int) -> int:
@@ -271,7 +271,7 @@ COUNTING = ":p(?x, ?n) :- :p(?x, ?m), BIND(?m + 1 AS ?n) ."
     "text",
     [COUNTING, COUNTING + ":A(?x) :- :B(?x), NOT :C(?x) .", ":p(?x, ?n) :- :p(?x, ?m), NOT :C(?x), BIND(?m + 1 AS ?n) ."],
 )
-def test_an_instant_that_never_ends_is_stopped(text: str) -> None:
+def test_endless_instant_exceeds_the_limit(text: str) -> None:
     one = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
     knowledge = Knowledge.load([], rules(text))
     with pytest.raises(LimitExceeded, match="more than 1,000,000 triples"):
@@ -280,7 +280,9 @@ def test_an_instant_that_never_ends_is_stopped(text: str) -> None:
 
 
 def test_derivations_are_limited() -> None:
-    """A chain of 300 has 45,000 pairs, each derived by way of every node between them where a rule is not known to be transitive."""
+    """A chain of 300 has 45,000 pairs; a rule not recognised as transitive derives each once for
+    every node between.
+    """
     knowledge = Knowledge.load([], rules(":p(?x, ?z) :- :p(?x, ?y), :p(?y, ?z), FILTER(?x != ?z) ."))
     chain = [t(f"x{number} p x{number + 1}") for number in range(300)]
     knowledge.limit_to(50_000)
@@ -304,8 +306,7 @@ def test_derivations_are_limited() -> None:
     ],
     ids=["datalog", "turned", "strata", "owl"],
 )
-def test_a_long_chain_at_one_instant_is_honest(text: str, entailment: Entailment) -> None:
-    """What is known to be transitive costs its pairs."""
+def test_transitive_chain_at_an_instant_costs_its_pairs(text: str, entailment: Entailment) -> None:
     background = [(n("p"), RDF_TYPE, f"<{OWL}TransitiveProperty>"), t("x7 p y"), t("z p x3")]
     knowledge = Knowledge.load(background, [*rule_set(entailment), *rules(text)])
     chain = [t(f"x{number} p x{number + 1}") for number in range(300)]
@@ -319,7 +320,7 @@ def test_a_long_chain_at_one_instant_is_honest(text: str, entailment: Entailment
         knowledge.close(chain)
 
 
-def test_a_transitive_property_is_limited_by_what_is_looked_at() -> None:
+def test_transitive_rule_is_limited_by_examined_pairs() -> None:
     """From 40 nodes by 40 to 40: 4,800 pairs, 1,600 of them in 40 ways each."""
     knowledge = Knowledge.load([], rules(":p(?x, ?z) :- :p(?x, ?y), :p(?y, ?z) ."))
     steps = [t(f"{one}{i} p {other}{k}") for one, other in ("ab", "bc") for i in range(40) for k in range(40)]
@@ -329,7 +330,7 @@ def test_a_transitive_property_is_limited_by_what_is_looked_at() -> None:
     assert len(knowledge.close(steps[:1600]).delta) == 1600
 
 
-def test_a_background_that_never_ends_is_refused() -> None:
+def test_endless_background_is_refused() -> None:
     one = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
     with pytest.raises(Refused, match="K308 the background: more than 5,000 triples"):
         Knowledge.load([(n("x"), n("p"), one)], rules(COUNTING), limit=5000)

@@ -1,4 +1,4 @@
-"""Loading: syntaxes, blank nodes, and files that cannot be read."""
+"""Loading: syntaxes, blank nodes, unreadable files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SYNTAXES = {
 
 @pytest.mark.parametrize("name", SYNTAXES)
 @pytest.mark.parametrize("packed", [False, True])
-def test_syntaxes(tmp_path: Path, name: str, packed: bool) -> None:
+def test_every_syntax_is_loaded(tmp_path: Path, name: str, packed: bool) -> None:
     content = SYNTAXES[name].encode()
     path = tmp_path / (f"{name}.gz" if packed else name)
     path.write_bytes(gzip.compress(content) if packed else content)
@@ -64,7 +64,7 @@ def refusal(*paths: Path) -> list[Diagnostic]:
     return list(refused.value.diagnostics)
 
 
-def test_every_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
+def test_every_unreadable_file_is_reported(tmp_path: Path) -> None:
     broken, context, damaged, rule, folder = (tmp_path / name for name in ("b.ttl", "c.jsonld", "d.nt.gz", "e.n3", "f.ttl"))
     broken.write_text("@prefix : <http://e/> .\n:a :p :b .\n:a :é :p :b .\n", encoding="utf-8")
     context.write_text('{"@context": "http://schema.org/", "@id": "http://e/a"}')
@@ -79,7 +79,7 @@ def test_every_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     assert str(found[0]).startswith(f"{broken}:3:10: K104 ")
 
 
-def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+def test_invalid_utf8_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "g.ttl"
     path.write_bytes(b'<http://e/a> <http://e/p> "\xff" .')
     assert [problem.code for problem in refusal(path)] == ["K104"]
@@ -97,7 +97,7 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_triple_terms_are_terms_with_blank_nodes_of_their_file(tmp_path: Path, name: str, text: str) -> None:
+def test_triple_terms_use_blank_nodes_of_their_file(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_text(text.replace(" . ", " .\n").replace(" ._", " .\n_") if name.endswith("nt") else text)
     integer = '"025"^^<http://www.w3.org/2001/XMLSchema#integer>'
@@ -110,7 +110,7 @@ def test_triple_terms_are_terms_with_blank_nodes_of_their_file(tmp_path: Path, n
 
 
 @pytest.mark.parametrize("graph", ["<<( :a :p :b )>> :q :c .", ":a :q <<( 1 :p :b )>> .", ":a <<( :a :p :b )>> :c ."])
-def test_triple_terms_that_are_none(tmp_path: Path, graph: str) -> None:
+def test_invalid_triple_terms_are_refused(tmp_path: Path, graph: str) -> None:
     path = tmp_path / "g.ttl"
     path.write_text(f"@prefix : <http://e/> . {graph}")
     assert [problem.code for problem in refusal(path)] == ["K104"]

@@ -1,4 +1,4 @@
-"""Equal names in a compiled background: the file holds all copies, and instants over it are those over the one in memory."""
+"""Equal names in a compiled background: instants over the file equal instants in memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INSTANTS = [
 
 
 @pytest.mark.parametrize("background", [NAMES, f"{NAMES} . :a rdfs:subClassOf :b", f"{NAMES} . :a owl:sameAs :a", ":a :p :x"])
-def test_instants_over_a_file(tmp_path: Path, background: str) -> None:
+def test_instants_over_a_file_equal_instants_in_memory(tmp_path: Path, background: str) -> None:
     given = sorted(graph(background))
     closed = close_background(given, RULES)
     write_store(tmp_path / "kb", b"k" * 16, closed, 0.0)

@@ -1,7 +1,8 @@
-"""Programs with NOT and AGGREGATE: the closure of every instant is the perfect model of background and instant, computed from scratch; and
-queries over it are answered as over that model, whether the background is in memory or mapped from a file.
+"""Programs with NOT and AGGREGATE: the closure of every instant equals the perfect model of
+background and instant.
 
-Programs are the same on every run; `DOTR_EXAMPLES=5000` looks at that many new ones.
+Queries over the closure equal queries over that model, with the background in memory or mapped.
+Programs are the same on every run; `DOTR_EXAMPLES=5000` generates that many others.
 """
 
 from __future__ import annotations
@@ -231,7 +232,7 @@ def over(
 
 @pytest.mark.parametrize("chunk", range(4))
 @pytest.mark.parametrize("entailment", Entailment, ids=lambda entailment: entailment.value)
-def test_closure_is_the_perfect_model(entailment: Entailment, chunk: int, tmp_path: Path) -> None:
+def test_closure_equals_perfect_model(entailment: Entailment, chunk: int, tmp_path: Path) -> None:
     count = 100 if entailment is Entailment.NONE else 30
     seeds = range(chunk * count, (chunk + 1) * count)
     if EXAMPLES:

@@ -1,4 +1,4 @@
-"""What happens to a compiled background whose file is damaged, cut off, foreign, out of date, or cannot be written."""
+"""Compiled store: damaged, truncated, foreign, outdated and unwritable files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def path_of(found: Background) -> Path:
     return found.store.file.path
 
 
-def test_a_store_is_made_once_and_then_opened(tmp_path: Path, sources: Sources) -> None:
+def test_store_is_built_once_and_then_opened(tmp_path: Path, sources: Sources) -> None:
     first = opened(sources, tmp_path / "cache")
     assert first.is_new
     assert not first.warnings
@@ -65,7 +65,7 @@ def test_a_store_is_made_once_and_then_opened(tmp_path: Path, sources: Sources) 
 
 
 def test_two_builds_write_the_same_bytes(tmp_path: Path, sources: Sources) -> None:
-    """Whatever the seed of Python's hashes. What the building took is all that differs."""
+    """Bytes are independent of the hash seed; only the build time differs."""
     code = (
         "import sys; from pathlib import Path; from dotr.datalog.background import close_background; "
         "from dotr.datalog.loading import load_graphs; from dotr.datalog.entailment import *; "
@@ -79,7 +79,7 @@ def test_two_builds_write_the_same_bytes(tmp_path: Path, sources: Sources) -> No
 
 
 @pytest.mark.parametrize("change", ["graph", "rule", "entailment", "axiomatic", "prefixes", "graphs", "code", "format"])
-def test_another_source_is_another_store(tmp_path: Path, sources: Sources, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_source_builds_another_store(tmp_path: Path, sources: Sources, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before, places = sources.key(), {"graphs": sources.graphs, "datalog": sources.datalog}
     match change:
         case "graph":
@@ -102,7 +102,7 @@ def test_another_source_is_another_store(tmp_path: Path, sources: Sources, chang
     assert len(changed.key()) == 16
 
 
-def test_a_place_counts_where_a_syntax_has_relative_names(tmp_path: Path) -> None:
+def test_path_is_part_of_the_key_for_relative_iris(tmp_path: Path) -> None:
     for suffix, same in ((".nt", True), (".ttl", False)):
         keys = set()
         for folder in ("a", "b"):
@@ -131,7 +131,7 @@ def places(path: Path) -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.fallbacks("store")
-def test_damage_anywhere_is_found_and_mended(tmp_path: Path, sources: Sources) -> None:
+def test_damage_anywhere_is_detected_and_rebuilt(tmp_path: Path, sources: Sources) -> None:
     found = opened(sources, tmp_path / "cache")
     path = path_of(found)
     whole, notes = path.read_bytes(), 0
@@ -147,8 +147,8 @@ def test_damage_anywhere_is_found_and_mended(tmp_path: Path, sources: Sources) -
     assert notes > 60
 
 
-def test_damage_is_found_after_the_file_was_checked(tmp_path: Path, sources: Sources) -> None:
-    """Even if length and time of change are put back: a file's status shows that it was touched."""
+def test_damage_is_detected_after_verification(tmp_path: Path, sources: Sources) -> None:
+    """The identity changes even if length and modification time are restored."""
     path = path_of(opened(sources, tmp_path / "cache"))
     CompiledStore(path)
     status = os.stat(path)
@@ -162,7 +162,7 @@ def test_damage_is_found_after_the_file_was_checked(tmp_path: Path, sources: Sou
 
 @pytest.mark.fallbacks("store")
 @pytest.mark.parametrize("length", [0, 1, 7, 8, 100, 4095, 4096, 4097, 9000, -4096, -1])
-def test_a_file_that_is_cut_off_is_made_again(tmp_path: Path, sources: Sources, length: int) -> None:
+def test_truncated_file_is_rebuilt(tmp_path: Path, sources: Sources, length: int) -> None:
     found = opened(sources, tmp_path / "cache")
     path = path_of(found)
     rewritten(found, path.read_bytes()[:length])
@@ -180,7 +180,7 @@ def test_a_file_that_is_cut_off_is_made_again(tmp_path: Path, sources: Sources, 
         (12, struct.pack(">I", 0x01020304), "byte order"),
     ],
 )
-def test_a_foreign_file_is_refused_with_the_reason(tmp_path: Path, sources: Sources, place: int, code: bytes, why: str) -> None:
+def test_foreign_file_is_refused_with_the_reason(tmp_path: Path, sources: Sources, place: int, code: bytes, why: str) -> None:
     path = path_of(opened(sources, tmp_path / "cache"))
     content = bytearray(path.read_bytes())
     if content[place : place + len(code)] == code:
@@ -192,7 +192,7 @@ def test_a_foreign_file_is_refused_with_the_reason(tmp_path: Path, sources: Sour
 
 
 @pytest.mark.fallbacks("store")
-def test_a_store_of_other_sources_is_not_believed(tmp_path: Path, sources: Sources) -> None:
+def test_store_of_other_sources_is_rebuilt(tmp_path: Path, sources: Sources) -> None:
     path = path_of(opened(sources, tmp_path / "cache"))
     with pytest.raises(UnusableFile, match="other sources"):
         CompiledStore(path, b"0123456789abcdef")
@@ -204,8 +204,8 @@ def test_a_store_of_other_sources_is_not_believed(tmp_path: Path, sources: Sourc
     assert "other sources" in again.warnings[0].message
 
 
-def test_sections_that_do_not_fit_together_are_refused(tmp_path: Path, sources: Sources) -> None:
-    """Checksums that are right do not make a file right."""
+def test_inconsistent_sections_are_refused(tmp_path: Path, sources: Sources) -> None:
+    """Sections with valid checksums that contradict each other."""
     found = MappedFile(path_of(opened(sources, tmp_path / "cache")))
     sections = {name: bytes(found.view(name)) for name in found.sections}
     for name in sections:
@@ -223,7 +223,7 @@ def test_sections_that_do_not_fit_together_are_refused(tmp_path: Path, sources: 
             CompiledStore(tmp_path / "made")
 
 
-def test_many_may_build_at_once(tmp_path: Path, sources: Sources) -> None:
+def test_concurrent_builds_succeed(tmp_path: Path, sources: Sources) -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: opened(sources, tmp_path / "cache"), range(16)))
     assert not [notice for each in found for notice in each.warnings]
@@ -232,7 +232,7 @@ def test_many_may_build_at_once(tmp_path: Path, sources: Sources) -> None:
     assert not opened(sources, tmp_path / "cache").is_new
 
 
-def test_a_file_without_its_note_is_checked_again(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_without_recorded_identity_is_verified_again(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
     path = path_of(opened(sources, tmp_path / "cache"))
     checked: list[int] = []
     whole = MappedFile.damaged_sections
@@ -254,7 +254,7 @@ def test_a_file_without_its_note_is_checked_again(tmp_path: Path, sources: Sourc
 
 
 @pytest.mark.parametrize("why", ["a file", "no room"])
-def test_where_nothing_can_be_written_memory_does(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+def test_unwritable_cache_falls_back_to_memory(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
     folder = tmp_path / "cache"
     if why == "a file":
         folder.write_text("in the way")
@@ -273,7 +273,7 @@ def test_where_nothing_can_be_written_memory_does(tmp_path: Path, sources: Sourc
         assert not list(folder.iterdir())
 
 
-def test_sources_that_change_while_they_are_read_make_no_store(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_changed_during_reading_build_no_store(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = Path(sources.graphs[0])
     load = load_graphs
 
@@ -287,21 +287,21 @@ def test_sources_that_change_while_they_are_read_make_no_store(tmp_path: Path, s
 
 
 @pytest.mark.fallbacks("store")
-def test_a_worker_without_the_store_goes_back_to_the_sources(tmp_path: Path, sources: Sources) -> None:
+def test_worker_without_the_store_reads_the_sources(tmp_path: Path, sources: Sources) -> None:
     rules = [rule for each in sources.datalog for rule in parse_datalog(each, {})]
     found = open_background(sources, rules, StoreFile(tmp_path / "gone", bytes(16)))
     assert len(found.knowledge.background) == 79
     assert [notice.code for notice in found.warnings] == ["K501"]
 
 
-def test_a_worker_with_the_store_reads_no_source(tmp_path: Path, sources: Sources) -> None:
+def test_worker_with_the_store_reads_no_source(tmp_path: Path, sources: Sources) -> None:
     path, key = path_of(opened(sources, tmp_path / "cache")), sources.key()
     os.unlink(sources.graphs[0])
     rules = [rule for each in sources.datalog for rule in parse_datalog(each, {})]
     assert len(open_background(sources, rules, StoreFile(path, key)).knowledge.background) == 79
 
 
-def test_a_worker_maps_strata(tmp_path: Path, sources: Sources) -> None:
+def test_worker_maps_strata(tmp_path: Path, sources: Sources) -> None:
     text = "PREFIX e: <http://e/>\n[?a, e:alone, ?b] :- [?a, e:p, ?b], NOT [?b, e:off, ?x] .\n"
     text += "[?b, e:n, ?n] :- AGGREGATE([?a, e:alone, ?b], [?b, e:in, ?z] ON ?b BIND COUNT(?a) AS ?n) .\n"
     sources = Sources(sources.graphs, (Document("not.dlog", text),))
@@ -315,7 +315,7 @@ def test_a_worker_maps_strata(tmp_path: Path, sources: Sources) -> None:
     assert list(gone) == [("<http://e/s6>", "<http://e/alone>", "<http://e/s7>")]
 
 
-def test_contradictions_are_kept(tmp_path: Path) -> None:
+def test_contradictions_are_stored(tmp_path: Path) -> None:
     path = tmp_path / "g.nt"
     path.write_text(
         "<http://e/B> <http://www.w3.org/2002/07/owl#disjointWith> <http://e/C> .\n"
@@ -343,7 +343,7 @@ def test_small_sources_are_closed_in_memory(tmp_path: Path, sources: Sources) ->
     assert not (tmp_path / "cache").exists()
 
 
-def test_what_nobody_uses_is_removed_in_the_end(tmp_path: Path, sources: Sources) -> None:
+def test_unused_store_is_removed(tmp_path: Path, sources: Sources) -> None:
     path = path_of(opened(sources, tmp_path / "cache"))
     for each in (path, checked_path(path)):
         os.utime(each, (1, 1))
@@ -355,7 +355,7 @@ def test_what_nobody_uses_is_removed_in_the_end(tmp_path: Path, sources: Sources
     assert sorted(each.name for each in kept.parent.iterdir()) == [kept.name, checked_path(kept).name]
 
 
-def test_the_folder_is_the_users_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_folder_is_the_users_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/c")
     assert default_folder() == Path("/c/dotr")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")

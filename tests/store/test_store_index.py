@@ -1,4 +1,4 @@
-"""A mapped background is the same as one in memory, by every way of access."""
+"""A mapped index equals the index in memory, on every access path."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def alike(old: TripleIndex, new: TripleIndex) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(triples, st.booleans(), st.integers(1, 5), st.integers(1, 6))
-def test_every_access_finds_the_same(found: list[Triple], promoted: bool, long: int, remembered: int) -> None:
+def test_mapped_index_equals_index_in_memory(found: list[Triple], promoted: bool, long: int, remembered: int) -> None:
     few = 1000 if promoted else 0
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -96,7 +96,7 @@ def test_every_access_finds_the_same(found: list[Triple], promoted: bool, long: 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(max_size=12).map(lambda text: f'"{text}"'), unique=True, max_size=80), st.lists(st.text(max_size=6)), st.booleans())
-def test_a_dictionary_knows_its_terms_and_no_others(terms: list[str], others: list[str], wide: bool) -> None:
+def test_dictionary_numbers_its_terms_alone(terms: list[str], others: list[str], wide: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "d"
         write_file(path, KEY, dictionary_sections(terms, high_from=0 if wide else 1 << 32))
@@ -108,7 +108,7 @@ def test_a_dictionary_knows_its_terms_and_no_others(terms: list[str], others: li
             assert all(found.number(other) == -1 for other in others if other not in terms)
 
 
-def test_a_dictionary_takes_twelve_bytes_a_term_beside_the_text(tmp_path: Path) -> None:
+def test_dictionary_takes_twelve_bytes_a_term_beside_the_text(tmp_path: Path) -> None:
     sections = dictionary_sections([f"<http://e/{n}>" for n in range(100_000)])
     write_file(tmp_path / "d", KEY, sections)
     file = MappedFile(tmp_path / "d", KEY)
@@ -116,13 +116,13 @@ def test_a_dictionary_takes_twelve_bytes_a_term_beside_the_text(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("ends", [1, 10, 30_000])
-def test_a_triple_takes_sixteen_bytes(tmp_path: Path, ends: int) -> None:
+def test_triple_takes_sixteen_bytes(tmp_path: Path, ends: int) -> None:
     store = mapped([(f"<s{n}>", "<p>", f"<o{n % ends}>") for n in range(30_000)], tmp_path)
     assert store.file.section("triples").length <= 16 * 30_000
     assert Counter(map(len, (store.by_object["<p>"].values()))) == {30_000 // ends: ends}
 
 
-def test_terms_of_a_stream_are_not_kept(tmp_path: Path) -> None:
+def test_terms_of_a_stream_are_not_cached(tmp_path: Path) -> None:
     with patch.multiple(index, _MAX_PROMOTED=0):
         store = mapped([(f"<s{n}>", "<p>", "<o>") for n in range(100)], tmp_path)
         ends = store.by_subject["<p>"]
@@ -133,10 +133,10 @@ def test_terms_of_a_stream_are_not_kept(tmp_path: Path) -> None:
         assert len(getattr(ends, "recent")) == 0  # noqa: B009
 
 
-def test_a_store_is_not_written_to(tmp_path: Path) -> None:
+def test_mapped_index_refuses_writes(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         mapped([("<s>", "<p>", "<o>")], tmp_path).add(("<s>", "<p>", "<o2>"))
 
 
-def test_nothing_is_a_background_too(tmp_path: Path) -> None:
+def test_empty_background_is_mapped(tmp_path: Path) -> None:
     alike(TripleIndex(), mapped([], tmp_path))
