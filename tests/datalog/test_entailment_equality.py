@@ -79,7 +79,7 @@ def cases(draw: st.DrawFn, odd: bool) -> tuple[frozenset[Triple], frozenset[Trip
 def by_tables(
     background: frozenset[Triple], instant: frozenset[Triple], rules: list[DatalogRule]
 ) -> tuple[set[Triple], set[Triple], set[str]]:
-    """What the background holds, what is new at the instant, and which rows say `false`: by the rules alone."""
+    """Background, delta and contradicting rows, by the rules of the tables alone."""
     nothing = Closer(RuleDispatch(rules), TripleIndex())
     base = nothing.close([*background, *_facts(rules)])
     everything = nothing.close([*background, *instant, *_facts(rules)])
@@ -88,12 +88,12 @@ def by_tables(
 
 
 def _facts(rules: list[DatalogRule]) -> list[Triple]:
-    """The rule set's facts, which a closer does not know."""
+    """Facts of the rule set, which a closer does not derive."""
     return [t for rule in rules if not rule.body for t in ((h.subject.term, h.predicate.term, h.object.term) for h in rule.head)]  # type: ignore[union-attr]
 
 
 def visible(index: TripleIndex) -> set[Triple]:
-    """The triples of an index, which all ways to look at it agree about."""
+    """The visible triples of an index, equal on all access paths."""
     from_subjects = Counter((s, p, o) for p, ends in index.by_subject.items() for s, others in ends.items() for o in others)
     from_objects = Counter((s, p, o) for p, ends in index.by_object.items() for o, others in ends.items() for s in others)
     assert from_subjects == from_objects
@@ -136,13 +136,13 @@ def name(text: str) -> str:
 
 
 def clique(tag: str, size: int, each: int) -> list[Triple]:
-    """Names that are equal, the first of them said to be so, with triples of their own."""
+    """Equal names, stated for the first, each with triples of its own."""
     triples = [(name(f"{tag}0"), SAME, name(f"{tag}{n}")) for n in range(1, size)]
     return triples + [(name(f"{tag}{n}"), name(f"p{m}"), name(f"{tag}{n}_{m}")) for n in range(size) for m in range(each)]
 
 
 def written(index: TripleIndex) -> int:
-    """The places in all lists of an index, each list once."""
+    """The number of entries in all lists of an index, each list once."""
     lists = {
         id(others): len(others) for table in (index.by_subject, index.by_object) for ends in table.values() for others in ends.values()
     }
@@ -170,7 +170,7 @@ def test_instant_merges_two_cliques() -> None:
 
 
 def test_stated_reflexive_equality_holds_for_one_name() -> None:
-    """Not of the background, not at an instant; and it is said of no other name of the individual."""
+    """Stated in the background or at an instant, for one name of the individual."""
     size, each = 30, 4
     loops = [(name(each), SAME, name(each)) for each in ("a3", "z")]
     plain, looped = (Knowledge.load([*clique("a", size, each), *more], RULES) for more in ([], loops))

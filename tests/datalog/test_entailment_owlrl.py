@@ -78,7 +78,7 @@ def ontologies(draw: st.DrawFn) -> frozenset[Triple]:
 
 
 def written(words: list[str], number: int) -> list[Triple]:
-    """The triples of one subject; a list's cells have names, so that both sides read the same triples."""
+    """The triples of one subject; cells of lists have names, equal for both engines."""
     rest = words[1:]
     triples: list[Triple] = []
     while rest:
@@ -120,7 +120,7 @@ def ours(background: frozenset[Triple], instant: frozenset[Triple], entailment: 
 
 
 def owlrl(triples: frozenset[Triple], semantics: type) -> tuple[set[Triple], bool]:
-    """Its closure without what it has of literals as subjects and of reflexive triples, and whether it met a contradiction."""
+    """Closure by owlrl without literal subjects and reflexive triples; True for a contradiction."""
     nodes = {word: node(word) for triple in triples for word in triple}
     words = {n: word for word, n in nodes.items()}
     graph = Graph()
@@ -177,7 +177,7 @@ RESOURCE = {iri(RDFS + name) for name in ("Resource", "Literal", "Class")} | {ir
 
 
 def rdfs_by_owlrl(triples: frozenset[Triple]) -> set[Triple]:
-    """Its closure less what rdfs1, rdfs4a, rdfs4b and rdfs8 say, which are not among ours."""
+    """Closure by owlrl without the conclusions of rdfs1, rdfs4a, rdfs4b and rdfs8."""
     return {t for t in owlrl(triples, RDFS_Semantics)[0] if t[2] not in RESOURCE or t in triples}
 
 

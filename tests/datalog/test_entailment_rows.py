@@ -25,13 +25,13 @@ def graph(turtle: str) -> set[Triple]:
 
 
 def split(triples: set[Triple]) -> list[tuple[set[Triple], set[Triple]]]:
-    """Background and instant: all in either; each (of many, eight) alone in the instant, and alone in the background."""
+    """(background, instant): all triples in one; each of the first eight alone in one."""
     alone = [(triples - {t}, {t}) for t in sorted(triples)[:: max(1, len(triples) // 8)]]
     return [(triples, set()), (set(), triples), *alone, *((b, a) for a, b in alone)]
 
 
 def closed(background: set[Triple], instant: set[Triple], rules: tuple[DatalogRule, ...]) -> tuple[set[Triple], set[str]]:
-    """Everything that holds, and the names of the rows that say `false`."""
+    """The closure, and the names of the rows that derive `false`."""
     knowledge = Knowledge.load(background, rules)
     closure = knowledge.close(instant)
     nothing = knowledge.close(set())
@@ -51,7 +51,7 @@ def row(name: str, entailment: Entailment = Entailment.OWL2RL) -> tuple[DatalogR
 
 @cache
 def whole(entailment: Entailment) -> Knowledge:
-    """A whole rule set over nothing, compiled once for all tests."""
+    """A rule set over an empty background, compiled once."""
     return Knowledge.load((), rule_set(entailment))
 
 
@@ -525,7 +525,7 @@ def test_every_row_has_a_test() -> None:
 
 
 def axiomatic(name: str, entailment: Entailment) -> set[Triple]:
-    """The triples that the rules of a row of `axiomatic: true` derive from nothing."""
+    """The triples that the rules of an axiomatic row derive from nothing."""
     rules = tuple(rule for rule in rule_set(entailment, axiomatic=True) if rule.name == name)
     assert rules, f"no row {name}"
     assert all(rule.name != name for rule in rule_set(entailment))

@@ -42,7 +42,7 @@ STRATA = 3
 
 
 class Author:
-    """Writes random stratified programs, most of whose rules can fire."""
+    """Generator of random stratified programs, most of whose rules can fire."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -174,13 +174,13 @@ def visible(found: TripleIndex) -> set[Triple]:
 
 
 def mapped(closed: ClosedTriples, rules: Sequence[DatalogRule], path: Path) -> Knowledge:
-    """Knowledge that stands in a file."""
+    """Knowledge over a compiled store."""
     write_store(path, bytes(16), closed, 0.0)
     return CompiledStore(path, bytes(16)).knowledge(rules)
 
 
 def check(seed: int, entailment: Entailment, folder: Path) -> list[Closure]:
-    """One program over several instants in a row, by a background in memory and one in a file."""
+    """One program over several instants, with the background in memory and mapped."""
     author = Author(seed)
     program = author.program()
     assert strata(program) == stratified(program)

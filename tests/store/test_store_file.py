@@ -15,7 +15,7 @@ import pytest
 
 from dotr.datalog import compiled_cache as cache
 from dotr.datalog.closure import Contradiction
-from dotr.datalog.compiled_cache import Background, CachePolicy, StoreFile, open_background, default_folder
+from dotr.datalog.compiled_cache import Background, CachePolicy, StoreFile, default_folder, open_background
 from dotr.datalog.compiled_store import CompiledStore
 from dotr.datalog.entailment import Entailment, rule_set
 from dotr.datalog.loading import load_graphs
@@ -120,7 +120,7 @@ def rewritten(found: Background, content: bytes) -> Path:
 
 
 def places(path: Path) -> Iterator[tuple[str, int]]:
-    """Bytes of every section, of the header and of its table, and the names of where they are."""
+    """Offsets in every section, in the header and its table, with their names."""
     mapped = MappedFile(path)
     chosen = random.Random(5)
     yield from (("header", place) for place in [*range(8), *chosen.sample(range(8, 400), 40)])

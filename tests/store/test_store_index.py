@@ -42,7 +42,7 @@ def sorted_pairs(pairs: Iterable[tuple[Term, Term]]) -> list[tuple[Term, Term]]:
 
 
 def alike(old: TripleIndex, new: TripleIndex) -> None:
-    """Asks both everything."""
+    """Asserts equal answers on all access paths."""
     assert len(old) == len(new) == len(new.triples)
     assert sorted(old) == sorted(new) == sorted(new.triples)
     assert sorted(old.visible()) == sorted(new.visible())
