@@ -1,7 +1,4 @@
-"""Files that a YAML document names, by path or glob.
-
-A missing or unreadable file is an error at the span that names it.
-"""
+"""Files that a YAML document names, by path or glob; errors are at the span that names the file."""
 
 from __future__ import annotations
 
@@ -23,10 +20,7 @@ _RELATIVE_HINT: Final = "Relative paths are relative to the configuration file; 
 
 
 _LONGEST_PATH: Final = 4096
-"""Bytes of a path, as Linux bounds them.
-
-Translating a longer glob takes time that grows with its square.
-"""
+"""Bytes of a path on Linux; translating a longer glob takes quadratic time."""
 
 
 def glob_files(pattern: str) -> list[str]:
@@ -80,10 +74,7 @@ def read_document(path: str, span: Span | None = None) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class ConfigFiles:
-    """Tree of a YAML document, with the folder of its relative paths.
-
-    `overridden` are the locations set by `--set`.
-    """
+    """YAML document, the folder of its relative paths, and the locations set by `--set`."""
 
     tree: Tree
     folder: Path

@@ -237,10 +237,7 @@ def keys_of(model: type[BaseModel], location: Location) -> list[str]:
 
 
 def _section_of(annotation: object) -> object:
-    """The section type inside an annotation, such as that of `list[InputSection]`.
-
-    The annotation itself if none.
-    """
+    """The section type inside an annotation, such as `list[InputSection]`, or itself."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     sections = (_section_of(argument) for argument in getattr(annotation, "__args__", ()))

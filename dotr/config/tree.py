@@ -258,10 +258,7 @@ def set_values(tree: Tree, options: Sequence[str]) -> tuple[Tree, frozenset[Loca
 
 
 def _option_value(document: Document, start: int) -> object:
-    """The text behind the equals sign as YAML.
-
-    An empty text is a string, and so is `-`, standard input.
-    """
+    """The text behind the equals sign as YAML; an empty text is a string, and so is `-`."""
     text = document.text[start:]
     if text == "-":
         return text
@@ -277,10 +274,7 @@ def _option_value(document: Document, start: int) -> object:
 
 
 def _set_at(target: object, keys: Location, value: object) -> bool:
-    """Set a value in nested data, adding missing mappings and lists.
-
-    False if the path does not exist.
-    """
+    """Set a value in nested data, adding missing containers; False if the path does not exist."""
     for key, following in zip(keys, (*keys[1:], None), strict=True):
         item: object = value if following is None else {} if isinstance(following, str) else []
         match target:

@@ -70,10 +70,7 @@ class AtomReader(StatementReader):
         return TriplePattern(subject, predicate, object_)
 
     def _arguments(self, closing: str) -> list[Slot]:
-        """The terms between the current bracket and `closing`.
-
-        The next token is the one behind `closing`.
-        """
+        """The terms between the current bracket and `closing`, which is consumed."""
         tokens, slots = self._tokens, list[Slot]()
         slot_cache = self._slot_cache
         index = self._index + 1

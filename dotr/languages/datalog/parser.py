@@ -210,10 +210,7 @@ class _Parser(AtomReader):
         body.append(Not(tuple(atoms)))
 
     def _aggregate(self, body: list[BodyItem]) -> None:
-        """`AGGREGATE(item, … ON ?key … BIND COUNT(?v) AS ?n …)`; ON is optional.
-
-        Items are atoms, FILTER and BIND.
-        """
+        """`AGGREGATE(item, … ON ?key … BIND COUNT(?v) AS ?n …)`; ON is optional."""
         self._index += 1
         tokens = self._tokens
         self._expect(MARK, "`(`", "(")

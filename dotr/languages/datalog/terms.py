@@ -68,10 +68,7 @@ class StatementReader:
         self._slot_cache.clear()
 
     def _slot(self, token: DatalogToken) -> Slot:
-        """The term or variable at a token.
-
-        Afterwards `_index` is its last token: a literal may have a datatype behind it.
-        """
+        """The term or variable at a token; `_index` is then its last token (of a datatype)."""
         kind, text, _ = token
         slot: Slot
         match kind:

@@ -1,7 +1,4 @@
-"""Codes of the rule language's errors and warnings.
-
-A code is never reused: people search for it.
-"""
+"""Codes of the rule language's errors and warnings; a code is never reused."""
 
 from __future__ import annotations
 

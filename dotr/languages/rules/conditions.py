@@ -276,10 +276,7 @@ def _contradiction(expression: Expression, own: Mapping[Variable, TermKinds], bo
 
 
 def _comparable(operator: str, a: TermKinds, b: TermKinds) -> bool:
-    """True if a comparison of these kinds can be true.
-
-    `!=` of literals of incomparable types is an error.
-    """
+    """True if a comparison of these kinds can be true; `!=` of unlike literals is an error."""
     match operator:
         case "=":
             return bool(a & b)

@@ -57,10 +57,7 @@ def _term_text(term: Term) -> str:
 
 
 def span_of(conjunct: Conjunct, atom: ComparedTerm | None = None) -> Span:
-    """The span of the atom that a condition compares (by default its first).
-
-    The whole text if it is not found.
-    """
+    """The span of a compared atom, by default the first; the whole text if there is none."""
     atom = atom or first_atom(conjunct.expression)
     match atom:
         case Var(name):

@@ -43,10 +43,7 @@ ACCEPTED_KINDS: Final[Mapping[str, tuple[TermKinds, ...]]] = {
     "STRLANG": (_TEXT,),
     **{name: (_LITERALS if name != f"<{XSD}string>" else ANYTHING - _NO_TEXT,) for name in CASTS},
 }
-"""The kinds accepted by each function, argument by argument.
-
-The last entry is that of all further arguments.
-"""
+"""The kinds that each function accepts by argument; the last entry is for all further ones."""
 
 NUMERIC_AGGREGATES: Final = ("sum", "avg")
 
@@ -77,10 +74,7 @@ def misused_arguments(expression: Expression, own: Mapping[Variable, TermKinds],
 
 
 def misuse_hint(misused: Misused, argument_text: str) -> str:
-    """The replacement to suggest for a misused argument, or an empty text.
-
-    `argument_text` is the argument's text.
-    """
+    """The replacement to suggest for a misused argument, which has this text; may be empty."""
     if TermKind.STRING in misused.accepted and TermKind.NUMBER not in misused.accepted and not misused.kinds <= _NO_TEXT:
         return f"Write STR({argument_text})."
     if TermKind.NUMBER in misused.accepted and TermKind.STRING in misused.kinds and TermKind.STRING not in misused.accepted:

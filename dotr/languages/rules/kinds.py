@@ -114,10 +114,7 @@ def term_kind(term: Term) -> TermKind:
 
 
 def expression_kinds(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> TermKinds:
-    """The kinds of an expression's value.
-
-    `own` are those of plain variables, `bound` those of `M.?v`.
-    """
+    """The kinds of an expression's value; `own` are those of variables, `bound` those of `M.?v`."""
     match expression:
         case Const(term):
             return frozenset({term_kind(term)})
@@ -203,10 +200,7 @@ def _object_kinds(predicate: Slot, objects: ObjectKinds) -> TermKinds:
 
 
 def _slot_kinds(item: BgpItem, objects: ObjectKinds) -> tuple[tuple[Slot, TermKinds], ...]:
-    """The slots of a pattern with the kinds possible there.
-
-    A path of length zero starts and ends at any term.
-    """
+    """The slots of a pattern with their kinds; an empty path starts and ends at any term."""
     match item:
         case TriplePattern(subject, predicate, object):
             return (subject, _NODE), (predicate, _IRI), (object, _object_kinds(predicate, objects))

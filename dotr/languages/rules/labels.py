@@ -22,10 +22,7 @@ def check_labels(program: ProgramDraft) -> ProgramDraft:
 
 
 def unbound_label(label: Label, span: Span, roles: Sequence[RoleDraft], position: int) -> Diagnostic | None:
-    """The error of a label that is not bound to one event by a role before `position`.
-
-    None if it is bound.
-    """
+    """The error of a label that no role before `position` binds to one event; None if one does."""
     before = [role.label.text for role in roles[:position] if role.use.binds_label]
     if label in before:
         return None

@@ -69,10 +69,7 @@ def _variable_span(text: Span, name: Variable) -> Span:
 
 
 def _unconnected(pattern: Pattern, links: Sequence[_VariableSet]) -> Iterator[tuple[_VariableSet, _VariableSet]]:
-    """For each group, its first connected component with every further one.
-
-    `links` are further connecting sets.
-    """
+    """For each group, its first component with every further one; `links` connect parts too."""
     match pattern:
         case Bgp() | Join() | LeftJoin():
             parts, conditions = _group_parts(pattern)

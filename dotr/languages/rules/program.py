@@ -36,10 +36,7 @@ from dotr.model.time import Interval, Micros
 
 @dataclass(frozen=True, slots=True)
 class SplitQuery:
-    """SELECT query split from its temporal constraints.
-
-    `references` are every `M.?v` and `time(M)` in its text.
-    """
+    """SELECT query, its temporal constraints, and every `M.?v` and `time(M)` in its text."""
 
     text: Span
     select: Select
@@ -114,10 +111,7 @@ class RoleDraft:
 
 @dataclass(frozen=True, slots=True)
 class RuleDraft:
-    """Draft of a rule.
-
-    `roles` are the anchor's and then one for each clause, in the order written.
-    """
+    """Draft of a rule; `roles` are the anchor's and one for each clause, in the order written."""
 
     syntax: RuleSyntax
     roles: tuple[RoleDraft, ...]
@@ -164,10 +158,7 @@ def rule_draft(syntax: RuleSyntax) -> RuleDraft:
 
 @dataclass(frozen=True, slots=True)
 class ProgramDraft:
-    """Draft of a program.
-
-    `objects` are the kinds of the objects of predicates, where the data are known.
-    """
+    """Draft of a program; `object_kinds` are the kinds of predicates' objects in known data."""
 
     documents: tuple[Document, ...]
     default_prefixes: Prefixes

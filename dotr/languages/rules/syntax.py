@@ -1,7 +1,4 @@
-"""Syntax tree of a rule file: every word with its span.
-
-Embedded texts (queries, templates, expressions) are spans.
-"""
+"""Syntax tree of a rule file: words with spans; embedded texts are spans, not parsed yet."""
 
 from __future__ import annotations
 
@@ -14,10 +11,7 @@ from dotr.model.rules import Mode
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Token with its span.
-
-    `text` has no question mark of a variable, no quotes of a string or an IRI.
-    """
+    """Token with its span; `text` is without question mark (variable) or quotes (string, IRI)."""
 
     text: str
     span: Span
@@ -49,10 +43,7 @@ class Inline:
 
 @dataclass(frozen=True, slots=True)
 class ByLabel:
-    """`ORIGIN as LABEL [ FILTER … ]`: a shared query or another rule's event.
-
-    `label` is `origin` without `as`.
-    """
+    """`ORIGIN as LABEL [ FILTER … ]`: a shared query or event; `label` is by default `origin`."""
 
     origin: Word
     label: Word
@@ -81,10 +72,7 @@ DurationSyntax: TypeAlias = Quantities | Lexical
 
 @dataclass(frozen=True, slots=True)
 class TicksSyntax:
-    """`every PERIOD for [ SELECT … ] as LABEL`.
-
-    `text` is the span between the brackets, `None` without `for`.
-    """
+    """`every PERIOD for [ SELECT … ] as LABEL`; `text` is between the brackets, if any."""
 
     keyword: Word
     period: DurationSyntax
@@ -196,10 +184,7 @@ class RuleSyntax:
 
 @dataclass(frozen=True, slots=True)
 class DocumentSyntax:
-    """Statements of one file.
-
-    `broken` are the labels that its unreadable statements seem to define.
-    """
+    """Statements of one file; `broken` are labels that its unreadable statements seem to define."""
 
     document: Document
     prefixes: tuple[PrefixSyntax, ...]

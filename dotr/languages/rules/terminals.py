@@ -143,10 +143,7 @@ _HINTS: Final = {
 
 
 class Terminal(pp.Token):
-    """Regular expression behind blanks and comments.
-
-    Its value is a Word, or no token without `keep`.
-    """
+    """Regular expression behind blanks and comments; its value is a Word, if `keep`."""
 
     def __init__(self, furthest: Furthest, pattern: str, description: str, *, keep: bool = True) -> None:
         super().__init__()

@@ -121,10 +121,7 @@ class _InvalidDuration(Exception):
 
 
 def duration_micros(duration: DurationSyntax, prefixes: Prefixes) -> Micros:
-    """The duration in µs.
-
-    `prefixes` resolve the datatype of a typed literal. Raises `_InvalidDuration`.
-    """
+    """The duration in µs; `prefixes` resolve its datatype. Raises `_InvalidDuration`."""
     amounts = [duration.value] if isinstance(duration, Lexical) else [amount for amount, _ in duration.parts]
     if any(len(word.text) > _MAX_CHARACTERS for word in amounts):
         raise _InvalidDuration(
