@@ -41,6 +41,7 @@ class TrackedSet(set[tuple[Micros, int]]):
         self.unwritten: list[tuple[Micros, int]] = []
 
     def update(self, *others: Iterable[tuple[Micros, int]]) -> None:
+        """Add events and record them as unwritten."""
         for events in map(tuple, others):
             self.unwritten += events
             super().update(events)

@@ -101,7 +101,7 @@ def state_change(before: StateSchema, program: CompiledProgram, now: Micros) -> 
     old_rules = {rule.name: rule for rule in before.rules}
     verdicts = [_verdict(rule, old_rules, before, after, kept) for rule in after.rules]
     dropped = [
-        RuleVerdict(name, StateFate.DROPPED, "the program has no such rule any more")
+        RuleVerdict(name, StateFate.DROPPED, "the program no longer has the rule")
         for name in old_rules.keys() - {rule.name for rule in after.rules}
     ]
     return StateChange(tuple(sorted([*verdicts, *dropped], key=lambda verdict: verdict.rule)), since, before, after)
@@ -149,7 +149,7 @@ def _verdict(rule: RuleState, old_rules: Mapping[str, RuleState], before: StateS
     now = {rule.name: rule for rule in after.rules}
     for name in sorted({*old.reads, *rule.reads}):
         if name not in now:
-            return RuleVerdict(rule.name, StateFate.EMPTY, f"it reads what rule {name} made, which is gone")
+            return RuleVerdict(rule.name, StateFate.EMPTY, f"it reads what rule {name} made, which was removed")
         if name not in old_rules:
             return RuleVerdict(rule.name, StateFate.EMPTY, f"it reads what rule {name} makes, which is new")
         if old_rules[name].digest != now[name].digest:
@@ -172,9 +172,7 @@ class StateMigrator:
 
     def __init__(self, before: StateSchema, after: StateSchema, program: CompiledProgram, clock: Clock, buckets: int) -> None:
         self._layers = program.layout.layers
-        assert tuple(map(len, after.keys)) == tuple(len(layer.ports) for layer in self._layers), (
-            "the layout differs from the examined one"
-        )
+        assert tuple(map(len, after.keys)) == tuple(len(layer.ports) for layer in self._layers), "the layout differs from the examined one"
         self._buckets = buckets
         old_rules = {rule.name: rule for rule in before.rules}
         meant, means = before.meanings, after.meanings

@@ -59,6 +59,7 @@ class LayerProcessor(StatefulProcessor):
         self._layer = layer
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state variables and read the job."""
         value = handle.getValueState(stored_names.BUCKET, stored_names.BUCKET_VALUE)
         self._store = _SparkStore(value, handle.getMapState(stored_names.LOG, stored_names.LOG_KEY, stored_names.LOG_VALUE))
         self._job = Job.from_json(self._text)
@@ -66,6 +67,7 @@ class LayerProcessor(StatefulProcessor):
         self._bucket = {key: bucket for bucket, key in enumerate(keys)}
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
+        """Process the rows of one key; rows that are no bucket's pass unchanged."""
         bucket = self._bucket.get(key[0])
         if bucket is None:
             yield from rows

@@ -93,7 +93,7 @@ class Cut(NamedTuple):
     stops: tuple[int, ...]
     elements: int
     files: tuple[int, ...] = ()
-    """The file that each stop stands in, where inputs grow."""
+    """The file of each stop, for growing inputs."""
 
     @property
     def points(self) -> tuple[tuple[int, int], ...]:

@@ -184,6 +184,7 @@ class _JavaListener:
         """Ignored."""
 
     def onQueryProgress(self, event: JavaObject) -> None:
+        """Pass on the figures of a batch."""
         figures = json.loads(event.progress().json())
         operators = figures["stateOperators"]
         self._progress.spark_progressed(

@@ -84,6 +84,7 @@ class _PlanAhead:
         return item
 
     def stop(self) -> None:
+        """Stop the thread."""
         self._stop.set()
         try:
             while True:
@@ -106,10 +107,12 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Nothing to do: bounded inputs are the files present at the start of the run."""
 
     def initialOffset(self) -> Json:
+        """The start offset of the job, or the beginning."""
         return json.loads(self._job.start) if self._job.start else Offset.start(len(self._job.inputs)).to_json()
 
     @carrying_diagnostics
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
+        """The end of the next batch after `start`; `start` where nothing has closed."""
         offset = Offset.of_json(start)
         if offset.ended:
             return start
@@ -143,6 +146,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @carrying_diagnostics
     def partitions(self, start: Json, end: Json) -> list[TaskPartition]:
+        """The tasks of the batch between two offsets."""
         first, last = Offset.of_json(start), Offset.of_json(end)
         if first == last:
             return []
@@ -171,6 +175,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return cut
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """The rows of a task."""
         from dotr.runtimes.spark.stage_one_task import read_task
 
         assert isinstance(partition, TaskPartition)
@@ -182,6 +187,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._scanner.inputs.release(Offset.of_json(end))
 
     def stop(self) -> None:
+        """Stop scanning."""
         if self._scanner is not None:
             self._scanner.stop()
             self._scanner = None
@@ -195,10 +201,13 @@ class InstantSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
+        """The format name."""
         return SOURCE
 
     def schema(self) -> str:
+        """The schema of the rows."""
         return SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """The planner and reader."""
         return InstantsReader(Job.from_json(self.options["job"]))

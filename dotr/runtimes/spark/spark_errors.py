@@ -29,8 +29,8 @@ _JVM: Final = re.compile(r"^(?:Caused by: )?(?:\w+\.)+(\w+(?:Error|Exception)): 
 _WORKER_LOSS: Final = re.compile(r"EOFException|[Cc]onnection reset|Broken pipe|Python worker (?:exited|failed)|Failed to (?:bind|connect)")
 
 DISK_FULL: Final = "No space left on device"
-JVM_LOST: Final = "its JVM has gone: was it killed, or out of memory?"
-_WORKER_LOST: Final = "a Python process that it had started has gone: was it killed, or out of memory?"
+JVM_LOST: Final = "its JVM was lost: was it killed, or out of memory?"
+_WORKER_LOST: Final = "a Python process that it had started was lost: was it killed, or out of memory?"
 
 
 class CarriedDiagnostics(DotrError):
@@ -102,7 +102,7 @@ def _cause(text: str) -> str:
     r"""The cause in a message of Spark, on one line of at most 300 characters.
 
     >>> _cause("Query terminated with exception:\njava.io.EOFException\n\tat java.io.DataInputStream")
-    'a Python process that it had started has gone: was it killed, or out of memory?'
+    'a Python process that it had started was lost: was it killed, or out of memory?'
     """
     if text == JVM_LOST:
         return text

@@ -54,7 +54,8 @@ class OldQuery:
 
     @property
     def layer_and_bucket(self) -> dict[int, tuple[int, int]]:
-        """The layer and bucket of each key. Spark numbers its operators in an order of its own."""
+        """The layer and bucket of each key; Spark's operator numbers have no fixed relation to
+        layers."""
         return {key: divmod(number, len(self.keys) // self.layers) for number, key in enumerate(self.keys)}
 
 

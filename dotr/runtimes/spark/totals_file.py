@@ -44,6 +44,7 @@ class StoredTotals:
 
     @property
     def totals(self) -> Totals:
+        """The totals of all batches."""
         return self.before + self.last
 
     def with_batch(self, number: int, counted: Totals, sizes: Sequence[BucketSize]) -> StoredTotals:

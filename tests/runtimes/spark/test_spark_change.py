@@ -73,8 +73,8 @@ def test_restart_with_changed_rules_keeps_state_of_unchanged_ones(
     assert "rule Further keeps its state\n" in said
     assert "rule Flow starts empty: it has changed\n" in said
     assert "rule Jump starts empty: it is new\n" in said
-    assert "rule Quiet is dropped: the program has no such rule any more\n" in said
-    assert "rule Used starts empty: it reads what rule Quiet made, which is gone\n" in said
+    assert "rule Quiet is dropped: the program no longer has the rule\n" in said
+    assert "rule Used starts empty: it reads what rule Quiet made, which was removed\n" in said
     assert Checkpoint(folder).layout == (before := Checkpoint(folder).layout)
     assert before is not None
     assert before.generation == 0

@@ -84,7 +84,7 @@ class TestFailedQuery:
     def test_worker_loss_is_retried(self, tries: Callable[..., list[int]], caplog: pytest.LogCaptureFixture) -> None:
         assert tries(PySparkException("java.io.EOFException"), None) == [0, 0]
         assert caplog.messages == [
-            "Spark stopped: a Python process that it had started has gone: was it killed, or out of memory? (the log is spark.log). "
+            "Spark stopped: a Python process that it had started was lost: was it killed, or out of memory? (the log is spark.log). "
             "It goes on from its checkpoint (try 1 of 3)."
         ]
 
@@ -116,7 +116,7 @@ class TestFailedQuery:
         assert errors == []
 
     def test_lost_jvm_is_not_retried(self, tries: Callable[..., list[int]]) -> None:
-        with pytest.raises(RunFailed, match="its JVM has gone"):
+        with pytest.raises(RunFailed, match="its JVM was lost"):
             tries(Py4JNetworkError("Answer from Java side is empty"))
 
 
