@@ -31,8 +31,8 @@ from dotr.codegen.tree import (
 from dotr.model.terms import Term, Variable
 
 WorkPassed: TypeAlias = Callable[[int, Any], int]
-"""`passed(work, rows)` returns the next amount of work at which to be called again; raises if work
-or rows exceed a limit."""
+"""`passed(work, rows)` returns the next amount of work at which to be called again; raises if
+work or rows exceed a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ class LoopBuilder:
         self._count = count
         self._counter: WorkCounter | None = None
         self._signature = ""
-        self._before: list[CodeNode] = []  # up to the first loop: where look-ups of tables go
+        self._before: list[CodeNode] = []  # statements before the first loop: look-ups of tables
         self._loops: list[CodeNode] = []
-        self._block = self._before  # where the next statement goes
+        self._block = self._before  # the block of the next statement
         self._depth = 0
         self._deepest = 0
-        self._forks = 0  # those around the next statement
+        self._forks = 0  # forks around the next statement
         self._has_fork = False
         self._constants: dict[Term, str] = {}
         self._known_terms: dict[Variable, Term] = {}

@@ -98,7 +98,7 @@ def _write_file(text: str, kind: str) -> str | None:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             part = path.with_suffix(f".{os.getpid()}.part")
-            with part.open("x", encoding="utf-8") as file:  # never through a link that somebody else has put there
+            with part.open("x", encoding="utf-8") as file:  # "x": never through a link of another user
                 file.write(text)
             part.replace(path)
         return str(path)

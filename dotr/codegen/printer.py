@@ -82,7 +82,7 @@ def _print(block: Block, pad: str, leave: str, lines: list[str]) -> None:
             append(x)
         extend(y)
     """
-    for each in block:  # the kinds that there are most of come first
+    for each in block:  # the most frequent kinds first
         if isinstance(each, ForEach):
             lines.append(f"{pad}for {each.targets} in {each.items}:")
             _print(each.body, pad + INDENT, "continue", lines)

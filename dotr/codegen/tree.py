@@ -109,8 +109,8 @@ class AddWork:
 
 @node
 class Outlined:
-    """A block as a function inside the other, called in its place. Inserted by the splitting pass;
-    `assigned` are names of the outer function that the block assigns."""
+    """A block as a function inside the other, called in its place. Inserted by the splitting
+    pass; `assigned` are names of the outer function that the block assigns."""
 
     name: str
     body: Block

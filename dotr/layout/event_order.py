@@ -1,5 +1,5 @@
-"""Order of events of one type at one instant, and equalities of constraints (semantics.md, section
-4)."""
+"""Order of events of one type at one instant, and equalities of constraints (semantics.md,
+section 4)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sort_by_tie(names: Sequence[Variable], events: list[AttributeValues]) -> lis
         for value in values:
             if value is None or value[1] in ":<":  # a blank node, a triple term, or at worst a literal that begins like one
                 return sorted(events, key=lambda values: tie_key(names, values))
-    return sorted(events)  # all bound and no blank nodes: the names decide nothing
+    return sorted(events)  # all bound, no blank nodes: the order of the values
 
 
 def equated_pair(constraint: Expression) -> tuple[Variable, Attribute] | None:
@@ -55,8 +55,8 @@ def equated_pair(constraint: Expression) -> tuple[Variable, Attribute] | None:
 
 
 def equated_pairs(constraints: Sequence[Expression]) -> tuple[tuple[Variable, Attribute], ...]:
-    """The pairs of all constraints, ordered by the candidate's attribute; the first one written for
-    each."""
+    """The pairs of all constraints, ordered by the candidate's attribute; the first one written
+    for each."""
     found: dict[Variable, Attribute] = {}
     for constraint in constraints:
         pair = equated_pair(constraint)

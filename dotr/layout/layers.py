@@ -101,7 +101,8 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The layers of a program; `routes` maps each stream to the (layer, port) pairs that read it."""
+    """The layers of a program; `routes` maps each stream to the (layer, port) pairs that read
+    it."""
 
     streams: tuple[FactSource, ...]
     layers: tuple[Layer, ...]

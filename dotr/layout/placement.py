@@ -45,8 +45,8 @@ def place_rules(rules: Sequence[Rule]) -> list[Placement]:
 
 
 def _event_reads(rule: Rule) -> Iterator[tuple[Role, Label, bool]]:
-    """The roles that read composite events, the label, and true if the event may be of the rule's
-    own instant."""
+    """The roles that read composite events, the label, and true if the event may be of the
+    rule's own instant."""
     for role, reach in zip(roles(rule), lookbacks(rule), strict=True):
         if isinstance(role.source, EventSource):
             yield role, role.source.event, reach.near == 0
@@ -60,8 +60,8 @@ def _makers(rules: Sequence[Rule]) -> Mapping[Label, Sequence[Rule]]:
 
 
 def _ordered_components(rules: Sequence[Rule], makers: Mapping[Label, Sequence[Rule]]) -> list[list[Rule]]:
-    """The strongly connected components of rules in order of dependency; by name where the order is
-    free."""
+    """The strongly connected components of rules in order of dependency; by name where the order
+    is free."""
     named = {rule.name: rule for rule in sorted(rules, key=lambda rule: rule.name)}
     needs = {name: [maker.name for _, label, _ in _event_reads(rule) for maker in makers[label]] for name, rule in named.items()}
     of: dict[str, int | str] = {name: name for name in named}
@@ -105,7 +105,8 @@ class _Placer:
         return max((there.depth + 1 for maker in makers if (there := self.placements[maker.name]).layer == layer), default=0)
 
     def _carried_by_makers(self, rule: Rule) -> list[Variable]:
-        """The attributes of the anchor that hold the partition key of every rule that produces it."""
+        """The attributes of the anchor that hold the partition key of every rule that produces
+        it."""
         if not isinstance(rule.anchor.source, EventSource):
             return []
         places = [self.placements[maker.name] for maker in self.makers[rule.anchor.source.event]]

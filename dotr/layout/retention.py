@@ -29,8 +29,8 @@ def roles(rule: Rule) -> tuple[Role, ...]:
 
 
 def positive_roles(rule: Rule) -> tuple[Role, ...]:
-    """The roles to which a match binds one event each: the anchor's, then those of `each`, `last`
-    and `first`."""
+    """The roles to which a match binds one event each: the anchor's, then those of `each`,
+    `last` and `first`."""
     return (rule.anchor, *(clause.role for clause in rule.clauses if isinstance(clause, Choose)))
 
 
@@ -60,8 +60,8 @@ def lookbacks(rule: Rule) -> Sequence[Lookback]:
 
 
 def longest_chain(rule: Rule, clause: Clause) -> tuple[Clause, ...]:
-    """The clauses from `clause` to the anchor by the longest way, itself first: their windows add
-    up to its lookback."""
+    """The clauses from `clause` to the anchor by the longest way, itself first: their windows
+    add up to its lookback."""
     far = {role.label: reach.far for role, reach in zip(roles(rule)[1:], lookbacks(rule)[1:], strict=True)} | {rule.anchor.label: 0}
     by_label = {other.role.label: other for other in rule.clauses}
     found = [clause]

@@ -39,8 +39,8 @@ _FAN_IN: Final = 200
 
 @dataclass(frozen=True)
 class SpillFormat(Generic[T]):
-    """The written form of items: sort key, encoder, decoder, and the number of items per line of a
-    run."""
+    """The written form of items: sort key, encoder, decoder, and the number of items per line of
+    a run."""
 
     order: Callable[[T], Any]
     write: Callable[[Iterable[T]], bytes]
@@ -99,8 +99,8 @@ def read_run(format: SpillFormat[T], path: Path) -> Iterator[T]:
 
 
 def merge_runs(format: SpillFormat[T], buffered: list[T], runs: Sequence[Path], fan_in: int = _FAN_IN) -> Iterator[T]:
-    """All items in sorted order, merging at most `fan_in` runs at a time. Merged runs are deleted
-    if there are more."""
+    """All items in sorted order, merging at most `fan_in` runs at a time. Merged runs are
+    deleted if there are more."""
     buffered.sort(key=format.order)
     pending = list(runs)
     while len(pending) > fan_in:
@@ -112,8 +112,8 @@ def merge_runs(format: SpillFormat[T], buffered: list[T], runs: Sequence[Path], 
 
 
 def blocks(firings: Iterable[Firing], size: int = BLOCK_SIZE) -> Iterator[list[Firing]]:
-    """Firings in the order of time, as lists of about `size`; an instant is divided only if it is
-    long."""
+    """Firings in the order of time, as lists of about `size`; an instant is divided only if it
+    is long."""
     block: list[Firing] = []
     for firing in firings:
         if len(block) >= size and (firing.time != block[-1].time or len(block) >= _MAX_BLOCKS * size):

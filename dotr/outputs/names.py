@@ -33,8 +33,8 @@ def match_digest(rule: str, time: Micros, bound: Sequence[tuple[Label, Micros, S
 
 
 def match_text(time: Micros, bound: Sequence[tuple[Label, Micros, Sequence[Term | None]]], ordinal: int) -> bytes:
-    """The text of a match without the rule's name, shared by rules that bind the same events under
-    the same labels."""
+    """The text of a match without the rule's name, shared by rules that bind the same events
+    under the same labels."""
     # No name and no canonical term holds a control character, so the text below reads back in one way only.
     parts = [f"\0{time}\0{ordinal}"]
     for label, when, values in bound:

@@ -29,8 +29,8 @@ from dotr.patterns.rule_search import ConstantTable, RowFinder
 from dotr.patterns.sums import DistinctRun, SumRun
 
 IndexKey: TypeAlias = str | int | tuple[str | int, ...] | None
-"""The key of a run: one equality key, a tuple of several, or None for an index without equalities.
-With a constant table, the last part is the number of a row of the table."""
+"""The key of a run: one equality key, a tuple of several, or None for an index without
+equalities. With a constant table, the last part is the number of a row of the table."""
 
 KeyIndex: TypeAlias = dict[IndexKey, list[StoredEvent]]
 
@@ -38,8 +38,8 @@ EventTest: TypeAlias = Callable[[Micros, AttributeValues], bool]
 """Evaluates the constraints of a clause that name no other event."""
 
 InsertEvents: TypeAlias = Callable[[Sequence[KeyIndex], Sequence[StoredEvent], Micros], None]
-"""`insert(indexes, events, horizon)` appends events to the runs of each index and trims long runs
-whose older half lies before `horizon`."""
+"""`insert(indexes, events, horizon)` appends events to the runs of each index and trims long
+runs whose older half lies before `horizon`."""
 
 
 class Measure(Enum):
@@ -186,8 +186,8 @@ class PortStore:
         self._expired = 0
 
     def add(self, events: Sequence[StoredEvent]) -> None:
-        """Stores the events of one time, not before any stored one, and expires events before its
-        horizon."""
+        """Stores the events of one time, not before any stored one, and expires events before
+        its horizon."""
         now = events[0][0]
         horizon = now - self.retention
         log = self.log

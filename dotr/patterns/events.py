@@ -1,6 +1,6 @@
 """Records of stage two: stored events and matches.
 
-Hot paths make both with `tuple.__new__`, which takes a third of the time of the constructor.
+Hot paths construct both with `tuple.__new__`, which takes a third of the time of the constructor.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class _BlockRun(EventRun, Generic[Rank]):
         while level < len(levels) and number & ((1 << level) - 1) == 0:
             del levels[level][: number >> level]
             level += 1
-        del levels[level:]  # blocks that would begin elsewhere
+        del levels[level:]  # blocks no longer aligned
         if level:
             self._complete_blocks(level - 1)
 
@@ -160,7 +160,7 @@ class SkipRun(_BlockRun[float]):
     def _rank(self, event: StoredEvent) -> float:
         value = VALUES[event[2][self._position]]
         if type(value) is Single:
-            return inf  # compared as floats, with whatever rounding
+            return inf  # compared as floats, rounding unknown: never skipped
         if type(value) not in NUMERIC or value != value:
             return -inf
         number = to_double(value)  # type: ignore[arg-type]
@@ -172,15 +172,15 @@ class SkipRun(_BlockRun[float]):
         self._complete_blocks(0)
 
     def last_before(self, i: int, bound: float) -> int:
-        """The last position before `i` whose number may be above (below) the bound; -1 if there is
-        none."""
+        """The last position before `i` whose number may be above (below) the bound; -1 if there
+        is none."""
         if not self.is_built:
             self._build()
         if self._below:
             bound = -bound
         levels, level = self._levels, 0
         while i > 0:
-            # Blocks of this level end at i: go up where the one before is a right half, look into it otherwise.
+            # A block of this level ends at i: a right half is tested, a left half is left for the level above.
             if i & 1:
                 i -= 1
                 if levels[level][i] > bound:

@@ -245,8 +245,8 @@ class Operator:
         state: State,
         buffer: MatchBuffer,
     ) -> None:
-        """Retries the anchor at which a group failed; `before` is the number of matches before the
-        group."""
+        """Retries the anchor at which a group failed; `before` is the number of matches before
+        the group."""
         anchor, matches = anchors[len(anchors) - length_hint(remaining) - 1], buffer.matches
         while len(matches) > before and matches[-1].bound[0] is anchor:
             matches.pop()
@@ -256,7 +256,8 @@ class Operator:
             self._retry_failed(number, anchor, state, buffer, error)
 
     def _retry_failed(self, number: int, anchor: StoredEvent, state: State, buffer: MatchBuffer, first: Exception) -> None:
-        """Retries a group at the anchor of the error `first` and records the rules that fail again."""
+        """Retries a group at the anchor of the error `first` and records the rules that fail
+        again."""
         reraise_in_tests(first, FallbackKind.RULES)
         group, indexes, mark = self._groups[number], state.indexes[number], len(buffer.matches)
         before = len(self.failures)

@@ -42,8 +42,8 @@ class LimitExcess(NamedTuple):
 
 
 class SingleRule(NamedTuple):
-    """A rule compiled by itself: its number, the (port, index) of each clause, and a factory of its
-    ports' stores."""
+    """A rule compiled by itself: its number, the (port, index) of each clause, and a factory of
+    its ports' stores."""
 
     rule: int
     matcher: Matcher
@@ -54,7 +54,8 @@ class SingleRule(NamedTuple):
 def match_exactly(
     matcher: Matcher, indexes: Sequence[KeyIndex], anchor: StoredEvent, state: State, buffer: MatchBuffer
 ) -> Iterator[RuleFailure | LimitExcess]:
-    """Adds the matches of an anchor rule by rule, with exact limits; yields excesses and failures."""
+    """Adds the matches of an anchor rule by rule, with exact limits; yields excesses and
+    failures."""
     for row in matcher.rows:
         rule = row[0]
         assert isinstance(rule, int)

@@ -184,7 +184,8 @@ def _is_iri(cell: TableCell) -> bool:
 
 
 def _bound_pair(rows: Sequence[TableRow], bounds: Sequence[RowBound]) -> tuple[RowBound | None, RowBound | None]:
-    """A lower and an upper bound on one attribute in one domain; otherwise the first bound alone."""
+    """A lower and an upper bound on one attribute in one domain; otherwise the first bound
+    alone."""
 
     def scale(bound: RowBound) -> OrderedDomain | None:
         return domain_of(rows[0][bound.cell])  # type: ignore[arg-type]
@@ -198,8 +199,8 @@ def _bound_pair(rows: Sequence[TableRow], bounds: Sequence[RowBound]) -> tuple[R
 
 
 class _BoundedRows:
-    """The rows of one key, searched by one or two bounds. The search structure of a domain is built
-    at its first value."""
+    """The rows of one key, searched by one or two bounds. The search structure of a domain is
+    built at its first value."""
 
     def __init__(self, rows: Sequence[TableRow], low: RowBound | None, high: RowBound | None) -> None:
         self._rows, self._low, self._high = rows, low, high

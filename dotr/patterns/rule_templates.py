@@ -114,8 +114,8 @@ class RuleTemplate:
     values: AttributeExpressions
     consuming: tuple[int, ...]
     domains: tuple[OrderedDomain | None, ...] = ()
-    """The ordered domain of each constant compared with an attribute: a column holds constants of
-    one domain."""
+    """The ordered domain of each constant compared with an attribute: a column holds constants
+    of one domain."""
 
     @property
     def roles(self) -> tuple[PositionalRole, ...]:

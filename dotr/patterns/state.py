@@ -99,8 +99,8 @@ class State:
         self.passed: Micros | None = None
 
     def expire(self, now: Micros) -> None:
-        """Removes from every store and consumed set the events that no instant from `now` (µs) on
-        can read."""
+        """Removes from every store and consumed set the events that no instant from `now` (µs)
+        on can read."""
         for store in self.stores:
             store.expire(now)
         horizon = now - self.retention

@@ -24,7 +24,7 @@ from dotr.model.time import Micros
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.key_index import EventRun
 
-# How many values of each kind a stretch has is one integer: a field of 40 bits a kind.
+# The counts of values by kind are packed in one integer: 40 bits per kind.
 _FIELD: Final = 40
 _INT, _DECIMAL, _DOUBLE, _SINGLE, _OTHER, _HIGH, _LOW, _NAN = (1 << (_FIELD * n) for n in range(8))
 _UNIT: Final = 1 << 1074
@@ -122,8 +122,8 @@ def _difference(a: int | Decimal, b: int | Decimal) -> int | Decimal:
 
 
 def _kind_unit(value: Value | None) -> int:
-    """The counter unit of a value's type. Infinities and NaN count twice: by kind and as double or
-    float."""
+    """The counter unit of a value's type. Infinities and NaN count twice: by kind and as double
+    or float."""
     kind = type(value)
     if kind is int:
         return _INT

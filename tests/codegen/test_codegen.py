@@ -1,4 +1,4 @@
-"""Generated code: its compilation, its tree, and what it looks like."""
+"""Generated code: compilation, linecache, files, and the passes over its tree."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_two_processes_call_a_file_alike(tmp_path: Path) -> None:
 
 
 def test_nothing_else_executes_text() -> None:
-    """Generators hand their text to `dotr.codegen.compilation`."""
+    """Only `dotr.codegen.compilation` executes generated text."""
     files = Path(compilation.__file__).parent.parent.rglob("*.py")
     nodes = [(path.name, node) for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
     calls = [(name, node.func.id) for name, node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
@@ -120,7 +120,8 @@ def test_a_guard_of_a_branch_leaves_the_other_branches_alone() -> None:
 
 @pytest.mark.parametrize("depth", [3, 18, 19, 40])
 def test_deep_loops_in_a_fork_count_and_run(depth: int) -> None:
-    """Two branches, each so many loops over one item: every loop but the outermost is counted, or enters one that is."""
+    """Two branches of nested loops over one item: every loop but the outermost counts, or enters
+    one that does."""
     seen: list[int] = []
 
     def passed(work: int, rows: object) -> int:

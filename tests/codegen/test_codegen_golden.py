@@ -1,6 +1,6 @@
-"""Generated code as it is for representative inputs: one file each in `tests/codegen`.
+"""Golden files of generated code for representative inputs, in `tests/codegen`.
 
-A change of a generator shows there, to be read line by line. After one that is meant:
+A change of a generator is visible there line by line. After a deliberate change:
 
     python -m tests.codegen.test_codegen_golden
 """
@@ -69,7 +69,7 @@ def delta_rule() -> Callable[..., Any]:
 
 
 def delta_rule_of_a_class() -> Callable[..., Any]:
-    """With two superclasses built in as rows."""
+    """A keyed delta rule with two superclasses as constant rows."""
     position = DeltaPosition(SUBCLASS, MEMBER, 0, "c")
     return keyed_delta_rule(position, bind_schema(position, "<A>", INDEX), INDEX)
 
@@ -96,7 +96,8 @@ def members() -> list[together.GroupMember]:
 
 
 def shared_joins() -> Callable[..., Any]:
-    """As for small instants, which count nothing: they read the background alone where the instant has no such triples."""
+    """The form for small instants, without counting; without the triples in the instant it reads
+    the background alone."""
     return together.compile_uncounted(members(), ROOMS)
 
 
@@ -125,7 +126,7 @@ consuming Early
 
 
 def compiled_matcher() -> tuple[Matcher, RuleGroup]:
-    """Of a rule with `each`, `last`, `not`, an aggregate and consumption."""
+    """The matcher of a rule with `each`, `last`, `not`, an aggregate and consumption."""
     rules = compile_rules([Document("golden.dotr", RULES)], {}).rules
     assert rules
     (layer,) = lay_out(rules).layers
@@ -174,7 +175,7 @@ CASES: list[Callable[[], Callable[..., Any]]] = [
 
 
 def text_of(case: Callable[[], Callable[..., Any]]) -> str:
-    """The generated code that a case's function comes from."""
+    """The generated text of a case's function."""
     compiled.cache_clear()
     joins._factory.cache_clear()
     return "".join(linecache.getlines(case().__code__.co_filename))

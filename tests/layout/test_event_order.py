@@ -1,4 +1,4 @@
-"""The order of simultaneous events (semantics.md, section 4, Ties), and which constraints are equalities."""
+"""Order of simultaneous events (semantics.md, section 4, Ties), and equalities of constraints."""
 
 from __future__ import annotations
 

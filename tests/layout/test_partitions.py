@@ -1,7 +1,9 @@
-"""Partitioned, a program does what it does in one piece: the proof, without Spark, that keys, ports, layers and states are right.
+"""Partitioned evaluation equals evaluation in one process: keys, ports, layers and states, without
+Spark.
 
-A layer's state is split over buckets, each stepped on its own with what the router sends it, its events going to the layers above in any
-order, its state written and read back now and then. The output has to be the engine's, names and all.
+A layer's state is split over buckets. Each bucket is stepped by itself with the events that the
+router sends it; its events reach the layers above in any order, and its state is encoded and
+restored now and then. The output equals the engine's, fresh names included.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ pytestmark = pytest.mark.core
 
 
 class Partitioned:
-    """The engine in buckets. `seed` decides in which order they are stepped, and when states go through text or forget the past."""
+    """The engine in buckets. `seed` determines the order of steps and when states are encoded or
+    expired."""
 
     def __init__(self, program: CompiledProgram, clock: Clock, buckets: int, seed: int) -> None:
         self.program = program
@@ -66,14 +69,14 @@ class Partitioned:
         return sorted(firings, key=output_order)
 
     def handled(self, layer: int, state: State, now: int) -> State:
-        """What a runtime may do between two instants."""
+        """The changes that a runtime may make to a state between two instants."""
         if self.random.random() < 0.3:
             state.expire(now + 1)
         return self.layers[layer].restore(state.encode()) if self.random.random() < 0.3 else state
 
 
 def same(program: CompiledProgram, instants: Iterable[Instant], clock: Clock, buckets: int, seed: int = 1) -> tuple[int, Partitioned]:
-    """Runs both; gives the number of firings, and what ran in buckets."""
+    """Runs both; returns the number of firings and the partitioned run."""
     engine, parted, fired = Engine(program, clock), Partitioned(program, clock, buckets, seed), 0
     for instant in instants:
         firings = engine.match(instant.time, program.stage_one.evaluate(instant))
@@ -107,7 +110,8 @@ def loaded(name: str) -> CompiledProgram:
 @pytest.mark.parametrize("buckets", [2, 5, 64])
 @pytest.mark.parametrize("name", FILES)
 def test_cases(name: str, buckets: int) -> None:
-    """Where time itself is an event, a layer goes through a batch before the next does; else layers go instant by instant."""
+    """Programs with delays or ticks go through a batch layer by layer; all others instant by
+    instant."""
     for number, case in enumerate(FILES[name].cases):
         if loaded(name).timed:
             times = [element.time for element in case.elements]
@@ -198,8 +202,11 @@ def compiled(text: str) -> CompiledProgram:
 
 
 def stream(seed: int) -> list[Instant]:
-    """Forty instants of few keys and values, whose equal reports are told apart by blank nodes alone: so there are equal matches. Keys
-    and values of one value are not always the same term."""
+    """Forty instants of few keys and values.
+
+    Equal reports differ in blank nodes alone, so that there are equal matches. Equal keys and
+    values are not always the same term.
+    """
     choose = random.Random(seed)
     integer, decimal = "<http://www.w3.org/2001/XMLSchema#integer>", "<http://www.w3.org/2001/XMLSchema#decimal>"
     values = [f'"{n}"^^{integer}' for n in range(4)] + [f'"1.0"^^{decimal}', f'"02"^^{integer}']

@@ -1,4 +1,4 @@
-"""Which partition, layer and depth each rule gets, how long its events are kept, and that none of it changes what it says."""
+"""Placement of rules: partition, layer, depth and retention, without any change of the output."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def element(time: int, *facts: tuple[str, str, int]) -> Element:
 
 
 def run(text: str, elements: list[Element]) -> list[Output]:
-    """What one partition says, and eight say too."""
+    """The output of one partition, equal to that of eight."""
     program = compile_program(ProgramSpec((Document("rules.dotr", HEADER + text),)))
     one = partitioned(program, elements, 1)
     assert partitioned(program, elements, 8, reload=True) == one
@@ -133,7 +133,8 @@ def test_preferred_key_is_taken_else_the_first_by_name() -> None:
 
 
 def test_keys_are_equated_through_any_positive_label() -> None:
-    """C's room is B's, of which both attributes are A's room; what the aggregate is tied to decides its own."""
+    """Both attributes of B are A's room, and C's room is B's; an aggregate's own equalities
+    determine its key."""
     body = (
         "from A and last B [ FILTER(?v = A.?r && ?r = ?v && A.?r = ?r) ] within 5 s from A "
         "and first C [ FILTER(?r = B.?v) ] within 5 s from B "
@@ -330,7 +331,8 @@ def test_state_is_bounded_by_the_retention() -> None:
 
 
 def test_an_aggregate_may_choose_in_later_constraints() -> None:
-    """The model says it as an attribute of the aggregated label, named as the aggregate."""
+    """The model represents the aggregate as an attribute of the aggregated label, named as the
+    aggregate."""
     (only,) = rules(
         rule(
             "from A and ?m = avg(B.?v) of B within 9 s from A "

@@ -1,4 +1,4 @@
-"""Compiled templates: what is written, what is dropped, and names that are fresh and repeatable."""
+"""Compiled templates: output, dropped triples, and fresh names that are unique and repeatable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output stream as text is what interface.md says, in every format."""
+"""The formats of the output stream conform to interface.md."""
 
 from __future__ import annotations
 

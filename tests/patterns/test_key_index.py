@@ -1,4 +1,4 @@
-"""Lanes against the plainest answer: all events of the stretch, one by one."""
+"""Runs of a key index against a plain evaluation of each event of the slice."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_trimming_keeps_live_events() -> None:
 
 
 class Counted(float):
-    """A bound that counts what it is compared with."""
+    """A bound that counts its comparisons."""
 
     compared = 0
 
@@ -249,7 +249,7 @@ SUMS: list[tuple[list[Term], Term | None, Term | None]] = [
 @pytest.mark.parametrize("asked_before", [False, True])
 @pytest.mark.parametrize(("terms", "total", "mean"), SUMS, ids=range(len(SUMS)))
 def test_sums_and_averages_of_mixed_types(terms: list[Term], total: Term | None, mean: Term | None, asked_before: bool) -> None:
-    """Each alone, then between values that must leave no trace in it."""
+    """Each value alone, then between values outside the window."""
     mean = mean and write(VALUES[mean])
     lane, distinct = SumRun(0), DistinctRun(0)
     noise = [double("1e300"), single("1e30"), integer("7"), double("INF"), '"x"', decimal("0.5")]
@@ -275,7 +275,8 @@ def test_sum_of_doubles_is_rounded_once() -> None:
 
 
 def test_distinct_values_follow_a_moving_window() -> None:
-    """One value in and out again, events dropped behind the window and inside it, and two windows of one lane."""
+    """One value enters and leaves again, events are dropped behind and inside the window, and
+    one run has two windows."""
     lane = DistinctRun(0)
     values = [integer(str(n)) for n in (1, 2, 1, 3, 3, 1, 5, 2, 1, 4, 4, 4, 1, 2, 2, 7)]
     begin = 0

@@ -1,4 +1,7 @@
-"""Aggregates and choices under a key, whose literals may share a place of an index and not be equal, against a plain reading."""
+"""Aggregates and selections under a key, against a plain evaluation.
+
+Literals may share a key of an index and be unequal.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ def fact(number: int, kind: str, key: Term | None, value: Term | None, other: Te
 
 
 def results(text: str, facts: Sequence[list[Triple]], *, together: int = 1) -> list[tuple[int, str, Term | None]]:
-    """By time and rule what ?a is; so many facts stand at each instant."""
+    """The value of ?a by time and rule, for given numbers of facts per instant."""
     groups = [facts[place : place + together] for place in range(0, len(facts), together)]
     elements = [Element(time * SECOND, tuple(triple for triples in group for triple in triples)) for time, group in enumerate(groups)]
     found = outputs(partitioned(program_of(text), elements, 1))
@@ -133,7 +136,8 @@ def test_selection_under_a_key_reads_equal_terms_only(clause: str) -> None:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_aggregate_over_windows_and_between_equals_the_reference(function: str) -> None:
-    """Windows that begin and end at events, hold one or none; windows from a chosen event; what a test must be asked of."""
+    """Windows that begin and end at events, hold one or none; windows from a selected event;
+    constraints tested per event."""
     windows: dict[str, Callable[[int], Sequence[int]]] = {
         "within [0, 3 s] from A": lambda t: range(t - 3, t + 1),
         "within 3 s from A": lambda t: range(t - 3, t),

@@ -1,4 +1,5 @@
-"""Limits of stage two: what a rule may do at one anchor is counted exactly, whatever it is grouped, partitioned or batched with."""
+"""Limits of stage two: exact per rule and anchor, independent of grouping, partitions and
+batches."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ PREFIX = "PREFIX : <http://example.org/>\n"
 
 
 def program_of(rules: str, limits: Limits) -> CompiledProgram:
-    """Stage two alone keeps to the limits."""
+    """A program whose limits apply to stage two alone."""
     return limited(compile_program(ProgramSpec((Document("rules.dotr", rules),))), limits)
 
 
@@ -47,7 +48,7 @@ def limited(program: CompiledProgram, limits: Limits) -> CompiledProgram:
 
 
 def ran(program: CompiledProgram, elements: Iterable[Element], clock: Clock | None = None) -> tuple[list[Firing], list[DeadLetter]]:
-    """In one piece: the firings, and the dead letters."""
+    """The firings and dead letters of a run in one process."""
     engine = Engine(program, clock or Clock())
     firings = [f for time, graphs in by_time(elements).items() for f in engine.step(time, graphs)[0]]
     firings += [f for moment in engine.finish() for f in moment]
@@ -57,7 +58,7 @@ def ran(program: CompiledProgram, elements: Iterable[Element], clock: Clock | No
 def in_parts(
     program: CompiledProgram, elements: Sequence[Element], buckets: int, cuts: Sequence[int]
 ) -> tuple[list[Firing], list[DeadLetter]]:
-    """In buckets and batches."""
+    """The firings and dead letters of a run in buckets and batches."""
     batched = Batched(program, Clock(), buckets)
     firings: list[Firing] = []
     after = -LAST_MICRO
@@ -68,7 +69,7 @@ def in_parts(
 
 
 def overs(letters: Iterable[DeadLetter]) -> Counter[Over]:
-    """What letters say, as the oracle says it."""
+    """The exceeded limits of dead letters, in the oracle's form."""
     told: Counter[Over] = Counter()
     for letter in letters:
         assert letter.reason is Reason.LIMIT
@@ -85,7 +86,7 @@ def overs(letters: Iterable[DeadLetter]) -> Counter[Over]:
 
 
 def nameless(found: Iterable[Over]) -> Counter[object]:
-    """Up to the names of blank nodes."""
+    """The outputs up to the labels of blank nodes."""
     return Counter((o.time, o.rule, o.clause, tuple(sorted((name, anonymous(term)) for name, term in o.anchor))) for o in found)
 
 
@@ -175,7 +176,7 @@ def number(value: int) -> str:
 
 
 def instant(size: int, time: int = 1, first: int = 0) -> Element:
-    """So many readings at one time."""
+    """Several readings at one time."""
     triples = [(f"<http://example.org/n{n:05}>", "<http://example.org/p>", number(n)) for n in range(first, first + size)]
     return Element(time * 1_000_000, tuple(triples))
 
@@ -201,7 +202,7 @@ def test_anchor_with_too_many_branches_is_one_dead_letter() -> None:
 
 
 def test_other_branches_of_a_limited_anchor_match() -> None:
-    """Each B has as many D as it says; only that with five goes over the limit."""
+    """Each B has as many D as its value; only the B with five exceeds the limit."""
     rules = (
         PREFIX
         + """
@@ -245,7 +246,7 @@ def test_anchor_over_a_limit_consumes_nothing(limit: Limits) -> None:
 
 
 def test_candidates_of_an_anchor_are_limited() -> None:
-    """The latest five are passed over."""
+    """The latest five candidates are rejected."""
     rules = (
         PREFIX
         + """
@@ -268,7 +269,8 @@ def test_equal_dead_letters_are_reported_once() -> None:
 
 
 def test_many_matches_are_emitted_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In whatever pieces, they are the same, names of equal ones included; and the events of other rules too."""
+    """Matches in parts of any size are the same, names of equal ones and events of other rules
+    included."""
     rules = (
         PREFIX
         + PAIRS.replace("[] :x ?x", "dotr_id1 :x ?x").replace("?x ?v WHERE", "?v WHERE")

@@ -1,7 +1,8 @@
-"""Stage two alone over recorded programs: what is read, asked and expected of each is made once, so that a replay takes a millisecond.
+"""Stage two alone over recorded programs, whose facts and expected output are computed once.
 
-Programs, streams and the oracle's answers are those of the property tests; a replay shares the rules out, lays them out and compiles them
-again, then hands them the recorded facts. That is fast enough to be repeated for every mutant of `dotr/patterns` (`./mutants`).
+Programs, streams and the oracle's answers are those of the property tests. A replay places and
+compiles the rules again, then evaluates the recorded facts: about a millisecond, fast enough for
+every mutant of `dotr/patterns` (`./mutate`).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Recorded(StageOne):
 
 @dataclass(frozen=True)
 class Scenario:
-    """A program, its facts by time and source in no order, its ticks, and what the oracle says."""
+    """A program, its facts by time and source in no order, its ticks, and the oracle's output."""
 
     text: ProgramText
     program: CompiledProgram
@@ -88,11 +89,12 @@ def recorded(text: ProgramText, elements: Sequence[Element]) -> Scenario:
 
 
 class _Enough(Exception):
-    """Nothing more is drawn: Hypothesis stops at what fails."""
+    """Ends the drawing of examples; Hypothesis stops at a failure."""
 
 
 def many(texts: st.SearchStrategy[ProgramText], inputs: st.SearchStrategy[list[Element]], number: int) -> list[Scenario]:
-    """Scenarios that the strategies draw, the same in every run; those in which nothing fires are left out."""
+    """Scenarios drawn by the strategies, the same in every run; those without a firing are left
+    out."""
     made: list[Scenario] = []
 
     @settings(
@@ -136,7 +138,7 @@ def scenarios(kind: str) -> list[Scenario]:
 
 @pytest.fixture
 def made(request: pytest.FixtureRequest) -> list[Scenario]:
-    """In a fixture, for making them is no part of the test."""
+    """The scenarios of a kind, in a fixture so that the test's time excludes their recording."""
     return scenarios(request.param)
 
 

@@ -1,4 +1,4 @@
-"""Stage two over the whole rule language: the engine says what the oracle says, in one partition and in many, whatever the batches."""
+"""Stage two over the whole rule language equals the oracle, for any partitions and batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CUTS = st.lists(st.integers(-8, 60).map(lambda halves: halves * SECOND // 2), ma
 @examples(300)
 @given(programs(PLAIN), streams())
 def test_engine_equals_the_oracle(text: ProgramText, elements: list[Element]) -> None:
-    """With the state written and read back after every instant, too."""
+    """Also with the state encoded and restored after every instant."""
     shown(text, elements)
     program = compiled(text)
     expected = oracle(text, elements, program)
@@ -34,7 +34,7 @@ def test_engine_equals_the_oracle(text: ProgramText, elements: list[Element]) ->
 @examples(100)
 @given(programs(PLAIN), streams(), CUTS)
 def test_partitions_and_batches_equal_one_process(text: ProgramText, elements: list[Element], cuts: list[Micros]) -> None:
-    """Fresh names included. A batch may end where there is no instant."""
+    """Fresh names are equal as well. A batch may end at a time without an instant."""
     shown(text, elements)
     program = compiled(text)
     expected = list(run_engine(program, elements, text.clock, most=MOST).outputs)
@@ -46,7 +46,7 @@ def test_partitions_and_batches_equal_one_process(text: ProgramText, elements: l
 @examples(100)
 @given(programs(INSTANT), streams())
 def test_rules_of_one_instant_need_no_state(text: ProgramText, elements: list[Element]) -> None:
-    """Each instant by itself, by an engine that has seen no other, gives what all give together; consumption included."""
+    """A new engine per instant gives the output of one engine for all, consumption included."""
     shown(text, elements)
     program = compiled(text)
     assert program.layout.stateful_operators == 0

@@ -1,4 +1,4 @@
-"""What a state forgets, and when; what it writes and refuses to read."""
+"""State: expiration, the written form, and refusal of malformed ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that differ in a threshold, over more events than are looked at one by one, against the plainest reading of each."""
+"""Rules that differ in a threshold, over long runs, against a plain evaluation of each rule."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fired(program: str | CompiledProgram, elements: list[Element]) -> Found:
 
 
 def picked(mode: str, wanted: list[int]) -> list[int]:
-    """The values of the events that a clause picks; for `not` a 0 where there is none."""
+    """The values of the events that a clause selects; for `not` a 0 where there is none."""
     match mode:
         case "each":
             return wanted
@@ -46,7 +46,7 @@ def picked(mode: str, wanted: list[int]) -> list[int]:
 
 
 def streams(sign: int) -> list[list[int]]:
-    """Values from the oldest on: most of them far from any threshold, and these in every order."""
+    """Values from the oldest on, most of them far from any threshold; the others in every order."""
     choose = Random(7)
     made = []
     for near in ([1], [1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [3, 3, 1, 4]):
@@ -60,7 +60,8 @@ def streams(sign: int) -> list[list[int]]:
 @pytest.mark.parametrize("mode", ["last", "first", "each", "not"])
 @pytest.mark.parametrize("comparison", COMPARE)
 def test_thresholds(comparison: str, mode: str) -> None:
-    """Of the rows the first column is in order, and a second one (where the anchor has one too) is not; or a second constraint narrows."""
+    """Rows are sorted by the first column, not by a second one (of the anchor) or a second
+    constraint."""
     sign = 1 if ">" in comparison else -1
     other = "<=" if sign > 0 else ">="
     for second in ("", "anchor", "clause"):
@@ -102,7 +103,8 @@ def test_rows_between_two_bounds_are_in_order_of_the_next_column(comparison: str
 
 @pytest.mark.parametrize("mode", ["last", "first", "each", "not"])
 def test_constants_compared_with_another_event(mode: str) -> None:
-    """No index can search by these: each event is tested for all rows, and passed over where none wants it."""
+    """No index can search these: each event is tested for all rows and skipped if none accepts
+    it."""
     rows = [3, 1, 2]
     value = "0" if mode == "not" else "B.?v"
     text = "".join(rule(f"from A and {mode} B [ FILTER(?v < A.?v + {k}) ] within 99 s from A with E.?a = {value}", f"R{k}") for k in rows)
@@ -113,7 +115,7 @@ def test_constants_compared_with_another_event(mode: str) -> None:
 
 
 def test_thresholds_are_compared_exactly() -> None:
-    """Numbers that one double stands for."""
+    """Distinct numbers with one nearest double."""
     great = 2**53
     constants = [great, great + 1, great + 2]
     for comparison, holds in COMPARE.items():
@@ -158,7 +160,8 @@ def test_a_column_of_terms_finds_its_rules_by_key() -> None:
 
 
 def test_event_is_bound_to_one_role_only() -> None:
-    """Of the anchor's own events; for one rule, for rules of a table, and for several events at once."""
+    """Anchor and candidate of one source: for one rule, for rules of a table, and for several
+    events at once."""
     elements = [element(0, ("A", "", 5)), element(1, ("A", "", 6), ("A", "", 7))]
     for clause, expected in {
         "last A as X within [0, 9 s] from A": [(1, 7, 6), (1, 6, 7)],
@@ -182,7 +185,7 @@ def test_constants_are_in_the_condition_and_the_output() -> None:
 
 
 def test_numbers_and_non_numbers_are_compared_by_sparql() -> None:
-    """Doubles, floats and texts go another way than exact numbers do."""
+    """Doubles, floats and texts take another path than exact numbers."""
     text = "".join(rule(f"from A [ FILTER(?v >= {k}) ] with E.?a = {int(float(k) * 10)}", f"R{n}") for n, k in enumerate(("0.7", "1", "2")))
     program = program_of(text)
     for value, expected in {

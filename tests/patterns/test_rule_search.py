@@ -1,4 +1,4 @@
-"""Rows found by search against all of them asked one by one, and how many are asked."""
+"""Rows found by search against a test of every row, and the number of tests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GIVEN: list[Term | None] = [*NUMBERS, *TEXTS, *TIMES, *NODES, *ODD, literal("900
 
 
 class Asked:
-    """A test of all bounds that counts how often it is asked."""
+    """A test of all bounds that counts its calls."""
 
     def __init__(self, bounds: Sequence[RowBound]) -> None:
         self.bounds, self.times = bounds, 0
@@ -58,7 +58,8 @@ class Asked:
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(st.data())
 def test_finder_returns_exactly_the_rows_that_hold(data: st.DataObject) -> None:
-    """Rows of up to three columns and a number, and two attributes. The constants of a bound's column are of one scale."""
+    """Rows of up to three columns and a number, and two attributes; the constants of a bound's
+    column share a domain."""
     columns, bounds = [], []
     size = data.draw(st.integers(1, 8))
     for cell in range(1, data.draw(st.integers(2, 4))):
@@ -99,7 +100,7 @@ def test_conditions_met_by_the_search_are_not_tested(signs: tuple[str, ...]) -> 
 
 @pytest.mark.parametrize("signs", [("<",), ("<=",), (">",), (">=",), (">", "<"), (">=", "<="), ("=",)])
 def test_numbers_are_compared_by_type(signs: tuple[str, ...]) -> None:
-    """Of one row, and of many."""
+    """With one row and with many."""
     bounds = [RowBound(0, sign, cell) for cell, sign in enumerate(signs)]
     exact = [
         literal(text, XSD + "decimal") for text in ("0.7", "0.69999999", "0.70000001", "9007199254740993", "9007199254740992", "16777217")
@@ -152,7 +153,7 @@ def test_interval_tree_finds_the_ranges_that_contain_a_rank(low_closed: bool, hi
 
 
 class Counted(int):
-    """A mark that counts what it is compared with."""
+    """A rank that counts its comparisons."""
 
     compared = 0
 

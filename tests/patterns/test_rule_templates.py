@@ -1,4 +1,4 @@
-"""Rules alike up to their constants: run together they say what each says alone, and what the oracle says."""
+"""Rules of one template match in a group as they do singly and as the oracle does."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def skeletons(draw: st.DrawFn) -> str:
 
 @st.composite
 def alike(draw: st.DrawFn) -> list[str]:
-    """Rules of one skeleton."""
+    """Rules of one template."""
     text = draw(skeletons())
     pool = draw(st.sampled_from([NUMBERS, ("0", "1", "2", "3", "-1"), VALUES]))
     constants = draw(st.lists(st.tuples(st.sampled_from(pool), st.sampled_from(pool)), min_size=2, max_size=5))
@@ -90,7 +90,8 @@ def alike(draw: st.DrawFn) -> list[str]:
 
 @st.composite
 def dense(draw: st.DrawFn, longest: int = 30) -> list[Element]:
-    """Streams of which almost every element is an event of P or Q, so that windows are full and most rules fire."""
+    """Streams in which almost every element is an event of P or Q, so that windows are full and
+    most rules fire."""
     numbers = [TERMS[text] for text in NUMBERS]
     elements = []
     for _ in range(draw(st.integers(longest // 2, longest))):
@@ -102,7 +103,7 @@ def dense(draw: st.DrawFn, longest: int = 30) -> list[Element]:
 
 @st.composite
 def thresholds(draw: st.DrawFn) -> list[str]:
-    """Rules of one skeleton that differ in the numbers with which they compare what they look for."""
+    """Rules of one template that differ in the numbers compared with candidates."""
 
     def comparison(constant: str) -> str:
         operator = draw(st.sampled_from(["<", "<=", ">", ">="]))
@@ -143,7 +144,7 @@ NEAR = [
 
 @st.composite
 def crowded(draw: st.DrawFn) -> list[Element]:
-    """A few events of P among many of Q, most of which no threshold wants."""
+    """A few events of P among many of Q, most of which no threshold accepts."""
     names = [f"<http://example.org/n{n}>" for n in range(20)]
     usual = draw(
         st.sampled_from([literal("0", XSD + "integer"), literal("20000000000000000", XSD + "integer"), literal("-1e0", XSD + "double")])
@@ -179,7 +180,7 @@ def test_grouped_rules_match_as_single_rules(rules: list[str], elements: list[El
 
 
 def shapes_of(rules: str) -> list[tuple[int, ...]]:
-    """Which rules have one shape."""
+    """The groups of rules with one template."""
     (layer,) = lay_out(compile_rules([Document("rules.dotr", HEADER + rules)], {}).rules).layers
     return [a.numbers for a in group_rules([(n, p.rule, p.ports, ("a",)) for n, p in enumerate(layer.rules)])]
 
@@ -195,7 +196,7 @@ def test_rules_that_differ_in_thresholds_names_and_events_are_grouped() -> None:
 
 
 def test_constants_without_a_searchable_threshold_split_groups() -> None:
-    """Each rule then has an index of its own, and none looks at candidates that another wants."""
+    """Each rule then has an index of its own, without the candidates of other rules."""
     rule = "rule {n} define {n} = [ [] :a ?a ] from P as L and last Q [ FILTER(?v != {k}) ] within 3 s from L with {n}.?a = 1\n"
     assert shapes_of(rule.format(n="A", k=1) + rule.format(n="B", k=2)) == [(0,), (1,)]
 
@@ -232,8 +233,8 @@ PARTED, TOGETHER = [(0,), (1,)], [(0, 1)]
     ],
 )
 def test_constants_that_split_groups(clause: str, expected: list[tuple[int, ...]], consuming: list[tuple[int, ...]] | None) -> None:
-    """A clause's own are taken out where an index can search by them, or where they meet another event's attributes and each event is
-    tested for all the rules at once."""
+    """A clause's constants become columns if an index can search them, or if they are compared
+    with another event's attributes and each event is tested for all rules at once."""
 
     def both(anchor: str = "P", end: str = "") -> list[tuple[int, ...]]:
         text = f"from {anchor} and {clause} with {{n}}.?a = 1 {end}\n"

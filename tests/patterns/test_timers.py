@@ -72,7 +72,7 @@ def test_session_end_fires_due_anchors_once() -> None:
 
 
 def test_ticks_end_at_the_last_time() -> None:
-    """At 15 stand the door of 5 and the reminder of 10; what is made there is waited for no more, for either."""
+    """At 15 are the door of 5 and the reminder of 10; neither reminds again after the end."""
     session = program(LEFT + AGAIN).session()
     assert times(session, (0, OPEN), (5, OPEN), (12,)) == [[], [], [10]]
     assert [event.time for event in session.finish()] == [15, 15]

@@ -1,5 +1,5 @@
-"""Splitting of deep functions: CPython compiles at most 20 nested blocks, so deeper loops become an
-inner function."""
+"""Splitting of deep functions: CPython compiles at most 20 nested blocks, so deeper loops become
+an inner function."""
 
 from __future__ import annotations
 

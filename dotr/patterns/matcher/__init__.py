@@ -1,1 +1,2 @@
-"""Generated matchers: the candidates of a clause, the emitter of source text, and its compilation."""
+"""Generated matchers: the candidates of a clause, the emitter of source text, and its
+compilation."""

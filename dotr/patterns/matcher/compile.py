@@ -58,8 +58,8 @@ ConsumedEvents: TypeAlias = set[tuple[Micros, int]]
 """The (time, ordinal) of the consumed events of one label of a rule."""
 
 FindMatches: TypeAlias = Callable[[Iterable[StoredEvent], Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int], None]
-"""`find(anchors, indexes, consumed, found, base)` appends the matches to `found`; a match's ordinal
-is `base` plus its position."""
+"""`find(anchors, indexes, consumed, found, base)` appends the matches to `found`; a match's
+ordinal is `base` plus its position."""
 
 FindExactMatches: TypeAlias = Callable[
     [StoredEvent, TableRow, Sequence[KeyIndex], Sequence[ConsumedEvents], list[Match], int, set[int]], None
@@ -135,7 +135,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
         template = self.template
         if self.is_always_exact:
             source = "def find(anchors, indexes, consumed, found, base):\n    for e0 in anchors: raise Exceeded\n"
-            self.body()  # for the indexes that it asks for
+            self.body()  # for its side effect on index_specs
         else:
             self.bind_indexes()
             if self.active_rows is None:
@@ -426,8 +426,8 @@ class _RuleMatcherEmitter(CandidateEmitter):
     def run_measure(
         self, place: int, scope: PositionalWindow | PositionalBetween, aggregate: PositionalAggregate
     ) -> tuple[Measure, str] | None:
-        """The measure that answers an aggregate without reading each event, and the source of its
-        query."""
+        """The measure that answers an aggregate without reading each event, and the source of
+        its query."""
         window = f"low{place}, high{place}"
         match aggregate.function, aggregate.distinct:
             case ("MIN", _):

@@ -188,15 +188,15 @@ class MatcherEmitter:
             source = target
 
     def _repeated_cells(self, condition: Expression) -> tuple[int, ...]:
-        """The cells of a condition's constants if at least half of the rows repeat them: then the
-        condition is evaluated once per distinct tuple."""
+        """The cells of a condition's constants if at least half of the rows repeat them: then
+        the condition is evaluated once per distinct tuple."""
         columns = [int(p.name) for p in parameters_of([condition]) if isinstance(p, Attribute) and p.label == ROW]
         cells = tuple([2 + 3 * column for column in columns])
         return cells if 2 * len({tuple([row[cell] for cell in cells]) for row in self.rows}) <= len(self.rows) else ()
 
     def _passing_rows(self, source: str, operator: str, cell: int) -> str:
-        """The rows of `source` whose constant the number `x` passes: a prefix or suffix if the rows
-        are sorted by it."""
+        """The rows of `source` whose constant the number `x` passes: a prefix or suffix if the
+        rows are sorted by it."""
         if self.ordered_cell is None or cell not in (self.ordered_cell + 1, self.ordered_cell + 2):
             return f"[row for row in {source} if x {operator} row[{cell}]]"
         self.globals[f"cell{cell}"] = itemgetter(cell)
