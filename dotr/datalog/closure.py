@@ -73,7 +73,7 @@ Route: TypeAlias = tuple[dict[Term, DeltaRules], DeltaRules]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dispatch:
-    """Entry of a route: a position with its key, or dormant positions to activate (position None)."""
+    """Entry of a route: a position with its key, or (without position) dormant ones to activate."""
 
     position: DeltaPosition | None
     key: Term | None = None

@@ -44,7 +44,7 @@ from dotr.store.triples import TripleIndex
 
 
 class StratumState(NamedTuple):
-    """Model of a stratum at an instant: the masked background, the delta and the retracted triples."""
+    """Model of a stratum at an instant: masked background, delta, retracted triples."""
 
     view: TripleIndex
     delta: StratumDelta
@@ -52,6 +52,7 @@ class StratumState(NamedTuple):
 
     @property
     def model(self) -> LowerModel:
+        """The model as NOT and AGGREGATE of higher strata read it."""
         return LowerModel(self.view, self.delta)
 
 

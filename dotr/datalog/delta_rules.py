@@ -46,8 +46,7 @@ def schema_rows(schema: Sequence[JoinItem], bound: dict[Variable, Term], project
 
     `bound`: terms of variables that are bound before.
     """
-    sides = [Side.BACKGROUND for item in schema if isinstance(item, TriplePattern)]
-    join = compile_join(schema, list(bound), sides, projection, index=index, hidden=True)
+    join = compile_join(schema, list(bound), Side.BACKGROUND, projection, index=index, hidden=True)
     return list(dict.fromkeys(join(index, index, *bound.values())))
 
 
@@ -60,11 +59,13 @@ def general_delta_rule(position: DeltaPosition, index: TripleIndex, *, bulk: boo
 def routed_delta_rule(position: DeltaPosition, index: TripleIndex, *, bulk: bool = False) -> DeltaRule:
     """Delta rule for triples with the pattern's constant predicate and object.
 
-    >>> at, inside = (TriplePattern(Var("a"), Const("<at>"), Var("c")), TriplePattern(Var("c"), Const("<in>"), Var("b")))
+    >>> at = TriplePattern(Var("a"), Const("<at>"), Var("c"))
+    >>> inside = TriplePattern(Var("c"), Const("<in>"), Var("b"))
     >>> rule = DatalogRule("r", (TriplePattern(Var("a"), Const("<in>"), Var("b")),), (at, inside))
     >>> index = TripleIndex([("<c>", "<in>", "<b>")])
     >>> found: list[Triple] = []
-    >>> routed_delta_rule(DeltaPosition(rule, at, 0, None), index)("<a>", "<at>", "<c>", TripleIndex(), found.append, [], [])
+    >>> delta_rule = routed_delta_rule(DeltaPosition(rule, at, 0, None), index)
+    >>> delta_rule("<a>", "<at>", "<c>", TripleIndex(), found.append, [], [])
     >>> found
     [('<a>', '<in>', '<b>')]
     """
@@ -129,9 +130,11 @@ def subject_conclusions(position: DeltaPosition, bindings: SchemaBindings) -> tu
     and True where that end is the subject.
 
     >>> from dotr.model.terms import RDF_TYPE
-    >>> of, sub = TriplePattern(Var("x"), Const(RDF_TYPE), Var("c")), TriplePattern(Var("c"), Const("<sub>"), Var("d"))
+    >>> of = TriplePattern(Var("x"), Const(RDF_TYPE), Var("c"))
+    >>> sub = TriplePattern(Var("c"), Const("<sub>"), Var("d"))
     >>> rule = DatalogRule("r", (TriplePattern(Var("x"), Const(RDF_TYPE), Var("d")),), (of, sub))
-    >>> position, index = DeltaPosition(rule, of, 0, "c"), TripleIndex([("<A>", "<sub>", "<B>"), ("<A>", "<sub>", "<C>")])
+    >>> position = DeltaPosition(rule, of, 0, "c")
+    >>> index = TripleIndex([("<A>", "<sub>", "<B>"), ("<A>", "<sub>", "<C>")])
     >>> conclusions, of_subject = subject_conclusions(position, bind_schema(position, "<A>", index))
     >>> sorted(object for _, object in conclusions), of_subject
     (['<B>', '<C>'], True)
@@ -203,8 +206,7 @@ def _match(writer: RuleWriter, pattern: TriplePattern, *, routed: bool) -> None:
 
 
 def _finish(writer: RuleWriter, rule: DatalogRule, rest: Sequence[JoinItem], index: TripleIndex) -> DeltaRule:
-    sides = [Side.BOTH for item in rest if isinstance(item, TriplePattern)]
-    writer.write_steps(ordered(rest, writer.names, sides, index))
+    writer.write_steps(ordered(rest, writer.names, Side.BOTH, index))
     writer.conclude(rule)
     writer.end()
     function: DeltaRule = writer.function()

@@ -124,17 +124,20 @@ def derivation(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...], ski
     `bound`: the variables whose terms the function takes, in this order.
     `skip`: the number of a body item to leave out; None: none.
     >>> from dotr.model.algebra import Var
-    >>> at, inside = (TriplePattern(Var("a"), Const("<at>"), Var("c")), TriplePattern(Var("c"), Const("<in>"), Var("b")))
+    >>> at = TriplePattern(Var("a"), Const("<at>"), Var("c"))
+    >>> inside = TriplePattern(Var("c"), Const("<in>"), Var("b"))
     >>> rule = DatalogRule("r", (TriplePattern(Var("a"), Const("<in>"), Var("b")),), (at, inside))
     >>> found: list[Triple] = []
-    >>> derivation(rule, 0, ("a", "c"), 0)(TripleIndex([("<c>", "<in>", "<b>")]), TripleIndex(), found.append, [], "<a>", "<c>")
+    >>> background = TripleIndex([("<c>", "<in>", "<b>")])
+    >>> derive = derivation(rule, 0, ("a", "c"), 0)
+    >>> derive(background, TripleIndex(), found.append, [], "<a>", "<c>")
     >>> found
     [('<a>', '<in>', '<b>')]
     """
     writer = RuleWriter("derive", rule, stratum)
     writer.begin(["background", "delta", "push", "alarms", *map(writer.bind, bound)])
     rest = [item for number, item in enumerate(rule.body) if number != skip]
-    writer.write_steps(ordered(rest, bound, [Side.BOTH for item in rest if isinstance(item, TriplePattern)], None))
+    writer.write_steps(ordered(rest, bound, Side.BOTH, None))
     writer.conclude(rule)
     writer.end()
     return writer.function()
@@ -144,7 +147,7 @@ def support(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...]) -> Der
     """Pushes True once where a rule has a match with these variables bound."""
     writer = RuleWriter("derive", rule, stratum)
     writer.begin(["background", "delta", "push", *map(writer.bind, bound)])
-    writer.write_steps(ordered(rule.body, bound, [Side.BOTH for item in rule.body if isinstance(item, TriplePattern)], None))
+    writer.write_steps(ordered(rule.body, bound, Side.BOTH, None))
     writer.emit("push", "True")
     writer.add(Return())
     writer.end()

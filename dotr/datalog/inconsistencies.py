@@ -45,7 +45,8 @@ def inconsistencies(closure: Closure, stated: Collection[Triple]) -> tuple[Incon
     `instant`: the triples of the instant.
     >>> from dotr.store.triples import TripleIndex
     >>> background = TripleIndex([("<A>", "<disjoint>", "<B>")])
-    >>> found = Contradiction("dw", (("<A>", "<disjoint>", "<B>"), ("<x>", "<is>", "<A>"), ("<x>", "<is>", "<B>")))
+    >>> disjoint = ("<A>", "<disjoint>", "<B>")
+    >>> found = Contradiction("dw", (disjoint, ("<x>", "<is>", "<A>"), ("<x>", "<is>", "<B>")))
     >>> closure = Closure(background, TripleIndex(), (found,))
     >>> print(inconsistencies(closure, [("<x>", "<is>", "<A>")])[0])
     dw: <A> <disjoint> <B> (background), <x> <is> <A> (instant), <x> <is> <B> (derived)
@@ -63,7 +64,8 @@ def inconsistencies(closure: Closure, stated: Collection[Triple]) -> tuple[Incon
 def visible_premises(contradiction: Contradiction) -> list[Triple]:
     """Premises of a contradiction without hidden triples.
 
-    >>> visible_premises(Contradiction("r", (("<c>", "<urn:dotr:hidden:ends>", "<nil>"), ("<x>", "<p>", "<x>"))))
+    >>> hidden = ("<c>", "<urn:dotr:hidden:ends>", "<nil>")
+    >>> visible_premises(Contradiction("r", (hidden, ("<x>", "<p>", "<x>"))))
     [('<x>', '<p>', '<x>')]
     """
     return [triple for triple in contradiction.triples if not is_hidden(triple[1])]

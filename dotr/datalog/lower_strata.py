@@ -43,14 +43,15 @@ def exists(item: Not, bound: tuple[Variable, ...]) -> LowerLookup:
 
     >>> from dotr.model.algebra import Const
     >>> broken = exists(Not((TriplePattern(Var("s"), Const("<broken>"), Var("why")),)), ("s",))
-    >>> model = LowerModel(TripleIndex([("<a>", "<broken>", "<x>"), ("<a>", "<broken>", "<y>")]), TripleIndex())
+    >>> index = TripleIndex([("<a>", "<broken>", "<x>"), ("<a>", "<broken>", "<y>")])
+    >>> model = LowerModel(index, TripleIndex())
     >>> broken(model, "<a>"), broken(model, "<b>")
     ([()], [])
     """
     writer = JoinWriter("join", leave="return rows")
     writer.begin(["background", "delta", *map(writer.bind, bound)])
     writer.collect_rows()
-    writer.write_steps(ordered(item.body, bound, [Side.BOTH] * len(item.body), None))
+    writer.write_steps(ordered(item.body, bound, Side.BOTH, None))
     writer.emit("append", "()")
     writer.add(Return("rows"))
     writer.end()
@@ -70,7 +71,7 @@ def matches(
     `bound`: the variables whose terms the function takes; `projection`: the columns of a row.
     """
     body = [item for number, item in enumerate(items) if number != skip]
-    join = compile_join(body, bound, [Side.BOTH for item in body if isinstance(item, TriplePattern)], projection)
+    join = compile_join(body, bound, Side.BOTH, projection)
     return lambda model, *terms: join(*model, *terms)
 
 
@@ -80,9 +81,12 @@ def groups(item: GroupAggregate, bound: tuple[Variable, ...]) -> LowerLookup:
 
     >>> from dotr.model.algebra import Const
     >>> inside = TriplePattern(Var("x"), Const("<in>"), Var("room"))
-    >>> count = GroupAggregate((inside,), ("room",), (("n", AggregateCall("COUNT", False, Var("x"))),))
-    >>> model = LowerModel(TripleIndex([("<a>", "<in>", "<hall>"), ("<b>", "<in>", "<hall>")]), TripleIndex([("<c>", "<in>", "<hall>")]))
-    >>> [(room, n[:3]) for room, n in groups(count, ())(model)], groups(count, ("room",))(model, "<attic>")
+    >>> call = AggregateCall("COUNT", False, Var("x"))
+    >>> count = GroupAggregate((inside,), ("room",), (("n", call),))
+    >>> index = TripleIndex([("<a>", "<in>", "<hall>"), ("<b>", "<in>", "<hall>")])
+    >>> model = LowerModel(index, TripleIndex([("<c>", "<in>", "<hall>")]))
+    >>> every, one = groups(count, ()), groups(count, ("room",))
+    >>> [(room, n[:3]) for room, n in every(model)], one(model, "<attic>")
     ([('<hall>', '"3"')], [])
     """
     others = tuple(key for key in item.keys if key not in bound)

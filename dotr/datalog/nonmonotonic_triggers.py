@@ -33,7 +33,8 @@ PredicatesRead: TypeAlias = Mapping[Term, frozenset[Term] | None]
 def predicates_read(tables: Iterable[TriggerTable | None]) -> PredicatesRead | None:
     """Predicates and objects of several tables together; None where a table matches all triples.
 
-    >>> predicates_read([{"<p>": {"<o>": 1}}, {"<p>": {"<u>": 2}, "<q>": {None: 3, "<o>": 4}}]) == {"<p>": {"<o>", "<u>"}, "<q>": None}
+    >>> read = predicates_read([{"<p>": {"<o>": 1}}, {"<p>": {"<u>": 2}, "<q>": {None: 3}}])
+    >>> read == {"<p>": {"<o>", "<u>"}, "<q>": None}
     True
     """
     found: dict[Term, frozenset[Term] | None] = {}
@@ -60,6 +61,7 @@ class NonmonotonicItem:
 
     @cached_property
     def case_variables(self) -> tuple[Variable, ...]:
+        """Keys of an AGGREGATE, or the variables that NOT shares with the rule."""
         if isinstance(self.item, GroupAggregate):
             return self.item.keys
         outer = bound_by(self.rule.body)

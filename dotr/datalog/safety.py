@@ -26,7 +26,8 @@ def check_safety(rule: DatalogRule) -> list[Diagnostic]:
 
     >>> from dotr.model.algebra import Const, Var
     >>> head = TriplePattern(Var("x"), Const("<p>"), Var("z"))
-    >>> print(check_safety(DatalogRule("r", (head,), (TriplePattern(Var("x"), Const("<q>"), Var("y")),)))[0])
+    >>> atom = TriplePattern(Var("x"), Const("<q>"), Var("y"))
+    >>> print(check_safety(DatalogRule("r", (head,), (atom,)))[0])
     K301 rule r: no atom of the body binds ?z, which its head uses
     Bind it by an atom, or by BIND(… AS ?z).
     """

@@ -103,6 +103,7 @@ class _HeadIndex:
     by_object: dict[Term | None, list[AtomKey]] = field(default_factory=dict)
 
     def add(self, key: AtomKey, rule: int) -> None:
+        """Adds a head key of a rule."""
         known = self.rules.get(key)
         if known is None:
             self.rules[key] = [rule]
@@ -112,6 +113,7 @@ class _HeadIndex:
             known.append(rule)
 
     def unifying(self, key: AtomKey) -> list[AtomKey]:
+        """The head keys that unify with a key."""
         predicate, object = key
         if predicate is None and object is None:
             return list(self.rules)
@@ -152,6 +154,7 @@ class _DependencyGraph:
         return found
 
     def strata(self) -> list[int]:
+        """The stratum of each rule; adds a diagnostic for each cycle through NOT or AGGREGATE."""
         stratum: dict[DependencyNode, int] = {}
         rules: Sequence[DependencyNode] = range(len(self._rules))
         for component in strong_components(rules, self._targets):

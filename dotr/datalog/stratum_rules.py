@@ -82,6 +82,7 @@ class HeadInStratum:
 
     @cached_property
     def support(self) -> Derivation:
+        """Test of the rule with the variables of the head bound."""
         return support(self.rule, self.stratum, free_variables(self.head))
 
 
@@ -113,10 +114,12 @@ class StratumRules:
 
     @cached_property
     def dispatch(self) -> RuleDispatch:
+        """The active rules by route."""
         return dispatch_of(self._active)
 
     @cached_property
     def closer(self) -> Closer:
+        """Closer of instants while no triple is masked."""
         return Closer(self.dispatch, self.index, self.limit)
 
     def reads_any(self, delta: TripleIndex) -> bool:

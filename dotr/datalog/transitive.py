@@ -50,9 +50,11 @@ def transitive_predicate(position: DeltaPosition, key: Term | None, background: 
 
     `key`: the predicate of a free position with schema in the background.
     >>> from dotr.model.datalog import DatalogRule
-    >>> first, second, head = (TriplePattern(Var(s), Const("<p>"), Var(o)) for s, o in ("xy", "yz", "xz"))
+    >>> patterns = (TriplePattern(Var(s), Const("<p>"), Var(o)) for s, o in ("xy", "yz", "xz"))
+    >>> first, second, head = patterns
     >>> rule, other = (DatalogRule("r", (each,), (first, second)) for each in (head, first))
-    >>> [transitive_predicate(DeltaPosition(each, first, 0, None), None, TripleIndex()) for each in (rule, other)]
+    >>> positions = [DeltaPosition(each, first, 0, None) for each in (rule, other)]
+    >>> [transitive_predicate(position, None, TripleIndex()) for position in positions]
     ['<p>', None]
     """
     rule, pattern = position.rule, position.pattern

@@ -50,10 +50,12 @@ class ColumnDirection:
 
     @property
     def is_grouped(self) -> bool:
+        """True for groups, False for pairs: the shorter form."""
         return 2 * self.ends + 1 < self.triples
 
     @property
     def words(self) -> int:
+        """Number of words of both columns."""
         return 2 * self.ends + 1 + self.triples if self.is_grouped else 2 * self.triples
 
 
@@ -83,6 +85,7 @@ class ColumnWriter:
         self._words = 0
 
     def triples(self) -> Iterator[Buffer]:
+        """Buffers of section `triples`."""
         numbers = self._numbers
         for stratum, predicate, triples in self._source:
             keys = [numbers[s] << 32 | numbers[o] for s, _, o in triples]
@@ -113,6 +116,7 @@ class ColumnWriter:
         self._words += direction.words
 
     def predicates(self) -> Iterator[Buffer]:
+        """Buffers of section `predicates`."""
         yield self._rows
 
 
@@ -167,6 +171,7 @@ class Columns:
         return others + index, others + stop
 
     def contains(self, end: int, other: int) -> bool:
+        """True for a triple of these ends."""
         start, stop = self.bounds(end)
         index = bisect_left(self.words, other, start, stop)
         return index < stop and self.words[index] == other

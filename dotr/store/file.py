@@ -182,6 +182,7 @@ class MappedFile:
                     yield name
 
     def section(self, name: str) -> FileSection:
+        """A section by name; raises `UnusableFile` for a missing one."""
         section = self.sections.get(name)
         if section is None:
             raise UnusableFile(f"has no section {name}")

@@ -25,7 +25,7 @@ def graph(turtle: str) -> set[Triple]:
 
 
 def split(triples: set[Triple]) -> list[tuple[set[Triple], set[Triple]]]:
-    """(background, instant): all triples in one; each of the first eight alone in one."""
+    """(background, instant): all triples in one; each (of many, about eight) alone in one."""
     alone = [(triples - {t}, {t}) for t in sorted(triples)[:: max(1, len(triples) // 8)]]
     return [(triples, set()), (set(), triples), *alone, *((b, a) for a, b in alone)]
 
