@@ -32,7 +32,9 @@ from dotr.patterns.state import State
 
 
 class Rejection(NamedTuple):
-    """An element that is to become a dead letter: its number in its instant, counted from 0, and why."""
+    """An element that is to become a dead letter: its number in its instant, counted from 0, and
+    why.
+    """
 
     element: int
     reason: Reason
@@ -42,8 +44,9 @@ class Rejection(NamedTuple):
 class ClosedInstant(NamedTuple):
     """An instant after stage one.
 
-    `rejected` are the elements left out of the instant; `failing` are elements of the instant that make
-    queries fail. `facts.rejected` means that no instant is left: nothing of it goes to stage two.
+    `rejected` are the elements left out of the instant; `failing` are elements of the instant that
+    make queries fail. `facts.rejected` means that no instant is left: nothing of it goes to stage
+    two.
     """
 
     facts: InstantFacts
@@ -100,7 +103,8 @@ NextTime: TypeAlias = Callable[[Micros], Micros | None]
 
 
 def times_between(after: Micros, before: Micros, next_tick: NextTime, next_due: Callable[[], Micros | None]) -> Iterator[Micros]:
-    """The times in (after, before), both in µs since 1970, at which ticks or delayed anchors are due.
+    """The times in (after, before), both in µs since 1970, at which ticks or delayed anchors are
+    due.
 
     Each time is to be stepped through before the next is drawn, since the step decides what is due.
 
@@ -143,7 +147,8 @@ class Engine:
         self.failed: list[DeadLetter] = []
 
     def step(self, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> tuple[list[Firing], ClosedInstant]:
-        """The firings of the instant of these graphs, as `match` returns them, and what stage one decided.
+        """The firings of the instant of these graphs, as `match` returns them, and what stage one
+        decided.
 
         The time is later than all before. A rejected instant changes nothing.
         """
@@ -151,8 +156,9 @@ class Engine:
         return [] if closed.facts.rejected else self.match(time, closed.facts), closed
 
     def match(self, time: Micros, facts: InstantFacts) -> list[Firing]:
-        """The firings of an instant that is not rejected, in order of rule name, then attributes; those of
-        the moments before it come first."""
+        """The firings of an instant that is not rejected, in order of rule name, then attributes;
+        those of the moments before it come first.
+        """
         if not self._timed:
             return self._moment(time, facts.facts) if facts.facts else []
         earlier = [firing for firings in self.moments_until(time - 1) for firing in firings]
@@ -169,14 +175,18 @@ class Engine:
             yield self._moment(time, ticks.ticks_at(time))
 
     def advance(self, time: Micros) -> Iterator[list[Firing]]:
-        """The firings of each moment up to a time later than all before, which counts like an empty instant."""
+        """The firings of each moment up to a time later than all before, which counts like an empty
+        instant.
+        """
         if self._passed is None:
             self._passed = time - 1
         yield from self.moments_until(time)
         self._passed = time
 
     def finish(self) -> Iterator[list[Firing]]:
-        """The firings of each moment after the last instant of the stream: those of delayed anchors."""
+        """The firings of each moment after the last instant of the stream: those of delayed
+        anchors.
+        """
         if self._timed:
             for time in times_between(-LAST_MICRO, LAST_MICRO + 1, _no_tick, self._next_due):
                 yield self._moment(time, {}, ended=True)

@@ -1,8 +1,9 @@
-"""Which elements make stage one fail: they become dead letters, and the others go on without them (semantics.md, section 6).
+"""Isolation of the elements that make stage one fail (semantics.md, section 6).
 
-An instant that fails is tried once more. If it fails again, those of its elements that fail alone are taken out; what still fails
-together is taken out together. A query that fails takes nothing out: its rules miss the instant, and the elements that make it fail
-are told of.
+Idea: an instant that fails is tried once more. If it fails again, its elements that fail alone are
+left out; if the others still fail together, they are left out too. A query that fails leaves
+nothing out: its rules miss the instant, and the elements that make the query fail become dead
+letters.
 Cost: nothing where nothing fails; else one try an element.
 """
 
@@ -20,14 +21,16 @@ from dotr.model.time import Micros
 
 
 class IsolatedInstant(NamedTuple):
-    """What stage one says of the elements that it can take (None: there is none), and which are not, with the error."""
+    """The facts of the elements that stage one can use (None: there is none), and the errors of the
+    others by number.
+    """
 
     facts: InstantFacts | None
     rejected: dict[int, str]
 
 
 def isolate(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]], first: Exception) -> IsolatedInstant:
-    """An instant that has failed once with the error `first`, again."""
+    """The second try of an instant whose first raised `first`."""
     reraise_in_tests(first, FallbackKind.INSTANT)
     ask = program.stage_one.evaluate
     try:
@@ -55,7 +58,9 @@ def isolate(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Tripl
 
 
 def attribute_failures(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]], asked: InstantFacts) -> dict[int, str]:
-    """The elements that make queries fail, with the rules that miss them and the error: those that do so alone, else all of the instant."""
+    """The elements that make queries fail, by number, with the rules that miss them and the error:
+    those that fail alone, else all of the instant.
+    """
     found: dict[int, str] = {}
     for streams, error in asked.failed:
         rules = ", ".join(program.readers(streams))

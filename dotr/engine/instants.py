@@ -1,7 +1,8 @@
 """The instant: the RDF merge of all elements of one time (semantics.md, section 1).
 
-Blank nodes are local to an element. The name that one gets is a function of the time, the element's text, a count among equal elements,
-and its place in the element: so it does not depend on the order in which the elements come.
+Blank nodes are local to an element. The name of a blank node is a function of the time, the
+element's text, a number among equal elements, and its position in the element, so the name does not
+depend on the order of the elements.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dotr.model.time import Micros
 
 
 def merge(time: Micros, elements: Iterable[tuple[Triple, ...]]) -> Instant:
-    """The instant of a time's elements, whose blank nodes are `_:0`, `_:1`, … in order of appearance.
+    """The instant of a time's elements, whose blank nodes are `_:0`, `_:1`, … in order of
+    appearance.
 
     >>> one = (("_:0", "<http://e/p>", '"1"'),)
     >>> instant = merge(7, [one, one])

@@ -1,10 +1,14 @@
-"""Rules that ask the same of an instant ask it once (the paper, section 4: FILTERs merged).
+"""Multi-query optimisation: rules with equal queries share one stream of facts (the paper, section
+4: FILTERs merged).
 
-Queries that are equal up to the names of their variables are one stream of facts, under the names of the first. Where the queries of
-several roles are equal but for filters on what they project, the query is asked without those filters, and each role's own become
-constraints of the role, which stage two searches. That changes no fact a rule sees: a filter on projected variables commutes with
-projection and DISTINCT, and errs to false in both places; and values stand in the order of names, which renaming keeps (`question`). It
-does change what a thousand rules cost (the paper's Fig. 8).
+Idea: queries that are equal up to the names of their variables become one stream, under the names
+of the first. Where the queries of several roles are equal but for filters on projected variables,
+the stream is evaluated without those filters, and they become constraints of the roles, which stage
+two searches.
+Invariant: no rule sees other facts. A filter on projected variables commutes with projection and
+DISTINCT, and errs to false in both places; values are in the order of names, which renaming keeps
+(`canonical`).
+Cost: decides that of a thousand rules (the paper's Fig. 8).
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ _Renaming: TypeAlias = Mapping[Variable, Variable]
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """A fact source without its movable filters, and these."""
+    """A fact source without its movable filters, and these filters."""
 
     base: FactSource
     movable: tuple[Expression, ...]
@@ -43,14 +47,16 @@ class _Split:
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """The one source of several roles; `moving`: it is asked without their movable filters."""
+    """The one source of several roles. `moves_filters`: the source is without their movable
+    filters.
+    """
 
     source: FactSource
     moves_filters: bool
 
 
 def share_queries(rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    """The same rules, in which roles that ask the same but for filters have one source."""
+    """The same rules, in which roles with queries that are equal but for filters have one source."""
     first: dict[_QueryKey, FactSource] = {}
     variants: dict[_QueryKey, dict[tuple[Expression, ...], None]] = {}
     splits: dict[FactSource, tuple[_Split, _QueryKey]] = {}
@@ -111,7 +117,7 @@ def share_queries(rules: Sequence[Rule]) -> tuple[Rule, ...]:
 
 
 def _names(source: FactSource, shared: FactSource) -> _Renaming:
-    """What the attributes of a source are called in one that asks the same."""
+    """The names of a source's attributes in a shared source of the same query."""
     return dict(zip(source.attributes, shared.attributes, strict=True))
 
 
@@ -133,7 +139,9 @@ def _renamed(expression: Expression, own: _Renaming, others: Mapping[Label, _Ren
 
 
 def movable_filters(source: FactSource) -> tuple[Expression, ...]:
-    """The filters of a source on what it projects, which become constraints where others ask the same without them."""
+    """The filters of a source on projected variables; they become constraints where the query is
+    shared without them.
+    """
     return _split(source).movable
 
 
@@ -164,7 +172,9 @@ def _with_filters(base: FactSource, conditions: tuple[Expression, ...]) -> FactS
 
 
 def _weakest_source(base: FactSource, filters: Sequence[tuple[Expression, ...]]) -> FactSource:
-    """The one source of several variants: solutions that none of them wants are left out where that is cheap to tell."""
+    """The one source of several variants, with a filter that drops rows that no variant accepts,
+    where such a filter is cheap.
+    """
     if not all(filters):
         return base
     needed = weakest_filter(filters)

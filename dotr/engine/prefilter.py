@@ -1,7 +1,8 @@
-"""What a fact must satisfy for any of several filters to want it, said in few words.
+"""A shared prefilter: the weakest bound, or a set of constants, drops rows that no rule accepts.
 
-Idea: filters that all bound one attribute from below want nothing below the least of their bounds; filters that all equate one attribute
-want nothing but what is among their constants. Cost: a comparison or a look-up a solution, however many filters there are.
+Idea: filters that all bound one attribute from below accept nothing below the least of their
+bounds; filters that all equate one attribute accept only their constants.
+Cost: a comparison or a look-up a solution, whatever the number of filters.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from dotr.patterns.rule_search import comparison, fold_constants
 
 
 class Prefilter(NamedTuple):
-    """Conditions that hold wherever one of the filters does; `enough`: one of the filters holds wherever they do."""
+    """Conditions that hold wherever one of the filters does. `is_exact`: one of the filters holds
+    wherever the conditions do.
+    """
 
     conditions: tuple[Expression, ...]
     is_exact: bool
@@ -30,7 +33,7 @@ class _Bound(NamedTuple):
 
 
 def weakest_filter(filters: Sequence[Sequence[Expression]]) -> Prefilter:
-    """What several filters, each a conjunction, have in common.
+    """The weakest condition that several filters, each a conjunction, imply.
 
     >>> from dotr.model.terms import XSD, literal
     >>> def above(number: int) -> list[Expression]:
@@ -50,7 +53,7 @@ def weakest_filter(filters: Sequence[Sequence[Expression]]) -> Prefilter:
 
 
 def _share_operator(bounds: Sequence[Sequence[_Bound | None]]) -> bool:
-    """Whether all have one operator, so that the weakest is one of them."""
+    """True if all bounds have one operator, so that the weakest is one of them."""
     return len({each.operator for alike in bounds for each in alike if each is not None}) == 1
 
 
@@ -69,7 +72,9 @@ def _are_comparable(one: _Bound, other: _Bound) -> bool:
 
 
 def _weakest(bounds: Sequence[_Bound]) -> Expression:
-    """A condition that holds wherever one of the bounds does. Promoted, unequal constants can be equal: so `>=` where there is one."""
+    """A condition that holds wherever one of the bounds does. Promoted, unequal constants can be
+    equal: so the condition is closed (`>=`) where one of the bounds is.
+    """
     attribute, operator, _ = bounds[0]
     if operator == "=":
         terms = dict.fromkeys(each.constant for each in bounds)

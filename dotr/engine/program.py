@@ -1,4 +1,6 @@
-"""A program: rules, queries and background knowledge, compiled once, immutable, the same wherever its specification is compiled."""
+"""The compiled program: rules, queries and background knowledge, immutable, the same wherever its
+specification is compiled.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """What `compile_program` makes of a specification. `warnings` are those of its files. `store` is where the background is mapped from
-    (None: it is in memory), `store_made` whether that was made now; `notices` are what there is to be told of that."""
+    """A compiled specification.
+
+    `warnings` are those of its files. `store` is the mapped background (None: it is in memory);
+    `store_made`: it was compiled now; `notices` are what a user should know of that.
+    """
 
     spec: ProgramSpec
     rules: RuleSet
@@ -60,7 +65,9 @@ class CompiledProgram:
 
     @cached_property
     def attributes(self) -> Mapping[Label, tuple[Variable, ...]]:
-        """For each composite event its attributes, sorted: the `with` variables of all rules that define it."""
+        """For each composite event its attributes, sorted: the `with` variables of all rules that
+        define it.
+        """
         found: dict[Label, set[Variable]] = {}
         for rule in self.rules.rules:
             found.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
@@ -89,7 +96,7 @@ class CompiledProgram:
         )
 
     def query_label(self, streams: Iterable[int]) -> str:
-        """The label under which rules know the query of one of some fact streams."""
+        """The label that rules give to the query of one of some fact streams."""
         wanted = set(streams)
         for layer in self.layout.layers:
             for placed in layer.rules:
@@ -99,14 +106,16 @@ class CompiledProgram:
         return ""
 
     def session(self) -> Session:
-        """A new run of the program in this process, without any state; its caller advances it (see `Session`)."""
+        """A new run of the program in this process, without any state; its caller advances it (see
+        `Session`).
+        """
         from dotr.engine.session import Session
 
         return Session(self)
 
     @cached_property
     def timed(self) -> bool:
-        """Whether time alone can make a rule fire: there are ticks, or delayed anchors."""
+        """True if time alone can make a rule fire: there are ticks or delayed anchors."""
         return bool(self.stage_one.ticks) or any(placed.rule.anchor.delay for layer in self.layout.layers for placed in layer.rules)
 
     def router(self, buckets: int = 1) -> Router:
@@ -114,7 +123,9 @@ class CompiledProgram:
 
     @cached_property
     def _fact_queries(self) -> tuple[tuple[Label, QueryPlan], ...]:
-        """Each label's query, once, with what it projects: shared queries and the rules' own."""
+        """The plan of each label's query, with the attributes that it reports: shared queries and
+        the rules' own.
+        """
         questions: dict[tuple[Label, Select], None] = {}
 
         def ask(label: Label, query: Select, reported: Sequence[Variable]) -> None:
@@ -130,14 +141,18 @@ class CompiledProgram:
 
     @cached_property
     def reported(self) -> Mapping[Label, tuple[Variable, ...]]:
-        """The labels of `facts_of_interest`, each with the attributes that its facts can have, sorted."""
+        """The labels of `facts_of_interest`, each with the attributes that its facts can have,
+        sorted.
+        """
         found: dict[Label, set[Variable]] = {}
         for label, asked in self._fact_queries:
             found.setdefault(label, set()).update(asked.select.projection)
         return {label: tuple(sorted(names)) for label, names in found.items()}
 
     def facts_of_interest(self, instant: Instant) -> list[Fact]:
-        """All facts of all labels at an instant: projected attributes only, before temporal constraints. None where it is rejected."""
+        """All facts of all labels at an instant, with projected attributes only; none where the
+        instant is rejected.
+        """
         BOUNDS.characters = self.spec.limits.literal
         try:
             closure = self.knowledge.close(instant.triples)
@@ -154,8 +169,9 @@ class CompiledProgram:
 
 
 def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None = None) -> CompiledProgram:
-    """Compile a specification; raises `Refused` with every problem of every file. `keeping`: where compiled backgrounds are kept (None: in
-    the user's cache folder), or the one to use."""
+    """Compile a specification; raises `Refused` with every problem of every file. `keeping`: where
+    compiled backgrounds are kept (None: in the user's cache folder), or the one to use.
+    """
     problems: list[Diagnostic] = []
     BOUNDS.characters = LONGEST_TEXT
     ruleset = compile_rules(spec.rules, spec.prefixes)
@@ -201,7 +217,9 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
 
 
 def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:
-    """A warning for each contradiction of the background alone, with what clashes; of many, for the first few."""
+    """A warning for each contradiction of the background alone, with what clashes; of many, for the
+    first few.
+    """
     warnings = []
     for number, found in enumerate(knowledge.contradictions[:_MAX_CONTRADICTIONS], 1):
         said = f"({found.rule}): {', '.join(map(' '.join, visible_premises(found))) or 'by a rule without a body'}"
@@ -235,7 +253,7 @@ def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) 
 
 
 def _over_background(layout: Layout, rules: RuleSet, over: StaticLimitExceeded) -> Diagnostic:
-    """Why a query is refused that makes too much of the background."""
+    """The diagnostic of a query whose answers over the background alone go over a limit."""
     of_rules = [placed.rule for layer in layout.layers for placed in layer.rules] + list(rules.rules)
     role = next((role for rule in of_rules for role in roles(rule) if role.source == over.source), None)
     return Diagnostic(
@@ -264,7 +282,9 @@ def _idle_ticks(layout: Layout, stage_one: StageOne) -> list[Diagnostic]:
 
 
 def single_partitions(layout: Layout) -> list[Diagnostic]:
-    """A warning for each rule that runs on one core: none where nothing is remembered, so that instants are spread."""
+    """A warning for each rule that runs on one core: none where nothing is remembered, so that
+    instants are spread.
+    """
     if not layout.stateful_operators:
         return []
     return [

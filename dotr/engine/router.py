@@ -1,7 +1,7 @@
-"""Who is handed which event: from fact streams to the ports of the layers, and from a layer's composite events to the layers above.
+"""Routing table from fact streams and composite events to the ports of the layers.
 
-In one process every port gets all its events. Partitioned, an event goes to the bucket of its key's value; what a layer makes for itself
-never leaves the bucket it was made in.
+In one process every port gets all its events. Partitioned, an event goes to the bucket of its key's
+value; a layer's events for itself stay in the bucket where they were made.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ Deliveries: TypeAlias = dict[int, dict[int, list[Arrival]]]
 
 
 class Router:
-    """The routes of a layout; `buckets` partitions a layer (1: everything is in partition 0)."""
+    """The routes of a layout. `buckets` is the number of partitions of a layer; 1: everything is in
+    partition 0.
+    """
 
     def __init__(self, layout: Layout, buckets: int = 1) -> None:
         self.buckets = buckets
@@ -34,7 +36,7 @@ class Router:
         }
 
     def facts(self, facts: Facts) -> list[Deliveries]:
-        """What each layer's partitions are handed of an instant's facts."""
+        """The deliveries of an instant's facts to each layer's partitions."""
         deliveries: list[Deliveries] = [{} for _ in range(self.layers)]
         if self.buckets == 1:
             for stream, rows in facts.items():
@@ -50,7 +52,7 @@ class Router:
         return deliveries
 
     def events(self, events: Iterable[tuple[Label, Arrival]], layer: int) -> list[Deliveries]:
-        """What the layers above `layer` are handed of the composite events that it made."""
+        """The deliveries of the composite events of layer `layer` to the layers above."""
         deliveries: list[Deliveries] = [{} for _ in range(self.layers)]
         for label, arrival in events:
             self._deliver(label, [arrival], layer + 1, deliveries)

@@ -1,8 +1,10 @@
 """Stage one: the facts of interest of an instant. No state.
 
-The instant is closed over the background, then only those queries are asked whose answers can differ from the background's own: they
-are found by the predicates that the instant brought. Cost: the instant's triples and what they derive, whatever the background holds
-and however many queries wait for something else.
+Idea: the instant is closed over the background; then only those queries are evaluated whose answers
+can differ from those of the background alone. They are found by the predicates of the instant's new
+triples.
+Cost: the instant's triples and what they derive, whatever the size of the background and the number
+of other queries.
 """
 
 from __future__ import annotations
@@ -33,9 +35,13 @@ from dotr.store.triples import TripleIndex
 
 
 class InstantFacts(NamedTuple):
-    """What an instant holds: its facts by stream, and the contradictions found in it. Where it is `rejected` for these, it holds
-    nothing, and is no instant; so it is where it went over a limit: `exceeded` says which, and `over` which streams' query did, if one.
-    `failed` are queries that have failed twice, as the streams that they feed, with the error."""
+    """The result of stage one.
+
+    `facts` are the facts by stream. A `rejected` instant has none and is no instant: it is
+    inconsistent, or `exceeded` names the limit that it goes over, and `over` the streams of the
+    query that does (none: the closure). `failed` are queries that failed twice: the streams that
+    they feed, and the error.
+    """
 
     facts: Mapping[int, Sequence[AttributeValues]]
     inconsistencies: Sequence[Inconsistency]
@@ -46,7 +52,7 @@ class InstantFacts(NamedTuple):
 
 
 class _QueryLimitExceeded(Exception):
-    """A query goes over a limit."""
+    """A query that goes over a limit."""
 
     def __init__(self, number: int, error: LimitExceeded) -> None:
         super().__init__(str(error))
@@ -54,7 +60,7 @@ class _QueryLimitExceeded(Exception):
 
 
 class StaticLimitExceeded(DotrError):
-    """What a query has over the background alone goes over a limit."""
+    """A query whose answers over the background alone go over a limit."""
 
     def __init__(self, source: FactSource, error: LimitExceeded) -> None:
         super().__init__(str(error))
@@ -87,7 +93,9 @@ def next_multiple(periods: Sequence[Micros], after: Micros) -> Micros | None:
 
 
 class StreamBinding(NamedTuple):
-    """A stream that a plan feeds, its attributes, and how its values stand in the plan's rows (None: in order)."""
+    """A stream that a plan feeds: its number, its attributes, and the projection of the plan's rows
+    to them (None: as they are).
+    """
 
     stream: int
     names: tuple[Variable, ...]
@@ -102,8 +110,11 @@ class StreamBinding(NamedTuple):
 
 
 class StageOne:
-    """The compiled queries of a program over its knowledge; `ticks` are the streams that no instant is asked for. `rejects`: inconsistent
-    instants are."""
+    """The compiled queries of a program over its knowledge.
+
+    `ticks` are the streams of ticks, which no instant feeds. `rejects`: inconsistent instants are
+    rejected.
+    """
 
     def __init__(
         self,
@@ -164,7 +175,7 @@ class StageOne:
 
     @property
     def may_reject(self) -> bool:
-        """Whether an instant's elements may become dead letters here."""
+        """True if elements of an instant may become dead letters in stage one."""
         return self.rejects or self.knowledge.computes_terms
 
     def evaluate(self, instant: Instant) -> InstantFacts:
@@ -213,7 +224,9 @@ class StageOne:
         return InstantFacts(facts, clashing, failed=failed)
 
     def _facts_of_rows(self, found: RowsByKey, apart: Collection[int]) -> dict[int, Sequence[AttributeValues]]:
-        """The facts of what the units have found, each plan's under its first stream; of those plans that are to be asked apart, none."""
+        """The facts of the rows that join groups found, each plan's under its first stream, without
+        the plans in `apart`.
+        """
         for number in self._static_plans:
             found.setdefault(self._first_stream[number], [])
         for number in apart:
@@ -240,7 +253,9 @@ class StageOne:
     def _facts_after_retraction(
         self, closure: Closure, removed: TripleIndex, failed: list[tuple[tuple[int, ...], str]]
     ) -> dict[int, Sequence[AttributeValues]]:
-        """The facts of an instant that takes back some of what the background concludes: each plan is asked by itself."""
+        """The facts of an instant that retracts conclusions of the background; each plan is
+        evaluated by itself.
+        """
         facts: dict[int, Sequence[AttributeValues]] = {}
         changed = closure.delta.by_subject.keys() | removed.by_subject.keys()
         for number, (each, streams) in enumerate(zip(self.plans, self._bindings, strict=True)):
@@ -257,7 +272,9 @@ class StageOne:
     def _retry(
         self, number: int, first: Exception, ask: Callable[[], list[AnswerRow]], failed: list[tuple[tuple[int, ...], str]]
     ) -> list[AnswerRow]:
-        """A plan that has failed once is asked again. Raises `_QueryLimitExceeded` where it goes over a limit."""
+        """The answers of a plan that has failed once; raises `_QueryLimitExceeded` where the plan
+        goes over a limit.
+        """
         if isinstance(first, LimitExceeded):
             raise _QueryLimitExceeded(number, first) from None
         reraise_in_tests(first, FallbackKind.QUERY)
@@ -272,7 +289,9 @@ class StageOne:
         return rows
 
     def _evaluate_groups(self, due: Sequence[JoinGroup], new: TripleIndex, found: RowsByKey, apart: set[int]) -> None:
-        """Add what the units find; the plans of a unit that fails are to be asked apart from each other."""
+        """Add the rows of join groups; the plans of a group that fails are added to `apart`, to be
+        evaluated one by one.
+        """
         background, size = self.knowledge.background, len(new.triples)
         for unit in due:
             try:
@@ -302,7 +321,7 @@ class StageOne:
         return {each.stream: each.rows for each in self.ticks if time % each.period == 0}
 
     def _triggered_plans(self, new: TripleIndex) -> Sequence[int]:
-        """Those plans that are answered one by one."""
+        """The plans outside join groups that the instant's new triples trigger."""
         if not self._plans_by_predicate:
             return self._untriggered_plans
         by_predicate = self._plans_by_predicate

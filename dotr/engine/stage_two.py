@@ -1,9 +1,12 @@
 """Stage two: one layer's step, from events that arrive at an instant to output graphs.
 
-`step` is a function of the partition's state, the time and the arrivals; the state is data that `encode` and `restore` move between
-processes. A firing's fresh names are a function of its match, so a replay writes the same graph.
-Cost: about 3 µs a firing where many rules fire on the same events: what of a firing the events decide is written once for all of them.
-Memory: where the caller takes firings on the way, a moment's are never all there; its composite events that other rules read are.
+Invariant: `step` is a function of the partition's state, the time and the arrivals. State is data
+that `encode` and `restore` move between processes. Fresh names are a function of the match, so a
+replay writes the same graph.
+Cost: about 3 µs a firing where many rules fire on the same events; what the events decide of a
+firing is written once for all of these rules.
+Memory: where the caller takes firings in chunks, a moment's firings are never all in memory; its
+composite events that other rules read are.
 """
 
 from __future__ import annotations
@@ -31,9 +34,12 @@ from dotr.patterns.state import State
 
 
 class LayerResult(NamedTuple):
-    """What a layer's partition did at an instant: its firings (the rest of them, where they were many), the composite events it made that
-    the layers above read, and a dead letter for each anchor that a rule has failed at twice, or gone over a limit at: it names the rule and
-    its place."""
+    """The result of one step of a layer's partition.
+
+    `firings` are the firings, or the rest of them where there were many; `events` the composite
+    events that higher layers read; `failed` a dead letter for each anchor at which a rule failed
+    twice or went over a limit, with the rule and its place.
+    """
 
     firings: list[Firing]
     events: list[tuple[Label, Arrival]]
@@ -41,7 +47,9 @@ class LayerResult(NamedTuple):
 
 
 class _RuleWriter(NamedTuple):
-    """What writes the firings of a rule; `labels` are those of its positive roles. Rules alike in labels or attributes hold one object."""
+    """The compiled template of a rule and the constants of its firings. `labels` are those of its
+    positive roles. Rules with equal labels or attributes share one tuple.
+    """
 
     rule: str
     encoded: bytes
@@ -54,7 +62,9 @@ class _RuleWriter(NamedTuple):
 
 
 class _RuleWriters(dict[int, _RuleWriter]):
-    """What writes the firings of each rule of a layer, by the rule's number; made when it first fires, as most of many rules hardly do."""
+    """The writers of a layer's rules by number, each compiled when its rule first fires: most of
+    many rules hardly do.
+    """
 
     def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], above: Set[Label]) -> None:
         self._layer = layer
@@ -78,7 +88,9 @@ EmitFirings: TypeAlias = Callable[[list[Firing]], None]
 
 
 class OutputFailed(BaseException):
-    """What takes firings has failed: that is no rule's fault. Nothing that waits for errors of rules may catch it."""
+    """A failure of the caller that takes firings. It is no rule's fault, so no handler of rule
+    failures may catch it.
+    """
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -86,8 +98,9 @@ class OutputFailed(BaseException):
 
 
 class StageTwo:
-    """A compiled layer and the templates of its rules. `above` are the composite events that higher layers read, `literal` are the
-    characters that a computed literal may have."""
+    """A compiled layer and the templates of its rules. `above` are the composite events that higher
+    layers read.
+    """
 
     def __init__(
         self,
@@ -111,7 +124,7 @@ class StageTwo:
         return self._operator.restore(written)
 
     def next_due(self, state: State) -> Micros | None:
-        """When the next delayed anchor stands."""
+        """The time of the next delayed anchor; None: there is none."""
         return self._operator.next_due(state)
 
     def step(
@@ -124,8 +137,11 @@ class StageTwo:
         ended: bool = False,
         emit: EmitFirings | None = None,
     ) -> LayerResult:
-        """Run the layer at a moment later than all before, and not later than one that is `due`; changes the state in place. `ended`: the
-        last instant is over, so that nothing more is waited for. Where there are many firings, `put` has them on the way."""
+        """The result of a moment; changes the state in place.
+
+        The time is later than all before, and not later than `next_due`. `ended`: the last instant
+        is over. `emit` takes firings in chunks, in no order, where there are many.
+        """
         BOUNDS.characters = self._limits.literal
         operator = self._operator
         if emit is None:
@@ -148,7 +164,9 @@ class StageTwo:
         return done
 
     def write_firings(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int]) -> LayerResult:
-        """The firings of matches, but for those whose graphs cannot be made; `seen` has those before them that may be equal."""
+        """The firings of matches, without those whose graphs cannot be written. `seen` has the
+        digests of matches before them that may be equal.
+        """
         before = seen.copy() if seen else {}
         try:
             return self._write(time, matched, seen)
@@ -158,7 +176,9 @@ class StageTwo:
             return self._write_each(time, matched, seen, error)
 
     def _write_each(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int], first: Exception) -> LayerResult:
-        """The firings of those matches whose graphs can be made, after an error has come first."""
+        """The firings of the matches that can be written one by one, after `first` was raised for
+        all together.
+        """
         reraise_in_tests(first, FallbackKind.GRAPHS)
         left: list[Match] = []
         failed: list[DeadLetter] = []
@@ -192,7 +212,9 @@ class StageTwo:
         return DeadLetter(reason, f"rule {rule.name}", rule.span.document.name, line, time, text, why)
 
     def _write(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int]) -> LayerResult:
-        """The firings of matches; those of rules that fire on the same events come one after the other and hold the same objects."""
+        """The firings of matches. Those of rules that fire on the same events follow each other and
+        share objects.
+        """
         writers, new = self._writers, tuple.__new__
         firings: list[Firing] = []
         events: list[tuple[Label, Arrival]] = []
@@ -225,8 +247,11 @@ class StageTwo:
 
 
 class _ChunkWriter:
-    """The firings of a moment that has many, on their way. Equal matches have equal anchors, and those stand beside each other: so `seen`
-    forgets what it has of others."""
+    """The firings of a moment that has many, in chunks.
+
+    Equal matches have equal anchors, and equal anchors follow each other, so `seen` is cleared at
+    each new anchor.
+    """
 
     def __init__(self, stage: StageTwo, time: Micros, put: EmitFirings) -> None:
         self._stage = stage
@@ -239,7 +264,7 @@ class _ChunkWriter:
         self.failed: list[DeadLetter] = []
 
     def write(self, matched: list[Match]) -> None:
-        """Writes matches as firings, some at a time."""
+        """Write matches as firings, a chunk at a time."""
         self.is_empty = False
         for start in range(0, len(matched), _CHUNK_SIZE):
             some = matched[start : start + _CHUNK_SIZE]
@@ -256,7 +281,7 @@ class _ChunkWriter:
 
 
 def _described(clause: Clause) -> str:
-    """A clause as a user knows it, without its window."""
+    """A clause in the words of the rule language, without its window."""
     label = clause.role.label
     match clause:
         case Choose(_, mode, _, count):

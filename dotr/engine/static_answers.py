@@ -1,7 +1,8 @@
-"""The answers of queries over the background alone, kept beside the compiled store that they were found in.
+"""The answers of queries over the background alone, stored beside the compiled background.
 
-They hold at every instant, so every process needs them, and over a large background they can be the dearest part of compiling a program.
-A file of them belongs to one store and one set of rules; a query is found by a digest of its algebra.
+They hold at every instant, so every process needs them, and over a large background they can be the
+dearest part of compiling a program. A file of them belongs to one store and one set of rules; a
+query is found by a digest of its algebra.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dotr.store.file import MappedFile, UnusableFile, write_file
 
 
 class StaticAnswers:
-    """What is known of a program's static answers. Without a store nothing is kept beyond this process."""
+    """The stored static answers of a program. Without a store nothing outlives the process."""
 
     def __init__(self, spec: ProgramSpec, store: CompiledStore | None) -> None:
         self._rows: dict[str, list[AnswerRow]] = {}
@@ -43,7 +44,7 @@ class StaticAnswers:
                 record_fallback(error, FallbackKind.ANSWERS)
 
     def answers(self, query: Select, find: Callable[[], Sequence[AnswerRow]]) -> Sequence[AnswerRow]:
-        """The answers of a query; `find` is asked where they are not known yet."""
+        """The answers of a query; `find` computes those that are not stored yet."""
         if self._path is None:
             return find()
         key = blake2b(repr(query).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -54,7 +55,9 @@ class StaticAnswers:
         return rows
 
     def write(self) -> None:
-        """Writes what was found; who may not write finds it again the next time."""
+        """Write new answers to the file; a process that may not write computes them again the next
+        time.
+        """
         if self._path is not None and self._is_changed:
             text = json.dumps(self._rows, ensure_ascii=False).encode("utf-8", "surrogatepass")
             with suppress(OSError):

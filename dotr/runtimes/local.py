@@ -1,8 +1,10 @@
-"""The in-process runtime: one pass over the inputs, one step an instant. The reference that every other runtime agrees with.
+"""The in-process runtime: one pass over the inputs, one step an instant. Every other runtime agrees
+with this one.
 
-Memory: the state of the rules, and what lies within the inputs' delays; it does not grow with the length of the streams. A moment's
-matches, where they are many, go through sorted runs on disk. Nothing of a moment is written before all of it is found: so a run may be
-stopped at any time while something is looked for, and its output holds whole instants.
+Invariant: nothing of a moment is written before all of it is known, so a run may be stopped at any
+time and its output holds whole instants.
+Memory: the state of the rules, and what lies within the inputs' delays; independent of the length
+of the streams. The many matches of a moment go through sorted runs on disk.
 """
 
 from __future__ import annotations
@@ -43,9 +45,11 @@ _INSTANTS_PER_CHECK = 256
 
 
 def run_local(pipeline: Pipeline, report: ReportTotals, report_progress: ReportProgress = ignore_progress) -> Totals:
-    """Run a pipeline to the end of its input, or until interrupted: then all instants so far are written, whole.
+    """Run a pipeline to the end of its input, or until interrupted; all instants so far are then
+    written.
 
-    Raises `Refused` where an input cannot be opened, or an output is there already or cannot be opened; `RunFailed` where one cannot
+    `report` and `report_progress` are called several times a second. Raises `Refused` where an
+    input or output cannot be opened or an output exists already; `RunFailed` where an output cannot
     be written to its end.
     """
     with stoppable() as stop:
@@ -71,7 +75,9 @@ def run_local(pipeline: Pipeline, report: ReportTotals, report_progress: ReportP
 
 @contextmanager
 def _frozen_heap() -> Iterator[None]:
-    """What is there already is not looked through for garbage: with a thousand rules that costs a sixth of the time."""
+    """Exclude existing objects from garbage collection, which would cost a sixth of the time with a
+    thousand rules.
+    """
     gc.freeze()
     try:
         yield
@@ -80,7 +86,7 @@ def _frozen_heap() -> Iterator[None]:
 
 
 def _open_outputs(pipeline: Pipeline) -> tuple[list[FileSink], FileSink | None]:
-    """Open the outputs and the file of dead letters: all of them, or none is left behind."""
+    """Open the outputs and the file of dead letters: all of them, or none."""
     opened: list[FileSink] = []
     try:
         for output in pipeline.outputs:
@@ -94,7 +100,7 @@ def _open_outputs(pipeline: Pipeline) -> tuple[list[FileSink], FileSink | None]:
 
 
 class _LocalRun:
-    """A run, and what it has done so far."""
+    """A run and its counts so far."""
 
     def __init__(self, pipeline: Pipeline, sinks: list[FileSink], rejected: FileSink | None, stop: Stop, stand: ReportProgress) -> None:
         self.engine = Engine(pipeline.program, pipeline.clock, emit=self._buffer)
@@ -169,13 +175,15 @@ class _LocalRun:
         return [sourced[each.element].letter(each.reason, each.why) for each in rejections]
 
     def write_failed_anchors(self) -> None:
-        """Tell of the anchors that rules have failed at, or gone over a limit at."""
+        """Write the dead letters of anchors at which rules failed or went over a limit."""
         for letter in self.engine.failed:
             self._write_dead_letter(letter)
         self.engine.failed.clear()
 
     def sourced(self, now: Micros, elements: Sequence[Element]) -> list[SourcedElement]:
-        """The elements with their records: files are read a second time for those, up to where they are needed."""
+        """The elements with their records. Files are read a second time for records, up to this
+        instant.
+        """
         if not all(isinstance(element, SourcedElement) for element in elements):
             if self._second_pass is None:
                 self._second_pass = merged(self._pipeline.inputs, lambda letter: None, trace=True)
@@ -183,7 +191,7 @@ class _LocalRun:
         return [element for element in elements if isinstance(element, SourcedElement)]
 
     def instants_of(self, pipeline: Pipeline, report: ReportTotals) -> Iterator[tuple[Micros, list[Element]]]:
-        """The instants of the inputs as they close; what cannot be used is kept as it is met."""
+        """The instants of the inputs as they close; dead letters are written when they are met."""
         if not pipeline.growing and not pipeline.rates:
             return merged(pipeline.inputs, self.reject_record, trace=self._keeps_records)
 
@@ -205,7 +213,7 @@ class _LocalRun:
         return live(channels, self.reject_record, wait=wait)
 
     def flush(self) -> None:
-        """Hand on what was written, before nothing happens for a while."""
+        """Flush all files, before the run waits."""
         for _, sink in self._sinks:
             sink.flush()
         if self._dead_letter_sink is not None:
@@ -213,7 +221,7 @@ class _LocalRun:
         self._unflushed = False
 
     def write_firings(self, firings: list[Firing]) -> None:
-        """Write and count the firings of an instant; with those that wait, if there are any."""
+        """Write and count the firings of an instant, with those that are buffered."""
         self._unflushed = True
         if self._sorted_runs:
             self._write_sorted(firings)
@@ -224,7 +232,9 @@ class _LocalRun:
             sink.write(write(firings))
 
     def _write_sorted(self, firings: list[Firing]) -> None:
-        """Write and count the firings of an instant that has many; where a signal comes, none of them."""
+        """Write and count the firings of an instant that has many: all of them, or none where a
+        signal comes.
+        """
         many, stop = self._sorted_runs, self._stop
         many.add(firings, len(firings))
         stop.end_write()  # runs may be merged first
@@ -247,7 +257,7 @@ class _LocalRun:
         self.remove_temporary_files()
 
     def _buffer(self, firings: list[Firing]) -> None:
-        """Firings of an instant that has many wait for its end, in memory or as sorted runs on disk."""
+        """Buffer firings of an instant that has many, in memory or as sorted runs on disk."""
         try:
             self._sorted_runs.add(firings, len(firings))
         except OSError as error:
@@ -259,13 +269,13 @@ class _LocalRun:
         return self._folder
 
     def remove_temporary_files(self) -> None:
-        """Remove what waits on disk."""
+        """Remove the sorted runs on disk."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
     def write_moments(self, moments: Iterable[list[Firing]]) -> None:
-        """Write the firings of moments at which there is no instant, until stopped."""
+        """Write the firings of moments without an instant, until stopped."""
         stop = self._stop
         for firings in moments:
             stop.is_writing = True
@@ -278,7 +288,9 @@ class _LocalRun:
     def reject_elements(
         self, now: Micros, elements: Sequence[Element], rejections: Sequence[Rejection], facts: InstantFacts
     ) -> list[Element]:
-        """Write the dead letters of elements left out of an instant; returns all of its elements, with their records."""
+        """Write the dead letters of elements left out of an instant; returns all of its elements,
+        with their records.
+        """
         sourced: list[Element] = [*self.sourced(now, elements)]
         letters = self.dead_letters(now, sourced, rejections)
         self._stop.is_writing = True
@@ -290,7 +302,7 @@ class _LocalRun:
         return sourced
 
     def reject_record(self, letter: DeadLetter) -> None:
-        """Count, tell and keep a dead letter."""
+        """Count, log and write a dead letter."""
         self._stop.is_writing = True
         self._write_dead_letter(letter)
         self._stop.end_write()
@@ -303,7 +315,9 @@ class _LocalRun:
             self._dead_letter_sink.write([letter_line(letter, self._clock) + "\n"])
 
     def report_progress(self) -> None:
-        """Tell where the run stands. Files that are there are read no further than they are needed, so all of them are as far."""
+        """Report the progress of the run. Complete files are read no further than needed, so all of
+        them have the same progress.
+        """
         self._progress_reported_at = time.monotonic()
         if self._report_progress is ignore_progress:
             return
@@ -318,7 +332,7 @@ class _LocalRun:
         )
 
     def totals(self) -> Totals:
-        """What the run has done so far."""
+        """The counts of the run so far."""
         for found in drain_fallbacks():
             self.fallbacks += found.times
             self._warnings.report_fallback(found)

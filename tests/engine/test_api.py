@@ -1,4 +1,6 @@
-"""The public names of the package `dotr`: imports, version, errors, programs and events (docs/python.md)."""
+"""The public names of the package `dotr`: imports, version, errors, programs and events
+(docs/python.md).
+"""
 
 from __future__ import annotations
 

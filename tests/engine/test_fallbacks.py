@@ -1,4 +1,6 @@
-"""A fallback hides no fault: tests fail where one runs that they did not ask for; a run counts it, tells of it once, and goes on."""
+"""A fallback hides no fault: tests fail where one runs that they did not ask for; a run counts it,
+tells of it once, and goes on.
+"""
 
 from __future__ import annotations
 

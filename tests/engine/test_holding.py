@@ -1,4 +1,6 @@
-"""Runs beside each other: what one writes to, no other writes to or removes, and what a killed one leaves holds nothing."""
+"""Runs beside each other: what one writes to, no other writes to or removes, and what a killed one
+leaves holds nothing.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ def test_nothing_is_left_behind(project: Project) -> None:
 
 
 def test_a_lock_that_was_given_up_meanwhile_is_taken_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who opens the file just before its holder removes it has locked a file without a name."""
+    """A process that opens the file just before its holder removes it has locked a file without a
+    name.
+    """
     target = Target("output", str(tmp_path / "out"))
     first, second, third = OutputLocks(), OutputLocks(), OutputLocks()
     assert first.acquire([target], "one") == []

@@ -1,4 +1,6 @@
-"""Limits count work: an instant that goes over one is a dead letter with the query's name, and the stream goes on; on both runtimes."""
+"""Limits count work: an instant that goes over one is a dead letter with the query's name, and the
+stream goes on; on both runtimes.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ EXPLOSIVE = [
 
 @pytest.mark.parametrize("query", EXPLOSIVE)
 def test_a_query_over_a_limit_is_stopped(query: str) -> None:
-    """Twenty times as much as a query may look at or find, by every way in which one can be evaluated."""
+    """Twenty times as much as a query may look at or find, by every way in which one can be
+    evaluated.
+    """
     few, many = crossed(5), crossed(450)
     limits = Limits(rows=10_000, probes=10_000)
     bounded = made(query, limits=limits)
@@ -158,7 +162,9 @@ def test_a_join_that_cannot_explode_counts_nothing() -> None:
 
 
 def test_queries_together_may_cost_more_than_one_may() -> None:
-    """What goes over a limit together is asked apart; only what does so by itself stops the instant."""
+    """Queries that go over a limit together are evaluated apart; only one that does so by itself
+    stops the instant.
+    """
     limits = Limits(2_000, 1_000, 3_000)
     texts = [f"PREFIX : <http://e/> SELECT ?x ?y {{ ?x :a ?v . ?y :b ?w FILTER(STR(?x) != '{k}') }}" for k in range(4)]
     selects = [parse_select(Span(Document("q", text), 0, len(text)), {}) for text in texts]
@@ -173,7 +179,9 @@ def test_queries_together_may_cost_more_than_one_may() -> None:
 
 
 def test_look_ups_that_find_nothing_are_counted() -> None:
-    """Each new triple leads to a hub, and each of the hub's members is looked up in vain before the last two loops are come to."""
+    """Each new triple leads to a hub, and each of the hub's members is looked up in vain before the
+    last two loops are come to.
+    """
     chain = "?x :new ?h . ?h :member ?m . ?m :b ?z . ?z :c ?w . ?w :d ?v"
     text = f"PREFIX : <http://e/> SELECT ?x ?v {{ {chain} }}"
     select = parse_select(Span(Document("q", text), 0, len(text)), {})

@@ -49,7 +49,9 @@ def triples(predicates: Sequence[str]) -> st.SearchStrategy[list[Triple]]:
 
 
 def answered(asked: Select, background: TripleIndex, new: TripleIndex, limits: Limits) -> list[list[AnswerRow] | str]:
-    """The rows, or which limit is in the way: of a plan by itself, and of what it has in common with others."""
+    """The rows, or which limit is in the way: of a plan by itself, and of what it has in common
+    with others.
+    """
     try:
         made = plan(asked, background, limits=limits)
     except LimitExceeded as error:  # by what the background alone answers

@@ -1,4 +1,4 @@
-"""How long a computed literal may be (`limits.literal`), and how many digits a number has."""
+"""Limits of the length of computed literals (`limits.literal`) and of the digits of numbers."""
 
 from __future__ import annotations
 

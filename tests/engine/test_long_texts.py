@@ -1,4 +1,6 @@
-"""Long chains of operands, and what is deep: read and run, or told with a place; never a fault of ours."""
+"""Long chains of operands, and what is deep: read and run, or told with a place; never a fault of
+ours.
+"""
 
 from __future__ import annotations
 

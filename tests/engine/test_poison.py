@@ -1,4 +1,6 @@
-"""What makes a stage fail is a dead letter after one more try, and takes nothing else down; the same on both runtimes."""
+"""An element or rule that makes a stage fail is a dead letter after one more try, and nothing else
+fails; the same on both runtimes.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def pipeline() -> Pipeline:
 
 
 def as_spark_would(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Totals]:
-    """What the workers and the sink do, in this process, with two tasks a batch and two buckets."""
+    """The results of Spark's workers and sink, run in this process with two tasks a batch and two
+    buckets.
+    """
     layout = CheckpointLayout("c", "", tuple((f.input, f.delay, f.path) for f in prepared.inputs), 1, 2, 2)
     job = dataclasses.replace(run._job(prepared, layout, 2, (f"{next(_RUNS)}/query", "")), batch=2)
     fired: list[Firing] = []
@@ -153,7 +157,9 @@ def test_once_is_no_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def hostile(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> None:
-    """Matchers fail at the value 13: those of a constant in `columns`, or (None) of all rules with a clause."""
+    """Matchers fail at the value 13: those of a constant in `columns`, or (None) of all rules with
+    a clause.
+    """
 
     def compiled(*arguments: object) -> Matcher:
         matcher = compile_matcher(*arguments)  # type: ignore[arg-type]

@@ -1,4 +1,6 @@
-"""Properties of whole programs: the engine says what the oracle says, and nothing depends on batches or on the order of lists."""
+"""Properties of whole programs: the engine says what the oracle says, and nothing depends on
+batches or on the order of lists.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def test_so_it_does_under_entailment(text: ProgramText, elements: list[Element])
 @examples(60)
 @given(programs(), streams(), st.randoms(use_true_random=False))
 def test_the_order_of_lists_does_not_matter(text: ProgramText, elements: list[Element], random: Random) -> None:
-    """That of elements, of statements in rule files, of triples and of Datalog rules. Names included."""
+    """That of elements, of statements in rule files, of triples and of Datalog rules. Names
+    included.
+    """
     shown(text, elements)
     shuffled = list(elements)
     random.shuffle(shuffled)

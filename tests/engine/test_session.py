@@ -1,4 +1,6 @@
-"""The session of `dotr.Program` (interface.md, From Python), and what a program that cannot be loaded says."""
+"""The session of `dotr.Program` (interface.md, From Python), and what a program that cannot be
+loaded says.
+"""
 
 from __future__ import annotations
 

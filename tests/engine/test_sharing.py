@@ -141,7 +141,9 @@ CONDITIONS = [
 
 
 def test_conditions_that_no_search_finds_are_evaluated_once_for_each_constant() -> None:
-    """Many rules with few constants among them fire as each does alone, in the order of their names; in the anchor and behind `if`."""
+    """Many rules with few constants among them fire as each does alone, in the order of their
+    names; in the anchor and behind `if`.
+    """
     instants = [f':s{n} :v "{v}" ; :w {w} ; :w2 {w2} ; :z "{z}" .' for n, (v, w, w2, z) in enumerate(VALUES)]
 
     def fired(rules: list[str]) -> list[tuple[object, str, dict[str, str]]]:

@@ -1,4 +1,6 @@
-"""Rules that differ in what they compare with, of every kind of term: run together they say, byte for byte, what each says alone."""
+"""Rules that differ in what they compare with, of every kind of term: run together they say, byte
+for byte, what each says alone.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +144,9 @@ def skeletons(draw: st.DrawFn, columns: int) -> str:
 
 @st.composite
 def programs(draw: st.DrawFn, pool: Sequence[Term]) -> list[str]:
-    """Rules of one or two skeletons, with constants from the pool, or now and then a column of any other kind."""
+    """Rules of one or two skeletons, with constants from the pool, or now and then a column of any
+    other kind.
+    """
     columns = 3
     texts = draw(st.lists(skeletons(columns), min_size=1, max_size=2))
     pools = [pool if draw(st.integers(0, 4)) else draw(st.sampled_from([*KINDS, TERMS])) for _ in range(columns)]

@@ -68,7 +68,9 @@ def test_what_is_no_code_is_read_too() -> None:
 
 
 def test_what_makes_a_background_is_listed() -> None:
-    """What closes it and keeps it, what reads Datalog, and what answers queries over it."""
+    """The list has the code that closes and stores the background, reads Datalog, and answers
+    queries over it.
+    """
     reached = _reached(cache.__name__, datalog.__name__, queries.__name__)
     assert "datalog/closure.py" in reached
     assert "model/datalog.py" in reached
@@ -76,7 +78,9 @@ def test_what_makes_a_background_is_listed() -> None:
 
 
 def test_what_keeps_answers_finds_none() -> None:
-    """It looks them up by the text of a query, which changes with every name in it, and has others find them."""
+    """It looks them up by the text of a query, which changes with every name in it, and has others
+    find them.
+    """
     own = {path.relative_to(HOUSE).as_posix() for path in _imports(Path(answers.__file__))}
     assert {place for place in own if not _covered(place)} <= {"__init__.py", "engine/spec.py", "engine/__init__.py"}
 

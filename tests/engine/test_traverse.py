@@ -1,4 +1,6 @@
-"""The walks, transformations and renamings of `dotr.model.traverse`, compared with plain recursion over fields; graphs likewise."""
+"""The walks, transformations and renamings of `dotr.model.traverse`, compared with plain recursion
+over fields; graphs likewise.
+"""
 
 from __future__ import annotations
 

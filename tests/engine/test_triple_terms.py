@@ -1,5 +1,6 @@
-"""Triple terms in queries: planned answers = full evaluation = the oracle = pyoxigraph, on random graphs and queries; and what each syntax
-of SPARQL 1.2 means, functions and operators among it."""
+"""Triple terms in queries: planned answers = full evaluation = the oracle = pyoxigraph, on random
+graphs and queries; and what each syntax of SPARQL 1.2 means, functions and operators among it.
+"""
 
 from __future__ import annotations
 
@@ -136,8 +137,9 @@ def named(node: object) -> Term | None:
 
 @pytest.mark.parametrize("chunk", range(10))
 def test_patterns_match_what_pyoxigraph_matches(chunk: int) -> None:
-    """From text: what is written is read as it was meant, too. pyoxigraph keeps numbers by value, so that there are none with zeros; and a
-    blank node of the query is a variable of its own."""
+    """From text: what is written is read as it was meant, too. pyoxigraph keeps numbers by value,
+    so that there are none with zeros; and a blank node of the query is a variable of its own.
+    """
     found = 0
     for seed in range(60):
         author = TermAuthor(chunk * 1000 + seed, monotone=True)
@@ -228,5 +230,5 @@ def test_each_syntax_means_what_pyoxigraph_takes_it_to_mean(shape: str) -> None:
 
 
 def nameless_text(value: str) -> str:
-    """What pyoxigraph keeps of a term: blank nodes have names of its own."""
+    """The text of a term in pyoxigraph, without the names of blank nodes."""
     return " ".join("_:" if word.startswith("_:") else word for word in value.split(" "))

@@ -1,4 +1,6 @@
-"""Triple terms on their way through a pipeline: read in every format, renamed, merged, matched, kept in state, written and read again."""
+"""Triple terms on their way through a pipeline: read in every format, renamed, merged, matched,
+kept in state, written and read again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Stage two of one bucket over one batch: what has arrived, put in order of time, goes through the engine's step instant by instant."""
+"""Stage two of one bucket over one batch: arrivals in the order of time go through the engine's
+step.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ TimedArrivals: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
 
 
 def chunk_payload(instants: TimedArrivals) -> bytes:
-    """The inverse of `instants_of`: each term once, then for each instant and port the ordinals, and the numbers of the terms in turn."""
+    """The inverse of `instants_of`: each term once, then for each instant and port the ordinals and
+    the numbers of the terms.
+    """
     numbers: defaultdict[Term | None, int] = defaultdict(count().__next__)
     number = numbers.__getitem__
     listed = [
@@ -90,7 +94,7 @@ def in_order(chunks: Iterable[TimedArrivals]) -> Iterator[tuple[Micros, dict[int
 
 @lru_cache(maxsize=64)
 def place_of(job: Job, layer: int) -> BucketContext:
-    """Where the state of a layer's buckets is laid out."""
+    """The context of the state of a layer's buckets."""
     program = program_of(job)
     return BucketContext(layers_of(job)[layer], program.layout.layers[layer], job.buckets, program.timed)
 
@@ -102,7 +106,7 @@ def _ticks(job: Job, layer: int, bucket: int) -> Sequence[PartitionTicks]:
 
 
 def closed_by(lines: Iterable[SparkRow]) -> Micros:
-    """When the batch ends."""
+    """The end of the batch, in µs since 1970."""
     for line in lines:
         if line.kind == RowKind.CLOSED:
             return line.time
@@ -112,8 +116,11 @@ def closed_by(lines: Iterable[SparkRow]) -> Micros:
 def step_bucket(
     job: Job, layer: int, bucket: int, pages: PagedState, lines: Sequence[SparkRow], after: Micros | None = None, most: int = MAX_DECODED
 ) -> list[SparkRow]:
-    """Steps a bucket's pages through a batch; returns its firings, and chunks for the layers above. What is later than `after` is gathered
-    by pages of which there are many, and so many of their events stay decoded."""
+    """Step a bucket's pages through a batch; returns its firings, and chunks for the layers above.
+
+    Where there are many pages, what is later than `after` is grouped by page, and at most `most` of
+    their events stay decoded.
+    """
     with without_garbage_collection():
         run = _BucketRun(job, layer, bucket)
         instants = in_order(instants_of(line.payload) for line in lines if line.kind == RowKind.CHUNK)
@@ -135,7 +142,7 @@ def step_bucket(
 def _moments_by_page(
     pages: PagedState, instants: Iterable[tuple[Micros, PortArrivals]]
 ) -> Mapping[int, list[tuple[Micros, PortArrivals, bool]]]:
-    """What arrives, by the page that it arrives at."""
+    """The arrivals by page."""
     found: dict[int, list[tuple[Micros, PortArrivals, bool]]] = {}
     page_of = pages.page_of
     for time, arrivals in instants:
@@ -158,7 +165,7 @@ def _moments_by_page(
 
 
 class _BucketRun:
-    """A bucket's batch: what its partitions' steps have led to."""
+    """The results of a bucket's batch so far."""
 
     def __init__(self, job: Job, layer: int, bucket: int) -> None:
         self._layer, self._bucket, self._last = layer, bucket, layer + 1 == job.layers
@@ -169,7 +176,7 @@ class _BucketRun:
         self._above: dict[int, TimedArrivals] = {}
 
     def step(self, state: State, moments: Iterable[tuple[Micros, PortArrivals, bool]], partition: int) -> None:
-        """Steps a partition through moments."""
+        """Step a partition through moments."""
         step, keys, above = self._stage.step, self._keys, self._above
         for time, arrivals, ended in moments:
             done = step(state, time, arrivals, partition, ended=ended, emit=self._emit)
@@ -186,7 +193,7 @@ class _BucketRun:
         self._firings.add(firings, len(firings))
 
     def lines(self) -> list[SparkRow]:
-        """The rows of it."""
+        """The results as rows."""
         out = [SparkRow(key, RowKind.CHUNK, instants[0][0], chunk_payload(instants)) for key, instants in self._above.items()]
         out += self._firings.rows(-1 - self._bucket)
         if self._failed.counted:

@@ -1,8 +1,10 @@
-"""Stage one of one task: a range of time over all inputs, read, merged into instants, closed and asked.
+"""Stage one of one task: a range of time over all inputs, read, merged into instants, closed and
+queried.
 
-Each input is read from the task's place to its stop and judged again, by the same rule as in the plan. Elements of the range are kept;
-what is late or unreadable is this task's to report if it stands before the place where the next task goes on. Out go, for
-each bucket, the arrivals of all instants in a few rows; where no state is kept, there are no buckets, and out goes what the rules make.
+Each input is read from the task's start to its stop and judged again, as in the plan. Elements of
+the range are used; what is late or unreadable is reported by the task whose range of the file it
+lies in. The output is, for each bucket, the arrivals of all instants in a few rows; or the firings,
+where no state is kept and there are no buckets.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ def read_task(job: Job, task: Task) -> Iterator[RecordBatch]:
 
 
 def task_lines(job: Job, task: Task) -> list[SparkRow]:
-    """All of stage one for a task."""
+    """The rows of stage one for a task."""
     elements: list[Element] = []
     dead = SpilledDeadLetters(job)
     program = program_of(job)
@@ -97,7 +99,9 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
 
 
 def _sourced(job: Job, task: Task, time: Micros, elements: Sequence[Element]) -> list[SourcedElement]:
-    """The elements of an instant with their records; elements without are read again, in the same order."""
+    """The elements of an instant with their records; elements without are read again, in the same
+    order.
+    """
     sourced = [element for element in elements if isinstance(element, SourcedElement)]
     if sourced:
         return sourced
@@ -108,7 +112,7 @@ def _sourced(job: Job, task: Task, time: Micros, elements: Sequence[Element]) ->
 
 
 class _ChunkRouter:
-    """What arrives at the buckets of each layer, where operators keep the state."""
+    """The arrivals at the buckets of each layer, where operators keep the state."""
 
     def __init__(self, job: Job) -> None:
         self._keys = [job.keys(layer) for layer in range(job.layers)]
@@ -116,13 +120,13 @@ class _ChunkRouter:
         self._found: list[dict[int, TimedArrivals]] = [{} for _ in self._keys]
 
     def add(self, time: Micros, asked: InstantFacts) -> None:
-        """Delivers what was asked of an instant."""
+        """Route the facts of an instant."""
         for buckets, deliveries in zip(self._found, self._deliver(asked.facts), strict=True):
             for bucket, ports in deliveries.items():
                 buckets.setdefault(bucket, []).append((time, ports))
 
     def lines(self) -> list[SparkRow]:
-        """The rows of it."""
+        """The arrivals as rows."""
         return [
             SparkRow(keys[bucket], RowKind.CHUNK, found[0][0], chunk_payload(found))
             for keys, buckets in zip(self._keys, self._found, strict=True)

@@ -1,7 +1,9 @@
-"""Stage two where nothing is remembered: the task that reads an instant runs all rules on it, and hands on what they have made.
+"""Stage two where nothing is remembered: the task that reads an instant runs all rules on it and
+writes their firings.
 
-Invariant: a task has its instants whole and in order, and what its engine holds of one has no part in a later one (`Layout.operators`); so
-the output is that of one engine over the whole stream. Each task begins with an empty one: a task that is done again gives the same.
+Invariant: a task has whole instants in order, and the events of one instant have no part in a later
+one (`Layout.operators`), so the output is that of one engine over the whole stream. Each task
+begins with an empty engine, so a task that is repeated gives the same.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from dotr.runtimes.spark.worker_cache import layers_of, program_of
 
 
 class StatelessStageTwo:
-    """The firings of a task's instants. A dead letter for each anchor that a rule fails at, or goes over a limit at, is the task's."""
+    """The firings of a task's instants. Dead letters of anchors at which a rule fails or goes over
+    a limit go to `dead`.
+    """
 
     def __init__(self, job: Job, dead: SpilledDeadLetters) -> None:
         self._firings = SpillBuffer(FIRINGS, job)
@@ -25,7 +29,7 @@ class StatelessStageTwo:
         self._dead = dead
 
     def add(self, time: Micros, asked: InstantFacts) -> None:
-        """Runs the rules on what was asked of an instant."""
+        """Run the rules on the facts of an instant."""
         firings = self._engine.match(time, asked)
         if firings:
             self._emit(firings)
@@ -37,5 +41,5 @@ class StatelessStageTwo:
         self._firings.add(firings, len(firings))
 
     def lines(self) -> list[SparkRow]:
-        """The rows of it."""
+        """The firings as rows."""
         return self._firings.rows(-1)
