@@ -165,13 +165,13 @@ def _paths(paths: SomePaths) -> list[str]:
 
 def _documents(paths: SomePaths, problems: list[Diagnostic]) -> tuple[Document, ...]:
     """Contents of text files; problems of unreadable ones are added to `problems`."""
-    found = []
+    documents = []
     for path in _paths(paths):
         try:
-            found.append(read_document(path))
+            documents.append(read_document(path))
         except Refused as refused:
             problems += refused.diagnostics
-    return tuple(found)
+    return tuple(documents)
 
 
 def _member(argument: str, value: object, members: type[_E], words: Mapping[str, _E]) -> _E:

@@ -215,8 +215,8 @@ def _order(column: list[_Box | _Gap], before: Sequence[_Box | _Gap], sources: di
     positions = {id(box): number for number, box in enumerate(before)}
 
     def centre(box: _Box | _Gap) -> float:
-        found = [positions[id(source)] for source in sources.get(id(box), ()) if id(source) in positions]
-        return sum(found) / len(found) if found else len(before) / 2
+        known = [positions[id(source)] for source in sources.get(id(box), ()) if id(source) in positions]
+        return sum(known) / len(known) if known else len(before) / 2
 
     column.sort(key=centre)
 

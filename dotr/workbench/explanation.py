@@ -119,6 +119,7 @@ class _Explainer:
                 self.numbers.setdefault((canonical(source.query), source.period is not None), len(self.numbers) + 1)
 
     def explanation(self, title: str) -> Explanation:
+        """Explanation of the program."""
         knowledge = self.program.knowledge
         text = (
             f"{knowledge.loaded:,} triples, and {knowledge.background.visible_count() - knowledge.loaded:,} derived from them once; "
@@ -126,11 +127,12 @@ class _Explainer:
         )
         rules = [self.rule(layer, placed) for layer in self.program.layout.layers for placed in layer.rules]
         queries = tuple(self.queries())
-        read = {label for asked in queries for label in asked.labels}
+        read = {label for query in queries for label in query.labels}
         unread = tuple(shared.label for shared in self.program.rules.queries if shared.label not in read)
         return Explanation(title, text, self.program.layout.stateful_operators, queries, tuple(rules), unread)
 
     def queries(self) -> Iterable[QueryExplanation]:
+        """Plans of the queries that rules read, by number."""
         users: dict[int, list[tuple[str, Label]]] = {}
         first: dict[int, FactSource] = {}
         placed = sorted((p.rule for layer in self.program.layout.layers for p in layer.rules), key=lambda rule: rule.name)
@@ -156,13 +158,16 @@ class _Explainer:
                 yield QueryExplanation(number, labels, rules, _how(planned), triggers or ("every instant",), datalog, static)
 
     def number(self, source: FactSource) -> int:
+        """Number of a query; equal queries share one."""
         return self.numbers[canonical(source.query), source.period is not None]
 
     def kind(self, kind: tuple[Term, Term | None]) -> str:
+        """Text of a kind of triples: predicate and object (None: any)."""
         predicate, value = kind
         return predicate_text(predicate, self.prefixes) + (f" {term_text(value, self.prefixes)}" if value is not None else "")
 
     def rule(self, layer: Layer, placed: PlacedRule) -> RuleExplanation:
+        """Plan of a rule."""
         rule = placed.rule
         answers = aggregate_evaluation(rule, placed.ports, self.program.attributes[rule.event], self.prefixes)
         clauses: tuple[Clause | None, ...] = (None, *rule.clauses)
@@ -197,6 +202,7 @@ class _Explainer:
         return others
 
     def step(self, rule: Rule, role: Role, clause: Clause | None, answer: str, state: str) -> ClauseExplanation:
+        """Plan of a role."""
         if not isinstance(role.source, FactSource):
             source: int | Label | None = role.source.event
         else:

@@ -74,14 +74,14 @@ class Reasons:
     def _key_reason(self, rule: Rule, split: KeyedPartitions) -> str:
         source = rule.anchor.source
         key = split.attribute[rule.anchor.label]
-        here = isinstance(source, EventSource) and all(
+        is_made_under_key = isinstance(source, EventSource) and all(
             isinstance(maker.split, KeyedPartitions) and key in carried_keys(maker.rule, maker.split)
             for maker in self._producers[source.event]
         )
-        made = [f"{rule.anchor.origin} is made under it"] if here else []
+        reasons = [f"{rule.anchor.origin} is made under it"] if is_made_under_key else []
         if not rule.clauses:
-            return " and ".join(made) or "the rule has no clause"
-        return " and ".join(["equalities tie every clause to the anchor", *made])
+            return " and ".join(reasons) or "the rule has no clause"
+        return " and ".join(["equalities tie every clause to the anchor", *reasons])
 
     def layer(self, placed: PlacedRule) -> str:
         """Number of a rule's layer, with its reason."""
@@ -131,11 +131,11 @@ def aggregate_evaluation(rule: Rule, ports: tuple[int, ...], attributes: tuple[V
     (template,) = group_rules([(0, rule, ports, attributes)])
     index_specs = compile_matcher(template, [0], Clock()).index_specs
     texts = [""]
-    for clause, look in zip(rule.clauses, index_specs, strict=True):
+    for clause, spec in zip(rule.clauses, index_specs, strict=True):
         if not isinstance(clause, Aggregate):
             texts.append("")
-        elif look.measure is not None:
-            texts.append(_ANSWERS[look.measure])
+        elif spec.measure is not None:
+            texts.append(_ANSWERS[spec.measure])
         else:
             texts.append(f"computed again from the window's events at each anchor: {_no_measure_reason(rule, clause, prefixes)}")
     return tuple(texts)

@@ -30,10 +30,10 @@ class RetentionBound:
     rules: tuple[str, ...]
 
     def __str__(self) -> str:
-        kept = f"kept {bound_text(self.length)} ({', '.join(self.chain)})" if self.length > 0 else "kept for its own instant"
+        retention = f"kept {bound_text(self.length)} ({', '.join(self.chain)})" if self.length > 0 else "kept for its own instant"
         others = len(self.rules) - 1
         more = f"; no longer in {others} other rule{'s' if others > 1 else ''}" if others else ""
-        return f"{self.label}: {kept} in rule {self.rules[0]}{more}"
+        return f"{self.label}: {retention} in rule {self.rules[0]}{more}"
 
 
 @dataclass(frozen=True, slots=True)

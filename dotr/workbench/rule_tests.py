@@ -213,9 +213,10 @@ class Case:
     facts: Sequence[Item] | None
 
     def run(self, program: CompiledProgram, prefixes: Mapping[str, str]) -> str:
-        """What the case's output and facts differ in from what it expects, with what was left out
-        and why; empty where they do not. A case in which a query or a rule fails differs in any
-        event: what it expects may be nothing."""
+        """Run the case; returns its differences with the instants left out, empty where it passes.
+
+        A case fails in any event where a query or a rule fails, even if it expects nothing.
+        """
         engine = Engine(program, self.clock)
         broken: list[str] = []
         left_out: list[str] = []
@@ -242,13 +243,13 @@ class Case:
                 left_out.append(f"{at} the instant is left out, it is inconsistent: {stage_one.inconsistencies[0]}")
             if self.facts is not None:
                 without = {each.element for each in failing}
-                found = program.facts_of_interest(merge(time, [graph for k, graph in enumerate(graphs) if k not in without]))
-                facts += [Item(time, event.type, None, comparable_attributes(event.attributes), None) for event in found]
+                events = program.facts_of_interest(merge(time, [graph for k, graph in enumerate(graphs) if k not in without]))
+                facts += [Item(time, event.type, None, comparable_attributes(event.attributes), None) for event in events]
         for firings in engine.finish():
             outputs += output(firings)
-        for letter in engine.failed:
-            (broken if letter.reason is Reason.FAILED else left_out).append(
-                f"! at {format_time(letter.time or 0, self.clock)} {letter.why}"
+        for dead_letter in engine.failed:
+            (broken if dead_letter.reason is Reason.FAILED else left_out).append(
+                f"! at {format_time(dead_letter.time or 0, self.clock)} {dead_letter.why}"
             )
         parts = [] if self.outputs is None else [difference(self.outputs, outputs, self.clock, prefixes)]
         parts += [] if self.facts is None else [difference(self.facts, facts, self.clock, prefixes)]
@@ -271,6 +272,7 @@ class _CaseReader:
         self.problems = problems
 
     def case(self, case: CaseSection) -> Case:
+        """Parse the case."""
         elements: dict[Micros, list[tuple[Triple, ...]]] = {}
         for k, element in enumerate(case.stream):
             elements.setdefault(self.time(element.at, "stream", k), []).append(self.graph(element.graph, "stream", k))
@@ -286,20 +288,24 @@ class _CaseReader:
         )
 
     def expected(self, expected: ExpectedSection, k: int) -> Item:
+        """Parse expected output number `k`."""
         attributes = None if expected.attributes is None else self.attributes(expected.attributes, "expect", k)
         graph = None if expected.graph is None else comparable(self.graph(expected.graph, "expect", k))
         return Item(self.time(expected.at, "expect", k), expected.event, expected.rule, attributes, graph)
 
     def fact(self, fact: FactSection, k: int) -> Item:
+        """Parse expected fact number `k`."""
         return Item(self.time(fact.at, "facts", k), fact.fact, None, self.attributes(fact.attributes, "facts", k), None)
 
     def problem(self, code: str, message: str, location: tuple[str | int, ...], hint: str) -> None:
+        """Report a problem at a location in the case."""
         self.problems.append(Diagnostic(code, message, self.place(location), hint))
 
     def place(self, location: tuple[str | int, ...]) -> Span:
         return self.file.tree.span(("cases", self.number, *location))
 
     def time(self, at: int | str, part: str, k: int) -> Micros:
+        """Time of item `k` of a part in µs since 1970; 0 after a problem."""
         try:
             return parse_time(at, self.unit)
         except ValueError as error:
@@ -307,6 +313,7 @@ class _CaseReader:
             return 0
 
     def graph(self, text: str, part: str, k: int) -> tuple[Triple, ...]:
+        """Graph of item `k` of a part; empty after a problem."""
         prefixes = self.file.prefixes if part == "stream" else self.file.expected_prefixes
         try:
             return read_graph(text, prefixes, LIMITS.nesting)
@@ -317,17 +324,19 @@ class _CaseReader:
             return ()
 
     def attributes(self, attributes: Mapping[str, str], part: str, k: int) -> frozenset[str]:
+        """Canonical attributes of item `k` of a part, without the unreadable ones."""
         names = {name: name.removeprefix("?") for name in attributes}
         if len(set(names.values())) < len(names):
             self.problem(
                 "C203", "an attribute is given twice", (part, k, "attributes"), "Write it once, with or without the question mark."
             )
-        whole = [name for name, text in attributes.items() if self.is_term(text, name, part, k)]
-        text = "".join(f"<x:s> <x:{n}> {attributes[name]} .\n" for n, name in enumerate(whole))
+        readable = [name for name, text in attributes.items() if self.is_term(text, name, part, k)]
+        text = "".join(f"<x:s> <x:{n}> {attributes[name]} .\n" for n, name in enumerate(readable))
         graph = read_graph(text, self.file.expected_prefixes, LIMITS.nesting)
-        return comparable_attributes({names[whole[int(predicate[3:-1])]]: term for _, predicate, term in graph})
+        return comparable_attributes({names[readable[int(predicate[3:-1])]]: term for _, predicate, term in graph})
 
     def is_term(self, text: str, name: str, part: str, k: int) -> bool:
+        """True where a text is one RDF term; reports a problem otherwise."""
         try:
             ((_, predicate, _),) = read_graph(f"<x:s> <x:p> {text} .", self.file.expected_prefixes, LIMITS.nesting)
         except ValueError as error:

@@ -34,58 +34,59 @@ def status(folder: str, form: str, *, quick: bool) -> str:
         raise refuse("S101", f"a checkpoint of Spark cannot be read here: {problem}", hint="Install pip install 'dotr[spark]'.")
     from dotr.runtimes.spark.checkpoint_status import status_of, stored_summary
 
-    found = status_of(folder)
+    checkpoint = status_of(folder)
     state: StoreReading = None
-    if not quick and found.batch is not None and found.layout.layers:
+    if not quick and checkpoint.batch is not None and checkpoint.layout.layers:
         state = java_problem()
         if state is None:
             try:
-                state = stored_summary(found)
+                state = stored_summary(checkpoint)
             except Refused as refused:
                 state = refused.diagnostics[0].message
-    return _as_json(found, state) if form == "json" else "\n".join(_lines(found, state))
+    return _as_json(checkpoint, state) if form == "json" else "\n".join(_lines(checkpoint, state))
 
 
-def _time_text(found: CheckpointStatus, moment: Micros | None) -> str | int | None:
-    return None if moment is None or abs(moment) >= LAST_MICRO else format_time(moment, found.clock)
+def _time_text(checkpoint: CheckpointStatus, moment: Micros | None) -> str | int | None:
+    return None if moment is None or abs(moment) >= LAST_MICRO else format_time(moment, checkpoint.clock)
 
 
-def _lines(found: CheckpointStatus, state: StoreReading) -> Iterator[str]:
-    yield f"Pipeline {found.layout.pipeline}, checkpoint {found.folder}"
-    if found.batch is None or found.written_at is None:
+def _lines(checkpoint: CheckpointStatus, state: StoreReading) -> Iterator[str]:
+    yield f"Pipeline {checkpoint.layout.pipeline}, checkpoint {checkpoint.folder}"
+    if checkpoint.batch is None or checkpoint.written_at is None:
         yield "No batch is written yet."
     else:
-        ago = _age_text(time.time() - found.written_at)
-        yield f"Last batch: {found.batch}, " + (
-            f"and the state moved {ago} ago, for other rules" if found.is_moved_state else f"written {ago} ago"
+        ago = _age_text(time.time() - checkpoint.written_at)
+        yield f"Last batch: {checkpoint.batch}, " + (
+            f"and the state moved {ago} ago, for other rules" if checkpoint.is_moved_state else f"written {ago} ago"
         )
-    if found.under_way is not None:
-        yield f"Batch {found.under_way} is planned and not written: it is under way, or was cut off and is done again at the next start."
-    if found.ended:
+    if checkpoint.under_way is not None:
+        rest = "it is under way, or was cut off and is done again at the next start."
+        yield f"Batch {checkpoint.under_way} is planned and not written: {rest}"
+    if checkpoint.ended:
         yield "The stream has ended: all instants are closed."
-    elif found.closed is not None:
-        yield f"Closed up to {_time_text(found, found.closed)}"
-    if found.totals is None:
+    elif checkpoint.closed is not None:
+        yield f"Closed up to {_time_text(checkpoint, checkpoint.closed)}"
+    if checkpoint.totals is None:
         yield "Totals: none were kept."
     else:
-        totals = found.totals.totals
+        totals = checkpoint.totals.totals
         yield (
             f"Totals of all runs: {count_text(totals.elements, 'element')}, {count_text(totals.instants, 'instant')}, "
             f"{count_text(totals.facts, 'fact')}, {count_text(totals.events, 'event')}, {dead_letters_line(totals)}"
             + (f", {totals.inconsistent:,} inconsistent" if totals.inconsistent else "")
         )
     yield "Inputs:"
-    for each in found.inputs:
-        passed = _time_text(found, each.watermark)
+    for each in checkpoint.inputs:
+        passed = _time_text(checkpoint, each.watermark)
         yield f"  {each.name}: {'all read' if each.ended else 'nothing passed yet' if passed is None else f'passed {passed}'}"
-        files = [reached for reached in found.positions if reached.input == each.name]
+        files = [reached for reached in checkpoint.positions if reached.input == each.name]
         going = [reached for reached in files if reached.place is not None]
-        yield from (f"    {_place(reached, found.copied_lines)}" for reached in going[:5])
+        yield from (f"    {_place(reached, checkpoint.copied_lines)}" for reached in going[:5])
         if len(going) > 5:
             yield f"    and {len(going) - 5} more files"
         if len(files) > len(going):
             yield f"    {count_text(len(files) - len(going), 'file')} read to the end"
-    yield from _state(found, state)
+    yield from _state(checkpoint, state)
 
 
 def _place(reached: ReadPosition, copied: int | None) -> str:
@@ -97,8 +98,8 @@ def _place(reached: ReadPosition, copied: int | None) -> str:
     return f"{reached.path}: {where}line {place.line}, byte {place.offset}"
 
 
-def _state(found: CheckpointStatus, state: StoreReading) -> Iterator[str]:
-    layout = found.layout
+def _state(checkpoint: CheckpointStatus, state: StoreReading) -> Iterator[str]:
+    layout = checkpoint.layout
     if not layout.layers:
         yield "The rules keep no state: there is none in the store."
         return
@@ -106,17 +107,17 @@ def _state(found: CheckpointStatus, state: StoreReading) -> Iterator[str]:
     if state is None or isinstance(state, str):
         if isinstance(state, str):
             yield f"The state store was not read: {state}"
-        if found.totals is None:
+        if checkpoint.totals is None:
             return
-        yield f"State as the last batch counted it ({partitions}): {found.totals.bytes:,} bytes"
-        for layer, (ports, numbers) in enumerate(zip(found.totals.ports, found.totals.event_counts, strict=True)):
+        yield f"State as the last batch counted it ({partitions}): {checkpoint.totals.bytes:,} bytes"
+        for layer, (ports, numbers) in enumerate(zip(checkpoint.totals.ports, checkpoint.totals.event_counts, strict=True)):
             yield from (
                 f"  layer {layer}, {port.label}: {count_text(number, 'event')}"
                 for port, number in zip(ports, numbers, strict=True)
                 if number
             )
         return
-    where = "that was moved" if found.is_moved_state else "in the store"
+    where = "that was moved" if checkpoint.is_moved_state else "in the store"
     yield f"State {where} ({partitions}): {count_text(state.values, 'value')}, {state.bytes:,} bytes"
     for kept in state.ports:
         keys = "" if kept.keys is None else f", {count_text(kept.keys, 'key')}"
@@ -134,10 +135,10 @@ def _age_text(seconds: float) -> str:
     return f"{max(0.0, seconds):.0f} s"
 
 
-def _as_json(found: CheckpointStatus, state: StoreReading) -> str:
+def _as_json(checkpoint: CheckpointStatus, state: StoreReading) -> str:
     totals = None
-    if found.totals is not None:
-        all_runs = found.totals.totals
+    if checkpoint.totals is not None:
+        all_runs = checkpoint.totals.totals
         totals = {
             "elements": all_runs.elements,
             "instants": all_runs.instants,
@@ -148,7 +149,7 @@ def _as_json(found: CheckpointStatus, state: StoreReading) -> str:
             "inconsistent": all_runs.inconsistent,
         }
     inputs = []
-    for each in found.inputs:
+    for each in checkpoint.inputs:
         files = [
             {
                 "path": reached.path,
@@ -156,41 +157,41 @@ def _as_json(found: CheckpointStatus, state: StoreReading) -> str:
                 "file": reached.place and reached.place.file,
                 "offset": reached.place and reached.place.offset,
                 "line": reached.place and reached.place.line,
-                **({} if reached.path else {"copied": found.copied_lines}),
+                **({} if reached.path else {"copied": checkpoint.copied_lines}),
             }
-            for reached in found.positions
+            for reached in checkpoint.positions
             if reached.input == each.name
         ]
-        inputs.append({"name": each.name, "watermark": _time_text(found, each.watermark), "ended": each.ended, "files": files})
+        inputs.append({"name": each.name, "watermark": _time_text(checkpoint, each.watermark), "ended": each.ended, "files": files})
     return json.dumps(
         {
-            "pipeline": found.layout.pipeline,
-            "checkpoint": str(found.folder),
-            "batch": found.batch,
-            "written_at": found.written_at,
-            "under_way": found.under_way,
-            "closed": _time_text(found, found.closed),
-            "ended": found.ended,
+            "pipeline": checkpoint.layout.pipeline,
+            "checkpoint": str(checkpoint.folder),
+            "batch": checkpoint.batch,
+            "written_at": checkpoint.written_at,
+            "under_way": checkpoint.under_way,
+            "closed": _time_text(checkpoint, checkpoint.closed),
+            "ended": checkpoint.ended,
             "totals": totals,
             "inputs": inputs,
-            "state": _state_json(found, state),
+            "state": _state_json(checkpoint, state),
         },
         ensure_ascii=False,
     )
 
 
-def _state_json(found: CheckpointStatus, state: StoreReading) -> dict[str, object]:
-    if not found.layout.layers:
+def _state_json(checkpoint: CheckpointStatus, state: StoreReading) -> dict[str, object]:
+    if not checkpoint.layout.layers:
         return {"source": "none", "values": 0, "bytes": 0, "held": []}
     if state is not None and not isinstance(state, str):
         held = [{"layer": each.layer, "label": each.label, "events": each.events, "keys": each.keys} for each in state.ports]
-        return {"source": "moved" if found.is_moved_state else "store", "values": state.values, "bytes": state.bytes, "held": held}
+        return {"source": "moved" if checkpoint.is_moved_state else "store", "values": state.values, "bytes": state.bytes, "held": held}
     parts: dict[str, object] = {"source": "last batch", "why": state}
-    if found.totals is not None:
-        parts["bytes"] = found.totals.bytes
+    if checkpoint.totals is not None:
+        parts["bytes"] = checkpoint.totals.bytes
         parts["held"] = [
             {"layer": layer, "label": port.label, "events": number, "keys": None}
-            for layer, (ports, numbers) in enumerate(zip(found.totals.ports, found.totals.event_counts, strict=True))
+            for layer, (ports, numbers) in enumerate(zip(checkpoint.totals.ports, checkpoint.totals.event_counts, strict=True))
             for port, number in zip(ports, numbers, strict=True)
             if number
         ]

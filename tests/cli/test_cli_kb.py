@@ -107,7 +107,7 @@ def test_damaged_store_is_reported_and_rebuilt(known: Project) -> None:
     answer = known.dotr("kb", "info", "c.yaml")
     assert answer.code == 0
     assert "K501 warning: the compiled background" in answer.err
-    assert "made again" in answer.err
+    assert "rebuilding it" in answer.err
     assert "K501" not in known.dotr("kb", "info", "c.yaml").err
 
 
@@ -135,7 +135,7 @@ def test_run_over_a_store_gives_the_same_output(known: Project, monkeypatch: pyt
     in_memory = known.read("out.ndjson")
     assert in_memory.count("http://e/s>") == 10  # attribute and graph, at every instant
     assert not stored(known)
-    monkeypatch.setattr("dotr.config.reading.Config.keeping.__defaults__", (0,))
+    monkeypatch.setattr("dotr.config.reading.Config.cache_policy.__defaults__", (0,))
     for again in range(3):
         if damage and again == 1:
             for path in stored(known):
@@ -151,13 +151,13 @@ def test_run_over_a_store_gives_the_same_output(known: Project, monkeypatch: pyt
 def test_static_answers_are_computed_once(known: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     first = known.dotr("kb", "build", "c.yaml").out
     found: list[int] = []
-    whole = Conjunction.static_answers
+    original = Conjunction.static_answers
 
     def static(part: Conjunction) -> object:
         found.append(1)
-        return whole(part)
+        return original(part)
 
-    monkeypatch.setattr(Conjunction, "static", static)
+    monkeypatch.setattr(Conjunction, "static_answers", static)
     answers = next(path for path in stored(known) if "-" in path.stem)
     for damage, expected in ((False, 0), (True, 1), (False, 1)):
         if damage:
