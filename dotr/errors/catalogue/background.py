@@ -209,8 +209,8 @@ DATALOG: tuple[ErrorCode, ...] = (
         "is written again.",
         "No data are lost. If it happens again, check the disk.",
         ShownMessage(
-            "K501 warning: the compiled background /cache/16d4….dotrkb is damaged (section triples); it is made again from its sources\n"
-            "Nothing is lost. If it happens again, is the disk in order?"
+            "K501 warning: the compiled background /cache/16d4….dotrkb is damaged (section triples); rebuilding it from its sources\n"
+            "Nothing is lost. If this happens again, check the disk."
         ),
     ),
     ErrorCode(
