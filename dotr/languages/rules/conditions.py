@@ -19,7 +19,7 @@ from dotr.expressions import condition
 from dotr.languages.rules import scan
 from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.conjuncts import Conjunct, expression_text, first_atom, is_constant, span_of, split
-from dotr.languages.rules.domains import NUMERIC_AGGREGATES, Misused, misuse_hint, misused_arguments
+from dotr.languages.rules.domains import NUMERIC_AGGREGATES, MisusedArgument, misuse_hint, misused_arguments
 from dotr.languages.rules.exclusive import exclusive_comparisons
 from dotr.languages.rules.kinds import (
     ANYTHING,
@@ -123,7 +123,7 @@ def _type_errors(conjunct: Conjunct, own: Mapping[Variable, TermKinds], bound: S
             yield warning(RuleCode.CAN_ONLY_ERR, f"{_operation_text(misused.function)} can only err", span, hint)
 
 
-def _misused_span(conjunct: Conjunct, misused: Misused) -> Span:
+def _misused_span(conjunct: Conjunct, misused: MisusedArgument) -> Span:
     match first_atom(misused.argument):
         case Var(name) if misused.function[0].isalpha():
             return scan.argument_variable(conjunct.text, name, misused.function)

@@ -48,7 +48,7 @@ ACCEPTED_KINDS: Final[Mapping[str, tuple[TermKinds, ...]]] = {
 NUMERIC_AGGREGATES: Final = ("sum", "avg")
 
 
-class Misused(NamedTuple):
+class MisusedArgument(NamedTuple):
     """Argument of which the possible `kinds` and the `accepted` kinds are disjoint."""
 
     function: str
@@ -57,7 +57,7 @@ class Misused(NamedTuple):
     accepted: TermKinds
 
 
-def misused_arguments(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[Misused]:
+def misused_arguments(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> Iterator[MisusedArgument]:
     """The arguments in an expression outside their function's domain, the innermost first."""
     if not isinstance(expression, Call):
         return
@@ -70,10 +70,10 @@ def misused_arguments(expression: Expression, own: Mapping[Variable, TermKinds],
         accepted = accepted_kinds[min(index, len(accepted_kinds) - 1)]
         kinds = expression_kinds(argument, own, bound)
         if kinds and not kinds & accepted:
-            yield Misused(expression.function, argument, kinds, accepted)
+            yield MisusedArgument(expression.function, argument, kinds, accepted)
 
 
-def misuse_hint(misused: Misused, argument_text: str) -> str:
+def misuse_hint(misused: MisusedArgument, argument_text: str) -> str:
     """The replacement to suggest for a misused argument, which has this text; may be empty."""
     if TermKind.STRING in misused.accepted and TermKind.NUMBER not in misused.accepted and not misused.kinds <= _NO_TEXT:
         return f"Write STR({argument_text})."

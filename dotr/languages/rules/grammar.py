@@ -35,7 +35,7 @@ from dotr.languages.rules.syntax import (
     WindowSyntax,
     Word,
 )
-from dotr.languages.rules.terminals import Bracketed, Broken, End, Escaped, ExpressionTerminal, Furthest, Mark, Recovery, Terminal
+from dotr.languages.rules.terminals import Bracketed, Broken, End, EndMark, Escaped, ExpressionTerminal, FurthestFailure, Recovery, Terminal
 from dotr.model.places import Document, Span
 from dotr.model.rules import Mode
 from dotr.model.terms import unescaped
@@ -53,7 +53,7 @@ class Grammar:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self.furthest = Furthest(document)
+        self.furthest = FurthestFailure(document)
         self._label = self._terminal(_NOT_RESERVED + r"[^\W\d]\w*", "a label")
         self._variable = _with_action(self._terminal(r"[?$]\w+", "a variable"), lambda t: Word(t[0].text[1:], t[0].span))
         self._string = _with_action(Escaped(self.furthest, f"{_LONG_STRING}|{_STRING}", "a string"), _unquoted)
@@ -110,7 +110,7 @@ class Grammar:
             + _as_tuple(pp.Opt(assignments))
             + _as_tuple(pp.Opt(consuming))
             + pp.Opt(self._mark(";"))
-            + Mark(self.furthest, "", "an end")
+            + EndMark(self.furthest, "", "an end")
             + pp.FollowedBy(End(self.furthest, "", "the end") | following)
         )
         return _with_action(rule, self._rule_syntax)

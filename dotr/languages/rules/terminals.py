@@ -27,7 +27,7 @@ _EVENT: Final = re.compile(r"\bdefine\s+(\w+)", re.IGNORECASE)
 _LABEL: Final = re.compile(r"\b(?i:query|define)\s+(\w+)")
 
 
-class Furthest:
+class FurthestFailure:
     """Record of the terminals expected at the furthest offset reached in the current statement."""
 
     def __init__(self, document: Document) -> None:
@@ -145,7 +145,7 @@ _HINTS: Final = {
 class Terminal(pp.Token):
     """Regular expression behind blanks and comments; its value is a Word, if `keep`."""
 
-    def __init__(self, furthest: Furthest, pattern: str, description: str, *, keep: bool = True) -> None:
+    def __init__(self, furthest: FurthestFailure, pattern: str, description: str, *, keep: bool = True) -> None:
         super().__init__()
         self.furthest = furthest
         self.pattern = re.compile(pattern, re.DOTALL)
@@ -213,7 +213,7 @@ class ExpressionTerminal(Terminal):
         return end, [Span(self.furthest.document, start, end)]
 
 
-class Mark(Terminal):
+class EndMark(Terminal):
     """Empty terminal; its value is the offset, the end of a statement."""
 
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
