@@ -62,8 +62,8 @@ KNOWLEDGE: tuple[ErrorCode, ...] = (
 )
 
 
-def _datalog(code: str, title: str, meaning: str, way_out: str, stem: str = "") -> ErrorCode:
-    return ErrorCode(code, title, meaning, way_out, GoldenFile(f"{stem or code}.dlog"))
+def _datalog(code: str, title: str, meaning: str, remedy: str, stem: str = "") -> ErrorCode:
+    return ErrorCode(code, title, meaning, remedy, GoldenFile(f"{stem or code}.dlog"))
 
 
 DATALOG: tuple[ErrorCode, ...] = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dotr.errors.catalogue.entries import ErrorCode, GoldenFile, InFiles
 
 
-def _rule(code: str, title: str, meaning: str, way_out: str) -> ErrorCode:
-    return ErrorCode(code, title, meaning, way_out, GoldenFile(f"{code}.dotr"))
+def _rule(code: str, title: str, meaning: str, remedy: str) -> ErrorCode:
+    return ErrorCode(code, title, meaning, remedy, GoldenFile(f"{code}.dotr"))
 
 
 _STATIC = """\
