@@ -1,13 +1,13 @@
-"""The driver: one instant through both stages, and the time between instants (semantics.md, sections 1, 3 and 6).
+"""The driver: one instant through both stages, and the time between instants (semantics.md, 1, 3, 6).
 
-Idea: a runtime reads elements, moves state and writes results; every decision on an instant is made here.
-1. `close_instant` merges the elements of one time, closes and queries the instant, isolates faults and
-   rejects what cannot be used. No state.
-2. `Engine.match`, in process, or the `Moment`s of `moments`, for one partition of one layer on Spark,
-   bring events, ticks and delayed anchors to the layers, in the order of time.
-Invariant: between two instants the moments are those of `times_between`, for a whole program and for a
-partition alike. Ticks fire only between the first and the last instant seen; delayed anchors may fire
-after the last.
+Idea: a runtime reads elements, moves state and writes results; an instant is decided here alone.
+1. `close_instant` merges the elements of one time, closes and queries the instant, isolates faults
+   and rejects what cannot be used. No state.
+2. `Engine.match`, in process, or the `Moment`s of `moments`, for one partition of one layer on
+   Spark, bring events, ticks and delayed anchors to the layers, in the order of time.
+Invariant: between two instants the moments are those of `times_between`, for a whole program and
+for a partition alike. Ticks fire only between the first and the last instant seen; delayed anchors
+may fire after the last.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ClosedInstant(NamedTuple):
 
 
 def close_instant(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> ClosedInstant:
-    """Stage one of the instant that the graphs of one time make, without those that make it fail."""
+    """Stage one of the instant of these graphs, without those graphs that make it fail."""
     try:
         facts = program.stage_one.evaluate(merge(time, graphs))
     except Exception as error:
@@ -81,7 +81,7 @@ _NO_FACTS = InstantFacts({}, NO_INCONSISTENCIES, rejected=True)
 
 
 def rejection_reason(facts: InstantFacts, program: CompiledProgram) -> tuple[Reason, str]:
-    """The reason why the elements of a rejected instant are dead letters, and the reason in words."""
+    """The reason why elements of a rejected instant are dead letters, also in words."""
     if facts.exceeded:
         rules = program.readers(facts.over)
         where = f"the query {program.query_label(facts.over)} of rule {', '.join(rules)}" if rules else "the closure"
@@ -130,8 +130,8 @@ class Engine:
         put: takes firings of a moment that has many before the moment is over, in no order; what is
             returned is then the rest.
 
-    `failed` collects a dead letter for each anchor at which a rule has failed or gone over a limit; its
-    reader clears it. All layers are at one moment before any is at the next.
+    `failed` collects a dead letter for each anchor at which a rule has failed or gone over a limit;
+    its reader clears the list. All layers are at one moment before any is at the next.
     """
 
     def __init__(
@@ -252,7 +252,7 @@ class Moment(NamedTuple):
 
 
 def partition_ticks(program: CompiledProgram, router: Router, layer: int, bucket: int) -> list[PartitionTicks]:
-    """The ticks of a bucket of a layer. They are the same in every bucket, so each makes its own."""
+    """The ticks of a bucket of a layer; each bucket makes its own."""
     routed = ((each, router.facts({each.stream: each.rows})[layer].get(bucket)) for each in program.stage_one.ticks)
     return [PartitionTicks(each.period, ports) for each, ports in routed if ports]
 
@@ -265,13 +265,13 @@ def moments(
     spans: Sequence[tuple[Micros, Micros]],
     closed: Micros,
 ) -> Iterator[Moment]:
-    """The moments of one partition over one batch; each is to be stepped through before the next is drawn.
+    """The moments of one partition over one batch; each is stepped through before the next is drawn.
 
     Args:
         arrived: the instants that something arrives from, in order of time.
-        spans: the first and the last instant of stretches of the batch, the same for every partition of
-            every layer. The partition goes up to the last of these instants, and not up to what is
-            closed: ticks and delayed anchors after it depend on whether another instant comes.
+        spans: the first and the last instant of stretches of the batch, the same for every
+            partition of every layer. The partition goes up to the last of these instants, and not
+            up to what is closed: ticks and delayed anchors after it depend on whether another instant comes.
         closed: the end of the batch; `LAST_MICRO` where the stream has ended. Then what is due later
             fires as well, without ticks.
 

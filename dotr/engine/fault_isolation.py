@@ -32,18 +32,18 @@ class IsolatedInstant(NamedTuple):
 def isolate(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]], first: Exception) -> IsolatedInstant:
     """The second try of an instant whose first raised `first`."""
     reraise_in_tests(first, FallbackKind.INSTANT)
-    ask = program.stage_one.evaluate
+    evaluate = program.stage_one.evaluate
     try:
-        asked = ask(merge(time, graphs))
+        facts = evaluate(merge(time, graphs))
     except Exception as error:
-        together = error_line(error)
+        why = error_line(error)
     else:
         record_fallback(first, FallbackKind.INSTANT)
-        return IsolatedInstant(asked, {})
+        return IsolatedInstant(facts, {})
     rejected: dict[int, str] = {}
     for number, graph in enumerate(graphs):
         try:
-            ask(merge(time, [graph]))
+            evaluate(merge(time, [graph]))
         except Exception as error:
             rejected[number] = error_line(error)
     others = [number for number in range(len(graphs)) if number not in rejected]
@@ -51,24 +51,24 @@ def isolate(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Tripl
         return IsolatedInstant(None, rejected)
     if rejected:
         try:
-            return IsolatedInstant(ask(merge(time, [graphs[number] for number in others])), rejected)
+            return IsolatedInstant(evaluate(merge(time, [graphs[number] for number in others])), rejected)
         except Exception as error:
-            together = error_line(error)
-    return IsolatedInstant(None, rejected | dict.fromkeys(others, together))
+            why = error_line(error)
+    return IsolatedInstant(None, rejected | dict.fromkeys(others, why))
 
 
-def attribute_failures(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]], asked: InstantFacts) -> dict[int, str]:
+def attribute_failures(program: CompiledProgram, time: Micros, graphs: Sequence[tuple[Triple, ...]], facts: InstantFacts) -> dict[int, str]:
     """The elements that make queries fail, by number, with the rules that miss them and the error:
     those that fail alone, else all of the instant.
     """
-    found: dict[int, str] = {}
-    for streams, error in asked.failed:
+    failures: dict[int, str] = {}
+    for streams, error in facts.failed:
         rules = ", ".join(program.readers(streams))
         why = f"the query of rule {rules} fails: {error}"
-        alone = [number for number, graph in enumerate(graphs) if len(graphs) > 1 and _fails(program, time, graph, streams)]
-        for number in alone or range(len(graphs)):
-            found.setdefault(number, why)
-    return found
+        failing_alone = [number for number, graph in enumerate(graphs) if len(graphs) > 1 and _fails(program, time, graph, streams)]
+        for number in failing_alone or range(len(graphs)):
+            failures.setdefault(number, why)
+    return failures
 
 
 def _fails(program: CompiledProgram, time: Micros, graph: tuple[Triple, ...], streams: tuple[int, ...]) -> bool:

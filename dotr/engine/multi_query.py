@@ -27,7 +27,7 @@ from dotr.model.traverse import free_variables, has_exists, transform
 from dotr.queries import canonical
 
 MAX_ALTERNATIVES = 8
-"""More filters than this are not joined into one: testing them all in vain would cost more than handing the fact on."""
+"""More filters than this are not joined: testing all of them costs more than one fact too many."""
 
 _QueryKey: TypeAlias = tuple[Select, Micros | None]
 _Renaming: TypeAlias = Mapping[Variable, Variable]
@@ -66,23 +66,21 @@ def share_queries(rules: Sequence[Rule]) -> tuple[Rule, ...]:
                 if role.source not in splits:
                     split = _split(role.source)
                     splits[role.source] = split, split.key
-                split, asked = splits[role.source]
-                base = first.setdefault(asked, split.base)
+                split, key = splits[role.source]
+                base = first.setdefault(key, split.base)
                 names = _names(split.base, base)
-                variants.setdefault(asked, {}).setdefault(tuple([_renamed(condition, names, {}) for condition in split.movable]))
+                variants.setdefault(key, {}).setdefault(tuple([_renamed(condition, names, {}) for condition in split.movable]))
     shared: dict[_QueryKey, _Shared] = {}
-    for asked, base in first.items():
-        filters = list(variants[asked])
-        shared[asked] = (
-            _Shared(_weakest_source(base, filters), True) if len(filters) > 1 else _Shared(_with_filters(base, filters[0]), False)
-        )
+    for key, base in first.items():
+        filters = list(variants[key])
+        shared[key] = _Shared(_weakest_source(base, filters), True) if len(filters) > 1 else _Shared(_with_filters(base, filters[0]), False)
 
     def rule_of(rule: Rule) -> Rule:
         names: dict[Label, _Renaming] = {}
         for role in roles(rule):
             if isinstance(role.source, FactSource):
-                split, asked = splits[role.source]
-                renamed = _names(split.base, shared[asked].source)
+                split, key = splits[role.source]
+                renamed = _names(split.base, shared[key].source)
                 if any(old != new for old, new in renamed.items()):
                     names[role.label] = renamed
         aggregated = {clause.role.label for clause in rule.clauses if isinstance(clause, Aggregate)}
@@ -91,8 +89,8 @@ def share_queries(rules: Sequence[Rule]) -> tuple[Rule, ...]:
         def role_of(role: Role) -> Role:
             if not isinstance(role.source, FactSource):
                 return replace(role, constraints=_all_renamed(role.constraints, {}, seen)) if seen else role
-            split, asked = splits[role.source]
-            found = shared[asked]
+            split, key = splits[role.source]
+            found = shared[key]
             constraints = (split.movable if found.moves_filters else ()) + role.constraints
             if names:
                 constraints = _all_renamed(constraints, names.get(role.label, {}), seen)

@@ -16,7 +16,7 @@ from dotr.model.terms import Label
 from dotr.patterns.operator import Arrival
 
 Facts: TypeAlias = Mapping[int, Sequence[AttributeValues]]
-"""The facts of interest of one instant: for each stream that has any, their values in the tie order."""
+"""The facts of interest of one instant: values in the tie order, by stream."""
 
 Deliveries: TypeAlias = dict[int, dict[int, list[Arrival]]]
 """For each partition that is handed anything, its arrivals by port."""

@@ -32,13 +32,13 @@ class Session:
     """A program with state, run in this process and advanced by its caller, instant by instant.
 
     `CompiledProgram.session` makes one. The first call of `advance` decides the form of times:
-    integers that count the program's unit, or date-times. As a context manager a session is finished
-    at the end of the block; events that were still waiting are then lost, unless `finish` is called
+    integers that count the program's unit, or date-times. As a context manager a session is
+    finished at the end of the block; events that were still waiting are then lost, unless `finish` is called
     before. A session is not thread-safe; sessions of one program are independent of each other.
 
     Attributes:
-        inconsistencies: the contradictions found in the last instant, each with the name of the violated
-            rule (`rule`) and the triples that violate it (`premises`). A program that rejects
+        inconsistencies: the contradictions found in the last instant, each with the name of the
+            violated rule (`rule`) and the triples that violate it (`premises`). A program that rejects
             inconsistent instants makes no events of such an instant.
 
     >>> from dotr.engine.program import compile_program

@@ -139,25 +139,23 @@ class StageOne:
                 if rows:
                     self.ticks.append(TickStream(stream, source.period, sort_by_tie(source.attributes, rows)))
                 continue
-            asked, order = canonical_columns(source.query)
-            number = numbers.setdefault(asked, len(self.plans))
+            query, order = canonical_columns(source.query)
+            number = numbers.setdefault(query, len(self.plans))
             if number == len(self.plans):
                 self.plans.append(plan_source(source, knowledge.background, static, limits))
                 self._bindings.append([])
                 orders.append(order)
-            chosen = None if order == orders[number] else itemgetter(*map(orders[number].index, order))
-            self._bindings[number].append(StreamBinding(stream, source.attributes, chosen))
-        self._first_stream = [fed[0].stream for fed in self._bindings]
+            project = None if order == orders[number] else itemgetter(*map(orders[number].index, order))
+            self._bindings[number].append(StreamBinding(stream, source.attributes, project))
+        self._first_stream = [binding[0].stream for binding in self._bindings]
         self._names = [source.attributes for source in streams]
-        self._plan_of = {stream: number for number, feds in enumerate(self._bindings) for stream, _, _ in feds}
-        together = [number for number, each in enumerate(self.plans) if each.delta_queries is not None]
-        self._static_plans = [number for number in together if self.plans[number].static]
+        self._plan_of = {stream: number for number, bindings in enumerate(self._bindings) for stream, _, _ in bindings}
+        joined = [number for number, each in enumerate(self.plans) if each.delta_queries is not None]
+        self._static_plans = [number for number in joined if self.plans[number].static]
         self._completed_plans = {
-            self._first_stream[number]: number for number in together if self.plans[number].static or self.plans[number].select.distinct
+            self._first_stream[number]: number for number in joined if self.plans[number].static or self.plans[number].select.distinct
         }
-        self._shared_bindings = {
-            self._first_stream[number]: self._bindings[number] for number in together if len(self._bindings[number]) > 1
-        }
+        self._shared_bindings = {self._first_stream[number]: self._bindings[number] for number in joined if len(self._bindings[number]) > 1}
         self._untriggered_plans: list[int] = []
         self._plans_by_predicate: dict[Term, list[int]] = {}
         for number, each in enumerate(self.plans):
@@ -170,8 +168,8 @@ class StageOne:
                     self._plans_by_predicate.setdefault(predicate, []).append(number)
         self._untriggered_groups: list[JoinGroup] = []
         self._groups_by_trigger: dict[Term, list[JoinGroup]] = {}
-        for unit in join_groups(self.plans, knowledge.background, limits, self._first_stream):
-            (self._untriggered_groups if unit.trigger is None else self._groups_by_trigger.setdefault(unit.trigger, [])).append(unit)
+        for group in join_groups(self.plans, knowledge.background, limits, self._first_stream):
+            (self._untriggered_groups if group.trigger is None else self._groups_by_trigger.setdefault(group.trigger, [])).append(group)
 
     @property
     def may_reject(self) -> bool:
@@ -185,7 +183,11 @@ class StageOne:
             return self._facts(instant)
         except _QueryLimitExceeded as over:
             return InstantFacts(
-                {}, NO_INCONSISTENCIES, rejected=True, exceeded=str(over), over=tuple(fed.stream for fed in self._bindings[over.number])
+                {},
+                NO_INCONSISTENCIES,
+                rejected=True,
+                exceeded=str(over),
+                over=tuple(binding.stream for binding in self._bindings[over.number]),
             )
 
     def _facts(self, instant: Instant) -> InstantFacts:
@@ -193,43 +195,43 @@ class StageOne:
             closure = self.knowledge.close(instant.triples)
         except LimitExceeded as error:
             return InstantFacts({}, NO_INCONSISTENCIES, rejected=True, exceeded=str(error))
-        clashing = NO_INCONSISTENCIES
+        contradictions = NO_INCONSISTENCIES
         if closure.contradictions:
-            clashing = inconsistencies(closure, instant.triples)
+            contradictions = inconsistencies(closure, instant.triples)
             if self.rejects:
-                return InstantFacts({}, clashing, rejected=True)
+                return InstantFacts({}, contradictions, rejected=True)
         failed: list[tuple[tuple[int, ...], str]] = []
         if closure.removed is not None:
-            return InstantFacts(self._facts_after_retraction(closure, closure.removed, failed), clashing, failed=failed)
-        new = closure.delta
-        apart: set[int] = set()
+            return InstantFacts(self._facts_after_retraction(closure, closure.removed, failed), contradictions, failed=failed)
+        delta = closure.delta
+        separate: set[int] = set()
         found: RowsByKey = {}
         waiting = self._groups_by_trigger
-        for predicate in new.by_subject:
+        for predicate in delta.by_subject:
             due = waiting.get(predicate)
             if due is not None:
-                self._evaluate_groups(due, new, found, apart)
+                self._evaluate_groups(due, delta, found, separate)
         if self._untriggered_groups:
-            self._evaluate_groups(self._untriggered_groups, new, found, apart)
-        facts: dict[int, Sequence[AttributeValues]] = self._facts_of_rows(found, apart)
-        for number in [*self._triggered_plans(new), *sorted(apart)] if apart else self._triggered_plans(new):
+            self._evaluate_groups(self._untriggered_groups, delta, found, separate)
+        facts: dict[int, Sequence[AttributeValues]] = self._facts_of_rows(found, separate)
+        for number in [*self._triggered_plans(delta), *sorted(separate)] if separate else self._triggered_plans(delta):
             try:
-                answers = self.plans[number].answers(new)
+                answers = self.plans[number].answers(delta)
             except Exception as error:
-                answers = self._retry(number, error, partial(self.plans[number].answers, new), failed)
+                answers = self._retry(number, error, partial(self.plans[number].answers, delta), failed)
             if answers:
                 self._check_rows(number, answers)
-                for fed in self._bindings[number]:
-                    facts[fed.stream] = fed.facts(answers)
-        return InstantFacts(facts, clashing, failed=failed)
+                for binding in self._bindings[number]:
+                    facts[binding.stream] = binding.facts(answers)
+        return InstantFacts(facts, contradictions, failed=failed)
 
-    def _facts_of_rows(self, found: RowsByKey, apart: Collection[int]) -> dict[int, Sequence[AttributeValues]]:
+    def _facts_of_rows(self, found: RowsByKey, separate: Collection[int]) -> dict[int, Sequence[AttributeValues]]:
         """The facts of the rows that join groups found, each plan's under its first stream, without
-        the plans in `apart`.
+        the plans in `separate`.
         """
         for number in self._static_plans:
             found.setdefault(self._first_stream[number], [])
-        for number in apart:
+        for number in separate:
             found.pop(self._first_stream[number], None)
         facts = cast(dict[int, Sequence[AttributeValues]], found)
         if self._completed_plans:
@@ -237,8 +239,8 @@ class StageOne:
                 found[stream] = self.plans[self._completed_plans[stream]].with_static(found[stream])
         if self._shared_bindings:
             for first in self._shared_bindings.keys() & found.keys():
-                for fed in self._shared_bindings[first]:
-                    facts[fed.stream] = fed.values(found[first])
+                for binding in self._shared_bindings[first]:
+                    facts[binding.stream] = binding.values(found[first])
         for stream, rows in found.items():
             if len(rows) > 1:
                 number = self._plan_of[stream]
@@ -265,12 +267,12 @@ class StageOne:
                 except Exception as error:
                     rows = self._retry(number, error, partial(each.answers_at, closure), failed)
                 self._check_rows(number, rows)
-                for fed in streams if rows else ():
-                    facts[fed.stream] = fed.facts(rows)
+                for binding in streams if rows else ():
+                    facts[binding.stream] = binding.facts(rows)
         return facts
 
     def _retry(
-        self, number: int, first: Exception, ask: Callable[[], list[AnswerRow]], failed: list[tuple[tuple[int, ...], str]]
+        self, number: int, first: Exception, evaluate: Callable[[], list[AnswerRow]], failed: list[tuple[tuple[int, ...], str]]
     ) -> list[AnswerRow]:
         """The answers of a plan that has failed once; raises `_QueryLimitExceeded` where the plan
         goes over a limit.
@@ -279,32 +281,32 @@ class StageOne:
             raise _QueryLimitExceeded(number, first) from None
         reraise_in_tests(first, FallbackKind.QUERY)
         try:
-            rows = ask()
+            rows = evaluate()
         except LimitExceeded as error:
             raise _QueryLimitExceeded(number, error) from None
         except Exception as error:
-            failed.append((tuple(fed.stream for fed in self._bindings[number]), error_line(error)))
+            failed.append((tuple(binding.stream for binding in self._bindings[number]), error_line(error)))
             return []
         record_fallback(first, FallbackKind.QUERY)
         return rows
 
-    def _evaluate_groups(self, due: Sequence[JoinGroup], new: TripleIndex, found: RowsByKey, apart: set[int]) -> None:
-        """Add the rows of join groups; the plans of a group that fails are added to `apart`, to be
+    def _evaluate_groups(self, due: Sequence[JoinGroup], delta: TripleIndex, found: RowsByKey, separate: set[int]) -> None:
+        """Add the rows of join groups; the plans of a group that fails are added to `separate`, to be
         evaluated one by one.
         """
-        background, size = self.knowledge.background, len(new.triples)
-        for unit in due:
+        background, size = self.knowledge.background, len(delta.triples)
+        for group in due:
             try:
-                if size <= unit.safe_size:
-                    unit.evaluate_uncounted(background, new, found)
+                if size <= group.safe_size:
+                    group.evaluate_uncounted(background, delta, found)
                 else:
-                    unit.evaluate(background, new, found)
+                    group.evaluate(background, delta, found)
             except LimitExceeded:  # a plan by itself says which of them goes over it
-                apart.update(unit.plans)
+                separate.update(group.plans)
             except Exception as error:
                 reraise_in_tests(error, FallbackKind.TOGETHER)
                 record_fallback(error, FallbackKind.TOGETHER)
-                apart.update(unit.plans)
+                separate.update(group.plans)
 
     def next_tick(self, after: Micros) -> Micros | None:
         """The first time after another at which there are ticks.
@@ -320,13 +322,13 @@ class StageOne:
         """The ticks of a time, by stream."""
         return {each.stream: each.rows for each in self.ticks if time % each.period == 0}
 
-    def _triggered_plans(self, new: TripleIndex) -> Sequence[int]:
+    def _triggered_plans(self, delta: TripleIndex) -> Sequence[int]:
         """The plans outside join groups that the instant's new triples trigger."""
         if not self._plans_by_predicate:
             return self._untriggered_plans
         by_predicate = self._plans_by_predicate
         due = dict.fromkeys(self._untriggered_plans)
-        for predicate in new.by_subject:
+        for predicate in delta.by_subject:
             waiting = by_predicate.get(predicate)
             if waiting is not None:
                 due.update(dict.fromkeys(waiting))

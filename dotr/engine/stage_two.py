@@ -84,7 +84,7 @@ class _RuleWriters(dict[int, _RuleWriter]):
 
 
 EmitFirings: TypeAlias = Callable[[list[Firing]], None]
-"""Takes firings of a moment that has many, before it is over, in no order."""
+"""A consumer of firings, in chunks and in no order, before their moment is over."""
 
 
 class OutputFailed(BaseException):
@@ -145,22 +145,22 @@ class StageTwo:
         BOUNDS.characters = self._limits.literal
         operator = self._operator
         if emit is None:
-            matched, many = operator.step(state, time, arrivals, partition, ended=ended), None
+            matched, chunks = operator.step(state, time, arrivals, partition, ended=ended), None
         else:
-            many = _ChunkWriter(self, time, emit)
+            chunks = _ChunkWriter(self, time, emit)
             try:
-                matched = operator.step(state, time, arrivals, partition, ended=ended, emit=many.write)
-            except OutputFailed as untaken:
-                raise untaken.error from None
-        if not matched and not operator.failures and (many is None or many.is_empty):
+                matched = operator.step(state, time, arrivals, partition, ended=ended, emit=chunks.write)
+            except OutputFailed as failure:
+                raise failure.error from None
+        if not matched and not operator.failures and (chunks is None or chunks.is_empty):
             return _NOTHING
-        done = self.write_firings(time, matched, {} if many is None else many.seen)
-        if many is not None and not many.is_empty:
-            done = LayerResult(done.firings, many.events + done.events, [*many.failed, *done.failed])
+        done = self.write_firings(time, matched, {} if chunks is None else chunks.seen)
+        if chunks is not None and not chunks.is_empty:
+            done = LayerResult(done.firings, chunks.events + done.events, [*chunks.failed, *done.failed])
         if operator.failures:
-            told = [self._dead_letter(time, each) for each in operator.failures]
+            letters = [self._dead_letter(time, each) for each in operator.failures]
             operator.failures.clear()
-            done = done._replace(failed=[*dict.fromkeys(told), *done.failed])
+            done = done._replace(failed=[*dict.fromkeys(letters), *done.failed])
         return done
 
     def write_firings(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int]) -> LayerResult:
@@ -180,7 +180,7 @@ class StageTwo:
         all together.
         """
         reraise_in_tests(first, FallbackKind.GRAPHS)
-        left: list[Match] = []
+        writable: list[Match] = []
         failed: list[DeadLetter] = []
         for each in matched:
             try:
@@ -188,25 +188,25 @@ class StageTwo:
             except Exception as error:
                 failed.append(self._dead_letter(time, RuleFailure(each.rule, each.bound[0], error_line(error))))
             else:
-                left.append(each)
+                writable.append(each)
         if not failed:
             record_fallback(first, FallbackKind.GRAPHS)
-        return self._write(time, left, seen)._replace(failed=failed)
+        return self._write(time, writable, seen)._replace(failed=failed)
 
-    def _dead_letter(self, time: Micros, told: RuleFailure | LimitExcess) -> DeadLetter:
-        placed = self._layer.rules[told.rule]
+    def _dead_letter(self, time: Micros, failure: RuleFailure | LimitExcess) -> DeadLetter:
+        placed = self._layer.rules[failure.rule]
         rule, names = placed.rule, self._layer.ports[placed.ports[0]].attributes
-        attributes = {name: term for name, term in zip(names, told.anchor.values, strict=True) if term is not None}
+        attributes = {name: term for name, term in zip(names, failure.anchor.values, strict=True) if term is not None}
         line, _ = rule.span.line_column
-        if isinstance(told, RuleFailure):
+        if isinstance(failure, RuleFailure):
             reason, text = Reason.FAILED, json.dumps({"event": rule.anchor.label, "attributes": attributes}, ensure_ascii=False)
-            why = f"rule {rule.name} fails at it: {told.error}"
+            why = f"rule {rule.name} fails at it: {failure.error}"
         else:
             source, limits = rule.anchor.source, self._limits
             shown = {name: term for name, term in attributes.items() if not isinstance(source, FactSource) or name in source.reported}
             anchor = f"{rule.anchor.label} {json.dumps(shown, ensure_ascii=False)}"
-            most = f"{limits.probes:,} candidates tried" if told.probes else f"{limits.matches:,} matches of a branch"
-            clause = _described(rule.clauses[told.place - 1])
+            most = f"{limits.probes:,} candidates tried" if failure.probes else f"{limits.matches:,} matches of a branch"
+            clause = _described(rule.clauses[failure.place - 1])
             reason, text = Reason.LIMIT, rule.name
             why = f"rule {rule.name} goes over a limit at its anchor {anchor}: more than {most}, at the clause {clause}"
         return DeadLetter(reason, f"rule {rule.name}", rule.span.document.name, line, time, text, why)
@@ -253,10 +253,10 @@ class _ChunkWriter:
     each new anchor.
     """
 
-    def __init__(self, stage: StageTwo, time: Micros, put: EmitFirings) -> None:
+    def __init__(self, stage: StageTwo, time: Micros, emit: EmitFirings) -> None:
         self._stage = stage
         self._time = time
-        self._put = put
+        self._emit = emit
         self._anchor: AttributeValues | None = None
         self.is_empty = True
         self.seen: dict[bytes, int] = {}
@@ -275,7 +275,7 @@ class _ChunkWriter:
             self.events += done.events
             self.failed += done.failed
             try:
-                self._put(done.firings)
+                self._emit(done.firings)
             except Exception as error:
                 raise OutputFailed(error) from error
 
@@ -299,6 +299,6 @@ def _named(labels: Sequence[Label], bound: Sequence[StoredEvent]) -> list[tuple[
 _NOTHING = LayerResult([], [])
 
 _CHUNK_SIZE: Final = 5_000
-"""Matches that are written as firings at a time, where there are many."""
+"""Matches in a chunk of firings."""
 
 _Pairs: TypeAlias = tuple[tuple[Variable, Term], ...]

@@ -90,7 +90,7 @@ def as_spark_would(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Tot
         for bucket, key in enumerate(job.keys(0)):
             out += step_bucket(job, 0, bucket, pages[bucket], [line for line in lines if line.key == key])
         sink.process(number, [(line.kind, line.payload) for line in out])
-        start = Offset(cut.time, cut.places)
+        start = Offset(cut.time, cut.positions)
     return [f"{f.time // 1_000_000} {f.rule}" for f in fired], rejected, sink.totals
 
 
