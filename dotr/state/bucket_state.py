@@ -6,7 +6,7 @@ writes nothing. The store holds a digest beside either form. A worker reuses its
 the digests are equal, reads only the newer segments if its digest is a few batches old, and
 otherwise reads everything.
 Invariant: the cache affects the time, never the result. Cached state is already expired to the end
-of the last batch, so it cannot be reused when that batch is replayed (`worker.through_batch`
+of the last batch, so it cannot be reused when that batch is replayed (`worker.process_batch`
 discards it).
 """
 

@@ -95,11 +95,11 @@ def state_change(before: StateSchema, program: CompiledProgram, now: Micros) -> 
     plain = lay_out(share_queries(program.rules.rules))
     required = state_schema(program, plain)
     meanings = before.meanings
-    kept = {name for name, meaning in required.meanings.items() if meanings.get(name) == meaning}
-    since = _since(plain, kept, before.since, now)
+    unchanged = {name for name, meaning in required.meanings.items() if meanings.get(name) == meaning}
+    since = _since(plain, unchanged, before.since, now)
     after = state_schema(program, lay_out(share_queries(program.rules.rules), since), required.knowledge)
     old_rules = {rule.name: rule for rule in before.rules}
-    verdicts = [_verdict(rule, old_rules, before, after, kept) for rule in after.rules]
+    verdicts = [_verdict(rule, old_rules, before, after, unchanged) for rule in after.rules]
     dropped = [
         RuleVerdict(name, StateFate.DROPPED, "the program no longer has the rule")
         for name in old_rules.keys() - {rule.name for rule in after.rules}
@@ -107,13 +107,13 @@ def state_change(before: StateSchema, program: CompiledProgram, now: Micros) -> 
     return StateChange(tuple(sorted([*verdicts, *dropped], key=lambda verdict: verdict.rule)), since, before, after)
 
 
-def _since(layout: Layout, kept: set[str], before: Mapping[str, Micros], now: Micros) -> dict[str, Micros]:
+def _since(layout: Layout, unchanged: set[str], before: Mapping[str, Micros], now: Micros) -> dict[str, Micros]:
     """The start of each rule younger than its lookback that shares a store with older rules."""
     found: dict[str, Micros] = {}
     for layer in layout.layers:
         for placed in layer.rules:
             name = placed.rule.name
-            if name not in kept:
+            if name not in unchanged:
                 found[name] = now
             elif name in before and now - before[name] <= _lookback(placed):
                 found[name] = before[name]
@@ -122,7 +122,7 @@ def _since(layout: Layout, kept: set[str], before: Mapping[str, Micros], now: Mi
             for port in _storing_ports(placed):
                 readers[port].add(found.get(placed.rule.name))
         for placed in layer.rules:
-            if placed.rule.name not in kept and all(readers[port] == {now} for port in _storing_ports(placed)):
+            if placed.rule.name not in unchanged and all(readers[port] == {now} for port in _storing_ports(placed)):
                 del found[placed.rule.name]
     return found
 
@@ -137,11 +137,13 @@ def _storing_ports(placed: PlacedRule) -> Sequence[int]:
     return placed.ports if placed.rule.anchor.delay else placed.ports[1:]
 
 
-def _verdict(rule: RuleState, old_rules: Mapping[str, RuleState], before: StateSchema, after: StateSchema, kept: set[str]) -> RuleVerdict:
+def _verdict(
+    rule: RuleState, old_rules: Mapping[str, RuleState], before: StateSchema, after: StateSchema, unchanged: set[str]
+) -> RuleVerdict:
     old = old_rules.get(rule.name)
     if old is None:
         return RuleVerdict(rule.name, StateFate.EMPTY, "it is new")
-    if rule.name in kept:
+    if rule.name in unchanged:
         keys = [[each.keys[rule.layer][port] for port in rule.ports] for each, rule in ((before, old), (after, rule))]
         return RuleVerdict(rule.name, StateFate.KEPT, moved=old.layer != rule.layer or keys[0] != keys[1])
     if old.digest != rule.digest:

@@ -80,7 +80,7 @@ def _lines(checkpoint: CheckpointStatus, state: StoreReading) -> Iterator[str]:
         passed = _time_text(checkpoint, each.watermark)
         yield f"  {each.name}: {'all read' if each.ended else 'nothing passed yet' if passed is None else f'passed {passed}'}"
         files = [reached for reached in checkpoint.positions if reached.input == each.name]
-        going = [reached for reached in files if reached.place is not None]
+        going = [reached for reached in files if reached.position is not None]
         yield from (f"    {_place(reached, checkpoint.copied_lines)}" for reached in going[:5])
         if len(going) > 5:
             yield f"    and {len(going) - 5} more files"
@@ -90,7 +90,7 @@ def _lines(checkpoint: CheckpointStatus, state: StoreReading) -> Iterator[str]:
 
 
 def _place(reached: ReadPosition, copied: int | None) -> str:
-    place = reached.place
+    place = reached.position
     assert place is not None
     where = f"file {place.file}, " if place.file else ""
     if not reached.path:
@@ -153,10 +153,10 @@ def _as_json(checkpoint: CheckpointStatus, state: StoreReading) -> str:
         files = [
             {
                 "path": reached.path,
-                "read": reached.place is None,
-                "file": reached.place and reached.place.file,
-                "offset": reached.place and reached.place.offset,
-                "line": reached.place and reached.place.line,
+                "read": reached.position is None,
+                "file": reached.position and reached.position.file,
+                "offset": reached.position and reached.position.offset,
+                "line": reached.position and reached.position.line,
                 **({} if reached.path else {"copied": checkpoint.copied_lines}),
             }
             for reached in checkpoint.positions

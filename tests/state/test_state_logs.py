@@ -119,7 +119,7 @@ class SimulatedRun:
                 elif line.kind == RowKind.STATE:
                     size = decode_size(line.payload)
                     self.sizes[size.layer, size.bucket] = size
-            start = Offset(cut.time, cut.places)
+            start = Offset(cut.time, cut.positions)
             yield number
 
     def _bucket(self, layer: int, bucket: int, store: StoreInMemory, lines: list[SparkRow]) -> list[SparkRow]:

@@ -103,7 +103,7 @@ def main() -> None:
 
         with suppress(ZeroDivisionError):
             run_spark(project("out", on_spark=True), stop)
-        position = Checkpoint(str(folder / "checkpoint")).position()
+        position = Checkpoint(str(folder / "checkpoint")).offset()
         assert position is not None
         assert position.time < LAST_MICRO
         print(position)  # noqa: T201

@@ -35,7 +35,7 @@ from dotr.runtimes.spark import totals_file as tally
 from dotr.runtimes.spark.bucket_steps import chunk_payload
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.planner import Floor, InputPlace, Offset
+from dotr.runtimes.spark.planner import Floor, InputPosition, Offset
 from dotr.runtimes.spark.rows import BucketSize, RowKind
 from dotr.runtimes.spark.task import InputRange, Task
 from dotr.sources import file_journal as journal
@@ -68,7 +68,7 @@ HELD: Final = (
     RuleState("B", "0b", (), 1, (1,), 3, 2, 40),
 )
 HOLDINGS: Final = StateSchema("0c", HELD, ((None, 0, -1), (1, 2)))
-OFFSET: Final = Offset(9, (InputPlace(5, 1, 7), InputPlace(8, 2, 6, 3, (Floor(1, 9, 4),))))
+OFFSET: Final = Offset(9, (InputPosition(5, 1, 7), InputPosition(8, 2, 6, 3, (Floor(1, 9, 4),))))
 REASONS: Final = [Reason(text) for text in ("late", "unreadable", "inconsistent", "limit", "failed", "idle", "second")]
 TOTALS: Final = Totals(1, 2, 3, 4, dict(zip(REASONS, range(1, 8), strict=True)), 5, 6)
 FIRING: Final = Firing(5, "R", "E", (("a", '"1"'),), (("<s>", "<p>", "_:o"),), 2)

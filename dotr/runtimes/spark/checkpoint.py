@@ -151,7 +151,7 @@ class Checkpoint:
         """Spark's number of the last planned batch."""
         return last_number(Path(self.query) / "offsets")
 
-    def position(self, number: int | None = None) -> Offset | None:
+    def offset(self, number: int | None = None) -> Offset | None:
         """The offset at the end of a batch, by Spark's number (None: the last written one); None
         before the first batch."""
         last = self.committed_batch() if number is None else number
@@ -178,8 +178,8 @@ class Checkpoint:
                     "write down which state is whose (a run of the unchanged program does)"
                 )
             before = state_schema(program)
-        position = self.position()
-        return state_change(before, program, BEGINNING if position is None else position.time)
+        offset = self.offset()
+        return state_change(before, program, BEGINNING if offset is None else offset.time)
 
     def preview(self, required: CheckpointLayout, program: CompiledProgram) -> StateChange:
         """The change that a restart would make. Raises Refused where a restart would be refused."""
@@ -192,12 +192,12 @@ class Checkpoint:
     def next_generation(self, layout: CheckpointLayout, layers: int) -> CheckpointLayout:
         """The layout of the next generation, with so many layers, which starts at the query's
         position."""
-        last, position = self.committed_batch(), self.position()
+        last, offset = self.committed_batch(), self.offset()
         return replace(
             layout,
             layers=layers,
             generation=layout.generation + 1,
-            start=None if position is None else position.to_json(),
+            start=None if offset is None else offset.to_json(),
             first=layout.first + (0 if last is None else last + 1),
         )
 
@@ -270,8 +270,8 @@ class Checkpoint:
                 raise self._refused(f"the input {name} has another path or lateness than when it was made")
         known = {path for _, _, path in stored.inputs}
         further = any(path not in known for _, _, path in required.inputs)
-        position = self.position() if required.growing or (stored.growing and further) else None
-        if position is not None and position.ended:
+        offset = self.offset() if required.growing or (stored.growing and further) else None
+        if offset is not None and offset.ended:
             raise refuse(
                 "S106",
                 f"the stream in the checkpoint {self.folder} has ended, and nothing can be added to it",

@@ -20,7 +20,7 @@ from dotr.patterns.events import StoredEvent
 from dotr.patterns.state import StateError, StateSnapshot
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.keys import bucket_keys
-from dotr.runtimes.spark.planner import END, InputPlace
+from dotr.runtimes.spark.planner import END, InputPosition
 from dotr.runtimes.spark.progress import progress_of
 from dotr.runtimes.spark.spool import copied_lines
 from dotr.runtimes.spark.state_moves import moved_states
@@ -36,7 +36,7 @@ class ReadPosition:
 
     input: str
     path: str
-    place: InputPlace | None
+    position: InputPosition | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +101,24 @@ def status_of(folder: str) -> CheckpointStatus:
         raise _no_checkpoint(folder)
     batch, planned = checkpoint.committed_batch(), checkpoint.planned_batch
     try:
-        position = checkpoint.position(batch)
+        offset = checkpoint.offset(batch)
         written = checkpoint.folder / "dotr.json" if batch is None else Path(checkpoint.query) / "commits" / str(batch)
         at = written.stat().st_mtime if batch is not None or layout.first else None
     except (OSError, ValueError, KeyError, AssertionError, IndexError) as error:
         checkpoint.check()
         hint = "Is the folder whole? A run that goes on may have removed it meanwhile: ask again."
         raise refuse("S111", f"the checkpoint {folder} cannot be read: {error}", hint=hint) from None
-    closed, inputs = progress_of(checkpoint.folder, layout, position)
+    closed, inputs = progress_of(checkpoint.folder, layout, offset)
     names = (*layout.inputs, *layout.growing)
-    places = () if position is None else position.padded(len(names)).places
+    input_positions = () if offset is None else offset.padded(len(names)).positions
     positions = tuple(
-        ReadPosition(name, path, None if place.offset == END else place) for (name, _, path), place in zip(names, places, strict=False)
+        ReadPosition(name, path, None if position.offset == END else position)
+        for (name, _, path), position in zip(names, input_positions, strict=False)
     )
     unit, dated = layout.clock or (Unit.SECOND.written, False)
     under_way = planned + layout.first if planned is not None and planned != batch else None
     batch = layout.first + (-1 if batch is None else batch)
-    ended = position is not None and position.ended
+    ended = offset is not None and offset.ended
     clock = Clock(Unit.from_written(unit), dated)
     totals = read_totals(checkpoint.folder)
     last = batch if batch >= 0 else None

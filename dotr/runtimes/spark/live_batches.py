@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.planner import END, ORDINARY_BYTES, Cut, Floor, InputPlace, Offset
+from dotr.runtimes.spark.planner import END, ORDINARY_BYTES, Cut, Floor, InputPosition, Offset
 from dotr.sources.feeds import Feed, InputPoint
 from dotr.sources.lateness import Lateness
 from dotr.sources.live_merge import Channel, bound
@@ -45,11 +45,18 @@ class ScannedInput:
 
     @staticmethod
     def starting_at(
-        place: InputPlace, feed: Feed, delay: Micros, *, single: bool, idle: Micros | None, pace: RateLimit | NoRateLimit, bounded: bool
+        position: InputPosition,
+        feed: Feed,
+        delay: Micros,
+        *,
+        single: bool,
+        idle: Micros | None,
+        pace: RateLimit | NoRateLimit,
+        bounded: bool,
     ) -> ScannedInput:
         """An input that is read from a position on."""
-        lateness = Lateness(delay, place.greatest, single=single)
-        return ScannedInput(Channel(feed, lateness, idle, pace, not bounded), bounded, floors=place.floors)
+        lateness = Lateness(delay, position.greatest, single=single)
+        return ScannedInput(Channel(feed, lateness, idle, pace, not bounded), bounded, floors=position.floors)
 
     def scan(self, max_records: int, now: float, closed: Micros) -> bool:
         """Scan up to `most` records; False where none is available now."""
@@ -68,7 +75,7 @@ class ScannedInput:
         self.channel.waiting = len(self.pending)
         return True
 
-    def cut(self, until: Micros, *, idle: bool) -> tuple[InputPlace, tuple[int, int]]:
+    def cut(self, until: Micros, *, idle: bool) -> tuple[InputPosition, tuple[int, int]]:
         """Remove pending elements up to `until`; the position where reading continues, and the
         position where reading up to `until` may stop. `idle`: the cut did not wait for the input.
         """
@@ -87,9 +94,9 @@ class ScannedInput:
         beyond = until + lateness.delay
         stop = next(((at.file, at.offset) for when, at, _ in self.pending if when > beyond), (0, END) if over else (end.file, end.offset))
         if over and not self.pending:
-            return InputPlace(END, 0, before), stop
+            return InputPosition(END, 0, before), stop
         self.floors = _needed_floors(self.floors, (point.file, point.offset), before - lateness.delay)
-        return InputPlace(point.offset, point.line, before, point.file, self.floors), stop
+        return InputPosition(point.offset, point.line, before, point.file, self.floors), stop
 
 
 def _needed_floors(floors: Sequence[Floor], point: tuple[int, int], late: Micros) -> tuple[Floor, ...]:
@@ -111,7 +118,7 @@ class GrowingPlan:
         self, inputs: Sequence[ScannedInput], start: Offset, size: int, tasks: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.inputs = inputs
-        self.position = start
+        self.offset = start
         self._size = size
         self._tasks = tasks
         self._clock = clock
@@ -125,7 +132,7 @@ class GrowingPlan:
     def scan(self) -> bool:
         """Scan the inputs that others wait for, and the growing ones; False where nothing is
         available now."""
-        now, closed = self._clock(), self.position.time
+        now, closed = self._clock(), self.offset.time
         slowest = bound([each.channel for each in self.inputs], now, LAST_MICRO)
         read = False
         for each in self.inputs:
@@ -140,7 +147,7 @@ class GrowingPlan:
     def cuts(self) -> list[Cut]:
         """The cuts of a batch of the closed instants; empty where none has closed and nothing is
         rejected."""
-        now, after = self._clock(), self.position.time
+        now, after = self._clock(), self.offset.time
         if after == LAST_MICRO:
             return []
         channels = [each.channel for each in self.inputs]
@@ -165,7 +172,7 @@ class GrowingPlan:
             done = upto
         for each in self.inputs:
             each.has_rejected = False
-        self.position = Offset(cuts[-1].time, cuts[-1].places)
+        self.offset = Offset(cuts[-1].time, cuts[-1].positions)
         self._unchanged_bound = None
         return cuts
 
@@ -173,12 +180,12 @@ class GrowingPlan:
         """A cut that closes no instant, but reports rejected records."""
         if not any(each.has_rejected for each in self.inputs):
             return []
-        cut = self._cut(self.position.time, 0, [False for _ in self.inputs])
+        cut = self._cut(self.offset.time, 0, [False for _ in self.inputs])
         for each in self.inputs:
             each.has_rejected = False
-        if all(new.point == old.point for new, old in zip(cut.places, self.position.places, strict=True)):
+        if all(new.point == old.point for new, old in zip(cut.positions, self.offset.positions, strict=True)):
             return []
-        self.position = Offset(cut.time, cut.places)
+        self.offset = Offset(cut.time, cut.positions)
         return [cut]
 
     def _cut_times(self, times: Sequence[Micros], after: Micros, *, ended: bool) -> list[Micros]:
@@ -191,31 +198,31 @@ class GrowingPlan:
         return [*ends[:-1], LAST_MICRO] if ended else ends
 
     def _cut(self, until: Micros, elements: int, idle: Sequence[bool]) -> Cut:
-        places, stops = [], []
+        positions, stops = [], []
         for each, idles in zip(self.inputs, idle, strict=True):
-            place, stop = each.cut(until, idle=idles)
-            places.append(place)
+            position, stop = each.cut(until, idle=idles)
+            positions.append(position)
             stops.append(stop)
         files, offsets = zip(*stops, strict=True)
-        return Cut(until, tuple(places), offsets, elements, files)
+        return Cut(until, tuple(positions), offsets, elements, files)
 
     def replan(self, until: Offset) -> Cut:
         """The one cut up to an offset that was planned before, from this plan's position."""
         stops = []
-        for each, place in zip(self.inputs, until.places, strict=True):
-            floor = next((floor for floor in place.floors if floor.until == until.time), None)
+        for each, position in zip(self.inputs, until.positions, strict=True):
+            floor = next((floor for floor in position.floors if floor.until == until.time), None)
             if floor is not None:
-                stops.append(max((floor.file, floor.offset), place.point))
+                stops.append(max((floor.file, floor.offset), position.point))
                 continue
             channel = each.channel
-            while not channel.feed.ended and (channel.lateness.passed < until.time or channel.feed.end[:2] < place.point):
+            while not channel.feed.ended and (channel.lateness.passed < until.time or channel.feed.end[:2] < position.point):
                 if not each.scan(_CHUNK, self._clock(), until.time):
                     break
             over = each.bounded and channel.feed.ended
             stops.append((0, END) if over else (channel.feed.end.file, channel.feed.end.offset))
-        self.position = until
+        self.offset = until
         files, offsets = zip(*stops, strict=True)
-        return Cut(until.time, until.places, offsets, 0, files)
+        return Cut(until.time, until.positions, offsets, 0, files)
 
 
 def _count(times: Sequence[Micros], until: Micros) -> int:

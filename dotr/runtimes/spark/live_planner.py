@@ -34,20 +34,20 @@ class GrowingInputs:
         singles = len(job.inputs) - len(job.growing)
         start = start.padded(len(job.inputs))
         files = [input_of(job, number) for number in range(len(job.inputs))]
-        done = {files[number].input: start.places[number].file for number in range(singles, len(files))}
+        done = {files[number].input: start.positions[number].file for number in range(singles, len(files))}
         journal = Journal(folder, done)
         paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
         self._growing: dict[int, Journaled | Spooled] = {}
         scanned = []
-        for number, (file, place) in enumerate(zip(files, start.places, strict=True)):
+        for number, (file, position) in enumerate(zip(files, start.positions, strict=True)):
             idle = None
             bounded = number < singles
             if bounded:
-                ended = place.offset == END
+                ended = position.offset == END
                 feed = (
                     FilesFeed(OneFile(file), elements=False, ended=ended)
                     if ended
-                    else FilesFeed(OneFile(file), InputPoint(0, place.offset, place.line), elements=False)
+                    else FilesFeed(OneFile(file), InputPoint(0, position.offset, position.line), elements=False)
                 )
             else:
                 pattern, settle, idle, watching = json.loads(job.growing[number - singles])
@@ -55,9 +55,9 @@ class GrowingInputs:
                 growing = GrowingInput(file, pattern, settle, idle)
                 source = Journaled(growing, journal, known, watching=watching) if pattern else Spooled(file, folder / SPOOL)
                 self._growing[number] = source
-                feed = FilesFeed(source, InputPoint(place.file, place.offset, place.line), elements=False)
+                feed = FilesFeed(source, InputPoint(position.file, position.offset, position.line), elements=False)
             pace = paces.setdefault(file.input, NoRateLimit())
-            scanned.append(ScannedInput.starting_at(place, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded))
+            scanned.append(ScannedInput.starting_at(position, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded))
         self.plan = GrowingPlan(scanned, start, job.batch, job.tasks)
 
     @property
@@ -72,8 +72,8 @@ class GrowingInputs:
     def release(self, before: Offset) -> None:
         """Release copied standard input before an offset; no earlier batch is planned again."""
         for number, source in self._growing.items():
-            if isinstance(source, Spooled) and number < len(before.places):
-                source.forget(before.places[number].file)
+            if isinstance(source, Spooled) and number < len(before.positions):
+                source.forget(before.positions[number].file)
 
     def close(self) -> None:
         """Close open files."""
@@ -97,9 +97,9 @@ class Scanner:
         Thread(target=self._scan, daemon=True).start()
 
     @property
-    def position(self) -> Offset:
+    def offset(self) -> Offset:
         """The end of the last batch."""
-        return self._plan.position
+        return self._plan.offset
 
     def _scan(self) -> None:
         try:

@@ -47,7 +47,7 @@ class Floor(NamedTuple):
     until: Micros
 
 
-class InputPlace(NamedTuple):
+class InputPosition(NamedTuple):
     """The position where reading of an input continues: offset and line of a record, and the
     greatest time before it (µs). A growing input also has the number of the file, and floors."""
 
@@ -67,17 +67,17 @@ class InputPlace(NamedTuple):
         return list(self if self.file or self.floors else self[:3])
 
     @staticmethod
-    def of_json(offset: int, line: int, greatest: Micros, file: int = 0, floors: Sequence[Sequence[int]] = ()) -> InputPlace:
+    def of_json(offset: int, line: int, greatest: Micros, file: int = 0, floors: Sequence[Sequence[int]] = ()) -> InputPosition:
         """The inverse of `to_json`.
 
-        >>> place = InputPlace(5, 1, 7, 2, (Floor(1, 9, 4),))
-        >>> InputPlace.of_json(*place.to_json()) == place
+        >>> position = InputPosition(5, 1, 7, 2, (Floor(1, 9, 4),))
+        >>> InputPosition.of_json(*position.to_json()) == position
         True
         """
-        return InputPlace(offset, line, greatest, file, tuple(Floor(*floor) for floor in floors))
+        return InputPosition(offset, line, greatest, file, tuple(Floor(*floor) for floor in floors))
 
 
-START: Final = InputPlace(0, 1, BEGINNING)
+START: Final = InputPosition(0, 1, BEGINNING)
 
 
 class Cut(NamedTuple):
@@ -89,7 +89,7 @@ class Cut(NamedTuple):
     """
 
     time: Micros
-    places: tuple[InputPlace, ...]
+    positions: tuple[InputPosition, ...]
     stops: tuple[int, ...]
     elements: int
     files: tuple[int, ...] = ()
@@ -107,7 +107,7 @@ class Offset:
     keeps it as JSON in its log."""
 
     time: Micros
-    places: tuple[InputPlace, ...]
+    positions: tuple[InputPosition, ...]
 
     def to_json(self) -> dict[str, object]:
         """JSON data; times are within the integers that Spark's JSON keeps exactly.
@@ -115,7 +115,7 @@ class Offset:
         >>> Offset(5, (START,)).to_json()
         {'version': 1, 'time': 5, 'places': [[0, 1, -4611686018427387904]]}
         """
-        return {"version": 1, "time": self.time, "places": [place.to_json() for place in self.places]}
+        return {"version": 1, "time": self.time, "places": [position.to_json() for position in self.positions]}
 
     @staticmethod
     def of_json(value: dict[str, object]) -> Offset:
@@ -124,15 +124,15 @@ class Offset:
         >>> Offset.of_json(Offset(5, (START,)).to_json()) == Offset(5, (START,))
         True
         """
-        time, places = value["time"], value["places"]
+        time, positions = value["time"], value["places"]
         assert value["version"] == 1
         assert isinstance(time, int)
-        assert isinstance(places, list)
-        return Offset(time, tuple(InputPlace.of_json(*place) for place in places))
+        assert isinstance(positions, list)
+        return Offset(time, tuple(InputPosition.of_json(*position) for position in positions))
 
     def padded(self, inputs: int) -> Offset:
         """The offset with start positions for inputs added since."""
-        return Offset(self.time, (*self.places, *[START] * (inputs - len(self.places))))
+        return Offset(self.time, (*self.positions, *[START] * (inputs - len(self.positions))))
 
     @staticmethod
     def start(inputs: int) -> Offset:
@@ -182,7 +182,7 @@ class _ScannedTimes:
             self.ended = True
         self._last = start, element
 
-    def cut(self, time: Micros) -> tuple[InputPlace, int]:
+    def cut(self, time: Micros) -> tuple[InputPosition, int]:
         """Remove pending elements up to `time`; the position where reading continues, and the
         offset where reading up to `time` may stop."""
         pending = self.pending = [entry for entry in self.pending if entry[0] > time]
@@ -190,10 +190,10 @@ class _ScannedTimes:
             self.long_times = [each for each in self.long_times if each > time]
         if not pending:
             assert self.ended
-            return InputPlace(END, 0, self.lateness.greatest), END
+            return InputPosition(END, 0, self.lateness.greatest), END
         _, offset, line, before = pending[0]
         beyond = time + self.lateness.delay
-        return InputPlace(offset, line, before), next((entry[1] for entry in pending if entry[0] > beyond), END)
+        return InputPosition(offset, line, before), next((entry[1] for entry in pending if entry[0] > beyond), END)
 
 
 def plan(scan: ScanTimes, delays: Sequence[Micros], start: Offset, size: int, until: Micros = LAST_MICRO) -> Iterator[Cut]:
@@ -204,15 +204,18 @@ def plan(scan: ScanTimes, delays: Sequence[Micros], start: Offset, size: int, un
     >>> def scan(number, offset, line):
     ...     return iter([(i, i + 1, time) for i, time in enumerate(times[number])][offset:])
     >>> for cut in plan(scan, [0, 0], Offset.start(2), 3):
-    ...     print(cut.time, [place.offset for place in cut.places], cut.stops, cut.elements)
+    ...     print(cut.time, [position.offset for position in cut.positions], cut.stops, cut.elements)
     1 [1, 2] (1, 2) 3
     4611686018427387904 [-1, -1] (-1, -1) 3
     """
     inputs = [
         _ScannedTimes(
-            scan(number, place.offset, place.line) if place.offset != END else iter(()), delay, place.greatest, place.offset == END
+            scan(number, position.offset, position.line) if position.offset != END else iter(()),
+            delay,
+            position.greatest,
+            position.offset == END,
         )
-        for number, (place, delay) in enumerate(zip(start.places, delays, strict=True))
+        for number, (position, delay) in enumerate(zip(start.positions, delays, strict=True))
     ]
     after = start.time
     max_records = max(64, 2 * size // max(1, len(inputs)))
@@ -235,10 +238,10 @@ def plan(scan: ScanTimes, delays: Sequence[Micros], start: Offset, size: int, un
         times.sort()
         time = until if len(times) < size or (passed == until and len(times) == size) else times[size - 1]
         count = bisect_right(times, time)
-        places, stops = [], []
+        positions, stops = [], []
         for each in inputs:
-            place, stop = each.cut(time)
-            places.append(place)
+            position, stop = each.cut(time)
+            positions.append(position)
             stops.append(stop)
-        yield Cut(time, tuple(places), tuple(stops), count)
+        yield Cut(time, tuple(positions), tuple(stops), count)
         after = time

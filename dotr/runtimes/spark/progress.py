@@ -89,10 +89,10 @@ class SparkProgress:
         if self._on_progress is ignore_progress or checkpoint.layout is None:
             return
         try:
-            position = checkpoint.position(self._number)
+            offset = checkpoint.offset(self._number)
         except (OSError, ValueError):
             return
-        closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, position)
+        closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, offset)
         labels = [[port.label for port in layer] for layer in totals.ports]
         self._on_progress(RunProgress(closed, inputs, stored_events(labels, totals.event_counts), totals.bytes, self._batch))
 
@@ -101,18 +101,18 @@ def _frozen(ports: Sequence[Sequence[PortTotals]]) -> tuple[tuple[PortTotals, ..
     return tuple(map(tuple, ports))
 
 
-def progress_of(folder: Path, layout: CheckpointLayout, position: Offset | None) -> tuple[Micros | None, tuple[InputProgress, ...]]:
+def progress_of(folder: Path, layout: CheckpointLayout, offset: Offset | None) -> tuple[Micros | None, tuple[InputProgress, ...]]:
     """The last closed time (µs; None: none yet) and the progress of the inputs, at an offset, or as
     far as the planner of growing inputs has read."""
     ahead = read_watermarks(folder) if layout.growing else []
-    closed = None if position is None or position.time == -LAST_MICRO else position.time
+    closed = None if offset is None or offset.time == -LAST_MICRO else offset.time
     if ahead:
         return closed, progress_by_input(ahead, closed)
     names = [(name, delay) for name, delay, _ in (*layout.inputs, *layout.growing)]
     files = []
-    places = position.padded(len(names)).places if position is not None else Offset.start(len(names)).places
-    for (name, delay), place in zip(names, places, strict=False):
-        files.append((name, place.greatest - delay, place.offset == END or (position is not None and position.ended)))
+    positions = offset.padded(len(names)).positions if offset is not None else Offset.start(len(names)).positions
+    for (name, delay), position in zip(names, positions, strict=False):
+        files.append((name, position.greatest - delay, position.offset == END or (offset is not None and offset.ended)))
     return closed, progress_by_input(files, closed)
 
 

@@ -51,7 +51,7 @@ class _PlanAhead:
     """A thread that plans cuts from an offset on, a few more than a batch needs."""
 
     def __init__(self, job: Job, start: Offset) -> None:
-        self.position = start
+        self.offset = start
         self._cuts: Queue[Cut | BaseException] = Queue(2 * job.tasks)
         self._stop = Event()
         self._job = job
@@ -80,7 +80,7 @@ class _PlanAhead:
         item = self._cuts.get()
         if isinstance(item, BaseException):
             raise item
-        self.position = Offset(item.time, item.places)
+        self.offset = Offset(item.time, item.positions)
         return item
 
     def stop(self) -> None:
@@ -118,14 +118,14 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         if self._job.live:
             return self._live_offset(offset)
-        if self._ahead is None or self._ahead.position != offset:
+        if self._ahead is None or self._ahead.offset != offset:
             self.stop()
             self._ahead = _PlanAhead(self._job, offset)
         cuts: list[Cut] = []
         while len(cuts) < self._job.tasks and not (cuts and cuts[-1].time == LAST_MICRO):
             cuts.append(self._ahead.next())
         self._planned = offset, cuts
-        return self._ahead.position.to_json()
+        return self._ahead.offset.to_json()
 
     def _live_offset(self, offset: Offset) -> Json:
         scanner = self._scanner_at(offset)
@@ -133,13 +133,13 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not cuts:
             return offset.to_json()
         self._planned = offset, cuts
-        return scanner.position.to_json()
+        return scanner.offset.to_json()
 
     def _scanner_at(self, offset: Offset) -> Scanner:
         from dotr.runtimes.spark.live_planner import Scanner
 
         offset = offset.padded(len(self._job.inputs))
-        if self._scanner is None or self._scanner.position != offset:
+        if self._scanner is None or self._scanner.offset != offset:
             self.stop()
             self._scanner = Scanner(self._job, offset)
         return self._scanner
@@ -157,7 +157,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         tasks = []
         for cut in self._planned[1]:
             tasks.append(TaskPartition(Task.of_cut(first, cut, last.time, paths).to_json()))
-            first = Offset(cut.time, cut.places)
+            first = Offset(cut.time, cut.positions)
         return tasks
 
     def _replan(self, start: Offset, until: Micros) -> list[Cut]:

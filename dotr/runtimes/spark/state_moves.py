@@ -84,7 +84,7 @@ class MoveTask:
 
 
 def _write_parts(
-    migrator: StateMigrator, folder: str, place: tuple[int, int], written: bytes, segments: Sequence[Mapping[str, Any]] = ()
+    migrator: StateMigrator, folder: str, source: tuple[int, int], written: bytes, segments: Sequence[Mapping[str, Any]] = ()
 ) -> Micros | None:
     """Write the parts of a bucket's old state; its last time passed (µs)."""
     try:
@@ -96,8 +96,8 @@ def _write_parts(
             state = log_snapshot(manifest, ((piece["log"], piece["lines"]) for piece in ordered))
     except StateError as error:
         raise unreadable_state(error) from None
-    for (layer, bucket), part in migrator.redistribute(*place, state).items():
-        _write(_file(str(_file(folder, layer, bucket).with_suffix("")), *place), part.encode())
+    for (layer, bucket), part in migrator.redistribute(*source, state).items():
+        _write(_file(str(_file(folder, layer, bucket).with_suffix("")), *source), part.encode())
     return state.passed
 
 

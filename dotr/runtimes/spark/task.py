@@ -61,14 +61,25 @@ class Task:
     def of_cut(start: Offset, cut: Cut, closed: Micros, paths: PathsOfInput = single_files) -> Task:
         """The task between an offset and the next cut."""
         ranges = []
-        for number, (place, after, (stop_file, stop)) in enumerate(zip(start.places, cut.places, cut.points, strict=True)):
-            if place.offset == END or place.point == (stop_file, stop):
+        for number, (position, after, (stop_file, stop)) in enumerate(zip(start.positions, cut.positions, cut.points, strict=True)):
+            if position.offset == END or position.point == (stop_file, stop):
                 continue
-            files = paths(number, place.file, stop_file if stop else stop_file - 1)
+            files = paths(number, position.file, stop_file if stop else stop_file - 1)
             ranges.append(
                 InputRange(
-                    *(number, place.offset, place.line, place.greatest, stop, after.offset, place.file, stop_file, after.file, files),
-                    place.floors,
+                    *(
+                        number,
+                        position.offset,
+                        position.line,
+                        position.greatest,
+                        stop,
+                        after.offset,
+                        position.file,
+                        stop_file,
+                        after.file,
+                        files,
+                    ),
+                    position.floors,
                 )
             )
         return Task(start.time, cut.time, closed if cut.time == closed else None, tuple(ranges))

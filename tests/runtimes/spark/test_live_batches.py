@@ -28,7 +28,7 @@ Batch = tuple[Offset, list[Cut]]
 
 def planned(world: World, inputs: Sequence[Input], start: Offset, size: int, tasks: int) -> GrowingPlan:
     scanned = []
-    for feed, spec, place in zip(world.feeds, inputs, start.places, strict=True):
+    for feed, spec, place in zip(world.feeds, inputs, start.positions, strict=True):
         feed.place = place.file * feed.length + place.offset
         idle = None if spec.idle is None else int(spec.idle * 1_000_000)
         scanned.append(ScannedInput.starting_at(place, feed, spec.delay, single=spec.single, idle=idle, pace=NoRateLimit(), bounded=False))
@@ -53,7 +53,7 @@ def read(world: World, start: Offset, cuts: Sequence[Cut]) -> tuple[list[tuple[i
     rejected: list[tuple[int, int, str]] = []
     for cut in cuts:
         task = Task.of_json(Task.of_cut(start, cut, cuts[-1].time, paths).to_json())
-        start = Offset.of_json(Offset(cut.time, cut.places).to_json())
+        start = Offset.of_json(Offset(cut.time, cut.positions).to_json())
         for stretch in task.ranges:
             elements: list[Element] = []
             dead: list[DeadLetter] = []
@@ -74,20 +74,20 @@ def on_spark(inputs: list[Input], script: list[Step], size: int, tasks: int, *, 
         while True:
             while plan.scan():
                 pass
-            start = plan.position
+            start = plan.offset
             cuts = plan.cuts()
             if not cuts:
                 return
             found, rejected = read(world, start, cuts)
             where = [feed.place for feed in world.feeds]
-            again = planned(world, inputs, start, size, tasks).replan(plan.position)
+            again = planned(world, inputs, start, size, tasks).replan(plan.offset)
             assert read(world, start, [again]) == (found, rejected)
             assert sum(cut.elements for cut in cuts) == len(found)
             for time, element in found:
                 closed.setdefault(time, []).append(element)
             dead.extend(rejected)
             if restarting:
-                plan = planned(world, inputs, Offset.of_json(plan.position.to_json()), size, tasks)
+                plan = planned(world, inputs, Offset.of_json(plan.offset.to_json()), size, tasks)
             else:
                 for feed, place in zip(world.feeds, where, strict=True):
                     feed.place = place
@@ -122,7 +122,7 @@ def test_long_element_counts_several_times(tmp_path: Path) -> None:
     (tmp_path / "a.ndjson").write_text("".join(json.dumps({"time": at, "graph": "#" * 4_700}) + "\n" for at in range(60)))
     feed = FilesFeed(OneFile(InputFile("a", str(tmp_path / "a.ndjson"), Format.NDJSON)), elements=False)
     start = Offset.start(1)
-    scanned = ScannedInput.starting_at(start.places[0], feed, 0, single=False, idle=None, pace=NoRateLimit(), bounded=False)
+    scanned = ScannedInput.starting_at(start.positions[0], feed, 0, single=False, idle=None, pace=NoRateLimit(), bounded=False)
     growing = GrowingPlan([scanned], start, 200, 2)
     while growing.scan():
         pass

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.keys import bucket_keys, hash_partition
-from dotr.runtimes.spark.planner import BEGINNING, END, ORDINARY_BYTES, Cut, InputPlace, Offset, plan
+from dotr.runtimes.spark.planner import BEGINNING, END, ORDINARY_BYTES, Cut, InputPosition, Offset, plan
 
 Input = list[Micros | None]
 
@@ -43,7 +43,9 @@ def read(
 ) -> tuple[list[tuple[Micros, int, int]], list[tuple[int, int]]]:
     """The elements and rejected records that a task reads for a cut."""
     good, dead = [], []
-    for number, (times, delay, place, after, stop) in enumerate(zip(inputs, delays, start.places, cut.places, cut.stops, strict=True)):
+    for number, (times, delay, place, after, stop) in enumerate(
+        zip(inputs, delays, start.positions, cut.positions, cut.stops, strict=True)
+    ):
         if place.offset == END:
             continue
         greatest = place.greatest
@@ -78,7 +80,7 @@ def test_every_record_is_owned_once_in_time_order(described: list[tuple[Input, M
         assert len(found) == first.elements
         good += sorted(found)
         dead += rejected
-        offset = Offset.of_json(Offset(first.time, first.places).to_json())
+        offset = Offset.of_json(Offset(first.time, first.positions).to_json())
     assert (good, sorted(dead)) == expected(inputs, delays)
 
 
@@ -89,8 +91,8 @@ def test_batch_is_replanned_from_its_offsets(described: list[tuple[Input, Micros
     cuts = list(plan(scan_of(inputs), delays, Offset.start(len(inputs)), size))  # type: ignore[arg-type]
     assert cuts[-1].time == LAST_MICRO
     assert [cut.time for cut in cuts] == sorted({cut.time for cut in cuts})
-    for before, cut in pairwise([Cut(BEGINNING, Offset.start(len(inputs)).places, (), 0), *cuts]):
-        again = list(plan(scan_of(inputs), delays, Offset(before.time, before.places), size, until=cut.time))  # type: ignore[arg-type]
+    for before, cut in pairwise([Cut(BEGINNING, Offset.start(len(inputs)).positions, (), 0), *cuts]):
+        again = list(plan(scan_of(inputs), delays, Offset(before.time, before.positions), size, until=cut.time))  # type: ignore[arg-type]
         assert again == [cut]
 
 
@@ -111,11 +113,11 @@ def test_long_element_counts_several_times() -> None:
     assert {cut.elements for cut in cuts[:-1]} == {19 * 12}
     assert {after.time - before.time for before, after in pairwise(cuts[:-1])} == {19}
     for before, cut in pairwise(cuts):
-        assert list(plan(scan, [0, 0], Offset(before.time, before.places), 220, until=cut.time)) == [cut]
+        assert list(plan(scan, [0, 0], Offset(before.time, before.positions), 220, until=cut.time)) == [cut]
 
 
 def test_empty_input_is_one_final_cut() -> None:
-    assert list(plan(scan_of([[]]), [0], Offset.start(1), 5)) == [Cut(LAST_MICRO, (InputPlace(END, 0, BEGINNING),), (END,), 0)]  # type: ignore[arg-type]
+    assert list(plan(scan_of([[]]), [0], Offset.start(1), 5)) == [Cut(LAST_MICRO, (InputPosition(END, 0, BEGINNING),), (END,), 0)]  # type: ignore[arg-type]
 
 
 def test_bucket_keys_are_spread_evenly() -> None:

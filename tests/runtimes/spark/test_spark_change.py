@@ -63,7 +63,7 @@ def test_restart_with_changed_rules_keeps_state_of_unchanged_ones(
     with pytest.raises(Exception, match="enough"):
         run_spark(pipeline(tmp_path, "spark", 120, rules="first.dotr"), stop)
     folder = str(tmp_path / "spark" / "checkpoint")
-    position = Checkpoint(folder).position()
+    position = Checkpoint(folder).offset()
     assert position is not None
     now = position.time // SECOND
 
@@ -87,12 +87,12 @@ def test_restart_with_changed_rules_keeps_state_of_unchanged_ones(
         with pytest.raises(ZeroDivisionError, match="enough"):
             run_spark(pipeline(tmp_path, "spark", 120, rules="then.dotr, jumps.dotr"), lambda totals: None)
     assert Checkpoint(folder).layout == before
-    assert Checkpoint(folder).position() == position
+    assert Checkpoint(folder).offset() == position
 
     (tmp_path / "meanwhile.dotr").write_text(RULE.join(rule for rule in then.split(RULE) if not rule.startswith("Flow")))
     with pytest.raises(Exception, match="enough"):  # what has moved moves on, before a batch has been processed with it
         run_spark(pipeline(tmp_path, "spark", 120, rules="meanwhile.dotr"), crash)
-    assert Checkpoint(folder).position() == position
+    assert Checkpoint(folder).offset() == position
     capsys.readouterr()
     assert main(["status", folder, "--format", "json"]) == 0
     status = json.loads(capsys.readouterr().out)
@@ -217,7 +217,7 @@ def test_checkpoint_folder_of_every_release_continues(packed: Path, tmp_path: Pa
     unpack(packed, tmp_path)
     run_local(project("all", on_spark=False), lambda totals: None)
     checkpoint = Checkpoint(str(tmp_path / "checkpoint"))
-    position = checkpoint.position()
+    position = checkpoint.offset()
     assert position is not None
     prepared = project("rest", on_spark=True, batch=1000)
     found = checkpoint.state_change(prepared.program)

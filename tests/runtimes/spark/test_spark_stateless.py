@@ -167,7 +167,7 @@ def test_rules_change_between_stateless_and_stateful(
         else:
             run_spark(built("in.ndjson", "out", on_spark=True), stop)
         checkpoint = Checkpoint("ck")
-        layout, position = checkpoint.layout, checkpoint.position()
+        layout, position = checkpoint.layout, checkpoint.offset()
         assert layout is not None
         assert position is not None
         assert Path(checkpoint.query, "state").exists() == (layout.layers > 0)
