@@ -50,7 +50,7 @@ class RuleWriter(JoinWriter):
         super().__init__(name, leave="return", index=index, hidden=rule.of_rule_set)
         self._stratum = stratum
 
-    def lower_stratum_item(self, step: Not | GroupAggregate) -> None:
+    def lower_stratum_item(self, item: Not | GroupAggregate) -> None:
         """Emits a look-up in the lower strata.
 
         `NOT [?s, <broken>, ?w]` and `AGGREGATE … ON ?room BIND COUNT(?x) AS ?n`:
@@ -58,11 +58,11 @@ class RuleWriter(JoinWriter):
             if a0(delta.models[1], v_s): continue
             for v_n, in g1(delta.models[1], v_room):
         """
-        bound = tuple(name for name in free_variables(step) if name in self.names)
+        bound = tuple(name for name in free_variables(item) if name in self.names)
         arguments = ", ".join([f"delta.models[{self._stratum}]", *map(self.read, bound)])
-        match step:
+        match item:
             case Not():
-                self.skip_if(f"{self.parameter('a', exists(step, bound))}({arguments})")
+                self.skip_if(f"{self.parameter('a', exists(item, bound))}({arguments})")
             case GroupAggregate(_, keys, results):
                 slots = [*(key for key in keys if key not in bound), *(name for name, _ in results)]
                 targets, checks = [], []
@@ -72,7 +72,7 @@ class RuleWriter(JoinWriter):
                         checks.append(f"{targets[-1]} != {self.names[slot]}")
                     else:
                         targets.append(self.bind(slot))
-                self.loop(", ".join(targets) + ",", f"{self.parameter('g', groups(step, bound))}({arguments})")
+                self.loop(", ".join(targets) + ",", f"{self.parameter('g', groups(item, bound))}({arguments})")
                 for check in checks:
                     self.skip_if(check)
 

@@ -373,8 +373,8 @@ class _ExpressionWriter:
         result = self.fresh_name()
         simple = isinstance(left, Var | Attribute) and isinstance(right, Var | Attribute)
         if simple and function in ("=", "!="):
-            # Terms at or above '<=' are IRIs and blank nodes (triple terms start with '<<'), equal to themselves alone;
-            # any other term equals itself, except NaN.
+            # Terms at or above '<=' are IRIs and blank nodes (triple terms start with '<<'), which
+            # equal themselves alone; any other term equals itself, except NaN.
             a, b = self._parameter(left), self._parameter(right)  # type: ignore[arg-type]
             if "None" in (a, b):
                 return "None"

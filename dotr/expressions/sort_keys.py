@@ -42,7 +42,8 @@ def _equality_key(term: Term) -> str:
     value = VALUES[term]
     kind = type(value)
     if kind in NUMERIC:
-        # A decimal equals its nearest float and its nearest double; the float to which all of them round is their common key.
+        # A decimal equals its nearest float and its nearest double; the float to which all of them
+        # round is their common key.
         number = float(to_single(value))  # type: ignore[arg-type]
         return f"n{number or 0.0!r}"
     if kind is bool:

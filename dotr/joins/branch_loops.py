@@ -18,7 +18,7 @@ from dotr.expressions import condition, evaluator
 from dotr.joins.branches import Branch, BranchStep, LookupKind, PartnerLookup, Unplannable, ValuesTable
 from dotr.joins.compile import JoinWriter
 from dotr.joins.limits import Limits
-from dotr.joins.order import JoinItem, Side, ordered
+from dotr.joins.order import JoinItem, Side, Sides, ordered
 from dotr.joins.scope import Variables, query_parameters, variables_of
 from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern, Var
 from dotr.model.datalog import FilterItem
@@ -49,7 +49,7 @@ def with_known_terms(branch: Branch) -> Branch:
 
 def compile_branch(
     branch: Branch,
-    sides: Sequence[Side],
+    sides: Sides,
     projection: Sequence[Variable],
     background: TripleIndex | None,
     limits: Limits | None,
@@ -87,14 +87,14 @@ def _compile_lookup(
     writer = JoinWriter("join", leave="return rows", index=background, count=shared_count)
     writer.begin(["background", "delta", *([SPENT] if limits else []), *map(writer.bind, bound)])
     last = [Assign(f"{SPENT}[0]", "work")] if limits else []
-    _write_branch(writer, branch, [Side.BOTH] * len(branch.patterns), projection, bound, background, limits, last)
+    _write_branch(writer, branch, Side.BOTH, projection, bound, background, limits, last)
     return writer.function()
 
 
 def _write_branch(
     writer: JoinWriter,
     branch: Branch,
-    sides: Sequence[Side],
+    sides: Sides,
     projection: Sequence[Variable],
     bound: Sequence[Variable],
     background: TripleIndex | None,

@@ -5,7 +5,8 @@
 
 - `body`: triple patterns, triple terms, `FilterItem`s and `Bind`s, in any order.
 - `bound`: variables whose terms the caller passes, never None.
-- `sides`: the index that each triple pattern of the body reads, in the order of the body.
+- `sides`: the index that all triple patterns of the body read, or that of each, in the order of the
+  body.
 - `projection`: the columns of a row. A variable that nothing binds is None in every row; an empty
   projection gives `()` for every match.
 - `index`: the background, if it is known and will not change; sizes and tables are then resolved at
@@ -32,7 +33,7 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from dotr.codegen import LoopBuilder, WorkCount, define
 from dotr.expressions import condition, evaluator
-from dotr.joins.order import JoinItem, JoinStep, Side, ordered
+from dotr.joins.order import JoinItem, JoinStep, Side, Sides, ordered
 from dotr.model.algebra import Const, Expression, Slot, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Bind, FilterItem, GroupAggregate, Not
 from dotr.model.terms import Term, Variable
@@ -50,7 +51,7 @@ _NAMES: Final = {"chain": chain, "NO_EDGES": NO_EDGES, "NO_ENDS": NO_ENDS, "NO_T
 def compile_join(
     body: Sequence[JoinItem],
     bound: Sequence[Variable],
-    sides: Sequence[Side],
+    sides: Sides,
     projection: Sequence[Variable],
     *,
     index: TripleIndex | None = None,
@@ -72,7 +73,7 @@ def compile_join(
 def write_join(
     body: Sequence[JoinItem],
     bound: Sequence[Variable],
-    sides: Sequence[Side],
+    sides: Sides,
     projection: Sequence[Variable],
     *,
     index: TripleIndex | None = None,

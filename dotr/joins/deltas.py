@@ -81,14 +81,13 @@ class Conjunction:
         return [] if self.is_static_empty else self._over_background(self._branch, self._projection)
 
     def _over_background(self, branch: Branch, projection: Sequence[Variable]) -> list[AnswerRow]:
-        sides = [Side.BACKGROUND] * len(branch.patterns)
         limits = None if self._limits is None else self._limits.for_background
-        return compile_branch(branch, sides, projection, self._background, limits)(self._background, TripleIndex())
+        return compile_branch(branch, Side.BACKGROUND, projection, self._background, limits)(self._background, TripleIndex())
 
     @cached_property
     def deltas_over_view(self) -> tuple[BranchFunction, ...]:
         """The delta queries, compiled for any view of the background."""
-        return tuple(compile_branch(self._branch, delta.sides, self._projection, None, self._limits) for delta in self.delta_queries)
+        return tuple(compile_branch(self._branch, query.sides, self._projection, None, self._limits) for query in self.delta_queries)
 
     def retracted_answers(self, view: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
         """The static answers that use a retracted triple.

@@ -35,20 +35,24 @@ class Side(Enum):
     BOTH = "both"
 
 
+Sides: TypeAlias = Side | Sequence[Side]
+"""The side of every triple pattern of a body, or one for each, in the order of the body."""
+
 JoinStep: TypeAlias = tuple[TriplePattern, Side] | TermPattern | FilterItem | Bind | Not | GroupAggregate
 
 
-def ordered(body: Sequence[JoinItem], bound: Collection[Variable], sides: Sequence[Side], background: TripleIndex | None) -> list[JoinStep]:
+def ordered(body: Sequence[JoinItem], bound: Collection[Variable], sides: Sides, background: TripleIndex | None) -> list[JoinStep]:
     """The items of a body in join order.
 
-    `bound`: variables bound before the join. `sides`: one entry for each triple pattern of the
-    body, in its order. `background`: the index for size estimates, or None. Returns triple patterns
-    with their sides, and the other items.
+    `bound`: variables bound before the join. `background`: the index for size estimates, or None.
+    Returns triple patterns with their sides, and the other items.
     """
-    if len(body) == 1 and isinstance(body[0], TriplePattern):  # as in most rules: one atom beside the delta atom
-        return [(body[0], sides[0])]
+    # Most rules have one atom beside the delta atom.
+    if len(body) == 1 and isinstance(body[0], TriplePattern):
+        return [(body[0], sides if isinstance(sides, Side) else sides[0])]
     bound_now = set(bound)
-    patterns = list(zip((item for item in body if isinstance(item, TriplePattern)), sides, strict=True))
+    triples = [item for item in body if isinstance(item, TriplePattern)]
+    patterns = list(zip(triples, [sides] * len(triples) if isinstance(sides, Side) else sides, strict=True))
     conditions = [item for item in body if not isinstance(item, TriplePattern)]
     matched = bound_now.union(*(free_variables(p) for p, _ in patterns), (c.variable for c in conditions if isinstance(c, Bind)))
     matched = matched.union(*(free_variables(c) for c in conditions if isinstance(c, TermPattern)))
@@ -109,7 +113,7 @@ def _fanout(pattern: TriplePattern, side: Side, bound: Collection[Variable], bac
     if predicate and background is not None and isinstance(pattern.predicate, Const):
         return _measured(pattern, pattern.predicate.term, subject, object, background)
     if predicate:
-        # A constant object (typically a class) has more subjects than an object that a row has bound.
+        # A constant object (typically a class) has more subjects than an object bound by a row.
         return 2.0 if subject else ((100.0 if isinstance(pattern.object, Const) else 8.0) if object else 1e4)
     if subject and object:
         return 2.0
