@@ -44,7 +44,7 @@ def equated_pair(constraint: Expression) -> tuple[Variable, Attribute] | None:
     """The candidate's attribute and the earlier one that a constraint `?x = M.?y` (either way
     round) equates.
 
-    >>> equality(Call("=", (Attribute("Smoke", "room1"), Var("room2"))))
+    >>> equated_pair(Call("=", (Attribute("Smoke", "room1"), Var("room2"))))
     ('room2', Attribute(label='Smoke', name='room1'))
     """
     match constraint:

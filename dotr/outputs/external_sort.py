@@ -133,7 +133,7 @@ def decode_firings(payload: bytes) -> list[Firing]:
     """The firings of an encoded list.
 
     >>> fired = Firing(5, "R", "E", (("a", '"1"'),), (("<s>", "<p>", "<o>"),), 0)
-    >>> firings_of(firings_payload([fired])) == [fired]
+    >>> decode_firings(encode_firings([fired])) == [fired]
     True
     """
     return [

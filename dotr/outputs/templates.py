@@ -40,9 +40,9 @@ def compile_template(template: Template, variables: Sequence[Variable]) -> Compi
 
     >>> template = Template(((Fresh("dotr_id1"), Const("<http://e/at>"), Var("room")),))
     >>> compiled = compile_template(template, ["room"])
-    >>> compiled.instance(["<http://e/A>"], b"seed")
+    >>> compiled.instantiate(["<http://e/A>"], b"seed")
     ((('<urn:dotr:b1b8b5cc8d1a6ff3bfef2ff130054212>', '<http://e/at>', '<http://e/A>'),), 0)
-    >>> compiled.instance([None], b"seed")
+    >>> compiled.instantiate([None], b"seed")
     ((), 1)
     """
     slots = list(leaves(template))

@@ -36,7 +36,7 @@ TripleCode: TypeAlias = tuple[TermCode, TermCode, TermCode]
 def triple_term_code(parts: TripleCode) -> TermCode:
     """A triple term, valid if all its parts are.
 
-    >>> term_piece((TermCode("v0", ("v0 is not None",)), TermCode("'<p>'", fixed="<p>"), TermCode("n0", fixed="n0")))
+    >>> triple_term_code((TermCode("v0", ("v0 is not None",)), TermCode("'<p>'", fixed="<p>"), TermCode("n0", fixed="n0")))
     TermCode(code="('<<( ' + v0 + ' ' + '<p>' + ' ' + n0 + ' )>>')", guards=('v0 is not None',), fixed=None)
     """
     text = " + ' ' + ".join(part.code for part in parts)

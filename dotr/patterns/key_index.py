@@ -180,7 +180,7 @@ class SkipRun(_BlockRun[float]):
             bound = -bound
         levels, level = self._levels, 0
         while i > 0:
-            # A block of this level ends at i: a right half is tested, a left half is left for the level above.
+            # Block i - 1 is the last before i: a left half (i odd) is tested, a right half is part of the level above.
             if i & 1:
                 i -= 1
                 if levels[level][i] > bound:

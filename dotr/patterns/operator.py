@@ -77,18 +77,18 @@ class Operator:
                 for number, placed in enumerate(layer.rules)
                 if placed.depth == depth
             ]
-            for alike in group_rules(rules):
-                matcher = compile_matcher(alike, [first_consumed[number] for number in alike.numbers], clock, limits)
+            for rule_group in group_rules(rules):
+                matcher = compile_matcher(rule_group, [first_consumed[number] for number in rule_group.numbers], clock, limits)
                 indexes = [
-                    (step.role.port, specs_of_port[step.role.port].setdefault(look, len(specs_of_port[step.role.port])))
-                    for step, look in zip(alike.template.clauses, matcher.index_specs, strict=True)
+                    (step.role.port, specs_of_port[step.role.port].setdefault(spec, len(specs_of_port[step.role.port])))
+                    for step, spec in zip(rule_group.template.clauses, matcher.index_specs, strict=True)
                 ]
-                anchor = alike.template.anchor
+                anchor = rule_group.template.anchor
                 source = -1 - self._delays[anchor.port, anchor.delay] if anchor.delay else anchor.port
                 self._anchored[depth].setdefault(source, []).append(len(self._groups))
-                self._groups.append(_CompiledGroup(matcher, source, tuple(indexes), alike.numbers))
-        self._finds = [shape.matcher.find for shape in self._groups]
-        self._unbuffered_anchors = [shape.matcher.unbuffered_anchors(FLUSH_SIZE) for shape in self._groups]
+                self._groups.append(_CompiledGroup(matcher, source, tuple(indexes), rule_group.numbers))
+        self._finds = [group.matcher.find for group in self._groups]
+        self._unbuffered_anchors = [group.matcher.unbuffered_anchors(FLUSH_SIZE) for group in self._groups]
         self._stores = [(retention or 0, len(specs)) for retention, specs in zip(layer.retention, specs_of_port, strict=True)]
         self._inserts = [
             compile_insert(
@@ -118,7 +118,7 @@ class Operator:
     def start(self) -> State:
         """The state before the first instant."""
         stores = [PortStore(*store, remember) for store, remember in zip(self._stores, self._inserts, strict=True)]
-        indexes = [[stores[port].indexes[index] for port, index in shape.indexes] for shape in self._groups]
+        indexes = [[stores[port].indexes[index] for port, index in group.indexes] for group in self._groups]
         return State(stores, [set() for _ in range(self._consumed_sets)], indexes, len(self._delays))
 
     def restore(self, written: bytes) -> State:
@@ -287,8 +287,8 @@ class Operator:
         matcher = compile_matcher(group, [self._first_consumed[rule]], self._clock, self._limits)
         specs_of_port: list[dict[IndexSpec, int]] = [{} for _ in self.layer.ports]
         indexes = tuple(
-            (step.role.port, specs_of_port[step.role.port].setdefault(look, len(specs_of_port[step.role.port])))
-            for step, look in zip(group.template.clauses, matcher.index_specs, strict=True)
+            (step.role.port, specs_of_port[step.role.port].setdefault(spec, len(specs_of_port[step.role.port])))
+            for step, spec in zip(group.template.clauses, matcher.index_specs, strict=True)
         )
         inserts = [
             compile_insert(

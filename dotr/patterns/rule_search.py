@@ -62,7 +62,7 @@ def fold_constants(expression: Expression) -> Expression:
 
     >>> from dotr.model.terms import XSD, literal
     >>> two = Const(literal("2", XSD + "integer"))
-    >>> folded(Call("<", (Var("v"), Call("+", (two, two)))))
+    >>> fold_constants(Call("<", (Var("v"), Call("+", (two, two)))))
     Call(function='<', arguments=(Var(name='v'), Const(term='"4"^^<http://www.w3.org/2001/XMLSchema#integer>')))
     """
     return transform(expression, _fold_call)
@@ -242,12 +242,12 @@ def _sorted_by_rank(ranks: Sequence[Any], rows: Sequence[TableRow]) -> tuple[lis
 
 def _above_bound(ranks: Sequence[Any], rows: Sequence[TableRow], bisect: Callable[[list[Any], Any], int]) -> FindRows:
     ordered, ordered_rows = _sorted_by_rank(ranks, rows)
-    return lambda mark: ordered_rows[: bisect(ordered, mark)]
+    return lambda rank: ordered_rows[: bisect(ordered, rank)]
 
 
 def _below_bound(ranks: Sequence[Any], rows: Sequence[TableRow], bisect: Callable[[list[Any], Any], int]) -> FindRows:
     ordered, ordered_rows = _sorted_by_rank(ranks, rows)
-    return lambda mark: ordered_rows[bisect(ordered, mark) :]
+    return lambda rank: ordered_rows[bisect(ordered, rank) :]
 
 
 Item = TypeVar("Item")
@@ -279,8 +279,8 @@ class IntervalTree(Generic[Item]):
     """Ranges, queried for the items whose range contains a rank; all are open or closed alike at
     each end.
 
-    >>> ranges = Ranges([Range(1, 3, "a"), Range(2, 9, "b"), Range(3, 2, "none"), Range(3, 4, "c")], True, False)
-    >>> [sorted(ranges.around(mark)) for mark in (0, 1, 2, 3, 4, 9)]
+    >>> ranges = IntervalTree([RangeItem(1, 3, "a"), RangeItem(2, 9, "b"), RangeItem(3, 2, "none"), RangeItem(3, 4, "c")], True, False)
+    >>> [sorted(ranges.containing(rank)) for rank in (0, 1, 2, 3, 4, 9)]
     [[], ['a'], ['a', 'b'], ['b', 'c'], ['b'], []]
     """
 

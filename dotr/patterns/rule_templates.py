@@ -146,11 +146,11 @@ def group_rules(numbered: Sequence[tuple[int, Rule, tuple[int, ...], tuple[Varia
 
     A rule comes with its number, its roles' ports and the attributes of its composite event.
     """
-    found: dict[RuleTemplate, list[tuple[int, tuple[Term, ...]]]] = {}
+    rows_of_template: dict[RuleTemplate, list[tuple[int, tuple[Term, ...]]]] = {}
     for number, rule, ports, attributes in numbered:
         template, constants = normal_form(rule, ports, attributes)
-        found.setdefault(template, []).append((number, constants))
-    return [_group(shape, rows) for shape, rows in found.items()]
+        rows_of_template.setdefault(template, []).append((number, constants))
+    return [_group(template, rows) for template, rows in rows_of_template.items()]
 
 
 def _group(template: RuleTemplate, rows: Sequence[tuple[int, tuple[Term, ...]]]) -> RuleGroup:
@@ -209,8 +209,8 @@ def normal_form(rule: Rule, ports: tuple[int, ...], attributes: tuple[Variable, 
         constraints: list[Expression] = []
         for constraint in (fold_constants(c) for written in role.constraints for c in conjuncts(written)):
             compared = searchable_comparison(constraint)
-            taken = not place or compared is not None or (free and reads_other_events(constraint, role.label))
-            constraints.append(normal(constraint, {}, taken))
+            is_column = not place or compared is not None or (free and reads_other_events(constraint, role.label))
+            constraints.append(normal(constraint, {}, is_column))
             if compared is not None:
                 domains[-1] = compared.domain
         return PositionalRole(ports[place], same, role.source.attributes, tuple(constraints), role.delay)

@@ -27,7 +27,7 @@ def prefetch(function: GeneratedFunction) -> GeneratedFunction:
 
     >>> inner = [[ForEach(name, f"{table}.get(x, ())", (), looked_up=True)] for name, table in (("y", "b1"), ("z", "b2"))]
     >>> from dotr.codegen.printer import printed
-    >>> print(printed(prefetch(GeneratedFunction("join", "n0, b1, b2", [ForEach("x", "n0", [Fork(inner)])], forks=True))))
+    >>> print(printed(prefetch(GeneratedFunction("join", "n0, b1, b2", [ForEach("x", "n0", [Fork(inner)])], has_fork=True))))
     def join(n0, b1, b2):
         for x in n0:
             early0 = b1.get(x, ())

@@ -34,14 +34,14 @@ def split(function: GeneratedFunction, most: int = LOOPS_OF_A_FUNCTION) -> Gener
 
 def _split(block: Block, depth: int, most: int, assigned: str) -> Block:
     """The block after the pass; `depth` loops of its function are around it."""
-    made: list[CodeNode] = []
+    statements: list[CodeNode] = []
     for each in block:
         if isinstance(each, ForEach):
             inside = 0 if depth == most else depth
             loop = replace(each, body=_split(each.body, inside + 1, most, assigned))
-            made.append(Outlined("rest", [loop], assigned) if depth == most else loop)
+            statements.append(Outlined("rest", [loop], assigned) if depth == most else loop)
         elif isinstance(each, Fork):
-            made.append(Fork([_split(branch, depth, most, assigned) for branch in each.branches]))
+            statements.append(Fork([_split(branch, depth, most, assigned) for branch in each.branches]))
         else:
-            made.append(each)
-    return made
+            statements.append(each)
+    return statements

@@ -303,14 +303,14 @@ class CandidateEmitter(MatcherEmitter):
             return None, None
         return Measure.ABOVE if threshold.operator in (">", ">=") else Measure.BELOW, threshold.left.name
 
-    def weakest_bound(self, threshold: RowComparison, live: str) -> str:
+    def weakest_bound(self, threshold: RowComparison, rows: str) -> str:
         """The source of the weakest constant among the active rows."""
         above, cell = threshold.operator in (">", ">="), threshold.cell + 2
         if self.ordered_cell == threshold.cell:
-            return f"{live}[{0 if above else -1}][{cell}]"
-        return f"{'min' if above else 'max'}([row[{cell}] for row in {live}])"
+            return f"{rows}[{0 if above else -1}][{cell}]"
+        return f"{'min' if above else 'max'}([row[{cell}] for row in {rows}])"
 
-    def search(self, place: int, clause: PositionalClause, mode: Mode, threshold: RowComparison | None = None, live: str = "") -> None:
+    def search(self, place: int, clause: PositionalClause, mode: Mode, threshold: RowComparison | None = None, rows: str = "") -> None:
         """Opens a loop over the candidates `e`, from the latest or the first on.
 
         With a threshold, after 16 misses the loop skips to the next candidate that a row of
@@ -339,7 +339,7 @@ class CandidateEmitter(MatcherEmitter):
             self.line("misses = 0")
             self.line("for tried in every:" if counted else "while True:")
             self.indent += 1
-            self.line(steps[1].format(p=place, b=self.weakest_bound(threshold, live)))
+            self.line(steps[1].format(p=place, b=self.weakest_bound(threshold, rows)))
             self.line(steps[2].format(p=place))
         self.line(f"t{place}, o{place}, v{place} = e = c{place}[i]")
         self.line(f"if {outside}: break")

@@ -264,11 +264,11 @@ class _RuleMatcherEmitter(CandidateEmitter):
                 self.look_up_run(place, constraints, required=False)
                 self.bounds(place, clause.scope)
                 self.negation(place, clause, constraints)
-            case PositionalAggregate() as whole:
+            case PositionalAggregate() as aggregate:
                 if constraints.per_rule:
                     self.loop_over_rows()
                     constraints = self.classify(place, clause.role)
-                self.aggregate(place, clause, whole, constraints)
+                self.aggregate(place, clause, aggregate, constraints)
 
     def select_one(self, place: int, clause: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
         """`last E`, `first E`."""

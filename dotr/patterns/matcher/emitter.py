@@ -168,15 +168,15 @@ class MatcherEmitter:
         for condition in conditions:
             compared = self.row_comparison(condition)
             if compared is None:
-                held = self.holds([condition], own)
+                condition_holds = self.holds([condition], own)
                 cells = self._repeated_cells(condition) if source == "rows" else ()
                 if cells:
                     some = self.bind_global({tuple([row[cell] for cell in cells]): row for row in self.rows}, "some")
                     of_row = f"({''.join(f'row[{cell}], ' for cell in cells)})"
-                    self.line(f"k = {{c for c, row in {some}.items() if {held}}}")
+                    self.line(f"k = {{c for c, row in {some}.items() if {condition_holds}}}")
                     self.line(f"{target} = [row for row in rows if {of_row} in k] if k else []")
                 else:
-                    self.line(f"{target} = [row for row in {source} if {held}]")
+                    self.line(f"{target} = [row for row in {source} if {condition_holds}]")
             else:
                 cell = compared.cell
                 self.line(f"x = V[{self.argument(compared.left, own)}]")
