@@ -200,8 +200,8 @@ def _close_by_strata(loaded: list[Triple], rules: Sequence[DatalogRule], limit: 
     by_predicate, triples = cast("dict[Term, list[Triple]]", lowest.by_predicate), cast("set[Triple]", lowest.triples)
     closed = ClosedStrata(by_predicate, triples, set(lowest.contradictions), Counter(lowest.by_rule))
     sizes = close_strata(closed, program, limit)
-    found = tuple(sorted(closed.contradictions))
-    return ClosedTriples(closed.by_predicate, closed.triples, found, lowest.loaded, closed.by_rule, stratum_sizes=sizes)
+    contradictions = tuple(sorted(closed.contradictions))
+    return ClosedTriples(closed.by_predicate, closed.triples, contradictions, lowest.loaded, closed.by_rule, stratum_sizes=sizes)
 
 
 def _close_with_same_as(loaded: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:
@@ -215,12 +215,14 @@ def _close_with_same_as(loaded: list[Triple], rules: Sequence[DatalogRule], limi
         return replace(_close(loaded, rules, limit), by_representatives=False)
     if merged.expanded is None:
         return merged.closed
-    count, own = len(set(loaded)), Counter(merged.closed.by_rule)
+    count, by_closure = len(set(loaded)), Counter(merged.closed.by_rule)
     visible = merged.expanded.visible_count()
-    own[HIDDEN_TRIPLES] = 0
-    by_rule = {**own, "eq-rep": visible - count - sum(own.values()), HIDDEN_TRIPLES: len(merged.expanded) - visible}
-    found = tuple(sorted(merged.contradictions))
-    return ClosedTriples(TriplesByPredicate(merged.expanded), merged.expanded.triples, found, count, by_rule, expanded=merged.expanded)
+    by_closure[HIDDEN_TRIPLES] = 0
+    by_rule = {**by_closure, "eq-rep": visible - count - sum(by_closure.values()), HIDDEN_TRIPLES: len(merged.expanded) - visible}
+    contradictions = tuple(sorted(merged.contradictions))
+    return ClosedTriples(
+        TriplesByPredicate(merged.expanded), merged.expanded.triples, contradictions, count, by_rule, expanded=merged.expanded
+    )
 
 
 def _close(triples: list[Triple], rules: Sequence[DatalogRule], limit: int) -> ClosedTriples:

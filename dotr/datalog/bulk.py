@@ -193,12 +193,12 @@ class BulkCloser:
         """
         loaded = triples if isinstance(triples, list) else list(triples)
         background = self.background
-        restated = {triple for triple in loaded if triple[1] in background.by_subject and triple in background.triples}
+        in_background = {triple for triple in loaded if triple[1] in background.by_subject and triple in background.triples}
         new_triples = self._register(loaded)
         self._enqueue(new_triples, NO_CONCLUSIONS)
         if rule:
             self._count(rule, new_triples)
-        return len(new_triples) + len(restated)
+        return len(new_triples) + len(in_background)
 
     def _count(self, rule: str, triples: Sequence[Triple]) -> None:
         """Counts triples by rule; only rules that may conclude hidden triples need the test."""

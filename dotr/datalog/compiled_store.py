@@ -122,9 +122,16 @@ class CompiledStore:
 def _summary(text: bytes) -> StoreSummary:
     try:
         data = json.loads(text.decode("utf-8", "surrogatepass"))
-        found = tuple(Contradiction(rule, tuple((s, p, o) for s, p, o in triples)) for rule, triples in data["contradictions"])
+        contradictions = tuple(Contradiction(rule, tuple((s, p, o) for s, p, o in triples)) for rule, triples in data["contradictions"])
         return StoreSummary(
-            data["loaded"], data["derived"], data["terms"], data["by_rule"], found, data["seconds"], data["by_names"], data["apart"]
+            data["loaded"],
+            data["derived"],
+            data["terms"],
+            data["by_rule"],
+            contradictions,
+            data["seconds"],
+            data["by_names"],
+            data["apart"],
         )
     except (ValueError, KeyError, TypeError) as error:
         raise UnusableFile(f"is damaged: {error}") from None

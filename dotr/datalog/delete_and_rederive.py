@@ -241,14 +241,14 @@ class _InstantClosure:
         below = self.states[-1]
         retracted = dict(below.retracted)
         static = StratumDelta(stratum.models)
-        found: list[Triple] = []
+        conclusions: list[Triple] = []
         ignored: list[ConstraintViolation] = []
         for asking, case in changes.falsified:
-            asking.derive(stratum.index, static, found.append, ignored, *case)
+            asking.derive(stratum.index, static, conclusions.append, ignored, *case)
         upper_static = self.upper_static
         queue = list(retracted)
-        while queue or found:
-            for triple in found:
+        while queue or conclusions:
+            for triple in conclusions:
                 if (
                     triple in upper_static
                     and triple not in retracted
@@ -257,9 +257,9 @@ class _InstantClosure:
                 ):
                     retracted[triple] = None
                     queue.append(triple)
-            found.clear()
+            conclusions.clear()
             if queue:
-                stratum.derive_from(queue.pop(), stratum.index, static, found.append, ignored)
+                stratum.derive_from(queue.pop(), stratum.index, static, conclusions.append, ignored)
         return retracted
 
     def _holds_below(self, triple: Triple, below: StratumState) -> bool:

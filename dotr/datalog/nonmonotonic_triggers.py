@@ -37,14 +37,14 @@ def predicates_read(tables: Iterable[TriggerTable | None]) -> PredicatesRead | N
     >>> read == {"<p>": {"<o>", "<u>"}, "<q>": None}
     True
     """
-    found: dict[Term, frozenset[Term] | None] = {}
+    read: dict[Term, frozenset[Term] | None] = {}
     for each in tables:
         if each is None:
             return None
         for predicate, by_object in each.items():
-            known = found.get(predicate, frozenset())
-            found[predicate] = None if known is None or None in by_object else known | {o for o in by_object if o is not None}
-    return found
+            known = read.get(predicate, frozenset())
+            read[predicate] = None if known is None or None in by_object else known | {o for o in by_object if o is not None}
+    return read
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,12 +37,12 @@ def check_safety(rule: DatalogRule) -> list[Diagnostic]:
         text = f"rule {rule.name}: more than {_MAX_VARIABLES} variables in a body"
         problems.append(Diagnostic("K309", text, rule.span, "Split the rule: let a second rule derive a part of the body."))
 
-    def report(code: str, names: Iterable[Variable], where: str, known: set[Variable] = bound) -> None:
+    def report(code: str, names: Iterable[Variable], use: str, known: set[Variable] = bound) -> None:
         for name in dict.fromkeys(names):
             if name not in known:
                 hint = did_you_mean(name, sorted(known)) or f"Bind it by an atom, or by BIND(… AS ?{name})."
-                place = "" if known is bound else " inside AGGREGATE"
-                text = f"rule {rule.name}: no atom of the body{place} binds ?{name}, which {where}"
+                scope = "" if known is bound else " inside AGGREGATE"
+                text = f"rule {rule.name}: no atom of the body{scope} binds ?{name}, which {use}"
                 problems.append(Diagnostic(code, text, rule.span, hint))
 
     report("K301", (name for head in rule.head for name in free_variables(head)), "its head uses")
@@ -90,16 +90,16 @@ def _not_local(rule: DatalogRule, aggregate: GroupAggregate, inner: set[Variable
 
 def _variables_of(item: BodyItem) -> set[Variable]:
     """All variables of an item, bound ones included."""
-    found: set[Variable] = set()
+    variables: set[Variable] = set()
     for node in walk(item):
         match node:
             case Var(name) | Bind(_, name):
-                found.add(name)
+                variables.add(name)
             case GroupAggregate(_, keys, results):
-                found.update(keys, (name for name, _ in results))
+                variables.update(keys, (name for name, _ in results))
             case _:
                 pass
-    return found
+    return variables
 
 
 def bound_by(body: Sequence[BodyItem]) -> set[Variable]:

@@ -38,11 +38,11 @@ class Sources:
 
     def size(self) -> int:
         """Total size in bytes; a missing file counts nothing."""
-        found = sum(len(document.text) for document in self.datalog)
+        total = sum(len(document.text) for document in self.datalog)
         for path in self.graphs:
             if os.path.isfile(path):
-                found += os.path.getsize(path)
-        return found
+                total += os.path.getsize(path)
+        return total
 
     def key(self) -> bytes:
         """16-byte digest of everything that decides the closed background.
@@ -57,8 +57,8 @@ class Sources:
         digest = blake2b(digest_size=16)
         settings = [self.entailment.value, self.axiomatic, sorted(self.prefixes.items())]
         texts = [[os.path.basename(document.name), document.text] for document in self.datalog]
-        places = [os.path.basename(path) if path.lower().endswith(_ABSOLUTE) else os.path.abspath(path) for path in self.graphs]
-        digest.update(json.dumps([_code_digest().hex(), settings, texts, places]).encode())
+        paths = [os.path.basename(path) if path.lower().endswith(_ABSOLUTE) else os.path.abspath(path) for path in self.graphs]
+        digest.update(json.dumps([_code_digest().hex(), settings, texts, paths]).encode())
         for path in self.graphs:
             content = blake2b(digest_size=16)
             with open(path, "rb") as file:
@@ -69,11 +69,11 @@ class Sources:
 
     def stamps(self) -> list[tuple[int, int, int]]:
         """Inode, size and modification time (ns) of each graph; detects writes during reading."""
-        found = []
+        stamps = []
         for path in self.graphs:
             status = os.stat(path)
-            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
-        return found
+            stamps.append((status.st_ino, status.st_size, status.st_mtime_ns))
+        return stamps
 
 
 @cache

@@ -142,16 +142,16 @@ class _DependencyGraph:
 
     def _edges(self, node: DependencyNode) -> list[tuple[DependencyNode, int]]:
         """Targets of a node, each with the least difference of strata (0 or 1)."""
-        found = self._edge_cache.get(node)
-        if found is None:
+        edges = self._edge_cache.get(node)
+        if edges is None:
             if isinstance(node, int):
-                found = [(("body", need.key), int(bool(need.via))) for need in dict.fromkeys(dependencies(self._rules[node]))]
+                edges = [(("body", need.key), int(bool(need.via))) for need in dict.fromkeys(dependencies(self._rules[node]))]
             elif node[0] == "body":
-                found = [(("head", key), 0) for key in self._heads.unifying(node[1])]
+                edges = [(("head", key), 0) for key in self._heads.unifying(node[1])]
             else:
-                found = [(rule, 0) for rule in self._heads.rules[node[1]]]
-            self._edge_cache[node] = found
-        return found
+                edges = [(rule, 0) for rule in self._heads.rules[node[1]]]
+            self._edge_cache[node] = edges
+        return edges
 
     def strata(self) -> list[int]:
         """The stratum of each rule; adds a diagnostic for each cycle through NOT or AGGREGATE."""

@@ -160,12 +160,12 @@ class StratumRules:
                 for head in rule.head:
                     self._heads.setdefault(key_of(head), []).append(HeadInStratum(rule, stratum, head))
         _, predicate, object = triple
-        found: list[bool] = []
+        matches: list[bool] = []
         for key in ((predicate, object), (predicate, None), (None, object), (None, None)):
             for each in self._heads.get(key, ()):
                 terms = bindings_of(each.head, triple)
                 if terms is not None:
-                    each.support(background, delta, found.append, *terms.values())
-                    if found:
+                    each.support(background, delta, matches.append, *terms.values())
+                    if matches:
                         return True
         return False

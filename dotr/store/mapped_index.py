@@ -109,19 +109,19 @@ class MappedEnds(Mapping[Term, "list[Term]"]):
         self.recent: dict[Term, list[Term]] = {}
 
     def get(self, term: Term, default: Default | list[Term] | None = None) -> Default | list[Term] | None:  # type: ignore[override]
-        found = self.recent.get(term)
-        if found is None:
+        ends = self.recent.get(term)
+        if ends is None:
             number = self._number(term)
             if number < 0:
                 return default
             start, stop = self._bounds(number)
-            found = [self._term(self._words[start])] if stop - start == 1 else self._others(start, stop)
+            ends = [self._term(self._words[start])] if stop - start == 1 else self._others(start, stop)
             cache = self._cache
             cache.cached += 2 + min(stop - start, _LAZY_FROM)
             if cache.cached > _MAX_CACHED:
                 cache.clear()
-            self.recent[term] = found
-        return found or default
+            self.recent[term] = ends
+        return ends or default
 
     def _others(self, start: int, stop: int) -> list[Term]:
         if stop - start > _LAZY_FROM:
@@ -271,17 +271,17 @@ class MappedIndex(TripleIndex):
         """The edges of a term, those of hidden predicates included."""
         if self._dictionary.number(term) < 0:
             return NO_EDGES
-        found = self._edge_cache.get((outgoing, term))
-        if found is None:
+        edges = self._edge_cache.get((outgoing, term))
+        if edges is None:
             if outgoing:
-                found = [(p, o) for p, ends in self.by_subject.items() for o in ends.get(term, NO_TERMS)]
+                edges = [(p, o) for p, ends in self.by_subject.items() for o in ends.get(term, NO_TERMS)]
             else:
-                found = [(s, p) for p, ends in self.by_object.items() for s in ends.get(term, NO_TERMS)]
-            if len(found) <= _LAZY_FROM:
+                edges = [(s, p) for p, ends in self.by_object.items() for s in ends.get(term, NO_TERMS)]
+            if len(edges) <= _LAZY_FROM:
                 if len(self._edge_cache) >= _MAX_CACHED_EDGES:
                     self._edge_cache.clear()
-                self._edge_cache[outgoing, term] = found
-        return found
+                self._edge_cache[outgoing, term] = edges
+        return edges
 
     @property
     def edges_from(self) -> Edges:

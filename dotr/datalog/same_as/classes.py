@@ -138,11 +138,11 @@ class MergedClasses:
 
         `every_part`: includes the triples of the representatives themselves.
         """
-        found: dict[Triple, None] = {}
+        triples: dict[Triple, None] = {}
         for part, name in [(part, self.representative(part)) for part in self._class]:
             if every_part or part != name:
-                found.update(dict.fromkeys(map(self.triple, self._triples_of(part))))
-        return found
+                triples.update(dict.fromkeys(map(self.triple, self._triples_of(part))))
+        return triples
 
     def _weight(self, part: Term) -> int:
         weight = self._weights.get(part)

@@ -58,7 +58,8 @@ class SameAsRules:
 
         >>> SameAsRules.from_rules([]), SameAsRules.from_rules(rule_set(Entailment.RDFS))
         (None, None)
-        >>> len(SameAsRules.from_rules(rule_set(Entailment.OWL2RL)).rules) < len(rule_set(Entailment.OWL2RL))
+        >>> tables = rule_set(Entailment.OWL2RL)
+        >>> len(SameAsRules.from_rules(tables).rules) < len(tables)
         True
         """
         tables = frozenset(rule_set(Entailment.OWL2RL))
@@ -112,9 +113,11 @@ def _is_name_blind(rule: DatalogRule) -> bool:
     >>> from dotr.model.places import Document
     >>> def blind(text: str) -> bool:
     ...     return _is_name_blind(parse_datalog(Document("a.dlog", text), {"": "http://e/"})[0])
-    >>> blind(":hot(?x) :- :val(?x, ?v), FILTER(?v > 60) ."), blind(":hot(?x) :- :val(?x, ?v), FILTER(?x != :a) .")
-    (True, False)
-    >>> blind(":same(?x, ?y) :- owl:sameAs(?x, ?y) .".replace("owl:sameAs", f"{SAME}")), blind("[?x, :q, ?y] :- [?x, ?p, ?y] .")
+    >>> blind(":hot(?x) :- :val(?x, ?v), FILTER(?v > 60) .")
+    True
+    >>> blind(":hot(?x) :- :val(?x, ?v), FILTER(?x != :a) .")
+    False
+    >>> blind(f":same(?x, ?y) :- {SAME}(?x, ?y) ."), blind("[?x, :q, ?y] :- [?x, ?p, ?y] .")
     (False, False)
     """
     for item in rule.body:
@@ -267,23 +270,23 @@ class SameAsCloser:
             return closure._replace(contradictions=tuple(each for each in closure.contradictions if self._is_contradiction(each, ())))
         return closure
 
-    def _is_contradiction(self, found: Contradiction, equal: Container[Term]) -> bool:
+    def _is_contradiction(self, contradiction: Contradiction, equal: Container[Term]) -> bool:
         """False for eq-diff2 and eq-diff3 whose repeated list member is equal to nothing, not even
         itself.
         """
-        if found.rule not in _LIST_ROWS:
+        if contradiction.rule not in _LIST_ROWS:
             return True
-        twice = next(object for _, predicate, object in found.triples if predicate == RDF_FIRST)
-        return twice in equal or twice in self._equal_names or (twice, SAME, twice) in self.background.triples
+        repeated = next(object for _, predicate, object in contradiction.triples if predicate == RDF_FIRST)
+        return repeated in equal or repeated in self._equal_names or (repeated, SAME, repeated) in self.background.triples
 
     def _equal_in(self, delta: TripleIndex) -> set[Term]:
         """Names with equal names in the background that occur in the delta."""
         equal = self._equal_names
-        found = set(equal.intersection(delta.by_subject))
+        names = set(equal.intersection(delta.by_subject))
         for table in (delta.by_subject, delta.by_object):
             for ends in table.values():
-                found.update(equal.intersection(ends))
-        return found
+                names.update(equal.intersection(ends))
+        return names
 
     def _close_by_tables(self, triples: Iterable[Triple]) -> Closure:
         if self._table_closer is None:
@@ -312,7 +315,7 @@ class SameAsCloser:
         ) or _has_same_as_schema(delta):
             return self._close_by_tables(instant)
         rewritten = _rewritten(delta, classes)
-        found = {_rewritten_contradiction(each, classes) for each in closure.contradictions}
+        contradictions = {_rewritten_contradiction(each, classes) for each in closure.contradictions}
         rewritten.update(dict.fromkeys(classes.rewritten(every_part=True)))
         known = self.background.triples
         reflexive = _derived_reflexive(delta.match(None, SAME, None), classes) | {
@@ -321,12 +324,12 @@ class SameAsCloser:
         reflexive |= {s for s, p, _ in rewritten if p == _DIFFERENT and (s, SAME, s) in known} | set(
             map(classes.representative, stated_reflexive)
         )
-        found = {each for each in found if self._is_contradiction(each, {*reflexive, *classes.merged()})}
-        found |= _eq_diff1([*delta, *rewritten], reflexive, classes)
+        contradictions = {each for each in contradictions if self._is_contradiction(each, {*reflexive, *classes.merged()})}
+        contradictions |= _eq_diff1([*delta, *rewritten], reflexive, classes)
         expanded = expanded_index(
             rewritten.keys(), reflexive_names(reflexive, stated_reflexive, self._equality, classes), classes, self.background
         )
-        return Closure(self.background, expanded, tuple(sorted(found)))
+        return Closure(self.background, expanded, tuple(sorted(contradictions)))
 
 
 def _merge_stated(triples: Iterable[Triple], classes: MergedClasses, equality: SameAsRules) -> tuple[list[Triple], set[Term]] | None:
@@ -354,7 +357,8 @@ def _single_valued(triples: Iterable[Triple], functional: Container[Term], inver
     """Pairs of names that prp-fp and prp-ifp make equal by two stated triples: as many pairs as
     names.
 
-    >>> _single_valued([("<x>", "<p>", "<a>"), ("<x>", "<p>", "<b>"), ("<x>", "<p>", "<c>"), ("<y>", "<p>", "<c>")], ["<p>"], [])
+    >>> triples = [("<x>", "<p>", "<a>"), ("<x>", "<p>", "<b>"), ("<x>", "<p>", "<c>")]
+    >>> _single_valued(triples, ["<p>"], [])
     [('<a>', '<b>'), ('<a>', '<c>')]
     """
     first: dict[tuple[Term, Term, bool], Term] = {}
@@ -384,8 +388,8 @@ def _rewritten(closed: Iterable[Triple], classes: MergedClasses) -> dict[Triple,
     return dict.fromkeys(classes.triple(triple) for triple in closed if triple[1] != SAME)
 
 
-def _rewritten_contradiction(found: Contradiction, classes: MergedClasses) -> Contradiction:
-    return Contradiction(found.rule, tuple(sorted(set(map(classes.triple, found.triples)))))
+def _rewritten_contradiction(contradiction: Contradiction, classes: MergedClasses) -> Contradiction:
+    return Contradiction(contradiction.rule, tuple(sorted(set(map(classes.triple, contradiction.triples)))))
 
 
 def _derived_reflexive(equalities: Iterable[Triple], classes: MergedClasses) -> set[Term]:
@@ -402,10 +406,13 @@ def reflexive_names(derived: Iterable[Term], stated: set[Term], equality: SameAs
 
 def _eq_diff1(triples: Iterable[Triple], reflexive: set[Term], classes: MergedClasses) -> set[Contradiction]:
     """eq-diff1: different names of one class; one pair of names for each class."""
-    found: dict[Term, Contradiction] = {}
+    contradictions: dict[Term, Contradiction] = {}
     for one, predicate, other in triples:
-        if predicate == _DIFFERENT and (name := classes.representative(one)) == classes.representative(other) and name not in found:
+        if predicate != _DIFFERENT:
+            continue
+        name = classes.representative(one)
+        if name == classes.representative(other) and name not in contradictions:
             differing = other if one != other else next((each for each in classes.members(name) if each != one), one)
             if one != differing or name in reflexive:
-                found[name] = Contradiction("eq-diff1", tuple(sorted([(one, SAME, differing), (one, _DIFFERENT, differing)])))
-    return set(found.values())
+                contradictions[name] = Contradiction("eq-diff1", tuple(sorted([(one, SAME, differing), (one, _DIFFERENT, differing)])))
+    return set(contradictions.values())
