@@ -33,8 +33,9 @@ class Session:
 
     `CompiledProgram.session` makes one. The first call of `advance` decides the form of times:
     integers that count the program's unit, or date-times. As a context manager a session is
-    finished at the end of the block; events that were still waiting are then lost, unless `finish` is called
-    before. A session is not thread-safe; sessions of one program are independent of each other.
+    finished at the end of the block; events that were still waiting are then lost, unless `finish`
+    is called before. A session is not thread-safe; sessions of one program are independent of each
+    other.
 
     Attributes:
         inconsistencies: the contradictions found in the last instant, each with the name of the

@@ -102,7 +102,9 @@ def _open_outputs(pipeline: Pipeline) -> tuple[list[FileSink], FileSink | None]:
 class _LocalRun:
     """A run and its counts so far."""
 
-    def __init__(self, pipeline: Pipeline, sinks: list[FileSink], rejected: FileSink | None, stop: Stop, stand: ReportProgress) -> None:
+    def __init__(
+        self, pipeline: Pipeline, sinks: list[FileSink], dead_letter_sink: FileSink | None, stop: Stop, report_progress: ReportProgress
+    ) -> None:
         self.engine = Engine(pipeline.program, pipeline.clock, emit=self._buffer)
         self._folder: Path | None = None
         self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
@@ -111,7 +113,7 @@ class _LocalRun:
         self._keeps_records = pipeline.program.stage_one.may_reject
         self._pipeline = pipeline
         self._unflushed = False
-        self._report_progress = stand
+        self._report_progress = report_progress
         self._labels = port_labels(pipeline.program.layout.layers)
         self._channels: list[tuple[str, Channel]] = []
         self._closed: Micros | None = None
@@ -120,7 +122,7 @@ class _LocalRun:
         self._second_pass: Iterator[tuple[Micros, list[Element]]] | None = None
         self._clock = pipeline.clock
         self._sinks = [(compile_writer(output.format, pipeline.clock), sink) for output, sink in zip(pipeline.outputs, sinks, strict=True)]
-        self._dead_letter_sink = rejected
+        self._dead_letter_sink = dead_letter_sink
         self._stop = stop
         self._dead_letter_counts: Counter[Reason] = Counter()
         self._warnings = WarningLimiter(pipeline.dead_letter_warnings)
@@ -235,10 +237,10 @@ class _LocalRun:
         """Write and count the firings of an instant that has many: all of them, or none where a
         signal comes.
         """
-        many, stop = self._sorted_runs, self._stop
-        many.add(firings, len(firings))
+        runs, stop = self._sorted_runs, self._stop
+        runs.add(firings, len(firings))
         stop.end_write()  # runs may be merged first
-        ordered = sorted_runs(FIRING_FORMAT, many.buffered, [path for path, _ in many.runs])
+        ordered = sorted_runs(FIRING_FORMAT, runs.buffered, [path for path, _ in runs.runs])
         stop.is_writing = True
         events = dropped = 0
         marks = [sink.mark() for _, sink in self._sinks]

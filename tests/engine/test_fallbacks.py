@@ -207,7 +207,7 @@ def raised() -> Exception:
         return error
 
 
-def test_what_is_raised_on_purpose_is_no_fault() -> None:
+def test_an_expected_error_is_no_fallback() -> None:
     reraise_in_tests(ExpectedError("a limit"), FallbackKind.QUERY)
     record_fallback(ExpectedError("a limit"), FallbackKind.QUERY)
     assert fallbacks.drain_fallbacks() == []

@@ -93,7 +93,7 @@ def test_nothing_is_left_behind(project: Project) -> None:
     assert project.files() == before | {"r2.dotr", "a/b/out.ndjson", "dead.ndjson"}
 
 
-def test_a_lock_that_was_given_up_meanwhile_is_taken_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_released_meanwhile_is_acquired_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that opens the file just before its holder removes it has locked a file without a
     name.
     """

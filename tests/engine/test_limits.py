@@ -29,7 +29,7 @@ from dotr.queries import QueryPlan, join_groups, plan
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
 from dotr.store.triples import TripleIndex
-from tests.engine.test_poison import as_spark_would, both
+from tests.engine.test_poison import run_like_spark, run_on_both
 
 pytestmark = pytest.mark.core
 
@@ -161,7 +161,7 @@ def test_a_join_that_cannot_explode_counts_nothing() -> None:
     assert made("SELECT ?x { ?x :a ?v }").answers(crossed(3)) == made("SELECT ?x { ?x :a ?v }", limits=Limits()).answers(crossed(3))
 
 
-def test_queries_together_may_cost_more_than_one_may() -> None:
+def test_a_group_over_the_limit_is_evaluated_query_by_query() -> None:
     """Queries that go over a limit together are evaluated apart; only one that does so by itself
     stops the instant.
     """
@@ -218,7 +218,7 @@ def write_stream(*instants: tuple[int, int]) -> None:
 
 def test_the_instant_is_a_dead_letter_and_the_stream_goes_on(folder: Path) -> None:
     write_stream((1, 2), (2, 1), (2, 40), (3, 3))
-    events, letters, totals = both(build(read_config("c.yaml"), fresh=True, on_spark=False))
+    events, letters, totals = run_on_both(build(read_config("c.yaml"), fresh=True, on_spark=False))
     assert events == {"1 One": 2, "1 Pairs": 4, "3 One": 3, "3 Pairs": 9}
     assert [(json.loads(letter)["reason"], json.loads(letter)["line"]) for letter in letters] == [("limit", 2), ("limit", 3)]
     assert totals.dead_letters == {Reason.LIMIT: 2}
@@ -238,7 +238,7 @@ def test_a_closure_over_the_limit_is_a_dead_letter(folder: Path, caplog: pytest.
     Path("r.dlog").write_text("@prefix : <http://e/> .\n[?x, :near, ?y] :- [?x, :a, ?v], [?y, :b, ?w] .\n")
     write_config("knowledge: { datalog: [r.dlog] }\nlimits: { triples: 500 }")
     write_stream((1, 2), (2, 40), (3, 1))
-    _, letters, totals = both(build(read_config("c.yaml"), fresh=True, on_spark=False))
+    _, letters, totals = run_on_both(build(read_config("c.yaml"), fresh=True, on_spark=False))
     assert [json.loads(letter)["line"] for letter in letters] == [2]
     assert totals.dead_letters == {Reason.LIMIT: 1}
     assert caplog.messages[0].endswith("its instant goes over a limit: more than 500 triples in the closure")
@@ -247,7 +247,7 @@ def test_a_closure_over_the_limit_is_a_dead_letter(folder: Path, caplog: pytest.
 def test_five_thousand_by_five_thousand(folder: Path) -> None:
     write_config("")
     write_stream((1, 5_000), (2, 1))
-    events, rejected, totals = as_spark_would(build(read_config("c.yaml"), fresh=True, on_spark=False))
+    events, rejected, totals = run_like_spark(build(read_config("c.yaml"), fresh=True, on_spark=False))
     assert events == ["2 One", "2 Pairs"]
     assert [letter.why for letter in rejected] == [
         "its instant goes over a limit: more than 1,000,000 rows in the query Both of rule Pairs"
@@ -279,7 +279,7 @@ def test_a_rule_over_its_limit_is_a_dead_letter_on_both_runtimes(folder: Path) -
     )
     write_config("limits: { matches: 6 }")
     write_stream((1, 4), (5, 5), (9, 2), (10, 3))
-    events, letters, totals = both(build(read_config("c.yaml"), fresh=True, on_spark=False))
+    events, letters, totals = run_on_both(build(read_config("c.yaml"), fresh=True, on_spark=False))
     assert events == {"1 One": 4, "1 Many": 24, "5 One": 5, "9 One": 2, "10 One": 3}
     told = [json.loads(letter) for letter in letters]
     assert {(x["reason"], x["input"], x["file"], x["line"], x["text"]) for x in told} == {("limit", "rule Many", "r.dotr", 3, "Many")}

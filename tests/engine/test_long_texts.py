@@ -71,7 +71,7 @@ def test_branches_in_each_other(depth: int) -> None:
         (f"{HEAD} . ?s {'(' * 200}:p{')' * 200} ?w }} ] with E.?x = T.?v", "Q117"),
     ],
 )
-def test_what_is_too_deep_is_told(rules: str, code: str) -> None:
+def test_a_text_nested_too_deeply_is_refused(rules: str, code: str) -> None:
     with pytest.raises(Refused) as refused:
         session(rules)
     assert [problem.code for problem in refused.value.diagnostics] == [code]

@@ -67,7 +67,7 @@ def pipeline() -> Pipeline:
     return build(read_config("c.yaml"), fresh=True, on_spark=False)
 
 
-def as_spark_would(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Totals]:
+def run_like_spark(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Totals]:
     """The results of Spark's workers and sink, run in this process with two tasks a batch and two
     buckets.
     """
@@ -94,12 +94,12 @@ def as_spark_would(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Tot
     return [f"{f.time // 1_000_000} {f.rule}" for f in fired], rejected, sink.totals
 
 
-def both(prepared: Pipeline) -> tuple[Counter[str], list[str], Totals]:
+def run_on_both(prepared: Pipeline) -> tuple[Counter[str], list[str], Totals]:
     """Events and dead letters, the same on both."""
     totals = run_local(prepared, lambda totals: None)
     events = Counter(f"{e['time']} {e['rule']}" for e in map(json.loads, Path("out.ndjson").read_text().splitlines()))
     letters = Path("dead.ndjson").read_text().splitlines()
-    fired, rejected, counted = as_spark_would(prepared)
+    fired, rejected, counted = run_like_spark(prepared)
     assert Counter(fired) == events
     assert Counter((x.reason.value, x.input, Path(x.file).name, x.line, x.text, x.why) for x in rejected) == Counter(
         (x["reason"], x["input"], Path(x["file"]).name, x["line"], x["text"], x["error"]) for x in map(json.loads, letters)
@@ -122,7 +122,7 @@ def hostile_closure(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_element_that_cannot_be_closed_is_a_dead_letter_and_its_instant_goes_on(folder: Path, hostile_closure: None) -> None:
-    events, letters, totals = both(pipeline())
+    events, letters, totals = run_on_both(pipeline())
     assert events == {"1 Good": 1, "2 Good": 1, "2 High": 1, "2 Higher": 1, "4 Good": 1, "4 High": 1, "4 Higher": 1}
     assert [json.loads(letter)["line"] for letter in letters] == [3, 4]
     assert json.loads(letters[0]) == {
@@ -137,7 +137,7 @@ def test_an_element_that_cannot_be_closed_is_a_dead_letter_and_its_instant_goes_
     assert (totals.elements, totals.instants, totals.dead_letters) == (3, 3, {Reason.FAILED: 2})
 
 
-def test_once_is_no_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_element_that_fails_once_is_retried(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     close = Knowledge.close
     failed: list[bool] = []
 
@@ -152,11 +152,11 @@ def test_once_is_no_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     totals = run_local(prepared, lambda totals: None)
     assert (totals.dead_letters, totals.fallbacks) == ({}, 1)
     failed.clear()
-    _, letters, totals = as_spark_would(prepared)
+    _, letters, totals = run_like_spark(prepared)
     assert (letters, totals.dead_letters, totals.fallbacks) == ([], {}, 1)
 
 
-def hostile(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> None:
+def fail_at_value(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> None:
     """Matchers fail at the value 13: those of a constant in `columns`, or (None) of all rules with
     a clause.
     """
@@ -164,7 +164,7 @@ def hostile(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> None:
     def compiled(*arguments: object) -> Matcher:
         matcher = compile_matcher(*arguments)  # type: ignore[arg-type]
         alike = arguments[0]
-        table, steps = alike.table, alike.template.steps  # type: ignore[attr-defined]
+        table, steps = alike.table, alike.template.clauses  # type: ignore[attr-defined]
         mine = bool(steps) and (columns is None or any(columns & set(row) for row in table))
 
         def find(anchors: Iterable[StoredEvent], *rest: object) -> None:
@@ -182,9 +182,9 @@ def hostile(monkeypatch: pytest.MonkeyPatch, columns: set[str] | None) -> None:
 
 
 def test_a_rule_that_fails_is_named_and_the_others_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected, _, _ = both(pipeline())
-    hostile(monkeypatch, None)
-    events, letters, totals = both(pipeline())
+    expected, _, _ = run_on_both(pipeline())
+    fail_at_value(monkeypatch, None)
+    events, letters, totals = run_on_both(pipeline())
     failed = {"2 High", "2 Higher", "3 High", "3 Higher"}
     assert events == Counter({name: count - (name in failed) for name, count in expected.items() if count > (name in failed)})
     assert sorted((json.loads(each)["input"], json.loads(each)["line"], json.loads(each)["time"]) for each in letters) == [

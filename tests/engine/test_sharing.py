@@ -104,7 +104,7 @@ def test_names_that_stand_in_another_order_are_another_tie_order() -> None:
     assert rows == {0: [["s0", "v3"], ["s1", "v1"], ["s1", "v2"]], 1: [["v1", "s1"], ["v2", "s1"], ["v3", "s0"]]}
 
 
-def test_what_no_rule_wants_is_told_in_one_comparison() -> None:
+def test_a_shared_prefilter_drops_rows_that_no_rule_accepts() -> None:
     compiled = program(*(("last", low, 10 + low) for low in range(100)))
 
     def asked(graph: str) -> int:

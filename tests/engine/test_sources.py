@@ -67,7 +67,7 @@ def test_what_is_no_code_is_read_too() -> None:
         assert kinds <= {".py", ".dlog"}
 
 
-def test_what_makes_a_background_is_listed() -> None:
+def test_code_folders_of_the_background_are_listed() -> None:
     """The list has the code that closes and stores the background, reads Datalog, and answers
     queries over it.
     """
