@@ -195,3 +195,15 @@ def test_a_rule_that_fails_is_named_and_the_others_go_on(folder: Path, monkeypat
     ]
     assert "rule High fails at it: ZeroDivisionError: hostile" in [json.loads(each)["error"] for each in letters]
     assert totals.dead_letters == {Reason.FAILED: 4}
+
+
+def test_a_graph_that_cannot_be_closed_is_left_out_of_a_session(
+    folder: Path, hostile_closure: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = pipeline().program.session()
+    assert [event.rule for event in session.advance(1, "[] :v 13 .", "[] :v 5 .")] == ["Good"]
+    assert session.advance(2, "[] :v 13 .") == []
+    assert [record.getMessage() for record in caplog.records] == [
+        "graph 1 of the instant 1 is left out, it fails: RecursionError: too deep",
+        "graph 1 of the instant 2 is left out, it fails: RecursionError: too deep",
+    ]
