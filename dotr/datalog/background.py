@@ -214,7 +214,7 @@ def _close_with_same_as(loaded: list[Triple], rules: Sequence[DatalogRule], limi
     if merged is None:
         return replace(_close(loaded, rules, limit), by_representatives=False)
     if merged.expanded is None:
-        return merged.closed
+        return replace(merged.closed, contradictions=tuple(sorted(merged.contradictions)))
     count, by_closure = len(set(loaded)), Counter(merged.closed.by_rule)
     visible = merged.expanded.visible_count()
     by_closure[HIDDEN_TRIPLES] = 0

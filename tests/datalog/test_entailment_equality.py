@@ -186,6 +186,12 @@ def test_stated_reflexive_equality_holds_for_one_name() -> None:
     assert not plain.close([different]).contradictions
 
 
+def test_reflexive_equality_and_difference_in_the_background_contradict() -> None:
+    same, different = ((name("i"), f"<{OWL}{word}>", name("i")) for word in ("sameAs", "differentFrom"))
+    knowledge = Knowledge.load([same, different], RULES)
+    assert [(each.rule, set(each.triples)) for each in knowledge.contradictions] == [("eq-diff1", {same, different})]
+
+
 def test_values_of_a_functional_property_are_merged_once() -> None:
     knowledge = Knowledge.load([(name("p"), RDF_TYPE, f"<{OWL}FunctionalProperty>")], RULES)
     values = [(name("x"), name("p"), name(f"v{n}")) for n in range(50)]
