@@ -289,6 +289,7 @@ class IntervalTree(Generic[Item]):
         self._root = _build_tree([each for each in ranges if not each.high < each.low])
 
     def containing(self, rank: Any) -> list[Item]:
+        """The items whose range contains `rank`, in no order."""
         found: list[Item] = []
         node = self._root
         while node is not None:

@@ -314,7 +314,7 @@ class CandidateEmitter(MatcherEmitter):
         """Opens a loop over the candidates `e`, from the latest or the first on.
 
         With a threshold, after 16 misses the loop skips to the next candidate that a row of
-        `active_rows` may accept:
+        `rows` may accept:
 
             i = i - 1 if misses < 16 else c1.last_before(i, left[0][4])
         """

@@ -177,6 +177,7 @@ class _RuleMatcherEmitter(CandidateEmitter):
         return exact
 
     def define(self, source: str, name: str) -> Any:
+        """Compiles the function `name` with the globals bound so far."""
         return define(source, "matcher", name, self.globals)
 
     def bind_indexes(self) -> None:
