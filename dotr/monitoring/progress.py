@@ -1,8 +1,8 @@
 """Progress of a run in event time: closed instants, watermarks and lags of inputs, stored events.
 
-Watermark of an input: no element of that time or of an earlier one follows (semantics.md, 6: passed).
-Lag of an input: distance of its watermark from the furthest one; the other inputs wait
-for the one with the greatest lag. Both are event times, independent of the system clock.
+Watermark of an input: no element of that time or an earlier one follows (semantics.md, section 6).
+Lag of an input: distance of its watermark from the furthest one; others wait for the greatest lag.
+Both are event times, independent of the system clock.
 """
 
 from __future__ import annotations

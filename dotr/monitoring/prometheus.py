@@ -2,9 +2,9 @@
 them.
 
 Counters belong to the run: each start begins at zero, which Prometheus reads as a reset. Unknown
-gauges are left out. Times are seconds since 1970, whatever the unit of the inputs:
-`time() - dotr_closed_timestamp_seconds` is a delay. prometheus_client writes the text formats; the server
-is the standard library's, on loopback unless configured otherwise.
+gauges are left out. Times are seconds since 1970, whatever the unit of the inputs, so that
+`time() - dotr_closed_timestamp_seconds` is a delay. prometheus_client writes the text formats; the
+server is the standard library's, on loopback unless configured otherwise.
 """
 
 from __future__ import annotations

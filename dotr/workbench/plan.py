@@ -19,7 +19,7 @@ def plan(pipeline: Pipeline) -> list[str]:
     checkpoint.check()
     required, kept = required_layout(pipeline), checkpoint.layout.layers
     found = checkpoint.preview(required, pipeline.program)
-    position = checkpoint.position()
+    position = checkpoint.offset()
     if position is None or position.time == BEGINNING:
         return [f"No instant has closed yet in the checkpoint {checkpoint.folder}: all rules start empty."]
     where = "the end of the stream" if position.time == LAST_MICRO else format_time(position.time, pipeline.clock)

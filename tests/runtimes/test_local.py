@@ -383,7 +383,7 @@ def test_many_matches_are_written_in_output_order(crowd: Project, monkeypatch: p
     for size in (10, 999):
         monkeypatch.setattr("dotr.patterns.operator.FLUSH_SIZE", size)
         monkeypatch.setattr("dotr.patterns.match_buffer.FLUSH_SIZE", size)
-        monkeypatch.setattr("dotr.runtimes.local.RUN", size * 3)
+        monkeypatch.setattr("dotr.runtimes.local.RUN_SIZE", size * 3)
         monkeypatch.setattr(tempfile, "tempdir", str(crowd.folder / "tmp"))
         (crowd.folder / "tmp").mkdir(exist_ok=True)
         assert crowd.dotr("run", "c.yaml", "--fresh").code == 0
