@@ -53,7 +53,7 @@ def compiling(*arguments: Any) -> Matcher:
     matcher = compile_matcher(*arguments)
     alike = arguments[0]
     always = '"99"' in repr(alike)
-    sometimes = bool(alike.shape.steps)
+    sometimes = bool(alike.template.clauses)
 
     def find(anchors: Iterable[StoredEvent], *rest: Any) -> None:
         def watched() -> Iterator[StoredEvent]:
