@@ -10,7 +10,7 @@ from dotr.model.time import Clock
 
 
 def letter_line(letter: DeadLetter, clock: Clock) -> str:
-    r"""The line of a dead letter, without its line end. `error` says in words why it is one.
+    r"""JSON line of a dead letter, without its line end; `error` is the reason in words.
 
     >>> from dotr.model.stream import Reason
     >>> print(letter_line(DeadLetter(Reason.UNREADABLE, "in", "a.csv", 7, None, 'x,"y', "a quote is never closed"), Clock()))

@@ -1,7 +1,7 @@
-"""Where text goes: one file in process, one file a batch on Spark.
+"""Text sinks: one file in process, one file per batch on Spark.
 
-Invariant: a file of a folder is there whole or not at all, and writing a batch again writes the same file again. A run never adds to
-what an older one has written.
+Invariant: a batch's file is complete or absent, and a batch written again gives the same file. A
+run never appends to the output of an older run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _PASSING: Final = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
 def check_new(path: str, place: Span | None = None) -> None:
-    """Raises `Refused` where an older run's output is at the path: a file, or a folder that is not empty."""
+    """Check that no older output is at a path: no file, and no folder with entries.
+
+    Raises `Refused` where there is older output, or where the path cannot be examined.
+    """
     if passing(path):
         return
     target = Path(path)
@@ -46,7 +49,8 @@ def _cannot(path: str, error: OSError) -> str:
 
 
 def may_pass(error: OSError) -> bool:
-    """Whether the same may succeed another time, with nothing changed in the configuration: the disk is full, or fails.
+    """Test for a write error that may pass without a change of the configuration: a disk full or
+    failing.
 
     >>> may_pass(OSError(errno.ENOSPC, "no space left on device")), may_pass(PermissionError(errno.EACCES, "permission denied"))
     (True, False)
@@ -55,14 +59,15 @@ def may_pass(error: OSError) -> bool:
 
 
 class WriteFailed(DotrError):
-    """Text that could not be written though the path is right: the disk is full, the reader of a pipe has gone."""
+    """A failed write to a valid path: the disk is full, or the reader of a pipe is closed."""
 
 
 class FileSink:
-    """A text file, written from its beginning; compressed if its path ends in .gz. Folders above it are made.
+    """A text file, written from its beginning, gzip-compressed if its path ends in `.gz`. Missing
+    parent folders are created.
 
-    `/dev/stdout`, and what is there but keeps nothing (a named pipe, a device), are written to as they are. Raises `Refused` where the
-    file is there already, or cannot be written.
+    `/dev/stdout`, named pipes and devices are written to directly. Raises `Refused` where the file
+    exists or cannot be written.
     """
 
     __slots__ = ("_file", "_made", "_text", "path")
@@ -88,22 +93,25 @@ class FileSink:
         return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="\n")
 
     def write(self, texts: Iterable[str]) -> None:
-        """Append texts, which bring their line ends with them; raises `WriteFailed`."""
+        """Append texts, line ends included; raises `WriteFailed`."""
         try:
             self._text.writelines(texts)
         except OSError as error:
             raise self._unwritten(error) from None
 
     def flush(self) -> None:
-        """Hand on to the operating system what was written; raises `WriteFailed`."""
+        """Pass buffered text to the operating system; raises `WriteFailed`."""
         try:
             self._text.flush()
         except OSError as error:
             raise self._unwritten(error) from None
 
     def mark(self) -> int | None:
-        """How far the file has been written, to go back to; None: what was handed on cannot be taken back. In a compressed file a member
-        ends here. Raises `WriteFailed`."""
+        """Byte offset of the end of the file, for `back`; None where output is not retractable (a
+        pipe).
+
+        A compressed file ends a gzip member here. Raises `WriteFailed`.
+        """
         if not self._made:
             return None
         try:
@@ -114,7 +122,7 @@ class FileSink:
         return place
 
     def back(self, mark: int) -> None:
-        """Take away all that was written after a mark; raises `WriteFailed`."""
+        """Truncate the file to a mark; raises `WriteFailed`."""
         try:
             self._settled()
             self._file.seek(mark)
@@ -124,7 +132,9 @@ class FileSink:
         self._text = self._opened()
 
     def _settled(self) -> int:
-        """How long the file is when all that was written is there; it has to be opened again."""
+        """Length of the file in bytes after all buffers are flushed. The text layer has to be
+        opened again.
+        """
         raw = self._text.detach()
         if raw is not self._file:
             raw.close()
@@ -132,7 +142,7 @@ class FileSink:
         return self._file.tell()
 
     def close(self) -> None:
-        """Finish the file; raises `WriteFailed`, and closes it nevertheless."""
+        """Finish and close the file; raises `WriteFailed` after the file is closed."""
         try:
             try:
                 self._text.close()
@@ -142,7 +152,7 @@ class FileSink:
             raise self._unwritten(error) from None
 
     def discard(self) -> None:
-        """Close the file and take it away again, if it was made here."""
+        """Close the file, and remove the file if this sink created it."""
         self.close()
         if self._made:
             os.unlink(self.path)
@@ -162,7 +172,7 @@ class FileSink:
 
 
 def passing(path: str) -> bool:
-    """Whether a path keeps nothing of what is written to it: standard output, a named pipe, a device.
+    """Test for a path that keeps no data: standard output, a named pipe, a device.
 
     >>> passing("/dev/stdout"), passing("/dev/null"), passing("out/fire.ndjson")
     (True, True, False)
@@ -171,10 +181,14 @@ def passing(path: str) -> bool:
 
 
 class BatchFile:
-    """A batch's file in a folder: there whole, once this is left, or not at all; it takes the place of an earlier try of the same batch.
-    Where nothing is written there is none. `suffix` is the format's, such as `.ndjson`.
+    """File of one batch in a folder, complete at the exit of the context, and absent after an
+    error.
 
-    Raises `Refused` where the folder cannot be written, `WriteFailed` where the disk is full or fails.
+    A file of an earlier attempt at the batch is replaced. A batch without text has no file.
+    `suffix` is the format's, such as `.ndjson`.
+
+    Raises `Refused` where the folder cannot be written, `WriteFailed` where the disk is full or
+    fails.
     """
 
     __slots__ = ("_file", "_folder", "_target", "_waiting")
@@ -186,7 +200,7 @@ class BatchFile:
         self._file: io.TextIOWrapper | None = None
 
     def write(self, texts: Iterable[str]) -> None:
-        """Appends texts, which bring their line ends with them."""
+        """Append texts, line ends included."""
         if text := "".join(texts):
             with self._told():
                 if self._file is None:

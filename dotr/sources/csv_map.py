@@ -1,7 +1,9 @@
-"""The `map` of a CSV input compiled to Python: from a row's cells to triples, without an RDF parser (interface.md, A stream element).
+"""Compiler of the `map` of a CSV input to Python: cells of a row to triples, without an RDF parser
+(interface.md, A stream element).
 
-Idea: a cell that is a whole term is looked up among the terms made before; an IRI with one cell in it is looked up whole. Cost: about
-0.1 µs a cell that was seen before, a few µs otherwise; memory is bounded, and shared by all files of one map.
+Idea: terms made of one whole cell, and IRIs with one cell, are cached by the text of the cell.
+Cost: about 0.1 µs for a cached cell, a few µs otherwise; memory is bounded, and shared by all files
+of one map.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from dotr.model.algebra import Const, Var
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot, TemplateTerm, leaves
 from dotr.model.terms import RDF, XSD, Term, Triple, escaped, literal
-from dotr.outputs.triple_code import TermCode, TripleCode, return_triples, compile_triples, triple_term_code
+from dotr.outputs.triple_code import TermCode, TripleCode, compile_triples, return_triples, triple_term_code
 from dotr.sources.records import InputFile
 
 MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
@@ -33,7 +35,8 @@ _MOST_NAMED: Final = 50
 
 @lru_cache(_REMEMBERED)
 def cell_term(cell: str) -> Term:
-    r"""A cell as a whole term: a JSON number is an integer, a decimal (with a dot) or a double (with an exponent), other text a string.
+    r"""Term of a whole cell: a JSON number is an integer, a decimal (with a dot) or a double (with
+    an exponent), other text a string.
 
     >>> cell_term("54"), cell_term("-7.40")
     ('"54"^^<http://www.w3.org/2001/XMLSchema#integer>', '"-7.40"^^<http://www.w3.org/2001/XMLSchema#decimal>')
@@ -48,7 +51,7 @@ def cell_term(cell: str) -> Term:
 
 @lru_cache(_REMEMBERED)
 def encoded(cell: str) -> str:
-    """A cell inside an IRI: all but the unreserved characters of RFC 3986 percent-encoded.
+    """Percent-encode a cell for an IRI: all characters but the unreserved ones of RFC 3986.
 
     >>> encoded("Århus N/1.a")
     '%C3%85rhus%20N%2F1.a'
@@ -58,7 +61,7 @@ def encoded(cell: str) -> str:
 
 @lru_cache(256)
 def _around(before: str, after: str) -> Callable[[str], Term]:
-    """The IRI of the one cell between two texts."""
+    """Function from a cell to the IRI of the cell between two texts."""
 
     @lru_cache(_REMEMBERED)
     def made(cell: str) -> Term:
@@ -69,14 +72,14 @@ def _around(before: str, after: str) -> Callable[[str], Term]:
 
 @lru_cache(256)
 def template_of(file: InputFile) -> Template:
-    """The map's template; raises `Refused` with everything that is wrong with it."""
+    """Template of the map; raises `Refused` with all its errors."""
     assert file.csv is not None
     document = file.csv.template
     return parse_template(Span(document, 0, len(document.text)), dict(file.prefixes), cells=True)
 
 
 def columns_of(template: Template) -> tuple[str, ...]:
-    """The columns that a template needs, in order of appearance."""
+    """Columns used by a template, in order of appearance."""
     found: dict[str, None] = {}
     for slot in leaves(template):
         match slot:
@@ -92,7 +95,7 @@ def columns_of(template: Template) -> tuple[str, ...]:
 
 
 def check_columns(file: InputFile, header: Sequence[str], place: Span | None = None) -> None:
-    """Raises `Refused` where the header lacks a column of `time` or `map`, or has it twice."""
+    """Check that every column of `time` and `map` is in the header exactly once; raises `Refused`."""
     assert file.csv is not None
     problems: list[Diagnostic] = []
     for use, column in dict.fromkeys([("time", file.csv.time), *(("map", column) for column in columns_of(template_of(file)))]):
@@ -115,7 +118,10 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
 
 
 def compile_map(file: InputFile, header: Sequence[str]) -> MakeRow:
-    """What makes the rows of a file with this header into triples; blank nodes are `_:0`, `_:1`, … in order of appearance."""
+    """Compile the map of a file with this header to a function from rows to triples.
+
+    Blank nodes are `_:0`, `_:1`, … in order of appearance.
+    """
     return _compiled(template_of(file), tuple(header))
 
 

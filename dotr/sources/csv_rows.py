@@ -1,11 +1,15 @@
-"""CSV: a row is an element, its time a column, its graph made by a map (interface.md, A stream element).
+"""CSV reader: a row is an element, one column its time, and a map makes its graph (interface.md, A
+stream element).
 
-Idea: a line without a quote is split; one with a quote goes to the csv module, with the lines that follow it if a field holds line ends.
-A record whose quotes are all closed is taken whole, good or bad. Where one is not, or something stands behind the quote that would close
-it, the first line alone is given up and reading goes on with the second: an odd quote costs one line. Quoting is strict, or an odd quote
-would end in the next quoted field and swallow the rows between. A record beyond the limit is passed in pieces, of which only the state of
-quoting is kept; what was passed is read again where the quote turns out to be odd (of standard input, which cannot be, it is lost).
-Invariant: a row is unreadable in a scan exactly if it is when read. Cost: about 3 µs a row with four triples.
+Idea: a line without quotes is split at the delimiter; a line with quotes goes to the csv module,
+with the following lines if a field holds line ends. A record with all quotes closed is consumed
+whole, readable or not. With an unclosed quote, or text behind a closing quote, the first line alone
+is rejected and reading resumes at the second: an odd quote costs one line. Quoting is strict, as a
+lenient odd quote would end in the next quoted field and merge the rows between. A record beyond the
+limit is scanned in pieces, and only the state of quoting is kept; after an odd quote its text is
+read again (standard input is not seekable, so there the text is skipped).
+Invariant: a row is unreadable in a scan exactly if it is unreadable when read.
+Cost: about 3 µs a row with four triples.
 """
 
 from __future__ import annotations
@@ -32,7 +36,10 @@ csv.field_size_limit(sys.maxsize)  # else a quoted field of more than 128 KiB is
 
 
 def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Position]:
-    """The file's columns, checked against its map, and where its first row starts."""
+    """Columns of a file, checked against its map, and the position of its first row.
+
+    Raises `Refused` where the header cannot be read or lacks a column.
+    """
     with open_lines(file.path, START, place) as lines:
         return _header(file, lines, place)
 
@@ -65,7 +72,9 @@ def _decoded(lines: BinaryIO, taken: list[bytes], limit: int) -> Iterator[str]:
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
-    """The records from a position on (the start, or where a row starts); their elements too, if asked for."""
+    """Records from a position on, which is the start of the file or of a row; `elements`: with
+    their elements.
+    """
     assert spec.csv is not None
     if spec.path == STANDARD_INPUT:
         header, position = _header(spec, lines)
@@ -107,19 +116,21 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
 
 
 class _Special(Exception):
-    """Not a plain row."""
+    """Signal that a line is not a plain row."""
 
 
 class _Long(Exception):
-    """More bytes than a record may have."""
+    """Signal that a record has more bytes than its limit."""
 
 
 class _CsvCut(Exception):
-    """The last line ends in a damage of the file."""
+    """Signal that the last line is cut off by a damage of the file."""
 
 
 class _Rows:
-    """Reads what is no plain row. `damaged`: the last record told of a damage of the file."""
+    """Reader of rows with quotes or errors. `damaged`: the last record reports a damage of the
+    file.
+    """
 
     def __init__(self, lines: BinaryIO, spec: InputFile, header: Sequence[str], elements: bool) -> None:
         assert spec.csv is not None
@@ -134,8 +145,11 @@ class _Rows:
         self.make = compile_map(spec, header)
 
     def special(self, raw: bytes, offset: int, line: int) -> Iterator[tuple[Record, int]]:
-        """The records of a line that is no plain row, and of the lines that had to be read to say so, each with the line behind it; empty
-        lines too."""
+        """Records of a line that is no plain row, each with the number of the next line; empty
+        lines included.
+
+        Following lines are read while a quoted field is open.
+        """
         waiting = deque([raw])
         while waiting:
             record, line = self._record(waiting, offset, line)
@@ -206,7 +220,7 @@ class _Rows:
         return Record(offset, offset + len(raw), line, time, element, raw, why), line + len(taken)
 
     def _long(self, taken: list[bytes], waiting: deque[bytes], offset: int, line: int) -> tuple[Record, int]:
-        """The record beyond the limit that begins with the lines taken."""
+        """Record beyond the limit that begins with the lines read so far."""
         state, end, after, delimiter = QuoteState.START, offset, line, self._delimiter.encode()
         second: int | None = None  # where the second line starts
         pieces = deque([*taken, *waiting])
@@ -238,8 +252,11 @@ _INSIDE: Final = re.compile(rb'(?:[^"]++|"")*+')
 
 
 class QuoteState(Enum):
-    """Where a piece of a record ends. QUOTE: behind a quote inside of quotes, which may close them or be the first of two. ODD: something
-    stands behind quotes that are closed."""
+    """State of quoting at the end of a piece of a record.
+
+    QUOTE: behind a quote inside of quotes, either a closing one or the first of two.
+    ODD: behind text that follows closed quotes.
+    """
 
     START = 0
     PLAIN = 1
@@ -249,7 +266,7 @@ class QuoteState(Enum):
 
 
 def quoting(piece: bytes, state: QuoteState, delimiter: bytes) -> QuoteState:
-    r'''The state of quoting behind a piece of a record, from the state before it.
+    r'''State of quoting behind a piece of a record, from the state before the piece.
 
     >>> [quoting(b'1,"a', QuoteState.START, b",").name, quoting(b'b""",2', QuoteState.INSIDE, b",").name]
     ['INSIDE', 'PLAIN']

@@ -1,6 +1,7 @@
-"""What one input has for us now: some records, nothing at the moment, or nothing any more. Never waits.
+"""Feeds: non-blocking reads of one input, which give records, nothing yet, or the end.
 
-Invariant: `end` is where the record after the last one taken starts, or will start, so that another feed can go on from there.
+Invariant: `end` is the position of the record after the last one returned, so another feed can
+resume there.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dotr.sources.watched_folders import Folder, GrowingInput
 
 
 class InputPoint(NamedTuple):
-    """A place in an input: the number of a file, and in it an offset and a line."""
+    """Position in an input: the number of a file, and an offset (bytes) and a line in the file."""
 
     file: int
     offset: int
@@ -31,7 +32,7 @@ BEGIN: Final = InputPoint(0, *START)
 
 
 class FeedRecords(NamedTuple):
-    """Records of one file, with the file's number in its input."""
+    """Records of one file, with the number of the file in its input."""
 
     number: int
     file: InputFile
@@ -39,7 +40,7 @@ class FeedRecords(NamedTuple):
 
 
 class Feed(Protocol):
-    """An input as it is read while others are, too. `ended`: nothing comes any more."""
+    """An input read concurrently with others. `ended`: no record follows."""
 
     @property
     def ended(self) -> bool: ...
@@ -53,18 +54,18 @@ class Feed(Protocol):
 
 
 class InputFiles(Protocol):
-    """The files of an input, numbered from 0 on."""
+    """Files of an input, numbered from 0 on."""
 
     def file(self, number: int) -> InputFile | None:
-        """A file; None: it is not there, or not yet."""
+        """File of this number; None: absent, or not yet there."""
 
     @property
     def closed(self) -> bool:
-        """Whether no file will come any more than those that are there."""
+        """True if no further file will appear."""
 
 
 class OneFile:
-    """A file that is all there is of its input."""
+    """An input of one file."""
 
     closed = True
 
@@ -76,7 +77,7 @@ class OneFile:
 
 
 class AppearingFiles:
-    """The files that appear in a watched folder."""
+    """Files that appear in a watched folder."""
 
     closed = False
 
@@ -92,7 +93,11 @@ class AppearingFiles:
 
 
 class FilesFeed:
-    """One file after the other. What cannot be opened is one unreadable record, unless the input is that file alone: then it is refused."""
+    """Feed of files in sequence.
+
+    A file that cannot be opened is one unreadable record; an input of that file alone raises
+    `Refused`.
+    """
 
     def __init__(self, files: InputFiles, start: InputPoint = BEGIN, *, elements: bool = True, ended: bool = False) -> None:
         self._files = files
@@ -106,11 +111,11 @@ class FilesFeed:
 
     @property
     def end(self) -> InputPoint:
-        """Where reading goes on."""
+        """Position of the next record."""
         return self._point
 
     def take(self, most: int) -> FeedRecords | None:
-        """Up to so many records of one file; None: nothing now."""
+        """At most `most` records of one file; None: nothing now."""
         number = self._point.file
         while self._next is None:
             if self.ended or not self._open():
@@ -126,7 +131,7 @@ class FilesFeed:
         return FeedRecords(number, file, taken)
 
     def _advance(self) -> None:
-        """Take the next record in hand; after the last one, the next file is to come."""
+        """Read the next record ahead; at the end of the file move to the next file."""
         self._next = record = next(self._records, None)
         if record is not None:
             self._point = InputPoint(self._point.file, record.offset, record.line)
@@ -156,20 +161,20 @@ class FilesFeed:
         return True
 
     def close(self) -> None:
-        """Close the file at hand."""
+        """Close the current file."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
 
 
 def unopened(point: InputPoint, refused: Refused) -> Record:
-    """The record of a file that cannot be opened, or read from its beginning."""
+    """Unreadable record of a file that cannot be opened, or cannot be read from its beginning."""
     record = damaged(point.offset, point.line, refused)
     return record._replace(why=refused.diagnostics[0].message)
 
 
 class StandardInput:
-    """Standard input, read by a thread of its own: so that others need not wait for it."""
+    """Feed of standard input, read by a thread of its own, so other inputs need not wait."""
 
     def __init__(self, like: InputFile, *, elements: bool = True) -> None:
         self._file = replace(like, path=STANDARD_INPUT)
@@ -194,7 +199,7 @@ class StandardInput:
             self._queue.put(None)
 
     def take(self, most: int) -> FeedRecords | None:
-        """Up to so many records; None: nothing now."""
+        """At most `most` records; None: nothing now."""
         taken: list[Record] = []
         try:
             while len(taken) < most:
@@ -210,4 +215,4 @@ class StandardInput:
         return FeedRecords(0, self._file, taken) if taken else None
 
     def close(self) -> None:
-        """The thread ends with the process: it may be waiting for input."""
+        """Does nothing: the thread may be blocked in a read, and ends with the process."""

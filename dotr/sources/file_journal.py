@@ -1,8 +1,10 @@
-"""The files that have appeared in watched folders, in the order in which they were taken: written down before an offset names them.
+"""Journal of the files found in watched folders, in reading order, written before an offset refers
+to them.
 
-An offset knows a file by its number; the journal says which one that is, so that a batch can be planned again after a crash. It is a file
-beside the query's folder, one JSON line for each file. Lines of files that are read to their end and are gone are left out when it is
-opened, so that it is as long as the folders are full.
+An offset holds the number of a file; the journal maps the number to a path, so a batch can be
+planned again after a crash. The journal is a file in the folder of the checkpoint, with one JSON
+line per file. Entries of files read to the end and removed since are dropped when the journal is
+opened, so its length follows that of the folders.
 """
 
 from __future__ import annotations
@@ -28,7 +30,11 @@ SEGMENT: Final = re.compile(r"([0-9]{12})-([0-9]{12})(?:-([0-9]{12}))?(\..*)?")
 
 
 class Journal:
-    """The numbers and paths of the files of each growing input, by the input's name; `done` says how many of them are read to the end."""
+    """Numbers and paths of the files of each growing input, by the name of the input.
+
+    `done` is the number of files of each input that are read to the end. Raises `Refused` where the
+    journal is damaged.
+    """
 
     def __init__(self, folder: Path, done: Mapping[str, int]) -> None:
         self._path = folder / NAME
@@ -53,7 +59,9 @@ class Journal:
             self._write([[name, number, path] for name, paths in self.paths.items() for number, path in paths.items()], anew=True)
 
     def known(self, name: str, number: int) -> str:
-        """The path of a file that an offset names."""
+        """Path of a file referred to by an offset; raises `Refused` where the journal lacks the
+        number.
+        """
         try:
             return self.paths[name][number]
         except KeyError:
@@ -64,7 +72,7 @@ class Journal:
         return refuse("S114", f"the checkpoint is damaged: {self._path}: {why}", hint=hint)
 
     def add(self, name: str, paths: Sequence[str]) -> None:
-        """Number files and write them down."""
+        """Number files, and write their entries to disk."""
         first = self.next.get(name, 0)
         self._write([[name, number, path] for number, path in enumerate(paths, first)])
         self.paths.setdefault(name, {}).update(enumerate(paths, first))
@@ -81,7 +89,9 @@ class Journal:
 
 
 class Journaled:
-    """The files that appear in a watched folder, numbered by the journal. Without `watching`, those that are there now are the last."""
+    """Files that appear in a watched folder, numbered by the journal. Without `watching`, the files
+    present now are the last.
+    """
 
     def __init__(
         self, growing: GrowingInput, journal: Journal, known: Sequence[str], *, watching: bool, clock: Callable[[], float] = time.monotonic
@@ -95,7 +105,7 @@ class Journaled:
         self.closed = False
 
     def file(self, number: int) -> InputFile | None:
-        """A file; looks for new ones where the number is the next."""
+        """File of this number; lists the folder where the number is the next one."""
         name = self._name
         if number >= self._journal.next.get(name, 0) and not self.closed:
             found = self._folder.look()
@@ -106,12 +116,12 @@ class Journaled:
         return None if path is None else replace(self._growing.like, path=path)
 
     def paths(self, first: int, last: int) -> tuple[str, ...]:
-        """The files with these numbers."""
+        """Paths of the files with these numbers, `last` included."""
         return tuple(self._journal.known(self._name, number) for number in range(first, last + 1))
 
 
 class Spooled:
-    """Standard input as it was copied into the checkpoint: numbered segments, and a mark where it has ended."""
+    """Copy of standard input in the checkpoint: numbered segments, and a marker file at the end."""
 
     def __init__(self, like: InputFile, folder: Path) -> None:
         self._like = like
@@ -121,11 +131,13 @@ class Spooled:
 
     @property
     def closed(self) -> bool:
-        """Whether standard input has ended: asked before the segments are looked for, since the mark comes last."""
+        """True if standard input has ended. Read before the segments are listed, as the marker is
+        written last.
+        """
         return self._ended
 
     def file(self, number: int) -> InputFile | None:
-        """A segment, where it is there."""
+        """Segment of this number, or None."""
         if number not in self._names:
             self._ended = (self._folder / SPOOL_END).exists()
             with os.scandir(self._folder) as entries:
@@ -135,12 +147,12 @@ class Spooled:
         return None if name is None else replace(self._like, path=str(self._folder / name))
 
     def paths(self, first: int, last: int) -> tuple[str, ...]:
-        """The segments with these numbers."""
+        """Paths of the segments with these numbers, `last` included."""
         found = [self.file(number) for number in range(first, last + 1)]
         assert None not in found
         return tuple(file.path for file in found if file is not None)
 
     def forget(self, before: int) -> None:
-        """Remove the segments that nobody needs any more."""
+        """Remove the segments before a number."""
         for number in [number for number in self._names if number < before]:
             (self._folder / self._names.pop(number)).unlink(missing_ok=True)

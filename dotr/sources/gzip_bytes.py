@@ -1,9 +1,10 @@
-"""A gzip file as the bytes it holds, up to its first damage.
+"""Decompressed bytes of a gzip file, up to the first damage.
 
-Idea: zlib is given the file in chunks, and its state before the chunk at hand is kept. Where a chunk is damaged, the longest part of it
-that can be decompressed is found by bisection; what it holds is delivered, then the end of the file, and `error` says why. The gzip module
-loses what stands before the damage in its buffers.
-Cost: that of zlib. Memory: some states of 50 kB each, which a seek backward goes on from.
+Idea: zlib decompresses the file in chunks, and a copy of its state before the current chunk is
+kept. In a damaged chunk, bisection finds the longest prefix that decompresses; the bytes of that
+prefix are returned, then the end of the file, and `error` is the reason. The gzip module discards
+buffered bytes before the damage.
+Cost: that of zlib. Memory: at most 64 states of 50 kB each, from which a backward seek resumes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _TRUNCATED: Final = "compressed file ended before the end-of-stream marker was r
 
 
 class _Decompression(NamedTuple):
-    """Between two chunks: the bytes delivered, those read of the file, and what decompresses; None between two members."""
+    """State between two chunks: bytes returned, bytes of the file read, and the decompressor (None
+    between two gzip members).
+    """
 
     told: int
     read: int
@@ -34,7 +37,9 @@ class _Decompression(NamedTuple):
 
 
 class GzipBytes(io.RawIOBase):
-    """The decompressed bytes of a file. `error` is why it ends before its end, if it does."""
+    """Raw stream of the decompressed bytes of a file. `error` is the reason of an early end, or
+    None.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -66,7 +71,7 @@ class GzipBytes(io.RawIOBase):
         super().close()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to an offset: forward by reading, backward from the last state that was kept before it."""
+        """Move to an offset: forward by reading, backward from the nearest earlier state."""
         if whence == io.SEEK_CUR:
             offset += self._told
         elif whence == io.SEEK_END:
@@ -88,7 +93,7 @@ class GzipBytes(io.RawIOBase):
         return len(data)
 
     def _next(self, most: int) -> bytes:
-        """What comes next; nothing at the end, and from the damage on."""
+        """Next bytes; empty at the end, and from a damage on."""
         while True:
             for piece in self._pieces:
                 if piece:
@@ -105,7 +110,7 @@ class GzipBytes(io.RawIOBase):
                 self.error = OSError(str(error))
 
     def _more(self) -> bool:
-        """Take the next chunk in hand."""
+        """Read the next chunk; False at the end of the file."""
         try:
             chunk = self._file.read(_CHUNK) if self.seekable() else self._file.read1(_CHUNK)  # type: ignore[attr-defined]
         except OSError as error:
@@ -127,7 +132,7 @@ class GzipBytes(io.RawIOBase):
         return True
 
     def _decompressed(self, most: int) -> bytes | None:
-        """Up to so many bytes of the chunk at hand; None where it says nothing."""
+        """At most `most` bytes of the current chunk; None where nothing is decompressed yet."""
         if self._member is None:
             self._chunk = self._chunk.lstrip(b"\0") if self._before.read or self._told else self._chunk  # a padding between members
             if not self._chunk:
@@ -141,7 +146,7 @@ class GzipBytes(io.RawIOBase):
         return data or None
 
     def _rest(self) -> Iterator[bytes]:
-        """What is left of the chunk at hand before its damage, beyond what was delivered of it."""
+        """Bytes of the damaged chunk before the damage, without those already returned."""
         good, bad = 0, len(self._whole)
         while bad - good > 1:
             middle = (good + bad) // 2
@@ -158,7 +163,7 @@ class GzipBytes(io.RawIOBase):
 
 
 def _pieces(member: _Decompress | None, chunk: bytes) -> Iterator[bytes]:
-    """What a chunk holds, from a state on."""
+    """Decompressed pieces of a chunk, from a state on."""
     member = member and member.copy()
     while chunk:
         if member is None:

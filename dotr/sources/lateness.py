@@ -58,7 +58,9 @@ class Lateness:
         return Reason.IDLE if time <= closed else None
 
     def rejection(self, file: InputFile, record: Record, closed: Micros = -LAST_MICRO) -> DeadLetter | None:
-        """The dead letter of the next record, unreadable or judged by `verdict`; None: its element is admitted."""
+        """Dead letter of the next record, unreadable or judged by `verdict`; None: its element is
+        admitted.
+        """
         time = record[3]
         if time is None:
             return record.letter(file)
@@ -66,7 +68,7 @@ class Lateness:
         return None if reason is None else self.dead_letter(file, record, reason)
 
     def dead_letter(self, file: InputFile, record: Record, reason: Reason) -> DeadLetter:
-        """The dead letter of the record that `verdict` judged last."""
+        """Dead letter of the record last judged by `verdict`."""
         assert record.time is not None
         return record.letter(file, reason, self._why(record.time, reason))
 
@@ -80,5 +82,5 @@ class Lateness:
 
     @property
     def passed(self) -> Micros:
-        """The watermark: an element of this time or of an earlier one is no longer admitted."""
+        """Watermark: elements of this time or earlier are no longer admitted."""
         return self.greatest - self.delay - (not self.single)

@@ -25,9 +25,11 @@ _BUFFER: Final = 1 << 16
 
 
 def open_lines(path: str, position: Position, place: Span | None = None) -> BinaryIO:
-    """The file's bytes from a position on, decompressed where they are gzip; raises `Refused` where it cannot be read.
+    """Open a file as bytes from a position on, decompressed if gzip; raises `Refused` where it
+    cannot be read.
 
-    A plain file is entered at its offset; a compressed one is read and skipped up to it. `STANDARD_INPUT` is read from where it is.
+    A plain file is opened at its offset; a compressed file is decompressed up to the offset.
+    `STANDARD_INPUT` starts at its current position.
     """
     if path == STANDARD_INPUT:
         waiting = io.BufferedReader(standard_bytes(), _BUFFER)
@@ -53,13 +55,16 @@ def open_lines(path: str, position: Position, place: Span | None = None) -> Bina
 
 
 def bounded(lines: BinaryIO, limit: int) -> Iterator[bytes]:
-    """The lines of a file, each with its line end. One without is the last, or the beginning of one with more bytes than the limit beside
-    its line end: `pass_line` passes its rest."""
+    """Lines of a file, line ends included.
+
+    A line without a line end is the last line, or the first `limit` + 1 bytes of a longer one,
+    whose rest is read by `pass_line`.
+    """
     return iter(partial(lines.readline, limit + 1), b"")
 
 
 def pass_line(lines: BinaryIO) -> tuple[int, bytes]:
-    """Read on behind a line's end: how many bytes were passed, and the last of them, as many as are shown of a record."""
+    """Skip to the end of a line; returns the number of bytes skipped, and the last `SHOWN` of them."""
     passed, last = 0, b""
     while piece := lines.readline(SHOWN):
         passed += len(piece)
@@ -70,23 +75,23 @@ def pass_line(lines: BinaryIO) -> tuple[int, bytes]:
 
 
 def damage(lines: BinaryIO) -> OSError | EOFError | None:
-    """Why a file that has come to its end did so too early; None where it did not."""
+    """Reason of the early end of a file, or None."""
     raw = getattr(lines, "raw", None)
     return raw.error if isinstance(raw, GzipBytes) else None
 
 
 def why_damaged(error: Exception) -> str:
-    """The reason of what stands behind a damage."""
+    """Reason of the record behind a damage."""
     return f"the file cannot be read from here on: {error}"
 
 
 def damaged(offset: int, line: int, error: Exception, raw: bytes = b"") -> Record:
-    """The record of a file that cannot be read any further; `raw` is what could be read of its last line."""
+    """Record of a file that cannot be read further; `raw` is the readable part of the last line."""
     return Record(offset, offset + len(raw), line, None, None, raw, why_damaged(error))
 
 
 class StandardBytes(io.RawIOBase):
-    """Standard input, of which some may be looked at before it is read."""
+    """Standard input as a raw stream, with a buffer for reading ahead."""
 
     def __init__(self) -> None:
         self.held = b""
@@ -95,7 +100,7 @@ class StandardBytes(io.RawIOBase):
         return True
 
     def more(self) -> bool:
-        """Hold what comes next, too; False: nothing comes any more."""
+        """Read ahead into the buffer; False at the end of the input."""
         come = os.read(0, _BUFFER)
         self.held += come
         return bool(come)
@@ -109,5 +114,5 @@ class StandardBytes(io.RawIOBase):
 
 @lru_cache(maxsize=1)
 def standard_bytes() -> StandardBytes:
-    """The one standard input of this process."""
+    """Standard input of this process, a single object."""
     return StandardBytes()

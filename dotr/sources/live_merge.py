@@ -1,10 +1,13 @@
-"""Inputs merged by time while they grow: an instant closes when every input has passed it by its delay, has ended, or is idle.
+"""Merge of growing inputs by time: an instant closes when every input has passed it by its delay,
+has ended, or is idle.
 
-Idea: what is not late waits in a heap until every input that counts has passed its time. An input is idle when nothing has come from it
-for its declared while, counted from the first look that found nothing; with the next element it counts again. What then comes for an
-instant not after the last that closed is a dead letter. Where all inputs are idle, what waits closes, and nothing beyond it.
-Invariant: instants are given in time order; an element is given, waits, or is a dead letter.
-Cost: an element costs a push and a pop of a heap. Memory: what lies between the slowest input and the next of the others' reads.
+Idea: admitted elements wait in a heap until every input that is not idle has passed their time. An
+input is idle when it has given no record for its declared duration, counted from the first empty
+read; its next element makes it active again. Elements of an idle input for an instant already
+closed are dead letters. Where all inputs are idle, the waiting instants close, and no later ones.
+Invariant: instants are emitted in time order; an element is emitted, waiting, or a dead letter.
+Cost: a push and a pop of a heap per element. Memory: the elements between the slowest input and the
+read-ahead of the others.
 """
 
 from __future__ import annotations
@@ -33,8 +36,12 @@ _WAIT_SECONDS: Final = 0.01
 
 @dataclass
 class Channel:
-    """An input at work: `growing`: it is read as soon as there is something, not only when others wait for it.
-    `quiet` is when a look found nothing after the last record. `waiting` counts what was read and has not closed."""
+    """An active input of the merge.
+
+    `growing`: read whenever records are there, not only when other inputs wait.
+    `quiet`: time (s) of the first empty read after the last record.
+    `waiting`: number of elements read whose instants are open.
+    """
 
     feed: Feed
     lateness: Lateness
@@ -45,11 +52,11 @@ class Channel:
     waiting: int = 0
 
     def idles(self, now: float) -> bool:
-        """Whether nothing has come for the declared while."""
+        """True if no record has come for the declared duration."""
         return self.idle is not None and self.quiet is not None and (now - self.quiet) * 1_000_000 >= self.idle
 
     def take(self, most: int, now: float) -> FeedRecords | None:
-        """What there is now, up to so many records; takes note of quiet."""
+        """At most `most` records, within the rate limit; None: nothing now. Updates `quiet`."""
         most = min(most, self.pace.allowance(now))
         if most <= 0:
             return None
@@ -63,9 +70,10 @@ class Channel:
 
 
 def bound(channels: Sequence[Channel], now: float, last: Micros) -> Micros:
-    """Up to which time instants close; `last` is the time of the last element that waits.
+    """Greatest time (µs since 1970) up to which instants close; `last` is the time of the last
+    waiting element.
 
-    With every input ended it is the end of time; with every other one idle, what waits.
+    If every input has ended it is the end of time; if all open inputs are idle, `last`.
     """
     open_ones = [channel for channel in channels if not channel.feed.ended]
     if not open_ones:
@@ -79,7 +87,11 @@ def live(
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[tuple[Micros, list[Element]]]:
-    """The instants of the channels as they close, each with its elements, which are `SourcedElement`. Ends when all inputs have."""
+    """Instants of the channels in time order, each with its elements, which are `SourcedElement`.
+
+    Rejected records go to the callback as dead letters. The iteration ends when all inputs have
+    ended.
+    """
     waiting: list[tuple[Micros, int, int, Element]] = []
     closed = -LAST_MICRO
     numbers = count()

@@ -1,9 +1,13 @@
-"""Inputs merged by time: instants complete, in time order, read no further ahead than the delays ask for (semantics.md, section 6).
+"""Merge of inputs by time: complete instants in time order, with minimal read-ahead (semantics.md,
+section 6).
 
-Idea: each file gives its elements in time order (those not late, held back by its delay); the files wait in a table by the time
-of their next element, and a heap holds the times. So a heap operation is paid per instant, not per element.
-Invariant: when an instant is given, no file has an element of its time, or of an earlier one, left that is not late.
-Cost: below 1 µs an element besides reading it. Memory: one element a file, and what lies within a file's delay.
+Idea: each file gives its admitted elements in time order, delayed by its lateness; a table groups
+the files by the time of their next element, and a heap holds the times. So a heap operation is paid
+per instant, not per element.
+Invariant: when an instant is emitted, no file holds a further admissible element of that or an
+earlier time.
+Cost: below 1 µs an element besides reading. Memory: one element a file, and the elements within its
+delay.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ OnReject: TypeAlias = Callable[[DeadLetter], None]
 
 
 class RecordSource(NamedTuple):
-    """A file's records from some position on, and the judge of their lateness, who knows the greatest time before it."""
+    """Records of a file from a position on, and the lateness state of the file at that position."""
 
     file: InputFile
     records: Iterator[Record]
@@ -30,10 +34,12 @@ class RecordSource(NamedTuple):
 
 
 def merged(files: Sequence[InputFile], dead: OnReject, *, trace: bool = False) -> Iterator[tuple[Micros, list[Element]]]:
-    """The instants of whole files: each time with its elements, in the order of the files and within a file in its own.
+    """Instants of complete files: each time (µs since 1970) with its elements, in the order of the
+    files and within a file in its own.
 
-    What is late or unreadable goes to `dead` when it is met. Every file is opened at once; raises `Refused` where one cannot be.
-    `trace`: the elements are `Traced`.
+    Dead letters (late or unreadable records) go to the callback as they are read. All files are
+    opened first; raises `Refused` where one cannot be.
+    `trace`: the elements are `SourcedElement`.
     """
     readers: list[Reader] = []
     try:
@@ -51,7 +57,7 @@ def merged(files: Sequence[InputFile], dead: OnReject, *, trace: bool = False) -
 
 
 def instants(sources: Sequence[RecordSource], dead: OnReject) -> Iterator[tuple[Micros, list[Element]]]:
-    """The instants of sources: as `merged`, from wherever the sources start."""
+    """Instants of sources, as `merged`, from the positions of the sources."""
     inputs = [in_time_order(source, dead) for source in sources]
     if len(sources) == 1 and sources[0].file.single:  # nothing to merge
         for element in inputs[0]:
@@ -98,7 +104,9 @@ _NONE = Element(0, ())
 
 
 def in_time_order(source: RecordSource, dead: OnReject) -> Iterator[Element]:
-    """The elements of a source in time order, those of one time in the file's order; what is late or unreadable goes to `dead`."""
+    """Admitted elements of a source in time order, those of one time in file order; the others
+    become dead letters.
+    """
     file, records, lateness = source
     return _held_back(file, records, lateness, dead) if lateness.delay else _as_they_come(file, records, lateness, dead)
 

@@ -1,6 +1,8 @@
-"""NDJSON: a line is an element, `{"time": …, "graph": "<Turtle>"}`; other keys are none of ours (interface.md).
+"""NDJSON reader: a line is an element, `{"time": …, "graph": "<Turtle>"}`; other keys are ignored
+(interface.md).
 
-Invariant: a line is unreadable in a scan exactly if it is when read. Cost: about 6 µs a line with a one-triple graph.
+Invariant: a line is unreadable in a scan exactly if it is unreadable when read.
+Cost: about 6 µs a line with a one-triple graph.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _BOM: Final = "\ufeff"
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
-    """The records from a position on; their elements too, if asked for."""
+    """Records from a position on; `elements`: with their elements."""
     offset, line = position
     before, unit, nesting, limit = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting, spec.record
     decode = json.JSONDecoder().decode

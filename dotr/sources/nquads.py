@@ -1,4 +1,6 @@
-"""N-Quads: a line is a statement, and a broken line costs no more than the graph it belongs to (`dotr.sources.quads`)."""
+"""N-Quads reader: a line is a statement, and a broken line costs at most its graph
+(`dotr.sources.quads`).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
-    """The records from a position on; their elements too, if asked for."""
+    """Records from a position on; `elements`: with their elements."""
     return assemble(_statements(lines, spec, position), spec, elements)
 
 
@@ -58,7 +60,7 @@ def _statements(lines: BinaryIO, spec: InputFile, position: Position) -> Iterato
 
 
 def graph_of(raw: bytes) -> str | None:
-    """The graph that the first statement of a text that can be read belongs to or speaks of; None where no whole line can be read."""
+    """Graph of the first readable statement of a text; None where no complete line is readable."""
     for line in raw.splitlines()[:-1]:
         try:
             quads = [quad_parts(quad) for quad in parse(line, RdfFormat.N_QUADS)]

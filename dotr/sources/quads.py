@@ -1,11 +1,15 @@
-"""Named graphs and their times, put together to elements: what TriG and N-Quads have in common (interface.md, A stream element).
+"""Assembly of named graphs and their times into elements, shared by TriG and N-Quads (interface.md,
+A stream element).
 
-Idea: a stretch of statements about one graph, its own and those of the default graph whose subject is its name, is a record. It is
-readable if the default graph's statements give it one `prov:generatedAtTime`; what else they say of it is no part of the element. A time
-alone is an empty graph. A broken statement makes a graph unreadable if it stands between the graph's statements, names the graph, or
-stands beside a time alone; otherwise it is a record of its own.
-What could still belong to a graph is kept up to the limit of a record; a graph with more bytes is passed in memory of that size.
-Invariant: records follow each other without overlap, and reading from the start of any of them gives it and what follows again.
+Idea: a record is a run of statements about one graph: those in the graph, and those of the default
+graph whose subject is the graph's name. A record is readable if the default graph gives the graph
+one `prov:generatedAtTime`; other statements about the graph are dropped. A time without triples is
+an empty graph. A broken statement makes a graph unreadable if it is between the graph's statements,
+contains the graph's name, or is beside a time without triples; otherwise it is a record of its own.
+Statements that may still belong to a graph are kept up to the limit of a record; a larger graph is
+skipped in memory of that size.
+Invariant: records are consecutive without overlap, and reading from the start of any record gives
+that record and the following ones again.
 """
 
 from __future__ import annotations
@@ -29,9 +33,13 @@ _DATE_TIMES: Final = frozenset((XSD + "dateTime", XSD + "dateTimeStamp"))
 
 
 class Statement(NamedTuple):
-    """A statement of the file. `graph` is the graph that it belongs to or speaks of, None where it is broken, and then `why` says how, and
-    `reason` whether it is so only beyond a limit. `times` are the times that it gives the graph, as terms. `last` are the last bytes of one
-    of which `raw` is the beginning alone."""
+    """A statement of the file.
+
+    `graph` is the graph that contains the statement or is its subject; None where the statement is
+    broken, and then `why` is the error, and `reason` is LIMIT or UNREADABLE.
+    `times` are the times given to the graph, as terms.
+    `last` are the last bytes of a statement that `raw` holds only the beginning of.
+    """
 
     offset: int
     end: int
@@ -49,20 +57,20 @@ class Statement(NamedTuple):
         return self.end - self.offset
 
     def names(self, graph: str) -> bool:
-        """Whether a broken statement has the name of a graph in it."""
+        """True if a broken statement contains the name of a graph."""
         name = graph.encode()
         return name in self.raw or name in self.last
 
 
 def quad_parts(quad: Quad) -> tuple[str, Triple]:
-    """The graph's name (empty: the default graph) and the triple."""
+    """Name of the graph (empty: the default graph) and the triple of a quad."""
     subject, predicate, value = str(quad.triple).split(" ", 2)
     graph = str(quad.graph_name)
     return "" if graph == "DEFAULT" else graph, (subject, predicate, value)
 
 
 def statement(offset: int, end: int, line: int, raw: bytes, quads: Sequence[tuple[str, Triple]]) -> Statement:
-    """What a statement with these (graph, triple) pairs is."""
+    """Statement of these (graph, triple) pairs."""
     graph = quads[0][0]
     if graph:
         return Statement(offset, end, line, raw, graph, [triple for _, triple in quads])
@@ -75,7 +83,9 @@ def statement(offset: int, end: int, line: int, raw: bytes, quads: Sequence[tupl
 
 
 class _Run:
-    """A stretch of statements about one graph. Of one with more bytes than the limit the beginning is kept alone, and two of its times."""
+    """A run of statements about one graph. Beyond the limit only the beginning and two times are
+    kept.
+    """
 
     __slots__ = ("_limit", "end", "full", "graph", "head", "size", "statements", "times")
 
@@ -107,7 +117,9 @@ class _Run:
 
 
 class _Broken:
-    """Broken statements that may still turn out to belong to a graph: the last ones, up to the limit of a record."""
+    """Broken statements that may still belong to a graph: the last ones, up to the limit of a
+    record.
+    """
 
     __slots__ = ("size", "statements")
 
@@ -120,7 +132,7 @@ class _Broken:
         self.size += len(each.raw)
 
     def beyond(self, limit: int) -> Iterator[Statement]:
-        """Take out the first ones, until no more bytes are left than a record may have."""
+        """Remove and yield the first statements until the rest fits a record's limit."""
         while self.size > limit:
             first = self.statements.popleft()
             self.size -= len(first.raw)
@@ -128,7 +140,7 @@ class _Broken:
 
 
 def assemble(statements: Iterable[Statement], spec: InputFile, elements: bool) -> Iterator[Record]:
-    """The records that statements make."""
+    """Records of statements, in order."""
     limit = spec.record
     before = _Broken()  # not known yet to belong to the graph that follows
     after = _Broken()  # behind the run
@@ -162,7 +174,10 @@ def assemble(statements: Iterable[Statement], spec: InputFile, elements: bool) -
 
 
 def _closed(before: _Broken, run: _Run, after: _Broken, spec: InputFile, elements: bool) -> Generator[Record, None, Collection[Statement]]:
-    """The records of a finished run and of what is broken before it; returns what is broken behind it and does not belong to it."""
+    """Records of a finished run and of the broken statements before it.
+
+    Returns the broken statements behind the run that do not belong to it.
+    """
     if not run.full and run.head is None and (before.statements or after.statements):
         run = _Run(run.graph, [*before.statements, *run.statements, *after.statements], spec.record)
         before = after = _Broken()
@@ -177,7 +192,7 @@ def _alone(broken: Statement) -> Record:
 
 
 def _text(run: Iterable[Statement], most: int | None = None) -> bytes:
-    """The text of statements, or what it begins with."""
+    """Text of statements; with `most`, a beginning of more than so many bytes."""
     parts: list[bytes] = []
     size = 0
     for each in run:

@@ -1,4 +1,4 @@
-"""Rate limits: how many records of an input may be read now (a token bucket that holds one second's worth)."""
+"""Rate limits of inputs, in records a second (a token bucket that holds one second's worth)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MANY: Final = 1 << 62
 
 
 class RateLimit:
-    """At most `rate` records a second over all files of an input.
+    """Token bucket of at most `rate` records a second over all files of an input.
 
     >>> pace = RateLimit(100)
     >>> pace.allowance(7.0)
@@ -23,22 +23,22 @@ class RateLimit:
         self._at: float | None = None
 
     def allowance(self, now: float) -> int:
-        """How many records may be read now."""
+        """Number of records that may be read at a time `now` (s)."""
         if self._at is not None:
             self._left = min(float(max(1, self._rate)), self._left + (now - self._at) * self._rate)
         self._at = now
         return int(self._left)
 
     def took(self, records: int) -> None:
-        """So many were read."""
+        """Subtract the records read."""
         self._left -= records
 
 
 class NoRateLimit:
-    """No limit."""
+    """An unlimited rate."""
 
     def allowance(self, now: float) -> int:
         return _MANY
 
     def took(self, records: int) -> None:
-        """Nothing to take note of."""
+        """Does nothing."""

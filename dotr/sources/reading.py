@@ -1,6 +1,7 @@
-"""Reading one file of an input: as elements, or as times alone.
+"""Readers of one file of an input: full records, or a scan of times alone.
 
-Both give the same records at the same places with the same answer to "is it readable?"; a scan leaves out making the elements.
+Invariant: a scan and a full reading give the same records, equally readable; a scan makes no
+elements.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ _READERS: Final[dict[Format, _Records]] = {
 
 
 class Reader:
-    """An open file, read forward from a position: the start, or the start of a record.
+    """An open file, read forward from a position: the start of the file or of a record.
 
-    `elements=False` is a scan. A reader may be kept: each call of `records` goes on where the last one stopped.
+    `elements=False` is a scan. Each call of `records` resumes behind the last record of the
+    previous call.
     """
 
     __slots__ = ("_elements", "_held", "_lines", "_records", "file")
@@ -50,7 +52,7 @@ class Reader:
             raise
 
     def records(self, stop: int | None = None) -> Iterator[Record]:
-        """The records up to the first one that starts at or behind the offset `stop`; None: to the end."""
+        """Records up to the first one at or behind the offset `stop`; None: to the end."""
         held, self._held = self._held, None
         if held is not None:
             if stop is not None and held.offset >= stop:
@@ -67,7 +69,7 @@ class Reader:
             yield record
 
     def move(self, position: Position) -> None:
-        """Go on from another record: cheap ahead of where the reader is, and anywhere in a plain file."""
+        """Move to the start of another record: cheap forward, and anywhere in a plain file."""
         held = self._held
         if held is None or (held.offset, held.line) != position:
             self._held = None
@@ -75,7 +77,7 @@ class Reader:
             self._records = _READERS[self.file.format](self._lines, self.file, position, self._elements)
 
     def close(self) -> None:
-        """Close the file; records that are left are not read."""
+        """Close the file."""
         self._lines.close()
 
     def __enter__(self) -> Reader:
@@ -86,20 +88,27 @@ class Reader:
 
 
 def check_prefixes(prefixes: Iterable[tuple[str, str]]) -> None:
-    """Raises `Refused` with every prefix whose namespace is no IRI, or whose name is none."""
+    """Check prefixes; raises `Refused` with every invalid prefix name and every namespace that is
+    no IRI.
+    """
     problems: list[Diagnostic] = []
     for prefix, iri in prefixes:
         try:
             NamedNode(iri)
             list(parse(f"@prefix {prefix}: <{iri}> .", RdfFormat.TURTLE))
         except (ValueError, SyntaxError) as error:
-            problems.append(Diagnostic("I105", f"prefix {prefix}: <{iri}> cannot be used: {parser_message(error)}", None, "Give the whole IRI."))
+            problems.append(
+                Diagnostic("I105", f"prefix {prefix}: <{iri}> cannot be used: {parser_message(error)}", None, "Give the whole IRI.")
+            )
     if problems:
         raise Refused(problems)
 
 
 def check_input(file: InputFile, place: Span | None = None) -> None:
-    """Raises `Refused` with everything that can be known to be wrong before a record is read; without a path, of any file like it."""
+    """Check an input before a record is read; raises `Refused` with all errors found.
+
+    Without a path only the errors common to all files like it are found.
+    """
     problems: list[Diagnostic] = []
     checks: list[Callable[[], object]] = [lambda: check_prefixes(file.prefixes)]
     if file.path:
@@ -118,17 +127,18 @@ def check_input(file: InputFile, place: Span | None = None) -> None:
 
 
 def clock_of(files: Sequence[InputFile], unit: Unit, notices: list[Diagnostic] | None = None) -> Clock:
-    """How a pipeline over these files writes time: as date-times if any input has them, else as integers of the unit.
+    """Output format of times for a pipeline over these files: date-times if any input has them,
+    else integers of the unit.
 
-    The first record of a file that can be read and is not at time 0 speaks for the file. `notices` takes a warning of each input whose
-    integers are no seconds, by their size.
+    The first readable record with a time other than 0 decides for a file. `notices` receives a
+    warning for each input whose integers are too large for seconds.
     """
     found = [dated(file, notices) for file in files]
     return Clock(unit, any(found))
 
 
 def dated(file: InputFile, notices: list[Diagnostic] | None = None) -> bool | None:
-    """Whether a file has date-times; None where it has no record that can be read. `notices` as in `clock_of`."""
+    """True if a file has date-times; None without a readable record. `notices` as in `clock_of`."""
     said: bool | None = None
     # The unit of integers decides what an integer says, and nothing about a date-time: so two units tell them apart.
     with (

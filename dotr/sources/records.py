@@ -1,4 +1,4 @@
-"""What inputs are made of: files, positions in them, and records."""
+"""Files, positions and records of inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dotr.sources.times import zoneless
 
 
 class Format(Enum):
-    """How elements are written (interface.md, A stream element)."""
+    """Formats of elements (interface.md, A stream element)."""
 
     NDJSON = "ndjson"
     TRIG = "trig"
@@ -26,8 +26,10 @@ class Format(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CsvMap:
-    """What makes a row an element: the column of its time, and a template. The template is a document: messages
-    name it."""
+    """Mapping of rows to elements: the column of the time, and a template for the graph.
+
+    The template is a document, so messages can refer to its lines.
+    """
 
     time: str
     template: Document
@@ -36,9 +38,14 @@ class CsvMap:
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file as an input of its own, in its own order. `input` is the configured input's name, `delay` its declared lateness, `csv`
-    what a CSV file needs beside; `prefixes` apply to inline graphs and to the map. `single`: every element is an instant of its own.
-    `nesting` and `record` are limits (`dotr.joins.limits`): the depth of brackets in a record, and its bytes."""
+    """A file as an ordered input.
+
+    `input` is the name of the configured input, `delay` its declared lateness (µs), `csv` the map
+    of a CSV file; `prefixes` apply to inline graphs and to the map.
+    `single`: every element is an instant.
+    `nesting` and `record` are limits (`dotr.joins.limits`): depth of brackets, and bytes of a
+    record.
+    """
 
     input: str
     path: str
@@ -52,7 +59,8 @@ class InputFile:
     record: int = LIMITS.record
 
     def to_json(self) -> str:
-        """The specification as JSON, to be sent to another process. Limits at their defaults are left out, as before there were any.
+        """Specification as JSON, for another process. Limits at their defaults are omitted, as in
+        older releases.
 
         >>> file = InputFile("in", "a.csv", Format.CSV, csv=CsvMap("t", Document("map", "[] a {x}")))
         >>> InputFile.from_json(file.to_json()) == file
@@ -67,7 +75,7 @@ class InputFile:
 
     @staticmethod
     def from_json(text: str) -> InputFile:
-        """The inverse of `to_json`."""
+        """Inverse of `to_json`."""
         name, path, form, unit, delay, prefixes, csv, single, *limits = json.loads(text)
         mapped = CsvMap(csv[0], Document(csv[1], csv[2]), csv[3]) if csv else None
         return InputFile(
@@ -84,7 +92,9 @@ class InputFile:
 
 
 class Position(NamedTuple):
-    """Where a record starts: its offset in the bytes of the (uncompressed) file, and its line, counted from 1."""
+    """Start of a record: its offset in the (uncompressed) bytes of the file, and its line from 1
+    on.
+    """
 
     offset: int
     line: int
@@ -100,7 +110,7 @@ _LONGEST_WHY: Final = 1_000
 
 
 def beginning(raw: bytes, limit: int) -> bytes:
-    """The beginning of the bytes of a record beyond its limit, without the part of a character at its end.
+    """First bytes of a record beyond its limit, cut between characters of UTF-8.
 
     >>> len(beginning(b"a" + SHOWN * "é".encode(), 2 * SHOWN)), len(beginning(b"abc", 2))
     (65535, 2)
@@ -113,16 +123,19 @@ def beginning(raw: bytes, limit: int) -> bytes:
 
 
 def beyond(limit: int, what: str = "it") -> str:
-    """The reason of a record with more bytes than the limit."""
+    """Reason of a record with more bytes than the limit."""
     return f"{what} has more than {limit:,} bytes (limits.record)"
 
 
 class Record(NamedTuple):
-    """A stretch of a file that is an element or should be one. Records of a file follow each other without overlap.
+    """A section of a file that is, or should be, one element. Records are consecutive without
+    overlap.
 
-    `time` is None exactly if the record is unreadable; then `why` says what is wrong and `stamp` is the time that it gives nevertheless, if
-    any. `element` is None where it is unreadable, and where elements are not asked for. `reason` is UNREADABLE or, beyond a limit, LIMIT;
-    of a record with more bytes than its limit `raw` is the beginning alone.
+    `time` (µs since 1970) is None exactly if the record is unreadable; then `why` is the error, and
+    `stamp` the time, if readable.
+    `element` is None in an unreadable record and in a scan.
+    `reason` is UNREADABLE or, beyond a limit, LIMIT; `raw` holds the beginning alone where the
+    record has more bytes than its limit.
     """
 
     offset: int
@@ -137,11 +150,13 @@ class Record(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The record's own text, without the line end behind it."""
+        """Text of the record, without its line end."""
         return self.raw.decode(errors="replace").removesuffix("\n").removesuffix("\r")
 
     def letter(self, file: InputFile, reason: Reason | None = None, why: str = "") -> DeadLetter:
-        """The dead letter of this record; without a reason, of one that is unreadable or beyond a limit."""
+        """Dead letter of the record; without `reason`, of an unreadable record or one beyond a
+        limit.
+        """
         time = self.stamp if self.time is None else self.time
         why = why or self.why
         if len(why) > _LONGEST_WHY:  # a parser's message may hold a term of any length
@@ -152,18 +167,18 @@ class Record(NamedTuple):
 
 
 class SourcedElement(Element):
-    """An element that remembers the record it was, and in which file, so that it can become a dead letter after it was merged."""
+    """An element with its record and its file, for a dead letter after the merge."""
 
     file: InputFile
     record: Record
 
     def letter(self, reason: Reason, why: str) -> DeadLetter:
-        """The dead letter of the element."""
+        """Dead letter of the element."""
         return self.record.letter(self.file, reason, why)
 
 
 def traced(file: InputFile, records: Iterator[Record]) -> Iterator[Record]:
-    """The records of a file, with elements that remember them."""
+    """Records of a file, with `SourcedElement` as elements."""
     for record in records:
         if record.element is None:
             yield record

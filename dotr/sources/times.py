@@ -1,7 +1,9 @@
-"""Times as they come in: ISO 8601 date-times, and integers of a unit (interface.md, A stream element).
+"""Parsers of input times: ISO 8601 date-times, and integers of a unit (interface.md, A stream
+element).
 
-Idea: a date-time is the sum of its day and of its time of day, zone included, and both repeat in a stream: each is read once and then
-looked up. Cost: 0.25 µs where both are known, a few µs otherwise; memory is bounded.
+Idea: a date-time is the sum of its day and its time of day, zone included, and both repeat in a
+stream, so each is cached by its text.
+Cost: 0.25 µs where both are cached, a few µs otherwise; memory is bounded.
 """
 
 from __future__ import annotations
@@ -35,9 +37,11 @@ _clocks: dict[str, Micros] = {}
 
 
 def parse_date_time(text: str) -> Micros:
-    """The time of an ISO 8601 date-time; raises ValueError with the reason in words. Without a zone it is UTC.
+    """Time of an ISO 8601 date-time (µs since 1970), UTC without a zone; raises ValueError with the
+    reason.
 
-    Digits beyond microseconds are cut off; second 60 is a leap second, which is the first instant of the next minute.
+    Digits beyond microseconds are cut off; second 60, a leap second, is the first instant of the
+    next minute.
 
     >>> parse_date_time("2014-08-01T07:50:00"), parse_date_time("2014-08-01 09:50:00+02:00")
     (1406879400000000, 1406879400000000)
@@ -81,7 +85,7 @@ def _read(text: str) -> Micros:
 
 
 def _zone(text: str) -> int:
-    """A zone's minutes east of UTC."""
+    """Minutes of a zone east of UTC."""
     if text == "Z":
         return 0
     minutes = int(text[1:3]) * 60 + int(text[-2:] if len(text) > 3 else 0)
@@ -91,7 +95,7 @@ def _zone(text: str) -> int:
 
 
 def zoneless(text: str, time: Micros) -> bool:
-    """Whether a time stands in a text as a date-time without a zone.
+    """True if a text contains a time as a date-time without a zone.
 
     >>> zoneless("7,2014-08-01 07:50", 1406879400_000_000), zoneless("7,2014-08-01 09:50+02:00", 1406879400_000_000)
     (True, False)
@@ -106,7 +110,7 @@ def zoneless(text: str, time: Micros) -> bool:
 
 
 def parse_integer(value: int, unit: Unit) -> Micros:
-    """The time that an integer counts.
+    """Time (µs since 1970) of an integer of a unit; raises ValueError beyond the range of times.
 
     >>> parse_integer(-3, Unit.SECOND)
     -3000000
@@ -118,7 +122,9 @@ def parse_integer(value: int, unit: Unit) -> Micros:
 
 
 def parse_time(value: str | int, unit: Unit) -> Micros:
-    """The time of a text that holds an integer or a date-time, or of an integer.
+    """Time (µs since 1970) of an integer, or of a text with an integer or a date-time.
+
+    Raises ValueError with the reason.
 
     >>> parse_time("10", Unit.SECOND), parse_time(10, Unit.MILLISECOND), parse_time("1970-01-01 00:00:10", Unit.SECOND)
     (10000000, 10000, 10000000)
@@ -139,7 +145,9 @@ def parse_time(value: str | int, unit: Unit) -> Micros:
 
 
 def parse_delay(value: str | int, unit: Unit = Unit.SECOND) -> Micros:
-    """A declared lateness: quantities with units, or an integer of the stream's unit; raises ValueError with the reason in words.
+    """Declared lateness in µs: quantities with units, or an integer of the stream's unit.
+
+    Raises ValueError with the reason.
 
     >>> parse_delay("0 s"), parse_delay("1.5 min"), parse_delay("1 h 30 min"), parse_delay(2), parse_delay("2")
     (0, 90000000, 5400000000, 2000000, 2000000)

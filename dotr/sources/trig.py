@@ -1,10 +1,12 @@
-"""TriG: the file is cut into statements, each of which pyoxigraph reads; a broken one costs no more than its graph (`dotr.sources.quads`).
+"""TriG reader: the file is cut into statements for pyoxigraph; a broken one costs at most its graph
+(`dotr.sources.quads`).
 
-Idea: a scanner that knows only what a statement's end can hide in (IRIs, strings, comments, names, braces) cuts the text into directives,
-blocks and triples. Recovery: a broken statement ends where it would end if it were none; a block that a second `{` says was never closed
-ends before the line of that brace; long quotes that are never closed end with their line.
-Invariant: prefixes are those declared before a statement, also when reading starts in the middle: the file is cut up to there then,
-once in a process.
+Idea: a scanner of the tokens that can hide the end of a statement (IRIs, strings, comments, names,
+braces) cuts the text into directives, blocks and triples. Recovery: a broken statement ends at the
+end it would have if valid; an unclosed block, found at a second `{`, ends before the line of that
+brace; unclosed long quotes end with their line.
+Invariant: a statement has the prefixes declared before it. A reader that starts in the middle cuts
+the file up to there, once in a process.
 Cost: about 10 µs a line.
 """
 
@@ -62,7 +64,7 @@ _PIECE: Final = 1 << 16
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
-    """The records from a position on; their elements too, if asked for."""
+    """Records from a position on; `elements`: with their elements."""
     declared = _declared(spec.path)
     reader = _StatementReader(declared, position.offset, spec.nesting)
     if declared.until < position.offset:
@@ -77,7 +79,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
 
 
 class _Declared:
-    """The declarations of a file, as far as this process has cut it: each with the offset from which on it holds."""
+    """Declarations of a file as far as this process has cut it, each with the offset of its end."""
 
     __slots__ = ("_log", "until")
 
@@ -86,7 +88,7 @@ class _Declared:
         self._log: list[tuple[int, dict[str, str], str]] = []
 
     def at(self, offset: int) -> tuple[dict[str, str], str]:
-        """The prefixes and the base at an offset, as far as is known."""
+        """Prefixes and base at an offset, as far as known."""
         prefixes: dict[str, str] = {}
         base = ""
         for end, more, changed in self._log:
@@ -97,12 +99,12 @@ class _Declared:
         return prefixes, base
 
     def note(self, end: int, prefixes: dict[str, str], base: str) -> None:
-        """These are declared by a statement that ends here."""
+        """Add the declarations of the statement that ends at this offset."""
         if end > self.until:
             self._log.append((end, prefixes, base))
 
     def pass_by(self, end: int) -> None:
-        """What ends here was cut."""
+        """Mark the file as cut up to this offset."""
         if end > self.until:
             self.until = end
 
@@ -120,7 +122,7 @@ def _remembered(path: str, *version: int) -> _Declared:
 
 
 class _Cut:
-    """A statement as the scanner saw it. Of one with more bytes than the limit `raw` is the beginning."""
+    """A statement cut by the scanner. Beyond the limit, `raw` is its beginning."""
 
     __slots__ = ("directive", "end", "line", "offset", "raw", "reason", "why")
 
@@ -145,7 +147,7 @@ class _Cut:
 
 
 class _StatementReader:
-    """Reads statements one after the other, with the prefixes declared so far."""
+    """Parser of consecutive statements, with the prefixes declared so far."""
 
     def __init__(self, declared: _Declared, offset: int, nesting: int) -> None:
         self._declared = declared
@@ -153,7 +155,7 @@ class _StatementReader:
         self._header = PrefixHeader(*declared.at(offset))
 
     def read(self, cut: _Cut) -> Statement | None:
-        """The statement; None where it says nothing of a graph."""
+        """Parse a statement; None for a statement without quads."""
         try:
             return self._read(cut)
         finally:
@@ -187,7 +189,7 @@ class _StatementReader:
 
 
 def _cut(lines: BinaryIO, position: Position, limit: int) -> Iterator[_Cut]:
-    """The statements of a text, in order."""
+    """Statements of a text, in order."""
     scanner = _Scanner(position, limit)
     waiting: deque[bytes] = deque()
     try:
@@ -224,7 +226,9 @@ def _cut(lines: BinaryIO, position: Position, limit: int) -> Iterator[_Cut]:
 
 
 def _long_line(scanner: _Scanner, raw: bytes, lines: BinaryIO, limit: int) -> Iterator[_Cut]:
-    """The statements that end in a line with more bytes than a record may have; one that has too many itself ends with the line."""
+    """Statements that end in a line beyond the limit of a record; a statement beyond the limit ends
+    with the line.
+    """
     more = True
     while raw:
         yield from scanner.line(raw, lengthy=True, more=more)
@@ -239,12 +243,14 @@ def _long_line(scanner: _Scanner, raw: bytes, lines: BinaryIO, limit: int) -> It
 
 
 class _Scanner:
-    """Where the scanning of a text stands: `offset` and `number` are those of the next line, or of the next piece of a line.
+    """State of the scan. `offset` and `number` are those of the next line, or of the next piece of
+    a line.
 
-    `size` counts the bytes of the statement at hand; beyond the limit its beginning is kept alone. Where it is within long quotes, what
-    stands behind the line that opened them may have to be scanned `again`, if they are never closed; `dropped`: it is not kept. A line with
-    more bytes than a record may have comes in pieces: `carry` is the end of a piece that may be no whole token, and `over` says that a
-    statement beyond the limit has ended before it.
+    `size` counts the bytes of the current statement; beyond the limit only its beginning is kept.
+    Within long quotes, the lines behind the opening one may have to be scanned `again` if the
+    quotes are never closed; `dropped`: those lines are not kept.
+    A line beyond the limit of a record comes in pieces: `carry` is the end of a piece, possibly an
+    incomplete token, and `over` marks the end of a statement beyond the limit before `carry`.
     """
 
     def __init__(self, position: Position, limit: int) -> None:
@@ -269,13 +275,15 @@ class _Scanner:
         self.dropped = False
 
     def quoting(self) -> bool:
-        """Whether the text ends within long quotes."""
+        """True if the text ends within long quotes."""
         if self._long and self._behind is None:  # they were opened in a long line, which is the last
             self._behind = self.offset, self.number, self.size, len(self._taken)
         return bool(self._long)
 
     def line(self, raw: bytes, *, lengthy: bool = False, more: bool = False) -> Iterator[_Cut]:
-        """The statements that end in the next line. `lengthy`: it is a piece of a long one, and `more`: not the last."""
+        """Statements that end in the next line. `lengthy`: the line is a piece of a long one, and
+        `more`: not the last piece.
+        """
         start, number = self.offset, self.number
         self.carry = b""
         at = len(_BOM) if start == 0 and raw.startswith(_BOM) else 0
@@ -348,7 +356,9 @@ class _Scanner:
                 self._behind = self.offset, self.number, self.size, len(self._taken)
 
     def _unfinished(self, raw: bytes, found: re.Match[bytes], more: bool) -> bool:
-        """Whether a token of a piece of a long line may go on in the next piece, or is longer than a record may be."""
+        """True if a token may continue in the next piece of a long line, or exceeds the limit of a
+        record.
+        """
         end = found.end()
         if found[0] in _QUOTES:
             run = _RUN.match(raw, found.start())
@@ -358,7 +368,7 @@ class _Scanner:
         return self.over or (more and end == len(raw))
 
     def _take(self, piece: bytes) -> None:
-        """Add a line, or its part, to the statement at hand."""
+        """Add a line, or its part, to the current statement."""
         before, self.size = self.size, self.size + len(piece)
         if before > self._limit:
             self.dropped = self._behind is not None
@@ -381,13 +391,15 @@ class _Scanner:
         return _Cut(offset, end, number, raw, directive=directive, why=why, reason=reason)
 
     def rest(self) -> Iterator[_Cut]:
-        """What is left at the end."""
+        """Unfinished statement at the end of the file."""
         if self._kind:
             yield self._ended(self.offset, "it is not finished at the end of the file")
 
     def swallow(self, passed: int, *, within: bool) -> _Cut:
-        """Ends a statement beyond the limit with its line, of which so many bytes were passed behind `carry`. `within`: the line was not
-        scanned to its end."""
+        """End a statement beyond the limit with its line, `passed` bytes behind `carry`.
+
+        `within`: the line was not scanned to its end.
+        """
         if not self._kind:
             self._kind, self._at = b"...", (self.offset, self.number)
         self._take(self.carry)
@@ -396,12 +408,14 @@ class _Scanner:
         return self._ended(self.offset)
 
     def again(self) -> list[bytes]:
-        """The lines behind the one where long quotes were opened."""
+        """Lines behind the one that opened the long quotes."""
         assert self._behind is not None
         return self._taken[self._behind[3] :]
 
     def give_up(self) -> _Cut:
-        """Ends a statement with the line where its long quotes were opened: what follows is to be scanned again."""
+        """End a statement with the line that opened its long quotes; the following lines are to be
+        scanned again.
+        """
         assert self._behind is not None
         self.offset, self.number, self.size, taken = self._behind
         del self._taken[taken:]

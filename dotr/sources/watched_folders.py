@@ -1,8 +1,9 @@
-"""Inputs that are not all there when a run starts: a folder in which files appear, standard input (semantics.md, section 6).
+"""Growing inputs: a folder in which files appear, and standard input (semantics.md, section 6).
 
-The files that appear in a folder continue one input, in the order of their names among those found at one look; a file is taken when it is
-complete, which is when its size and its time of change have stood still for a declared while. With a while of 0 it is complete when
-it is seen: right where files are renamed into place. A file that is not complete holds back those whose names come after its own.
+The files of a folder continue one input, in the order of their names within one listing. A file is
+complete when its size and modification time have not changed for a declared duration. With a
+duration of 0 a file is complete when first listed, which suits files renamed into place. An
+incomplete file delays the files with later names.
 """
 
 from __future__ import annotations
@@ -25,8 +26,13 @@ _SHARE: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class GrowingInput:
-    """One further input. `like` is what its files have in common: as its path, nothing, or that of standard input. `pattern` is the glob
-    of a watched folder, `settle` how long a file stands still before it is complete, and `idle` the declared while, None for ever."""
+    """A growing input.
+
+    `like` holds the common properties of its files; its path is empty, or that of standard input.
+    `pattern` is the glob of a watched folder.
+    `settle` is the duration (µs) without change after which a file is complete.
+    `idle` is the declared duration (µs) of silence after which the input is idle; None: never.
+    """
 
     like: InputFile
     pattern: str = ""
@@ -39,7 +45,7 @@ class GrowingInput:
 
 
 class Folder:
-    """Looks for files that have appeared and are complete; `known` are those that are not to be found again."""
+    """Listing of the new complete files of a folder; `known` are the files to skip."""
 
     def __init__(self, pattern: str, settle: Micros, known: Iterable[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._pattern = pattern
@@ -50,7 +56,7 @@ class Folder:
         self._next = -1.0
 
     def look(self) -> list[str]:
-        """The files that are complete now and were not before, in the order of their names."""
+        """New complete files, in the order of their names."""
         started = self._clock()
         if started < self._next:
             return []
@@ -83,7 +89,7 @@ class Folder:
 
 
 def stable_files(paths: Iterable[str], settle: Micros) -> None:
-    """Waits until none of the files has changed for a while; what has not changed for a minute has not to be waited for."""
+    """Wait until no file has changed for `settle` µs. Files unchanged for a minute count as stable."""
     looked: dict[str, tuple[int, int]] = {}
     while True:
         recent = {}
