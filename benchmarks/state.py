@@ -40,8 +40,8 @@ from dotr.runtimes.spark.run import _job as make_job
 from dotr.runtimes.spark.run import run_spark
 from dotr.runtimes.spark.stage_one_task import task_lines
 from dotr.runtimes.spark.task import Task
-from dotr.runtimes.spark.totals_file import read_tally
-from dotr.runtimes.spark.worker import Live, through_batch
+from dotr.runtimes.spark.totals_file import read_totals
+from dotr.runtimes.spark.worker import BucketCache, process_batch
 
 RULE = """\
 PREFIX : <http://e/>
@@ -168,8 +168,8 @@ def keys(live: int, touched: str, master: str, batches: int) -> tuple[float, flo
         full = [each for each in readings if 4 * BATCH < each.totals.elements - first <= (batches - 1) * BATCH]
         cpu = statistics.median(after.cpu - before.cpu for before, after in pairwise(full))
         wall = statistics.median(after.wall - before.wall for before, after in pairwise(full))
-        tally = read_tally(folder / "checkpoint")
-        left = None if tally is None else (sum(map(sum, tally.held)), tally.written)
+        tally = read_totals(folder / "checkpoint")
+        left = None if tally is None else (sum(map(sum, tally.event_counts)), tally.bytes)
     print(  # noqa: T201
         f"{live:,} live keys, {BATCH:,} touched ({touched}): {cpu:.2f} s CPU a batch, {wall:.2f} s; {said(full)}; "
         f"when time had passed: {left} events and bytes left ({elapsed:.0f} s in all)",
@@ -209,7 +209,7 @@ def worker(live: int, touched: str, batches: int) -> float:
         layout = CheckpointLayout("state", "", tuple((each.input, each.delay, each.path) for each in made.inputs), 1, 2, 2)
         job = make_job(made, layout, 1, (str(folder / "query"), ""))
         stores = [InMemory(), InMemory()]
-        kept: Live = {}
+        kept: BucketCache = {}
         start = Offset.start(1)
         spent: list[float] = []
         for number, cut in enumerate(plan(scan_inputs(job), job.delays, start, BATCH)):
@@ -218,10 +218,10 @@ def worker(live: int, touched: str, batches: int) -> float:
             lines = task_lines(job, Task.of_cut(start, cut, cut.time))
             before = time.process_time()
             for bucket, key in enumerate(job.keys(0)):
-                through_batch(job, 0, bucket, [line for line in lines if line.key == key], stores[bucket], kept)
+                process_batch(job, 0, bucket, [line for line in lines if line.key == key], stores[bucket], kept)
             if number > live // BATCH + 2:
                 spent.append(time.process_time() - before)
-            start = Offset(cut.time, cut.places)
+            start = Offset(cut.time, cut.positions)
     cpu = statistics.median(spent)
     print(f"{live:,} live keys, {BATCH:,} touched ({touched}): {cpu:.2f} s CPU a batch; {peak_megabytes():,.0f} MB", flush=True)  # noqa: T201
     return cpu
