@@ -218,7 +218,11 @@ def clock_of_inputs(inputs: Inputs, unit: Unit, notices: list[Diagnostic]) -> Cl
                 has_dates = _standard_input_has_dates(growing.like, notices)
             else:
                 has_dates = next(
-                    (has_dates for path in folder.look() if (has_dates := dated(replace(growing.like, path=path), notices)) is not None),
+                    (
+                        has_dates
+                        for path in folder.new_files()
+                        if (has_dates := dated(replace(growing.like, path=path), notices)) is not None
+                    ),
                     None,
                 )
             if has_dates is not None:
@@ -233,8 +237,10 @@ def _standard_input_has_dates(like: InputFile, notices: list[Diagnostic]) -> boo
     where there is no record."""
     waiting = standard_bytes()
     while True:
-        more = waiting.more()
-        complete = waiting.held if not more or waiting.held[:2] == b"\x1f\x8b" else waiting.held[: waiting.held.rfind(b"\n") + 1]
+        more = waiting.read_ahead()
+        complete = (
+            waiting.buffered if not more or waiting.buffered[:2] == b"\x1f\x8b" else waiting.buffered[: waiting.buffered.rfind(b"\n") + 1]
+        )
         with tempfile.NamedTemporaryFile() as file:
             file.write(complete)
             file.flush()

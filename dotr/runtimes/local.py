@@ -33,7 +33,7 @@ from dotr.outputs.writing import compile_writer
 from dotr.runtimes.channels import channels_of
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.stopping import Stop, stoppable
-from dotr.sinks.dead_letters import letter_line
+from dotr.sinks.dead_letters import dead_letter_line
 from dotr.sinks.files import FileSink, WriteFailed
 from dotr.sources.live_merge import Channel, live
 from dotr.sources.merge import merged
@@ -174,7 +174,7 @@ class _LocalRun:
     def dead_letters(self, now: Micros, elements: Sequence[Element], rejections: Sequence[Rejection]) -> list[DeadLetter]:
         """The dead letters of elements of an instant."""
         sourced = self.sourced(now, elements)
-        return [sourced[each.element].letter(each.reason, each.why) for each in rejections]
+        return [sourced[each.element].dead_letter(each.reason, each.why) for each in rejections]
 
     def write_failed_anchors(self) -> None:
         """Write the dead letters of anchors at which rules failed or went over a limit."""
@@ -247,7 +247,7 @@ class _LocalRun:
         for block in blocks(ordered):
             if stop.requested and None not in marks:
                 for (_, sink), mark in zip(self._sinks, marks, strict=True):
-                    sink.back(mark or 0)
+                    sink.truncate(mark or 0)
                 raise KeyboardInterrupt
             events += len(block)
             dropped += sum([firing.dropped for firing in block])
@@ -314,7 +314,7 @@ class _LocalRun:
         self._unflushed = True
         self._warnings.report_dead_letter(letter)
         if self._dead_letter_sink is not None:
-            self._dead_letter_sink.write([letter_line(letter, self._clock) + "\n"])
+            self._dead_letter_sink.write([dead_letter_line(letter, self._clock) + "\n"])
 
     def report_progress(self) -> None:
         """Report the progress of the run. Complete files are read no further than needed, so all of

@@ -21,7 +21,7 @@ from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic
 from dotr.runtimes.removal import Target
-from dotr.sinks.files import passing
+from dotr.sinks.files import keeps_nothing
 
 _LOCKED_ERRNOS: Final = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
 _TRIES: Final = 100
@@ -47,7 +47,7 @@ class OutputLocks:
         holders: dict[str, str] = {}
         first: Target | None = None
         for target in targets:
-            if passing(target.path):
+            if keeps_nothing(target.path):
                 continue
             holder = self._acquire_one(target, pipeline)
             if holder is not None:

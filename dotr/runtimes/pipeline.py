@@ -21,7 +21,7 @@ from dotr.outputs.writing import StreamFormat
 from dotr.runtimes.inputs import checkpoint_clock, clock_of_inputs, files_of, read_inputs, spool_problems, wait_until_stable
 from dotr.runtimes.output_locks import OutputLocks
 from dotr.runtimes.removal import Target, remove
-from dotr.sinks.files import check_new, passing
+from dotr.sinks.files import check_new, keeps_nothing
 from dotr.sources.records import InputFile
 from dotr.sources.times import parse_delay
 from dotr.sources.watched_folders import GrowingInput
@@ -177,7 +177,7 @@ def _path_conflicts(config: Config, targets: Sequence[Target]) -> list[Diagnosti
     problems: list[Diagnostic] = []
     accepted: list[tuple[Path, Target]] = []
     for target in targets:
-        if passing(target.path):
+        if keeps_nothing(target.path):
             continue
         path = Path(target.path).resolve()
         conflict, hint = "", "Choose a path that nothing else has."

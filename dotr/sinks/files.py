@@ -20,7 +20,7 @@ from dotr.model.places import Span
 
 _DIGITS: Final = 12
 _STANDARD: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
-_PASSING: Final = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
+_TRANSIENT: Final = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
 def check_new(path: str, place: Span | None = None) -> None:
@@ -28,7 +28,7 @@ def check_new(path: str, place: Span | None = None) -> None:
 
     Raises `Refused` where there is older output, or where the path cannot be examined.
     """
-    if passing(path):
+    if keeps_nothing(path):
         return
     target = Path(path)
     try:
@@ -48,14 +48,14 @@ def _cannot(path: str, error: OSError) -> str:
     return f"cannot write {path}: {(error.strerror or str(error)).lower()}"
 
 
-def may_pass(error: OSError) -> bool:
+def is_transient(error: OSError) -> bool:
     """Test for a write error that may pass without a change of the configuration: a disk full or
     failing.
 
-    >>> may_pass(OSError(errno.ENOSPC, "no space left on device")), may_pass(PermissionError(errno.EACCES, "permission denied"))
+    >>> is_transient(OSError(errno.ENOSPC, "no space left on device")), is_transient(PermissionError(errno.EACCES, "permission denied"))
     (True, False)
     """
-    return error.errno in _PASSING
+    return error.errno in _TRANSIENT
 
 
 class WriteFailed(DotrError):
@@ -70,13 +70,13 @@ class FileSink:
     exists or cannot be written.
     """
 
-    __slots__ = ("_file", "_made", "_text", "path")
+    __slots__ = ("_file", "_regular", "_text", "path")
 
     def __init__(self, path: str, place: Span | None = None) -> None:
         self.path = path
-        self._made = not passing(path)
+        self._regular = not keeps_nothing(path)
         try:
-            if self._made:
+            if self._regular:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
                 self._file = open(path, "xb")  # noqa: SIM115 (closed by close)
             else:
@@ -85,9 +85,9 @@ class FileSink:
             if Path(path).is_file():
                 check_new(path, place)
             raise _unwritable(path, error, place) from None
-        self._text = self._opened()
+        self._text = self._open_text()
 
-    def _opened(self) -> io.TextIOWrapper:
+    def _open_text(self) -> io.TextIOWrapper:
         # Neither time nor path goes into a compressed file: the same output is the same bytes.
         raw = gzip.GzipFile("", "wb", fileobj=self._file, mtime=0) if self.path.endswith(".gz") else self._file
         return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="\n")
@@ -107,31 +107,31 @@ class FileSink:
             raise self._unwritten(error) from None
 
     def mark(self) -> int | None:
-        """Byte offset of the end of the file, for `back`; None where output is not retractable (a
+        """Byte offset of the end of the file, for `truncate`; None where output is not retractable (a
         pipe).
 
         A compressed file ends a gzip member here. Raises `WriteFailed`.
         """
-        if not self._made:
+        if not self._regular:
             return None
         try:
-            place = self._settled()
+            place = self._flushed_length()
         except OSError as error:
             raise self._unwritten(error) from None
-        self._text = self._opened()
+        self._text = self._open_text()
         return place
 
-    def back(self, mark: int) -> None:
+    def truncate(self, mark: int) -> None:
         """Truncate the file to a mark; raises `WriteFailed`."""
         try:
-            self._settled()
+            self._flushed_length()
             self._file.seek(mark)
             self._file.truncate()
         except OSError as error:
             raise self._unwritten(error) from None
-        self._text = self._opened()
+        self._text = self._open_text()
 
-    def _settled(self) -> int:
+    def _flushed_length(self) -> int:
         """Length of the file in bytes after all buffers are flushed. The text layer has to be
         opened again.
         """
@@ -154,7 +154,7 @@ class FileSink:
     def discard(self) -> None:
         """Close the file, and remove the file if this sink created it."""
         self.close()
-        if self._made:
+        if self._regular:
             os.unlink(self.path)
 
     def _unwritten(self, error: OSError) -> WriteFailed:
@@ -171,10 +171,10 @@ class FileSink:
             self.close()
 
 
-def passing(path: str) -> bool:
+def keeps_nothing(path: str) -> bool:
     """Test for a path that keeps no data: standard output, a named pipe, a device.
 
-    >>> passing("/dev/stdout"), passing("/dev/null"), passing("out/fire.ndjson")
+    >>> keeps_nothing("/dev/stdout"), keeps_nothing("/dev/null"), keeps_nothing("out/fire.ndjson")
     (True, True, False)
     """
     return path in _STANDARD or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))
@@ -191,21 +191,21 @@ class BatchFile:
     fails.
     """
 
-    __slots__ = ("_file", "_folder", "_target", "_waiting")
+    __slots__ = ("_file", "_folder", "_target", "_temporary")
 
     def __init__(self, folder: str, batch: int, suffix: str) -> None:
         self._folder = Path(folder)
         self._target = self._folder / f"{batch:0{_DIGITS}}{suffix}"
-        self._waiting = self._target.with_name(f".{self._target.name}.tmp")
+        self._temporary = self._target.with_name(f".{self._target.name}.tmp")
         self._file: io.TextIOWrapper | None = None
 
     def write(self, texts: Iterable[str]) -> None:
         """Append texts, line ends included."""
         if text := "".join(texts):
-            with self._told():
+            with self._refusing():
                 if self._file is None:
                     self._folder.mkdir(parents=True, exist_ok=True)
-                    self._file = open(self._waiting, "w", encoding="utf-8", errors="backslashreplace", newline="\n")  # noqa: SIM115
+                    self._file = open(self._temporary, "w", encoding="utf-8", errors="backslashreplace", newline="\n")  # noqa: SIM115
                 self._file.write(text)
 
     def __enter__(self) -> BatchFile:
@@ -218,14 +218,14 @@ class BatchFile:
                 with suppress(OSError):  # what has gone wrong is told already
                     file.close()
             return
-        with self._told():
+        with self._refusing():
             if file is None:
                 self._target.unlink(missing_ok=True)
                 return
             with file:
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(self._waiting, self._target)
+            os.replace(self._temporary, self._target)
             directory = os.open(self._folder, os.O_RDONLY)
             try:
                 os.fsync(directory)
@@ -233,10 +233,10 @@ class BatchFile:
                 os.close(directory)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _refusing(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            if may_pass(error):
+            if is_transient(error):
                 raise WriteFailed(_cannot(str(self._folder), error)) from None
             raise _unwritable(str(self._folder), error, None) from None

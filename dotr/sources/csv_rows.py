@@ -27,7 +27,7 @@ from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
 from dotr.sources.csv_map import check_columns, compile_map
 from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded, damage, damaged, open_lines
-from dotr.sources.records import START, InputFile, Position, Record, beginning, beyond
+from dotr.sources.records import START, InputFile, Position, Record, beginning, limit_reason
 from dotr.sources.times import parse_time
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -67,7 +67,7 @@ def _decoded(lines: BinaryIO, taken: list[bytes], limit: int) -> Iterator[str]:
         taken.append(raw)
         size += len(raw)
         if size > limit:
-            raise _Long(beyond(limit))
+            raise _Long(limit_reason(limit))
         yield (raw if len(taken) > 1 else raw.removeprefix(_BOM)).decode()
 
 
@@ -233,7 +233,7 @@ class _Rows:
                 second = end if second is None else second
                 if state is not QuoteState.INSIDE:
                     break
-        raw, why, reason = beginning(b"".join(taken), self._limit), beyond(self._limit), Reason.LIMIT
+        raw, why, reason = beginning(b"".join(taken), self._limit), limit_reason(self._limit), Reason.LIMIT
         if state in (QuoteState.ODD, QuoteState.INSIDE) and second is not None and second < end and self._lines.seekable():
             self._lines.seek(second)
             end, after = second, line + 1

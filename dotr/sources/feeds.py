@@ -48,7 +48,7 @@ class Feed(Protocol):
     @property
     def end(self) -> InputPoint: ...
 
-    def take(self, most: int) -> FeedRecords | None: ...
+    def read(self, most: int) -> FeedRecords | None: ...
 
     def close(self) -> None: ...
 
@@ -88,7 +88,7 @@ class AppearingFiles:
 
     def file(self, number: int) -> InputFile | None:
         if number == len(self._paths):
-            self._paths += self._folder.look()
+            self._paths += self._folder.new_files()
         return replace(self._growing.like, path=self._paths[number]) if number < len(self._paths) else None
 
 
@@ -114,7 +114,7 @@ class FilesFeed:
         """Position of the next record."""
         return self._point
 
-    def take(self, most: int) -> FeedRecords | None:
+    def read(self, most: int) -> FeedRecords | None:
         """At most `most` records of one file; None: nothing now."""
         number = self._point.file
         while self._next is None:
@@ -198,7 +198,7 @@ class StandardInput:
         else:
             self._queue.put(None)
 
-    def take(self, most: int) -> FeedRecords | None:
+    def read(self, most: int) -> FeedRecords | None:
         """At most `most` records; None: nothing now."""
         taken: list[Record] = []
         try:

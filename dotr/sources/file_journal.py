@@ -108,7 +108,7 @@ class Journaled:
         """File of this number; lists the folder where the number is the next one."""
         name = self._name
         if number >= self._journal.next.get(name, 0) and not self.closed:
-            found = self._folder.look()
+            found = self._folder.new_files()
             if found:
                 self._journal.add(name, found)
             self.closed = not self._watching

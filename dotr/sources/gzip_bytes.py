@@ -22,7 +22,7 @@ MAGIC: Final = b"\x1f\x8b"
 _CHUNK: Final = 1 << 14
 _PIECE: Final = 1 << 16
 _MOST_STATES: Final = 64
-_APART: Final = 1 << 22
+_SPACING: Final = 1 << 22
 _TRUNCATED: Final = "compressed file ended before the end-of-stream marker was reached"
 
 
@@ -31,7 +31,7 @@ class _Decompression(NamedTuple):
     between two gzip members).
     """
 
-    told: int
+    returned: int
     read: int
     member: _Decompress | None
 
@@ -44,12 +44,12 @@ class GzipBytes(io.RawIOBase):
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.error: OSError | EOFError | None = None
-        self._apart = _APART
+        self._spacing = _SPACING
         self._states = [_Decompression(0, 0, None)]
-        self._go_on(self._states[0])
+        self._resume(self._states[0])
 
-    def _go_on(self, state: _Decompression) -> None:
-        self._told, self._read, member = state
+    def _resume(self, state: _Decompression) -> None:
+        self._returned, self._read, member = state
         self._member = member and member.copy()
         self._chunk = b""
         self._waiting = b""
@@ -64,7 +64,7 @@ class GzipBytes(io.RawIOBase):
         return self._file.seekable()
 
     def tell(self) -> int:
-        return self._told
+        return self._returned
 
     def close(self) -> None:
         self._file.close()
@@ -73,23 +73,23 @@ class GzipBytes(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move to an offset: forward by reading, backward from the nearest earlier state."""
         if whence == io.SEEK_CUR:
-            offset += self._told
+            offset += self._returned
         elif whence == io.SEEK_END:
             raise io.UnsupportedOperation("the length is not known")
-        if offset < self._told:
-            state = next(state for state in reversed(self._states) if state.told <= offset)
+        if offset < self._returned:
+            state = next(state for state in reversed(self._states) if state.returned <= offset)
             self._file.seek(state.read)
-            self._go_on(state)
-        while self._told < offset and self.read(min(_PIECE, offset - self._told)):
+            self._resume(state)
+        while self._returned < offset and self.read(min(_PIECE, offset - self._returned)):
             pass
-        return self._told
+        return self._returned
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         data = self._waiting or self._next(len(buffer))
         self._waiting = data[len(buffer) :]
         data = data[: len(buffer)]
         buffer[: len(data)] = data
-        self._told += len(data)
+        self._returned += len(data)
         return len(data)
 
     def _next(self, most: int) -> bytes:
@@ -121,20 +121,20 @@ class GzipBytes(io.RawIOBase):
                 self.error = EOFError(_TRUNCATED)
             return False
         self._chunk = chunk
-        self._before = _Decompression(self._told, self._read, self._member and self._member.copy())
+        self._before = _Decompression(self._returned, self._read, self._member and self._member.copy())
         self._read += len(chunk)
-        self._whole = chunk
-        if self._told - self._states[-1].told >= self._apart and self.seekable():
+        self._full_chunk = chunk
+        if self._returned - self._states[-1].returned >= self._spacing and self.seekable():
             self._states.append(self._before)
             if len(self._states) > _MOST_STATES:
                 del self._states[1::2]
-                self._apart *= 2
+                self._spacing *= 2
         return True
 
     def _decompressed(self, most: int) -> bytes | None:
         """At most `most` bytes of the current chunk; None where nothing is decompressed yet."""
         if self._member is None:
-            self._chunk = self._chunk.lstrip(b"\0") if self._before.read or self._told else self._chunk  # a padding between members
+            self._chunk = self._chunk.lstrip(b"\0") if self._before.read or self._returned else self._chunk  # a padding between members
             if not self._chunk:
                 return None
             self._member = zlib.decompressobj(wbits=31)
@@ -147,17 +147,17 @@ class GzipBytes(io.RawIOBase):
 
     def _rest(self) -> Iterator[bytes]:
         """Bytes of the damaged chunk before the damage, without those already returned."""
-        good, bad = 0, len(self._whole)
+        good, bad = 0, len(self._full_chunk)
         while bad - good > 1:
             middle = (good + bad) // 2
             try:
-                for _ in _pieces(self._before.member, self._whole[:middle]):
+                for _ in _pieces(self._before.member, self._full_chunk[:middle]):
                     pass
                 good = middle
             except zlib.error:
                 bad = middle
-        skip = self._told - self._before.told
-        for piece in _pieces(self._before.member, self._whole[:good]):
+        skip = self._returned - self._before.returned
+        for piece in _pieces(self._before.member, self._full_chunk[:good]):
             yield piece[skip:]
             skip = max(0, skip - len(piece))
 

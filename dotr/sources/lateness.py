@@ -63,16 +63,16 @@ class Lateness:
         """
         time = record[3]
         if time is None:
-            return record.letter(file)
+            return record.dead_letter(file)
         reason = self.verdict(time, closed)
         return None if reason is None else self.dead_letter(file, record, reason)
 
     def dead_letter(self, file: InputFile, record: Record, reason: Reason) -> DeadLetter:
         """Dead letter of the record last judged by `verdict`."""
         assert record.time is not None
-        return record.letter(file, reason, self._why(record.time, reason))
+        return record.dead_letter(file, reason, self._reason_text(record.time, reason))
 
-    def _why(self, time: Micros, reason: Reason) -> str:
+    def _reason_text(self, time: Micros, reason: Reason) -> str:
         if reason is Reason.IDLE:
             return "its instant had closed while its input was declared idle"
         if reason is Reason.SECOND:

@@ -94,20 +94,20 @@ class StandardBytes(io.RawIOBase):
     """Standard input as a raw stream, with a buffer for reading ahead."""
 
     def __init__(self) -> None:
-        self.held = b""
+        self.buffered = b""
 
     def readable(self) -> bool:
         return True
 
-    def more(self) -> bool:
+    def read_ahead(self) -> bool:
         """Read ahead into the buffer; False at the end of the input."""
         come = os.read(0, _BUFFER)
-        self.held += come
+        self.buffered += come
         return bool(come)
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self.held[: len(buffer)] if self.held else os.read(0, len(buffer))
-        self.held = self.held[len(data) :] if self.held else b""
+        data = self.buffered[: len(buffer)] if self.buffered else os.read(0, len(buffer))
+        self.buffered = self.buffered[len(data) :] if self.buffered else b""
         buffer[: len(data)] = data
         return len(data)
 

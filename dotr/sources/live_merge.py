@@ -51,22 +51,22 @@ class Channel:
     quiet: float | None = None
     waiting: int = 0
 
-    def idles(self, now: float) -> bool:
+    def is_idle(self, now: float) -> bool:
         """True if no record has come for the declared duration."""
         return self.idle is not None and self.quiet is not None and (now - self.quiet) * 1_000_000 >= self.idle
 
-    def take(self, most: int, now: float) -> FeedRecords | None:
+    def read(self, most: int, now: float) -> FeedRecords | None:
         """At most `most` records, within the rate limit; None: nothing now. Updates `quiet`."""
         most = min(most, self.pace.allowance(now))
         if most <= 0:
             return None
-        taken = self.feed.take(most)
-        if taken is not None:
-            self.pace.took(len(taken.records))
+        chunk = self.feed.read(most)
+        if chunk is not None:
+            self.pace.took(len(chunk.records))
             self.quiet = None
         elif self.quiet is None:
             self.quiet = now
-        return taken
+        return chunk
 
 
 def bound(channels: Sequence[Channel], now: float, last: Micros) -> Micros:
@@ -78,12 +78,12 @@ def bound(channels: Sequence[Channel], now: float, last: Micros) -> Micros:
     open_ones = [channel for channel in channels if not channel.feed.ended]
     if not open_ones:
         return LAST_MICRO
-    return min([channel.lateness.passed for channel in open_ones if not channel.idles(now)], default=last)
+    return min([channel.lateness.passed for channel in open_ones if not channel.is_idle(now)], default=last)
 
 
 def live(
     channels: Sequence[Channel],
-    dead: OnReject,
+    on_reject: OnReject,
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[tuple[Micros, list[Element]]]:
@@ -100,26 +100,26 @@ def live(
         now = clock()
         read = False
         slowest = bound(channels, now, LAST_MICRO)
-        for place, channel in enumerate(channels):
+        for number, channel in enumerate(channels):
             behind = channel.lateness.passed <= slowest or (channel.growing and channel.waiting < _AHEAD)
             if channel.feed.ended or not behind:
                 continue
-            taken = channel.take(_CHUNK, now)
-            if taken is None:
+            chunk = channel.read(_CHUNK, now)
+            if chunk is None:
                 read = read or channel.feed.ended
                 continue
             read = True
-            file, lateness = taken.file, channel.lateness
-            for record in taken.records:
-                letter = lateness.rejection(file, record, closed)
-                if letter is not None:
-                    dead(letter)
+            file, lateness = chunk.file, channel.lateness
+            for record in chunk.records:
+                dead_letter = lateness.rejection(file, record, closed)
+                if dead_letter is not None:
+                    on_reject(dead_letter)
                 else:
                     assert record.element is not None
                     moment = record.element.time
-                    kept = SourcedElement(*record.element)
-                    kept.file, kept.record = file, record
-                    heappush(waiting, (moment, place, next(numbers), kept))
+                    sourced = SourcedElement(*record.element)
+                    sourced.file, sourced.record = file, record
+                    heappush(waiting, (moment, number, next(numbers), sourced))
                     channel.waiting += 1
                     if moment > last:
                         last = moment
@@ -128,8 +128,8 @@ def live(
             closed = waiting[0][0]
             together: list[Element] = []
             while waiting and waiting[0][0] == closed:
-                _, place, _, element = heappop(waiting)
-                channels[place].waiting -= 1
+                _, number, _, element = heappop(waiting)
+                channels[number].waiting -= 1
                 together.append(element)
             yield closed, together
         if all(channel.feed.ended for channel in channels):

@@ -20,7 +20,7 @@ from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import Micros
 from dotr.sources.lateness import Lateness
 from dotr.sources.reading import Reader
-from dotr.sources.records import InputFile, Record, traced
+from dotr.sources.records import InputFile, Record, with_sources
 
 OnReject: TypeAlias = Callable[[DeadLetter], None]
 
@@ -33,7 +33,7 @@ class RecordSource(NamedTuple):
     lateness: Lateness
 
 
-def merged(files: Sequence[InputFile], dead: OnReject, *, trace: bool = False) -> Iterator[tuple[Micros, list[Element]]]:
+def merged(files: Sequence[InputFile], on_reject: OnReject, *, trace: bool = False) -> Iterator[tuple[Micros, list[Element]]]:
     """Instants of complete files: each time (µs since 1970) with its elements, in the order of the
     files and within a file in its own.
 
@@ -45,20 +45,20 @@ def merged(files: Sequence[InputFile], dead: OnReject, *, trace: bool = False) -
     try:
         for file in files:
             readers.append(Reader(file))  # noqa: PERF401 (those opened are closed if a later one cannot be)
-        records = [traced(reader.file, reader.records()) if trace else reader.records() for reader in readers]
+        records = [with_sources(reader.file, reader.records()) if trace else reader.records() for reader in readers]
         sources = [
             RecordSource(reader.file, own, Lateness(reader.file.delay, single=reader.file.single))
             for reader, own in zip(readers, records, strict=True)
         ]
-        yield from instants(sources, dead)
+        yield from instants(sources, on_reject)
     finally:
         for reader in readers:
             reader.close()
 
 
-def instants(sources: Sequence[RecordSource], dead: OnReject) -> Iterator[tuple[Micros, list[Element]]]:
+def instants(sources: Sequence[RecordSource], on_reject: OnReject) -> Iterator[tuple[Micros, list[Element]]]:
     """Instants of sources, as `merged`, from the positions of the sources."""
-    inputs = [in_time_order(source, dead) for source in sources]
+    inputs = [in_time_order(source, on_reject) for source in sources]
     if len(sources) == 1 and sources[0].file.single:  # nothing to merge
         for element in inputs[0]:
             yield element[0], [element]
@@ -103,38 +103,38 @@ def instants(sources: Sequence[RecordSource], dead: OnReject) -> Iterator[tuple[
 _NONE = Element(0, ())
 
 
-def in_time_order(source: RecordSource, dead: OnReject) -> Iterator[Element]:
+def in_time_order(source: RecordSource, on_reject: OnReject) -> Iterator[Element]:
     """Admitted elements of a source in time order, those of one time in file order; the others
     become dead letters.
     """
     file, records, lateness = source
-    return _held_back(file, records, lateness, dead) if lateness.delay else _as_they_come(file, records, lateness, dead)
+    return _delayed(file, records, lateness, on_reject) if lateness.delay else _in_file_order(file, records, lateness, on_reject)
 
 
-def _as_they_come(file: InputFile, records: Iterator[Record], lateness: Lateness, dead: OnReject) -> Iterator[Element]:
+def _in_file_order(file: InputFile, records: Iterator[Record], lateness: Lateness, on_reject: OnReject) -> Iterator[Element]:
     verdict = lateness.verdict
     for record in records:
         element = record[4]
         if element is None:
-            dead(record.letter(file))
+            on_reject(record.dead_letter(file))
         elif (reason := verdict(element[0])) is None:
             yield element
         else:
-            dead(lateness.dead_letter(file, record, reason))
+            on_reject(lateness.dead_letter(file, record, reason))
 
 
-def _held_back(file: InputFile, records: Iterator[Record], lateness: Lateness, dead: OnReject) -> Iterator[Element]:
-    held: list[tuple[Micros, int, Element]] = []
+def _delayed(file: InputFile, records: Iterator[Record], lateness: Lateness, on_reject: OnReject) -> Iterator[Element]:
+    waiting: list[tuple[Micros, int, Element]] = []
     for number, record in enumerate(records):
-        letter = lateness.rejection(file, record)
-        if letter is not None:
-            dead(letter)
+        dead_letter = lateness.rejection(file, record)
+        if dead_letter is not None:
+            on_reject(dead_letter)
         else:
             element = record[4]
             assert element is not None
-            heappush(held, (element[0], number, element))
+            heappush(waiting, (element[0], number, element))
             passed = lateness.passed
-            while held[0][0] <= passed:
-                yield heappop(held)[2]
-    while held:
-        yield heappop(held)[2]
+            while waiting[0][0] <= passed:
+                yield heappop(waiting)[2]
+    while waiting:
+        yield heappop(waiting)[2]

@@ -17,7 +17,7 @@ from dotr.languages.turtle.nesting import OPENING, TextLimitExceeded, check_json
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros, Unit
 from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damaged, pass_line
-from dotr.sources.records import InputFile, Position, Record, beginning, beyond
+from dotr.sources.records import InputFile, Position, Record, beginning, limit_reason
 from dotr.sources.times import parse_date_time, parse_integer
 
 _BOM: Final = "\ufeff"
@@ -38,7 +38,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
             if raw[-1] != LINE_END:
                 if len(raw) > limit:
                     end += pass_line(lines)[0]
-                    yield Record(offset, end, line, None, None, beginning(raw, limit), beyond(limit), reason=Reason.LIMIT)
+                    yield Record(offset, end, line, None, None, beginning(raw, limit), limit_reason(limit), reason=Reason.LIMIT)
                     continue
                 if broken := damage(lines):
                     yield damaged(offset, line, broken, raw)

@@ -14,7 +14,7 @@ from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.stream import Reason
 from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, pass_line, why_damaged
 from dotr.sources.quads import Statement, assemble, quad_parts, statement
-from dotr.sources.records import InputFile, Position, Record, beginning, beyond
+from dotr.sources.records import InputFile, Position, Record, beginning, limit_reason
 
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -35,7 +35,7 @@ def _statements(lines: BinaryIO, spec: InputFile, position: Position) -> Iterato
                 if len(raw) > limit:
                     passed, last = pass_line(lines)
                     end += passed
-                    yield Statement(offset, end, line, beginning(raw, limit), None, why=beyond(limit), reason=Reason.LIMIT, last=last)
+                    yield Statement(offset, end, line, beginning(raw, limit), None, why=limit_reason(limit), reason=Reason.LIMIT, last=last)
                     continue
                 if broken := damage(lines):
                     yield Statement(offset, end, line, raw, None, why=why_damaged(broken))

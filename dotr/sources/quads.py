@@ -24,7 +24,7 @@ from dotr.languages.turtle.graphs import canonical_triples
 from dotr.model.stream import Element, Reason
 from dotr.model.terms import PROV, XSD, Triple, literal_parts
 from dotr.model.time import Micros, Unit
-from dotr.sources.records import SHOWN, InputFile, Record, beginning, beyond
+from dotr.sources.records import SHOWN, InputFile, Record, beginning, limit_reason
 from dotr.sources.times import parse_date_time, parse_time
 
 _TIME: Final = f"<{PROV}generatedAtTime>"
@@ -213,7 +213,7 @@ def _record(run: _Run, spec: InputFile, elements: bool) -> Record:
         if len(stamps) == 1:
             (stamp,) = stamps
         if run.head is not None:
-            raise ValueError(beyond(spec.record))
+            raise ValueError(limit_reason(spec.record))
         for each in run.statements:
             if each.graph is None:
                 reason = each.reason

@@ -38,13 +38,13 @@ class Reader:
     previous call.
     """
 
-    __slots__ = ("_elements", "_held", "_lines", "_records", "file")
+    __slots__ = ("_ahead", "_elements", "_lines", "_records", "file")
 
     def __init__(self, file: InputFile, position: Position = START, *, elements: bool = True) -> None:
         self.file = file
         self._elements = elements
         self._lines = open_lines(file.path, position)
-        self._held: Record | None = None
+        self._ahead: Record | None = None
         try:
             self._records = _READERS[file.format](self._lines, file, position, elements)
         except BaseException:
@@ -53,26 +53,26 @@ class Reader:
 
     def records(self, stop: int | None = None) -> Iterator[Record]:
         """Records up to the first one at or behind the offset `stop`; None: to the end."""
-        held, self._held = self._held, None
-        if held is not None:
-            if stop is not None and held.offset >= stop:
-                self._held = held
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            if stop is not None and ahead.offset >= stop:
+                self._ahead = ahead
                 return
-            yield held
+            yield ahead
         if stop is None:
             yield from self._records
             return
         for record in self._records:
             if record.offset >= stop:
-                self._held = record
+                self._ahead = record
                 return
             yield record
 
     def move(self, position: Position) -> None:
         """Move to the start of another record: cheap forward, and anywhere in a plain file."""
-        held = self._held
-        if held is None or (held.offset, held.line) != position:
-            self._held = None
+        ahead = self._ahead
+        if ahead is None or (ahead.offset, ahead.line) != position:
+            self._ahead = None
             self._lines.seek(position.offset)
             self._records = _READERS[self.file.format](self._lines, self.file, position, self._elements)
 
@@ -139,7 +139,7 @@ def clock_of(files: Sequence[InputFile], unit: Unit, notices: list[Diagnostic] |
 
 def dated(file: InputFile, notices: list[Diagnostic] | None = None) -> bool | None:
     """True if a file has date-times; None without a readable record. `notices` as in `clock_of`."""
-    said: bool | None = None
+    found: bool | None = None
     # The unit of integers decides what an integer says, and nothing about a date-time: so two units tell them apart.
     with (
         Reader(replace(file, unit=Unit.MICROSECOND), elements=False) as fine,
@@ -152,8 +152,8 @@ def dated(file: InputFile, notices: list[Diagnostic] | None = None) -> bool | No
                 return False
             if one.time:  # not midnight of 1970-01-01, which may be an integer too
                 return True
-            said = said if one.time is None else False
-    return said
+            found = found if one.time is None else False
+    return found
 
 
 _YEAR_3000: Final = 32_503_680_000

@@ -122,7 +122,7 @@ def beginning(raw: bytes, limit: int) -> bytes:
     return raw[:end]
 
 
-def beyond(limit: int, what: str = "it") -> str:
+def limit_reason(limit: int, what: str = "it") -> str:
     """Reason of a record with more bytes than the limit."""
     return f"{what} has more than {limit:,} bytes (limits.record)"
 
@@ -153,7 +153,7 @@ class Record(NamedTuple):
         """Text of the record, without its line end."""
         return self.raw.decode(errors="replace").removesuffix("\n").removesuffix("\r")
 
-    def letter(self, file: InputFile, reason: Reason | None = None, why: str = "") -> DeadLetter:
+    def dead_letter(self, file: InputFile, reason: Reason | None = None, why: str = "") -> DeadLetter:
         """Dead letter of the record; without `reason`, of an unreadable record or one beyond a
         limit.
         """
@@ -172,12 +172,12 @@ class SourcedElement(Element):
     file: InputFile
     record: Record
 
-    def letter(self, reason: Reason, why: str) -> DeadLetter:
+    def dead_letter(self, reason: Reason, why: str) -> DeadLetter:
         """Dead letter of the element."""
-        return self.record.letter(self.file, reason, why)
+        return self.record.dead_letter(self.file, reason, why)
 
 
-def traced(file: InputFile, records: Iterator[Record]) -> Iterator[Record]:
+def with_sources(file: InputFile, records: Iterator[Record]) -> Iterator[Record]:
     """Records of a file, with `SourcedElement` as elements."""
     for record in records:
         if record.element is None:

@@ -26,7 +26,7 @@ from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.stream import Reason
 from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, damage, open_lines, pass_line, why_damaged
 from dotr.sources.quads import Statement, assemble, quad_parts, statement
-from dotr.sources.records import InputFile, Position, Record, beginning, beyond
+from dotr.sources.records import InputFile, Position, Record, beginning, limit_reason
 
 _BOM: Final = b"\xef\xbb\xbf"
 _TOKEN: Final = re.compile(
@@ -386,7 +386,7 @@ class _Scanner:
         raw, directive = b"".join(self._taken), self._kind in (b"prefix", b"base", b"@prefix", b"@base")
         reason = Reason.UNREADABLE
         if self.size > self._limit:
-            raw, why, reason = beginning(raw, self._limit), beyond(self._limit), Reason.LIMIT
+            raw, why, reason = beginning(raw, self._limit), limit_reason(self._limit), Reason.LIMIT
         self._reset()
         return _Cut(offset, end, number, raw, directive=directive, why=why, reason=reason)
 

@@ -55,7 +55,7 @@ class Folder:
         self._seen: dict[str, tuple[tuple[int, int], float]] = {}
         self._next = -1.0
 
-    def look(self) -> list[str]:
+    def new_files(self) -> list[str]:
         """New complete files, in the order of their names."""
         started = self._clock()
         if started < self._next:

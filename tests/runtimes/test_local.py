@@ -457,7 +457,7 @@ def test_file_is_truncated_to_a_mark(tmp_path: Path, name: str) -> None:
             assert mark is not None
             sink.write(["gone\n"] * 100_000)
             sink.flush()
-            sink.back(mark)
+            sink.truncate(mark)
             sink.write(["after\n"])
         assert read() == f"{before}after\n"
         (tmp_path / name).unlink()

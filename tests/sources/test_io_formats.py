@@ -121,7 +121,7 @@ def test_an_unreadable_line_stops_nothing(tmp_path: Path, line: bytes, why: str,
     assert why in broken.why
     assert broken.stamp == (None if stamp is None else stamp * 1_000_000)
     assert broken.text == line.decode(errors="replace")
-    letter = broken.letter(input_file(tmp_path / "x", Format.NDJSON), Reason.UNREADABLE)
+    letter = broken.dead_letter(input_file(tmp_path / "x", Format.NDJSON), Reason.UNREADABLE)
     assert (letter.line, letter.time, letter.input) == (2, broken.stamp, "in")
 
 

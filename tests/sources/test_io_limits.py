@@ -21,7 +21,7 @@ from dotr.languages.turtle.nesting import TextLimitExceeded, check_json_nesting,
 from dotr.model.places import Document
 from dotr.model.stream import Reason
 from dotr.model.terms import XSD
-from dotr.runtimes.spark.spool import _copied
+from dotr.runtimes.spark.spool import _record_text
 from dotr.sources.reading import Reader
 from dotr.sources.records import SHOWN, START, CsvMap, Format, InputFile, Position, Record
 from tests.conftest import Project
@@ -334,7 +334,7 @@ def test_a_copy_of_standard_input_is_read_as_the_original(tmp_path: Path, form: 
     found = records(tmp_path, form, content, record=70_000)
     assert outcome(found) == [1, "limit", 3]
     file = input_file(tmp_path / "in.txt", form, 70_000)
-    copy = b"".join([piece for each in found for piece in _copied(each, file)])
+    copy = b"".join([piece for each in found for piece in _record_text(each, file)])
     again = records(tmp_path, form, (b"t,a\n" if form is Format.CSV else b"") + copy, record=70_000)
     assert outcome(again) == [1, "limit", 3]
     assert (again[1].text, again[1].why) == (found[1].text, found[1].why)
@@ -406,7 +406,7 @@ def test_a_long_compressed_line_is_read_past_in_bounded_memory(tmp_path: Path) -
 def test_the_error_of_a_line(tmp_path: Path, line: bytes, why: str) -> None:
     found = records(tmp_path, Format.NDJSON, ndjson(1, "") + line + b"\n" + ndjson(2, ""))
     assert outcome(found) == [1, "unreadable", 2]
-    letter = found[1].letter(input_file(tmp_path, Format.NDJSON, MIB))
+    letter = found[1].dead_letter(input_file(tmp_path, Format.NDJSON, MIB))
     assert why in letter.why
     assert len(letter.why) <= 1_001
 

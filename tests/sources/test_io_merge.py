@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Clock
-from dotr.sinks.dead_letters import letter_line
+from dotr.sinks.dead_letters import dead_letter_line
 from dotr.sinks.files import BatchFile, FileSink, WriteFailed, check_new
 from dotr.sources.lateness import Lateness
 from dotr.sources.merge import RecordSource, instants, merged
@@ -84,7 +84,7 @@ def test_files_are_merged_and_what_cannot_be_used_is_kept(tmp_path: Path) -> Non
     dead: list[DeadLetter] = []
     stream = [(time // 1_000_000, len(elements)) for time, elements in merged([file("a", 1, 3, 2, 3), file("b", 2, None, 3)], dead.append)]
     assert stream == [(1, 1), (2, 1), (3, 3)]
-    assert [json.loads(letter_line(letter, Clock())) for letter in sorted(dead, key=lambda letter: letter.input)] == [
+    assert [json.loads(dead_letter_line(letter, Clock())) for letter in sorted(dead, key=lambda letter: letter.input)] == [
         {
             "reason": "late",
             "input": "a",

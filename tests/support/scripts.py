@@ -34,7 +34,7 @@ class ScriptedFeed:
     def end(self) -> InputPoint:
         return point_of(self.place, self.length)
 
-    def take(self, most: int) -> FeedRecords | None:
+    def read(self, most: int) -> FeedRecords | None:
         """What has appeared: of one file, and not more than is asked for."""
         file = self.place // self.length
         upto = min(len(self.times), (file + 1) * self.length, self.place + most)

@@ -21,7 +21,7 @@ from dotr.monitoring.totals import RunFailed
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint_damage import check_logs
 from dotr.runtimes.spark.planner import BEGINNING, Offset
-from dotr.sinks.files import may_pass
+from dotr.sinks.files import is_transient
 from dotr.state.state_migration import StateChange, state_change
 from dotr.state.state_schema import StateSchema, state_schema
 
@@ -226,7 +226,7 @@ class Checkpoint:
             raise self._unwritable(error) from None
 
     def _unwritable(self, error: OSError) -> Exception:
-        if may_pass(error):
+        if is_transient(error):
             return RunFailed(f"the checkpoint {self.folder} cannot be written: {error.strerror or error}")
         hint = "Name another folder as spark.checkpoint."
         return refuse("S103", f"the checkpoint {self.folder} cannot be written: {error.strerror or error}", hint=hint)

@@ -23,7 +23,7 @@ from dotr.sources.lateness import Lateness
 from dotr.sources.lines import open_lines
 from dotr.sources.reading import _READERS as READERS
 from dotr.sources.reading import Reader
-from dotr.sources.records import START, InputFile, Position, Record, traced
+from dotr.sources.records import START, InputFile, Position, Record, with_sources
 
 _OPEN_FILES: Final[dict[str, BinaryIO]] = {}
 _MAX_OPEN_FILES: Final = 256
@@ -72,7 +72,7 @@ def range_files(like: InputFile, input_range: InputRange, *, trace: bool) -> Fil
     """The files of a range. A file that cannot be opened is one unreadable record. `trace`:
     elements are `SourcedElement`."""
     for number, file, records in _range_files(like, input_range):
-        yield number, file, traced(file, records) if trace else records
+        yield number, file, with_sources(file, records) if trace else records
 
 
 def _range_files(like: InputFile, input_range: InputRange) -> FileRecords:

@@ -60,7 +60,7 @@ class ScannedInput:
 
     def scan(self, max_records: int, now: float, closed: Micros) -> bool:
         """Scan up to `most` records; False where none is available now."""
-        chunk = self.channel.take(max_records, now)
+        chunk = self.channel.read(max_records, now)
         if chunk is None:
             return self.channel.feed.ended
         lateness, add = self.channel.lateness, self.pending.append
@@ -163,7 +163,7 @@ class GrowingPlan:
         ended = until == LAST_MICRO and len(times) <= self._size
         if not times and not ended:
             return self._cut_of_rejected()
-        idle = [not channel.feed.ended and channel.idles(now) for channel in channels]
+        idle = [not channel.feed.ended and channel.is_idle(now) for channel in channels]
         ends = self._cut_times(times, after, ended=ended)
         cuts, done = [], 0
         for end in ends:

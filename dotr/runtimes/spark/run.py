@@ -39,7 +39,7 @@ from dotr.runtimes.spark.spark_errors import failure_of
 from dotr.runtimes.spark.spilled_rows import remove_runs, run_folder
 from dotr.runtimes.spark.spool import SpoolState, spooling
 from dotr.runtimes.spark.state_moves import OldQuery, move_state
-from dotr.sinks.dead_letters import letter_line
+from dotr.sinks.dead_letters import dead_letter_line
 from dotr.sinks.files import BatchFile, WriteFailed, check_new
 from dotr.sources.records import InputFile
 from dotr.state.state_migration import StateChange, StateFate
@@ -222,6 +222,6 @@ def _batch_writer(pipeline: Pipeline) -> WriteBatch:
         with BatchFile(dead, number, ".ndjson") if dead is not None else nullcontext() as rejected:
             while block := list(islice(dead_letters, _DEAD_LETTERS_PER_WRITE)):
                 if rejected is not None:
-                    rejected.write([letter_line(letter, clock) + "\n" for letter in block])
+                    rejected.write([dead_letter_line(letter, clock) + "\n" for letter in block])
 
     return write

@@ -78,7 +78,7 @@ def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
         if len(os.listdir(folder)) > _MAX_SEGMENTS:
             time.sleep(_PAUSE_SECONDS)
             continue
-        chunk = feed.take(_SEGMENT_RECORDS)
+        chunk = feed.read(_SEGMENT_RECORDS)
         if chunk is None:
             if feed.ended:
                 _write(folder / SPOOL_END, ())
@@ -146,7 +146,11 @@ _BLANKS: Final = b" " * (1 << 16)
 def _header(limit: int) -> bytes:
     """The first line of standard input, left unread; at most the beginning up to `limit` bytes."""
     standard_input = standard_bytes()
-    while b"\n" not in (text := decompressed_prefix(standard_input.held, limit + 1)) and len(text) <= limit and standard_input.more():
+    while (
+        b"\n" not in (text := decompressed_prefix(standard_input.buffered, limit + 1))
+        and len(text) <= limit
+        and standard_input.read_ahead()
+    ):
         pass
     return _with_newline(text.partition(b"\n")[0])
 

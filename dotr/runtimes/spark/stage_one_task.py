@@ -69,7 +69,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         instant, rejected, failing = close_instant(program, time, [triples for _, triples in together])
         if rejected or failing:
             sourced = _sourced(job, task, time, together)
-            dead.extend([sourced[each.element].letter(each.reason, each.why) for each in (*rejected, *failing)])
+            dead.extend([sourced[each.element].dead_letter(each.reason, each.why) for each in (*rejected, *failing)])
         if instant.inconsistencies:
             inconsistent += 1
         if instant.rejected:
