@@ -106,7 +106,7 @@ def times_between(after: Micros, before: Micros, next_tick: NextTime, next_due: 
     """The times in (after, before), both in µs since 1970, at which ticks or delayed anchors are
     due.
 
-    Each time is to be stepped through before the next is drawn, since the step decides what is due.
+    The caller steps through each time before it draws the next, since a step changes the due times.
 
     >>> list(times_between(0, 10, partial(next_multiple, [3, 4]), lambda: None))
     [3, 4, 6, 8, 9]
@@ -121,14 +121,14 @@ def times_between(after: Micros, before: Micros, next_tick: NextTime, next_due: 
 
 
 class Engine:
-    """Both stages in one process: what the local runtime, a session and a rule test drive.
+    """Both stages in one process, as the local runtime, sessions and rule tests run them.
 
     Args:
         program: the compiled program.
         clock: the form of times in the output.
         layers: the program's layers of stage two, where they are compiled already.
-        put: takes firings of a moment that has many before the moment is over, in no order; what is
-            returned is then the rest.
+        emit: takes firings of a moment that has many before the moment is over, in no order; the
+            returned firings are then the rest.
 
     `failed` collects a dead letter for each anchor at which a rule has failed or gone over a limit;
     its reader clears the list. All layers are at one moment before any is at the next.
@@ -265,17 +265,19 @@ def moments(
     spans: Sequence[tuple[Micros, Micros]],
     closed: Micros,
 ) -> Iterator[Moment]:
-    """The moments of one partition over one batch; each is stepped through before the next is drawn.
+    """The moments of one partition over one batch; the caller steps through each as it is drawn.
 
     Args:
-        arrived: the instants that something arrives from, in order of time.
+        arrived: the instants with arrivals, in order of time.
         spans: the first and the last instant of stretches of the batch, the same for every
-            partition of every layer. The partition goes up to the last of these instants, and not
-            up to what is closed: ticks and delayed anchors after it depend on whether another instant comes.
-        closed: the end of the batch; `LAST_MICRO` where the stream has ended. Then what is due later
-            fires as well, without ticks.
+            partition of every layer. The partition is stepped up to the last of these instants, not
+            up to `closed`: ticks and delayed anchors after it depend on whether another instant
+            comes.
+        closed: the end of the batch; `LAST_MICRO` where the stream has ended. Then later delayed
+            anchors fire as well, without ticks.
 
-    At the end `state.passed` is the last instant, and what no later moment can use is expired.
+    At the end `state.passed` is the last instant, and events that no later moment can use are
+    expired.
     """
     passed = state.passed if state.passed is not None or not spans else min(spans)[0] - 1
     if passed is None:

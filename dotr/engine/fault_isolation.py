@@ -1,10 +1,10 @@
 """Isolation of the elements that make stage one fail (semantics.md, section 6).
 
-Idea: an instant that fails is tried once more. If it fails again, its elements that fail alone are
-left out; if the others still fail together, they are left out too. A query that fails leaves
-nothing out: its rules miss the instant, and the elements that make the query fail become dead
-letters.
-Cost: nothing where nothing fails; else one try an element.
+Idea: an instant that fails is tried once more. If the second try fails too, the elements that fail
+alone are left out; if the others still fail together, all are left out. Where a single query fails,
+all elements stay: the query's rules miss the instant, and the elements that make the query fail
+become dead letters.
+Cost: one try an element, in instants that fail only.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from dotr.model.time import Micros
 
 
 class IsolatedInstant(NamedTuple):
-    """The facts of the elements that stage one can use (None: there is none), and the errors of the
-    others by number.
+    """The facts of the usable elements (None: no element is usable), and the errors of the others
+    by number.
     """
 
     facts: InstantFacts | None

@@ -5,10 +5,10 @@ Idea: queries that are equal up to the names of their variables become one strea
 of the first. Where the queries of several roles are equal but for filters on projected variables,
 the stream is evaluated without those filters, and they become constraints of the roles, which stage
 two searches.
-Invariant: no rule sees other facts. A filter on projected variables commutes with projection and
-DISTINCT, and errs to false in both places; values are in the order of names, which renaming keeps
-(`canonical`).
-Cost: decides that of a thousand rules (the paper's Fig. 8).
+Invariant: each rule gets the facts of its own query. A filter on projected variables commutes with
+projection and DISTINCT, and an error is false in both places; values are in the order of names,
+which renaming keeps (`canonical`).
+Cost: dominates the cost of a thousand rules (the paper's Fig. 8).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dotr.model.traverse import free_variables, has_exists, transform
 from dotr.queries import canonical
 
 MAX_ALTERNATIVES = 8
-"""More filters than this are not joined: testing all of them costs more than one fact too many."""
+"""Filters of one disjunction, at most: testing more of them costs more than a superfluous fact."""
 
 _QueryKey: TypeAlias = tuple[Select, Micros | None]
 _Renaming: TypeAlias = Mapping[Variable, Variable]
@@ -47,16 +47,14 @@ class _Split:
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """The one source of several roles. `moves_filters`: the source is without their movable
-    filters.
-    """
+    """The one source of several roles, without their movable filters where `moves_filters`."""
 
     source: FactSource
     moves_filters: bool
 
 
 def share_queries(rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    """The same rules, in which roles with queries that are equal but for filters have one source."""
+    """The rules with one source for all roles whose queries are equal but for movable filters."""
     first: dict[_QueryKey, FactSource] = {}
     variants: dict[_QueryKey, dict[tuple[Expression, ...], None]] = {}
     splits: dict[FactSource, tuple[_Split, _QueryKey]] = {}

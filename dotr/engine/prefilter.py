@@ -1,8 +1,8 @@
 """A shared prefilter: the weakest bound, or a set of constants, drops rows that no rule accepts.
 
-Idea: filters that all bound one attribute from below accept nothing below the least of their
-bounds; filters that all equate one attribute accept only their constants.
-Cost: a comparison or a look-up a solution, whatever the number of filters.
+Idea: filters that all bound one attribute from below accept no value below the least bound; filters
+that all equate one attribute accept only their constants.
+Cost: one comparison or look-up a solution, independent of the number of filters.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def _are_comparable(one: _Bound, other: _Bound) -> bool:
 
 
 def _weakest(bounds: Sequence[_Bound]) -> Expression:
-    """A condition that holds wherever one of the bounds does. Promoted, unequal constants can be
-    equal: so the condition is closed (`>=`) where one of the bounds is.
+    """A condition that holds wherever one of the bounds does. Unequal constants can be equal once
+    promoted, so the condition is closed (`>=`) where one of the bounds is.
     """
     attribute, operator, _ = bounds[0]
     if operator == "=":

@@ -39,7 +39,7 @@ from dotr.model.time import Clock
 from dotr.queries import QueryPlan, plan
 
 _MAX_CONTRADICTIONS: Final = 10
-"""Of how many contradictions of the background a user is told."""
+"""Contradictions of the background that are reported, at most."""
 
 if TYPE_CHECKING:
     from dotr.engine.session import Session
@@ -50,7 +50,7 @@ class CompiledProgram:
     """A compiled specification.
 
     `warnings` are those of its files. `store` is the mapped background (None: it is in memory);
-    `store_made`: it was compiled now; `notices` are what a user should know of that.
+    `store_made`: the store was compiled in this call; `notices` are remarks on the store.
     """
 
     spec: ProgramSpec
@@ -74,7 +74,7 @@ class CompiledProgram:
         return {label: tuple(sorted(names)) for label, names in found.items()}
 
     def stage_two(self, clock: Clock) -> tuple[StageTwo, ...]:
-        """The layers of stage two, lowest first, for a pipeline that writes time like this."""
+        """The layers of stage two, lowest first, for a pipeline with a clock."""
         above = [
             frozenset(stream for stream, targets in self.layout.routes.items() if isinstance(stream, str) and targets[-1][0] > layer.number)
             for layer in self.layout.layers
@@ -123,8 +123,8 @@ class CompiledProgram:
 
     @cached_property
     def _fact_queries(self) -> tuple[tuple[Label, QueryPlan], ...]:
-        """The plan of each label's query, with the attributes that it reports: shared queries and
-        the rules' own.
+        """The plan of each label's query, which projects the reported attributes: shared queries
+        and the queries of rules.
         """
         questions: dict[tuple[Label, Select], None] = {}
 
@@ -169,8 +169,8 @@ class CompiledProgram:
 
 
 def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None = None) -> CompiledProgram:
-    """Compile a specification; raises `Refused` with every problem of every file. `keeping`: where
-    compiled backgrounds are kept (None: in the user's cache folder), or the one to use.
+    """Compile a specification; raises `Refused` with every problem of every file. `keeping`: the
+    cache of compiled backgrounds (None: in the user's cache folder), or the store to use.
     """
     problems: list[Diagnostic] = []
     BOUNDS.characters = LONGEST_TEXT
@@ -217,7 +217,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
 
 
 def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:
-    """A warning for each contradiction of the background alone, with what clashes; of many, for the
+    """A warning for each contradiction of the background alone, with its premises; of many, for the
     first few.
     """
     warnings = []
@@ -282,8 +282,8 @@ def _idle_ticks(layout: Layout, stage_one: StageOne) -> list[Diagnostic]:
 
 
 def single_partitions(layout: Layout) -> list[Diagnostic]:
-    """A warning for each rule that runs on one core: none where nothing is remembered, so that
-    instants are spread.
+    """A warning for each rule that runs on one core: none where no rule has state, since instants
+    are then spread over the cores.
     """
     if not layout.stateful_operators:
         return []

@@ -1,7 +1,7 @@
 """Routing table from fact streams and composite events to the ports of the layers.
 
 In one process every port gets all its events. Partitioned, an event goes to the bucket of its key's
-value; a layer's events for itself stay in the bucket where they were made.
+value; events of a layer that the same layer reads stay in their bucket.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Facts: TypeAlias = Mapping[int, Sequence[AttributeValues]]
 """The facts of interest of one instant: values in the tie order, by stream."""
 
 Deliveries: TypeAlias = dict[int, dict[int, list[Arrival]]]
-"""For each partition that is handed anything, its arrivals by port."""
+"""For each partition with arrivals, its arrivals by port."""
 
 
 class Router:

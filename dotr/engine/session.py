@@ -33,8 +33,8 @@ class Session:
 
     `CompiledProgram.session` makes one. The first call of `advance` decides the form of times:
     integers that count the program's unit, or date-times. As a context manager a session is
-    finished at the end of the block; events that were still waiting are then lost, unless `finish`
-    is called before. A session is not thread-safe; sessions of one program are independent of each
+    finished at the end of the block; pending events are then dropped, unless `finish` is called
+    before. A session is not thread-safe; sessions of one program are independent of each
     other.
 
     Attributes:
@@ -124,8 +124,7 @@ class Session:
         return self._events(engine, engine.advance(now) if facts.rejected else [firings])
 
     def finish(self) -> list[Event]:
-        """End the stream at the last time advanced to, and return the events that were waiting for
-        a later time.
+        """End the stream at the last time advanced to, and return the events of delayed anchors.
 
         Returns:
             The events of delayed anchors that were not due yet, in order of time; timers do not
@@ -142,8 +141,7 @@ class Session:
         )
 
     def _micros(self, time: int | datetime) -> Micros:
-        """The time in microseconds since 1970; raises SessionError where it is none that this
-        session takes."""
+        """The time in µs since 1970; raises `SessionError` where this session does not take it."""
         dated = isinstance(time, datetime)
         if not dated and type(time) is not int:
             raise SessionError(f"{time!r} is no time: it is an integer that counts the program's unit, or a datetime")
@@ -188,7 +186,7 @@ class Session:
 
 
 def read_triples(triples: Iterable[Iterable[object]], nesting: int = LIMITS.nesting) -> tuple[Triple, ...]:
-    """Triples of terms, read as an element's graph is; raises ValueError with the reason in words.
+    """Triples of terms, read as an element's graph is; raises `ValueError` with the reason.
 
     >>> read_triples([("_:x", "<http://e/p>", '"1"^^<http://www.w3.org/2001/XMLSchema#string>')])
     (('_:0', '<http://e/p>', '"1"'),)
@@ -210,6 +208,6 @@ def read_triples(triples: Iterable[Iterable[object]], nesting: int = LIMITS.nest
 
 
 def _written(term: object) -> str:
-    """A term's N-Triples text; rdflib's terms are texts that lack the brackets, and say it by n3()."""
+    """A term's N-Triples text. Terms of rdflib are strings without brackets; `n3()` adds them."""
     n3 = getattr(term, "n3", None)
     return str(n3() if callable(n3) else term)

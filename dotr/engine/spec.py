@@ -28,10 +28,10 @@ class Inconsistent(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProgramSpec:
-    """The texts of rules and Datalog, the paths of graphs, and the settings of all of them.
+    """The texts of rules and Datalog, the paths of graphs, and the settings.
 
     Graphs are read where the program is compiled. `since` maps the name of a rule that was added
-    later to that time of the stream, in µs since 1970; the rule sees nothing older.
+    later to the time of its addition, in µs since 1970; the rule uses no older events.
     """
 
     rules: tuple[Document, ...] = ()

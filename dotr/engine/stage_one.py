@@ -1,10 +1,10 @@
 """Stage one: the facts of interest of an instant. No state.
 
 Idea: the instant is closed over the background; then only those queries are evaluated whose answers
-can differ from those of the background alone. They are found by the predicates of the instant's new
-triples.
-Cost: the instant's triples and what they derive, whatever the size of the background and the number
-of other queries.
+can differ from those of the background alone. An index from the predicates of the delta to queries
+finds them.
+Cost: proportional to the delta (the instant's triples and their conclusions), independent of the
+size of the background and of the number of other queries.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from dotr.store.triples import TripleIndex
 class InstantFacts(NamedTuple):
     """The result of stage one.
 
-    `facts` are the facts by stream. A `rejected` instant has none and is no instant: it is
-    inconsistent, or `exceeded` names the limit that it goes over, and `over` the streams of the
-    query that does (none: the closure). `failed` are queries that failed twice: the streams that
-    they feed, and the error.
+    `facts` are the facts by stream. A `rejected` instant has no facts and does not count as an
+    instant: it is inconsistent, or goes over the limit `exceeded` in the query that feeds the
+    streams `over` (none: in the closure). `failed` has the streams and the error of each query that
+    failed twice.
     """
 
     facts: Mapping[int, Sequence[AttributeValues]]
@@ -291,8 +291,8 @@ class StageOne:
         return rows
 
     def _evaluate_groups(self, due: Sequence[JoinGroup], delta: TripleIndex, found: RowsByKey, separate: set[int]) -> None:
-        """Add the rows of join groups; the plans of a group that fails are added to `separate`, to be
-        evaluated one by one.
+        """Add the rows of join groups to `found`, and to `separate` the plans of groups that fail,
+        to be evaluated one by one.
         """
         background, size = self.knowledge.background, len(delta.triples)
         for group in due:
@@ -301,7 +301,7 @@ class StageOne:
                     group.evaluate_uncounted(background, delta, found)
                 else:
                     group.evaluate(background, delta, found)
-            except LimitExceeded:  # a plan by itself says which of them goes over it
+            except LimitExceeded:  # the plans by themselves show which goes over the limit
                 separate.update(group.plans)
             except Exception as error:
                 reraise_in_tests(error, FallbackKind.TOGETHER)

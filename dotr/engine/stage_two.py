@@ -3,8 +3,8 @@
 Invariant: `step` is a function of the partition's state, the time and the arrivals. State is data
 that `encode` and `restore` move between processes. Fresh names are a function of the match, so a
 replay writes the same graph.
-Cost: about 3 µs a firing where many rules fire on the same events; what the events decide of a
-firing is written once for all of these rules.
+Cost: about 3 µs a firing where many rules fire on the same events; the text that depends on the
+events alone is written once for all of these rules.
 Memory: where the caller takes firings in chunks, a moment's firings are never all in memory; its
 composite events that other rules read are.
 """
@@ -62,8 +62,8 @@ class _RuleWriter(NamedTuple):
 
 
 class _RuleWriters(dict[int, _RuleWriter]):
-    """The writers of a layer's rules by number, each compiled when its rule first fires: most of
-    many rules hardly do.
+    """The writers of a layer's rules by number, each compiled when its rule first fires: of many
+    rules most rarely fire.
     """
 
     def __init__(self, layer: Layer, attributes: Mapping[Label, tuple[Variable, ...]], above: Set[Label]) -> None:
@@ -88,8 +88,8 @@ EmitFirings: TypeAlias = Callable[[list[Firing]], None]
 
 
 class OutputFailed(BaseException):
-    """A failure of the caller that takes firings. It is no rule's fault, so no handler of rule
-    failures may catch it.
+    """A failure of the caller that takes firings; a `BaseException`, so that handlers of rule
+    failures do not catch it.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -281,7 +281,7 @@ class _ChunkWriter:
 
 
 def _described(clause: Clause) -> str:
-    """A clause in the words of the rule language, without its window."""
+    """A clause in the syntax of the rule language, without its window."""
     label = clause.role.label
     match clause:
         case Choose(_, mode, _, count):

@@ -1,8 +1,8 @@
 """The answers of queries over the background alone, stored beside the compiled background.
 
-They hold at every instant, so every process needs them, and over a large background they can be the
-dearest part of compiling a program. A file of them belongs to one store and one set of rules; a
-query is found by a digest of its algebra.
+Static answers hold at every instant, so every process needs them, and over a large background they
+can be the most expensive part of compiling a program. A file of static answers belongs to one store
+and one set of rules; its keys are digests of the algebra of queries.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dotr.store.file import MappedFile, UnusableFile, write_file
 
 
 class StaticAnswers:
-    """The stored static answers of a program. Without a store nothing outlives the process."""
+    """The stored static answers of a program; without a store they stay in memory."""
 
     def __init__(self, spec: ProgramSpec, store: CompiledStore | None) -> None:
         self._rows: dict[str, list[AnswerRow]] = {}

@@ -2,8 +2,8 @@
 
 Idea: stored events arrive in order of time and expire in order of time. So each store, each queue
 and the consumed events are an append-only log, cut into segments; a segment is removed when all its
-events are expired, and one time for each log (`Manifest.oldest`) says which of the remaining events
-are live.
+events are expired, and one time for each log (`Manifest.oldest`) separates the live events from
+expired ones.
 Invariant: the live events of a log are those not older than its `oldest`. An event is consumed once
 by a set, so that the log of consumption has no order.
 Cost: reading and writing are proportional to the events read and written.

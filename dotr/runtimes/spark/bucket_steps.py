@@ -26,12 +26,12 @@ from dotr.state.bucket_state import BucketContext
 from dotr.state.paged_state import MAX_DECODED, PagedState
 
 TimedArrivals: TypeAlias = list[tuple[Micros, dict[int, list[Arrival]]]]
-"""What arrives at a bucket: by time, then by port."""
+"""The arrivals at a bucket: by time, then by port."""
 
 
 def chunk_payload(instants: TimedArrivals) -> bytes:
-    """The inverse of `instants_of`: each term once, then for each instant and port the ordinals and
-    the numbers of the terms.
+    """A chunk of arrivals as JSON: each term once, then for each instant and port the number of
+    attributes, the ordinals and the numbers of the terms.
     """
     numbers: defaultdict[Term | None, int] = defaultdict(count().__next__)
     number = numbers.__getitem__
@@ -54,7 +54,8 @@ def chunk_payload(instants: TimedArrivals) -> bytes:
 
 
 def instants_of(payload: bytes) -> TimedArrivals:
-    """
+    """The arrivals of a chunk; the inverse of `chunk_payload`.
+
     >>> instants: TimedArrivals = [(5, {0: [(0, ('"a"', None)), (7, ('"a"', '"b"'))], 2: [(0, ())]})]
     >>> instants_of(chunk_payload(instants)) == instants
     True
@@ -110,7 +111,7 @@ def closed_by(lines: Iterable[SparkRow]) -> Micros:
     for line in lines:
         if line.kind == RowKind.CLOSED:
             return line.time
-    raise AssertionError("every bucket is told what time it is")
+    raise AssertionError("a batch has no end for this bucket")
 
 
 def step_bucket(
@@ -118,8 +119,8 @@ def step_bucket(
 ) -> list[SparkRow]:
     """Step a bucket's pages through a batch; returns its firings, and chunks for the layers above.
 
-    Where there are many pages, what is later than `after` is grouped by page, and at most `most` of
-    their events stay decoded.
+    Where there are many pages, arrivals later than `after` are grouped by page, and at most `most`
+    events of the pages stay decoded.
     """
     with without_garbage_collection():
         run = _BucketRun(job, layer, bucket)

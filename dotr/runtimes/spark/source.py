@@ -1,7 +1,7 @@
 """The streaming source: a planner on the driver, and reading tasks that run all of stage one.
 
-Spark asks the planner, in a Python process of its own, for the next offset; a thread of the planner
-scans ahead while executors process the previous batch. A batch is a few consecutive cuts
+Spark requests the next offset from the planner, in a Python process of its own; a thread of the
+planner scans ahead while executors process the previous batch. A batch is a few consecutive cuts
 (`planner`) with about equal numbers of elements, one per task. A task is text: its cut and its
 start. Spark sees a handful of rows per batch (`rows`).
 """

@@ -1,9 +1,9 @@
-"""Stage two where nothing is remembered: the task that reads an instant runs all rules on it and
-writes their firings.
+"""Stage two of a program without state: the task that reads an instant runs all rules on the
+instant and writes their firings.
 
-Invariant: a task has whole instants in order, and the events of one instant have no part in a later
-one (`Layout.operators`), so the output is that of one engine over the whole stream. Each task
-begins with an empty engine, so a task that is repeated gives the same.
+Invariant: a task has whole instants in order, and no firing at an instant uses events of another
+(`Layout.operators`), so the output is that of one engine over the whole stream. Each task begins
+with an empty engine, so a repeated task gives the same output.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Watermarks of growing inputs: a small file beside the checkpoint's, written by the planner's
 process.
 
-An offset has the end of a batch only; an input that delays the others is visible in what was
-scanned beyond it.
+An offset has the end of a batch only; the records scanned beyond it show which input delays the
+others.
 """
 
 from __future__ import annotations
