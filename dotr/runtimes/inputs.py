@@ -17,7 +17,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.places import Document, Span
 from dotr.model.time import Clock, Micros, Unit
 from dotr.sources.lines import STANDARD_INPUT, standard_bytes
-from dotr.sources.reading import check_input, clock_of, dated
+from dotr.sources.reading import check_input, clock_of, has_date_times
 from dotr.sources.records import CsvMap, Format, InputFile
 from dotr.sources.times import parse_delay
 from dotr.sources.watched_folders import Folder, GrowingInput, stable_files
@@ -221,7 +221,7 @@ def clock_of_inputs(inputs: Inputs, unit: Unit, notices: list[Diagnostic]) -> Cl
                     (
                         has_dates
                         for path in folder.new_files()
-                        if (has_dates := dated(replace(growing.like, path=path), notices)) is not None
+                        if (has_dates := has_date_times(replace(growing.like, path=path), notices)) is not None
                     ),
                     None,
                 )
@@ -245,7 +245,7 @@ def _standard_input_has_dates(like: InputFile, notices: list[Diagnostic]) -> boo
             file.write(complete)
             file.flush()
             try:
-                has_dates = dated(replace(like, path=file.name), notices)
+                has_dates = has_date_times(replace(like, path=file.name), notices)
             except Refused:  # a CSV file whose header is incomplete so far
                 has_dates = None
         if has_dates is not None or not more:

@@ -1,10 +1,10 @@
 """The in-process runtime: one pass over the inputs, one step an instant. Every other runtime agrees
 with this one.
 
-Invariant: nothing of a moment is written before all of it is known, so a run may be stopped at any
-time and its output holds whole instants.
-Memory: the state of the rules, and what lies within the inputs' delays; independent of the length
-of the streams. The many matches of a moment go through sorted runs on disk.
+Invariant: a moment is written once it is complete, so the output of a run that is stopped at any
+time holds whole instants.
+Memory: the state of the rules, and the elements within the inputs' delays; independent of the
+length of the streams. The many matches of a moment go through sorted runs on disk.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.stopping import Stop, stoppable
 from dotr.sinks.dead_letters import dead_letter_line
 from dotr.sinks.files import FileSink, WriteFailed
-from dotr.sources.live_merge import Channel, live
+from dotr.sources.live_merge import Channel, live_instants
 from dotr.sources.merge import merged
 from dotr.sources.records import SourcedElement
 
@@ -169,7 +169,7 @@ class _LocalRun:
             self._ended = True
         except KeyboardInterrupt:
             LOG.warning("Stopped: the output holds all instants so far.")
-        stop.is_writing = True  # so that files are closed before a signal is heard
+        stop.is_writing = True  # so that files are closed before a signal is handled
 
     def dead_letters(self, now: Micros, elements: Sequence[Element], rejections: Sequence[Rejection]) -> list[DeadLetter]:
         """The dead letters of elements of an instant."""
@@ -193,7 +193,7 @@ class _LocalRun:
         return [element for element in elements if isinstance(element, SourcedElement)]
 
     def instants_of(self, pipeline: Pipeline, report: ReportTotals) -> Iterator[tuple[Micros, list[Element]]]:
-        """The instants of the inputs as they close; dead letters are written when they are met."""
+        """The instants of the inputs as they close; dead letters are written while inputs are read."""
         if not pipeline.growing and not pipeline.rates:
             return merged(pipeline.inputs, self.reject_record, trace=self._keeps_records)
 
@@ -212,7 +212,7 @@ class _LocalRun:
         channels = channels_of(pipeline)
         names = [file.input for file in pipeline.inputs] + [each.like.input for each in pipeline.growing]
         self._channels = list(zip(names, channels, strict=True))
-        return live(channels, self.reject_record, wait=wait)
+        return live_instants(channels, self.reject_record, wait=wait)
 
     def flush(self) -> None:
         """Flush all files, before the run waits."""

@@ -32,8 +32,8 @@ def check_new(path: str, place: Span | None = None) -> None:
         return
     target = Path(path)
     try:
-        taken = target.is_dir() and any(target.iterdir())
-        if taken or (target.exists() and not target.is_dir()):
+        filled = target.is_dir() and any(target.iterdir())
+        if filled or (target.exists() and not target.is_dir()):
             hint = "A run does not mix its output with an older one's: use --fresh to remove it first, or another path."
             raise refuse("I201", f"{path} is there already", place, hint)
     except OSError as error:
@@ -41,10 +41,10 @@ def check_new(path: str, place: Span | None = None) -> None:
 
 
 def _unwritable(path: str, error: OSError, place: Span | None) -> Exception:
-    return refuse("I202", _cannot(path, error), place, "Choose a path that can be written.")
+    return refuse("I202", _failure(path, error), place, "Choose a path that can be written.")
 
 
-def _cannot(path: str, error: OSError) -> str:
+def _failure(path: str, error: OSError) -> str:
     return f"cannot write {path}: {(error.strerror or str(error)).lower()}"
 
 
@@ -88,7 +88,7 @@ class FileSink:
         self._text = self._open_text()
 
     def _open_text(self) -> io.TextIOWrapper:
-        # Neither time nor path goes into a compressed file: the same output is the same bytes.
+        # Without time and path in the gzip header, equal output has equal bytes.
         raw = gzip.GzipFile("", "wb", fileobj=self._file, mtime=0) if self.path.endswith(".gz") else self._file
         return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="\n")
 
@@ -115,11 +115,11 @@ class FileSink:
         if not self._regular:
             return None
         try:
-            place = self._flushed_length()
+            offset = self._flushed_length()
         except OSError as error:
             raise self._unwritten(error) from None
         self._text = self._open_text()
-        return place
+        return offset
 
     def truncate(self, mark: int) -> None:
         """Truncate the file to a mark; raises `WriteFailed`."""
@@ -158,7 +158,7 @@ class FileSink:
             os.unlink(self.path)
 
     def _unwritten(self, error: OSError) -> WriteFailed:
-        return WriteFailed(_cannot(self.path, error))
+        return WriteFailed(_failure(self.path, error))
 
     def __enter__(self) -> FileSink:
         return self
@@ -167,7 +167,7 @@ class FileSink:
         if kind is None or not issubclass(kind, WriteFailed):
             self.close()
             return
-        with suppress(WriteFailed):  # what has gone wrong is told already
+        with suppress(WriteFailed):  # the first error is reported
             self.close()
 
 
@@ -215,7 +215,7 @@ class BatchFile:
         file = self._file
         if kind is not None:
             if file is not None:
-                with suppress(OSError):  # what has gone wrong is told already
+                with suppress(OSError):  # the first error is reported
                     file.close()
             return
         with self._refusing():
@@ -238,5 +238,5 @@ class BatchFile:
             yield
         except OSError as error:
             if is_transient(error):
-                raise WriteFailed(_cannot(str(self._folder), error)) from None
+                raise WriteFailed(_failure(str(self._folder), error)) from None
             raise _unwritable(str(self._folder), error, None) from None

@@ -26,7 +26,7 @@ from dotr.outputs.triple_code import TermCode, TripleCode, compile_triples, retu
 from dotr.sources.records import InputFile
 
 MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
-"""From a row's cells to its triples, and the number of those left out because a cell is empty."""
+"""Function from the cells of a row to its triples, and the number of triples omitted for an empty cell."""
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _REMEMBERED: Final = 1 << 14
@@ -60,7 +60,7 @@ def encoded(cell: str) -> str:
 
 
 @lru_cache(256)
-def _around(before: str, after: str) -> Callable[[str], Term]:
+def _iri_of_cell(before: str, after: str) -> Callable[[str], Term]:
     """Function from a cell to the IRI of the cell between two texts."""
 
     @lru_cache(_REMEMBERED)
@@ -154,7 +154,9 @@ def _compiled(template: Template, header: tuple[str, ...]) -> MakeRow:
                     return TermCode(joined("<", parts, "encoded", ">"), inside)
                 at = next(number for number, part in enumerate(parts) if isinstance(part, Cell))
                 around = f"iri{len(names)}"
-                names[around] = _around("<" + "".join(cast(Sequence[str], parts[:at])), "".join(cast(Sequence[str], parts[at + 1 :])) + ">")
+                names[around] = _iri_of_cell(
+                    "<" + "".join(cast(Sequence[str], parts[:at])), "".join(cast(Sequence[str], parts[at + 1 :])) + ">"
+                )
                 return TermCode(f"{around}({inside[0]})", inside)
             case CellLiteral(parts, datatype, language):
                 suffix = f"@{language}" if language else "" if datatype in (XSD + "string", RDF + "langString") else f"^^<{datatype}>"

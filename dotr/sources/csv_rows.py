@@ -32,7 +32,7 @@ from dotr.sources.times import parse_time
 
 _BOM: Final = b"\xef\xbb\xbf"
 
-csv.field_size_limit(sys.maxsize)  # else a quoted field of more than 128 KiB is an error, and its second line a row
+csv.field_size_limit(sys.maxsize)  # the default of 128 KiB would reject long quoted fields
 
 
 def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Position]:
@@ -46,29 +46,29 @@ def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Po
 
 def _header(file: InputFile, lines: BinaryIO, place: Span | None = None) -> tuple[list[str], Position]:
     assert file.csv is not None
-    taken: list[bytes] = []
+    lines_read: list[bytes] = []
     try:
-        cells = next(csv.reader(_decoded(lines, taken, file.record), delimiter=file.csv.delimiter, strict=True), [])
+        cells = next(csv.reader(_decoded(lines, lines_read, file.record), delimiter=file.csv.delimiter, strict=True), [])
         if not cells and (broken := damage(lines)):
             raise broken
     except UnicodeDecodeError as error:
         raise refuse("I102", f"the header of {file.path} is not UTF-8 (byte {error.start})", place, "Save it as UTF-8.") from None
-    except (csv.Error, _Long, *DAMAGED) as error:
+    except (csv.Error, _RecordTooLong, *DAMAGED) as error:
         raise refuse("I102", f"the header of {file.path} cannot be read: {error}", place) from None
     if not cells:
         raise refuse("I102", f"{file.path} has no header", place, "The first line of a CSV file names its columns.")
     check_columns(file, cells, place)
-    return cells, Position(sum(map(len, taken)), len(taken) + 1)
+    return cells, Position(sum(map(len, lines_read)), len(lines_read) + 1)
 
 
-def _decoded(lines: BinaryIO, taken: list[bytes], limit: int) -> Iterator[str]:
+def _decoded(lines: BinaryIO, lines_read: list[bytes], limit: int) -> Iterator[str]:
     size = 0
     for raw in bounded(lines, limit):
-        taken.append(raw)
+        lines_read.append(raw)
         size += len(raw)
         if size > limit:
-            raise _Long(limit_reason(limit))
-        yield (raw if len(taken) > 1 else raw.removeprefix(_BOM)).decode()
+            raise _RecordTooLong(limit_reason(limit))
+        yield (raw if len(lines_read) > 1 else raw.removeprefix(_BOM)).decode()
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
@@ -84,8 +84,8 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
             lines.read(first.offset - position.offset)
             position = first
     rows = _Rows(lines, spec, header, elements)
-    delimiter, width, time_at, unit = spec.csv.delimiter, len(header), header.index(spec.csv.time), spec.unit
-    make, parse = rows.make, parse_time
+    delimiter, columns, time_at, unit = spec.csv.delimiter, len(header), header.index(spec.csv.time), spec.unit
+    make, parse = rows.to_triples, parse_time
     end, line = position
     try:
         for raw in bounded(lines, spec.record):
@@ -97,12 +97,12 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
                 elif text[-1] == "\n":
                     cells = text[:-1].split(delimiter)
                 else:  # the last line, or the beginning of a long one
-                    raise _Special
-                if len(cells) != width or '"' in text or "\r" in text[:-2]:
-                    raise _Special
+                    raise _NotPlain
+                if len(cells) != columns or '"' in text or "\r" in text[:-2]:
+                    raise _NotPlain
                 time = parse(cells[time_at], unit)
-            except (_Special, ValueError):
-                for record, after in rows.special(raw, offset, line):
+            except (_NotPlain, ValueError):
+                for record, after in rows.quoted_or_broken(raw, offset, line):
                     end, line = record.end, after
                     if record.raw.strip() or record.reason is Reason.LIMIT:
                         yield record
@@ -115,11 +115,11 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
         yield damaged(end, line, error)
 
 
-class _Special(Exception):
+class _NotPlain(Exception):
     """Signal that a line is not a plain row."""
 
 
-class _Long(Exception):
+class _RecordTooLong(Exception):
     """Signal that a record has more bytes than its limit."""
 
 
@@ -142,9 +142,9 @@ class _Rows:
         self._time_at = header.index(spec.csv.time)
         self._elements = elements
         self.damaged = False
-        self.make = compile_map(spec, header)
+        self.to_triples = compile_map(spec, header)
 
-    def special(self, raw: bytes, offset: int, line: int) -> Iterator[tuple[Record, int]]:
+    def quoted_or_broken(self, raw: bytes, offset: int, line: int) -> Iterator[tuple[Record, int]]:
         """Records of a line that is no plain row, each with the number of the next line; empty
         lines included.
 
@@ -157,96 +157,96 @@ class _Rows:
             yield record, line
 
     def _record(self, waiting: deque[bytes], offset: int, line: int) -> tuple[Record, int]:
-        taken: list[bytes] = []
+        lines_read: list[bytes] = []
         size = 0
         ran_out = False
-        spoilt = -1  # the byte that is no UTF-8
+        invalid_at = -1  # offset of the first byte that is no UTF-8
 
         def feed() -> Iterator[str]:
-            nonlocal ran_out, size, spoilt
+            nonlocal ran_out, size, invalid_at
             while True:
                 raw = waiting.popleft() if waiting else self._lines.readline(self._limit + 1)
                 if not raw:
                     ran_out = True
                     return
-                taken.append(raw)
+                lines_read.append(raw)
                 size += len(raw)
                 if raw[-1] != LINE_END:
                     if size <= self._limit and damage(self._lines):
                         raise _CsvCut
                 elif size == self._limit + 1:
-                    size -= 1  # the line end that is no part of it
+                    size -= 1  # the line end does not count
                 if size > self._limit:
-                    raise _Long
+                    raise _RecordTooLong
                 try:
                     yield raw.decode()
                 except UnicodeDecodeError as error:
-                    spoilt = size - len(raw) + error.start if spoilt < 0 else spoilt
+                    invalid_at = size - len(raw) + error.start if invalid_at < 0 else invalid_at
                     yield raw.decode(errors="replace")
 
         why = ""
         time = None
-        whole = True
+        complete = True
         cells: list[str] = []
         try:
             cells = next(csv.reader(feed(), delimiter=self._delimiter, strict=True), [])
-            if spoilt >= 0:
+            if invalid_at >= 0:
                 raise ValueError
             if len(cells) != len(self._header):
                 plural = "" if len(cells) == 1 else "s"
                 raise ValueError(f"it has {len(cells)} column{plural} where the header has {len(self._header)}")
             time = parse_time(cells[self._time_at], self._unit)
-        except _Long:
-            return self._long(taken, waiting, offset, line)
+        except _RecordTooLong:
+            return self._long(lines_read, waiting, offset, line)
         except _CsvCut:
-            if len(taken) == 1:
+            if len(lines_read) == 1:
                 self.damaged = True
                 broken = damage(self._lines)
                 assert broken is not None
-                return damaged(offset, line, broken, taken[0]), line + 1
-            whole, why = False, _ODD
+                return damaged(offset, line, broken, lines_read[0]), line + 1
+            complete, why = False, _UNCLOSED_QUOTE
         except csv.Error as error:
-            whole = len(taken) == 1 or str(error).startswith("new-line character")
-            why = _ODD if ran_out else f"it is no row: {error}"
+            complete = len(lines_read) == 1 or str(error).startswith("new-line character")
+            why = _UNCLOSED_QUOTE if ran_out else f"it is no row: {error}"
         except ValueError as error:
             why = str(error) if len(cells) != len(self._header) else f"its time, {self._header[self._time_at]}: {error}"
-        if not whole:  # the lines behind the first are read again, each for itself
-            waiting.extendleft(reversed(taken[1:]))
-            del taken[1:]
-        raw = b"".join(taken)
-        if 0 <= spoilt < len(raw):
-            why = f"it is not UTF-8 (byte {spoilt})"
-        element = Element(time, self.make(cells)[0]) if self._elements and time is not None else None
-        return Record(offset, offset + len(raw), line, time, element, raw, why), line + len(taken)
+        if not complete:  # lines behind the first are read again as separate records
+            waiting.extendleft(reversed(lines_read[1:]))
+            del lines_read[1:]
+        raw = b"".join(lines_read)
+        if 0 <= invalid_at < len(raw):
+            why = f"it is not UTF-8 (byte {invalid_at})"
+        element = Element(time, self.to_triples(cells)[0]) if self._elements and time is not None else None
+        return Record(offset, offset + len(raw), line, time, element, raw, why), line + len(lines_read)
 
-    def _long(self, taken: list[bytes], waiting: deque[bytes], offset: int, line: int) -> tuple[Record, int]:
+    def _long(self, lines_read: list[bytes], waiting: deque[bytes], offset: int, line: int) -> tuple[Record, int]:
         """Record beyond the limit that begins with the lines read so far."""
         state, end, after, delimiter = QuoteState.START, offset, line, self._delimiter.encode()
         second: int | None = None  # where the second line starts
-        pieces = deque([*taken, *waiting])
+        pieces = deque([*lines_read, *waiting])
         waiting.clear()
         while piece := pieces.popleft() if pieces else self._lines.readline(_PIECE):
-            state = quoting(piece, state, delimiter)
+            state = quote_state(piece, state, delimiter)
             end += len(piece)
             if piece[-1] == LINE_END:
                 after += 1
                 second = end if second is None else second
                 if state is not QuoteState.INSIDE:
                     break
-        raw, why, reason = beginning(b"".join(taken), self._limit), limit_reason(self._limit), Reason.LIMIT
+        raw, why, reason = beginning(b"".join(lines_read), self._limit), limit_reason(self._limit), Reason.LIMIT
         if state in (QuoteState.ODD, QuoteState.INSIDE) and second is not None and second < end and self._lines.seekable():
             self._lines.seek(second)
             end, after = second, line + 1
-            if len(taken[0]) <= self._limit + 1 and taken[0][-1] == LINE_END:
-                raw, why, reason = taken[0], _ODD, Reason.UNREADABLE
+            if len(lines_read[0]) <= self._limit + 1 and lines_read[0][-1] == LINE_END:
+                raw, why, reason = lines_read[0], _UNCLOSED_QUOTE, Reason.UNREADABLE
             else:
-                raw = beginning(taken[0], self._limit)
+                raw = beginning(lines_read[0], self._limit)
         else:
             waiting.extend(pieces)
         return Record(offset, end, line, None, None, raw, why, reason=reason), after
 
 
-_ODD: Final = "a quote is never closed"
+_UNCLOSED_QUOTE: Final = "a quote is never closed"
 _PIECE: Final = 1 << 16
 _INSIDE: Final = re.compile(rb'(?:[^"]++|"")*+')
 
@@ -265,12 +265,12 @@ class QuoteState(Enum):
     ODD = 4
 
 
-def quoting(piece: bytes, state: QuoteState, delimiter: bytes) -> QuoteState:
+def quote_state(piece: bytes, state: QuoteState, delimiter: bytes) -> QuoteState:
     r'''State of quoting behind a piece of a record, from the state before the piece.
 
-    >>> [quoting(b'1,"a', QuoteState.START, b",").name, quoting(b'b""",2', QuoteState.INSIDE, b",").name]
+    >>> [quote_state(b'1,"a', QuoteState.START, b",").name, quote_state(b'b""",2', QuoteState.INSIDE, b",").name]
     ['INSIDE', 'PLAIN']
-    >>> [quoting(b'x"y', QuoteState.INSIDE, b",").name, quoting(b'"\r\n', QuoteState.QUOTE, b",").name]
+    >>> [quote_state(b'x"y', QuoteState.INSIDE, b",").name, quote_state(b'"\r\n', QuoteState.QUOTE, b",").name]
     ['ODD', 'INSIDE']
     '''
     at = 0

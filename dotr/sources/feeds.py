@@ -124,11 +124,11 @@ class FilesFeed:
             self._advance()
         file = self._file
         assert file is not None
-        taken: list[Record] = []
-        while self._next is not None and len(taken) < most:
-            taken.append(self._next)
+        records: list[Record] = []
+        while self._next is not None and len(records) < most:
+            records.append(self._next)
             self._advance()
-        return FeedRecords(number, file, taken)
+        return FeedRecords(number, file, records)
 
     def _advance(self) -> None:
         """Read the next record ahead; at the end of the file move to the next file."""
@@ -200,19 +200,19 @@ class StandardInput:
 
     def read(self, most: int) -> FeedRecords | None:
         """At most `most` records; None: nothing now."""
-        taken: list[Record] = []
+        records: list[Record] = []
         try:
-            while len(taken) < most:
+            while len(records) < most:
                 item = self._queue.get_nowait()
                 if isinstance(item, BaseException):
                     raise item
                 if item is None:
                     self.ended = True
                     break
-                taken.append(item)
+                records.append(item)
         except Empty:
             pass
-        return FeedRecords(0, self._file, taken) if taken else None
+        return FeedRecords(0, self._file, records) if records else None
 
     def close(self) -> None:
         """Does nothing: the thread may be blocked in a read, and ends with the process."""

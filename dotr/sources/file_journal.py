@@ -26,7 +26,7 @@ NAME: Final = "watched.ndjson"
 SPOOL: Final = "spool"
 SPOOL_END: Final = "end"
 SEGMENT: Final = re.compile(r"([0-9]{12})-([0-9]{12})(?:-([0-9]{12}))?(\..*)?")
-"""Its number, the first of its lines, and the line that follows its last (which older releases do not say)."""
+"""Name of a segment: its number, its first line, and the line behind its last (absent in older releases)."""
 
 
 class Journal:
@@ -45,7 +45,7 @@ class Journal:
         self.next: dict[str, int] = {}
         lines = self._path.read_text(errors="replace").splitlines() if self._path.exists() else []
         for line_number, line in enumerate(lines, 1):
-            if line.endswith("]"):  # else it was cut off by a crash, before any offset named it
+            if line.endswith("]"):  # an entry cut off by a crash has no offset
                 try:
                     name, number, path = json.loads(line)
                     self.next[name] = number + 1
@@ -108,9 +108,9 @@ class Journaled:
         """File of this number; lists the folder where the number is the next one."""
         name = self._name
         if number >= self._journal.next.get(name, 0) and not self.closed:
-            found = self._folder.new_files()
-            if found:
-                self._journal.add(name, found)
+            new_paths = self._folder.new_files()
+            if new_paths:
+                self._journal.add(name, new_paths)
             self.closed = not self._watching
         path = self._journal.paths.get(name, {}).get(number)
         return None if path is None else replace(self._growing.like, path=path)
@@ -141,18 +141,18 @@ class Spooled:
         if number not in self._names:
             self._ended = (self._folder / SPOOL_END).exists()
             with os.scandir(self._folder) as entries:
-                found = [entry.name for entry in entries if SEGMENT.fullmatch(entry.name)]
-            self._names = {int(name[:12]): name for name in found}
+                names = [entry.name for entry in entries if SEGMENT.fullmatch(entry.name)]
+            self._names = {int(name[:12]): name for name in names}
         name = self._names.get(number)
         return None if name is None else replace(self._like, path=str(self._folder / name))
 
     def paths(self, first: int, last: int) -> tuple[str, ...]:
         """Paths of the segments with these numbers, `last` included."""
-        found = [self.file(number) for number in range(first, last + 1)]
-        assert None not in found
-        return tuple(file.path for file in found if file is not None)
+        files = [self.file(number) for number in range(first, last + 1)]
+        assert None not in files
+        return tuple(file.path for file in files if file is not None)
 
-    def forget(self, before: int) -> None:
+    def remove(self, before: int) -> None:
         """Remove the segments before a number."""
         for number in [number for number in self._names if number < before]:
             (self._folder / self._names.pop(number)).unlink(missing_ok=True)

@@ -52,7 +52,7 @@ class GzipBytes(io.RawIOBase):
         self._returned, self._read, member = state
         self._member = member and member.copy()
         self._chunk = b""
-        self._waiting = b""
+        self._unread = b""
         self._pieces: Iterator[bytes] = iter(())
         self._before = state
         self.error = None
@@ -85,8 +85,8 @@ class GzipBytes(io.RawIOBase):
         return self._returned
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._waiting or self._next(len(buffer))
-        self._waiting = data[len(buffer) :]
+        data = self._unread or self._next(len(buffer))
+        self._unread = data[len(buffer) :]
         data = data[: len(buffer)]
         buffer[: len(data)] = data
         self._returned += len(data)
@@ -100,16 +100,16 @@ class GzipBytes(io.RawIOBase):
                     return piece
             if self.error is not None:
                 return b""
-            if not self._chunk and not self._more():
+            if not self._chunk and not self._read_chunk():
                 return b""
             try:
                 if (data := self._decompressed(most)) is not None:
                     return data
             except zlib.error as error:
-                self._pieces = iter(list(self._rest()))
+                self._pieces = iter(list(self._before_damage()))
                 self.error = OSError(str(error))
 
-    def _more(self) -> bool:
+    def _read_chunk(self) -> bool:
         """Read the next chunk; False at the end of the file."""
         try:
             chunk = self._file.read(_CHUNK) if self.seekable() else self._file.read1(_CHUNK)  # type: ignore[attr-defined]
@@ -145,7 +145,7 @@ class GzipBytes(io.RawIOBase):
             self._chunk = self._member.unconsumed_tail
         return data or None
 
-    def _rest(self) -> Iterator[bytes]:
+    def _before_damage(self) -> Iterator[bytes]:
         """Bytes of the damaged chunk before the damage, without those already returned."""
         good, bad = 0, len(self._full_chunk)
         while bad - good > 1:

@@ -14,10 +14,10 @@ from dotr.sources.gzip_bytes import MAGIC, GzipBytes
 from dotr.sources.records import SHOWN, Position, Record
 
 STANDARD_INPUT: Final = "-"
-"""The path of standard input: it can be read once, from its beginning on."""
+"""Path of standard input, which can be read once, from its beginning."""
 
 DAMAGED: Final = (OSError, EOFError)
-"""What reading a file can raise once it is open."""
+"""Errors of reading an open file."""
 
 LINE_END: Final = ord("\n")
 
@@ -58,12 +58,12 @@ def bounded(lines: BinaryIO, limit: int) -> Iterator[bytes]:
     """Lines of a file, line ends included.
 
     A line without a line end is the last line, or the first `limit` + 1 bytes of a longer one,
-    whose rest is read by `pass_line`.
+    whose rest is read by `skip_line`.
     """
     return iter(partial(lines.readline, limit + 1), b"")
 
 
-def pass_line(lines: BinaryIO) -> tuple[int, bytes]:
+def skip_line(lines: BinaryIO) -> tuple[int, bytes]:
     """Skip to the end of a line; returns the number of bytes skipped, and the last `SHOWN` of them."""
     passed, last = 0, b""
     while piece := lines.readline(SHOWN):
@@ -80,14 +80,14 @@ def damage(lines: BinaryIO) -> OSError | EOFError | None:
     return raw.error if isinstance(raw, GzipBytes) else None
 
 
-def why_damaged(error: Exception) -> str:
+def damage_reason(error: Exception) -> str:
     """Reason of the record behind a damage."""
     return f"the file cannot be read from here on: {error}"
 
 
 def damaged(offset: int, line: int, error: Exception, raw: bytes = b"") -> Record:
     """Record of a file that cannot be read further; `raw` is the readable part of the last line."""
-    return Record(offset, offset + len(raw), line, None, None, raw, why_damaged(error))
+    return Record(offset, offset + len(raw), line, None, None, raw, damage_reason(error))
 
 
 class StandardBytes(io.RawIOBase):
@@ -101,9 +101,9 @@ class StandardBytes(io.RawIOBase):
 
     def read_ahead(self) -> bool:
         """Read ahead into the buffer; False at the end of the input."""
-        come = os.read(0, _BUFFER)
-        self.buffered += come
-        return bool(come)
+        data = os.read(0, _BUFFER)
+        self.buffered += data
+        return bool(data)
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         data = self.buffered[: len(buffer)] if self.buffered else os.read(0, len(buffer))

@@ -29,7 +29,7 @@ from dotr.sources.records import SourcedElement
 
 _CHUNK: Final = 256
 _AHEAD: Final = 100_000
-"""So many elements of an input wait for the others; it is not read any further ahead."""
+"""Greatest number of waiting elements of an input that is read ahead."""
 
 _WAIT_SECONDS: Final = 0.01
 
@@ -62,14 +62,14 @@ class Channel:
             return None
         chunk = self.feed.read(most)
         if chunk is not None:
-            self.pace.took(len(chunk.records))
+            self.pace.consume(len(chunk.records))
             self.quiet = None
         elif self.quiet is None:
             self.quiet = now
         return chunk
 
 
-def bound(channels: Sequence[Channel], now: float, last: Micros) -> Micros:
+def closing_bound(channels: Sequence[Channel], now: float, last: Micros) -> Micros:
     """Greatest time (µs since 1970) up to which instants close; `last` is the time of the last
     waiting element.
 
@@ -81,7 +81,7 @@ def bound(channels: Sequence[Channel], now: float, last: Micros) -> Micros:
     return min([channel.lateness.passed for channel in open_ones if not channel.is_idle(now)], default=last)
 
 
-def live(
+def live_instants(
     channels: Sequence[Channel],
     on_reject: OnReject,
     clock: Callable[[], float] = time.monotonic,
@@ -99,7 +99,7 @@ def live(
     while True:
         now = clock()
         read = False
-        slowest = bound(channels, now, LAST_MICRO)
+        slowest = closing_bound(channels, now, LAST_MICRO)
         for number, channel in enumerate(channels):
             behind = channel.lateness.passed <= slowest or (channel.growing and channel.waiting < _AHEAD)
             if channel.feed.ended or not behind:
@@ -123,7 +123,7 @@ def live(
                     channel.waiting += 1
                     if moment > last:
                         last = moment
-        until = bound(channels, now, last)
+        until = closing_bound(channels, now, last)
         while waiting and waiting[0][0] <= until:
             closed = waiting[0][0]
             together: list[Element] = []

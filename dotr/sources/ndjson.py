@@ -16,7 +16,7 @@ from dotr.languages.turtle.graphs import PrefixHeader, check_turtle, read_turtle
 from dotr.languages.turtle.nesting import OPENING, TextLimitExceeded, check_json_nesting, check_nesting
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros, Unit
-from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damaged, pass_line
+from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damaged, skip_line
 from dotr.sources.records import InputFile, Position, Record, beginning, limit_reason
 from dotr.sources.times import parse_date_time, parse_integer
 
@@ -37,7 +37,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
             time: Micros | None = None
             if raw[-1] != LINE_END:
                 if len(raw) > limit:
-                    end += pass_line(lines)[0]
+                    end += skip_line(lines)[0]
                     yield Record(offset, end, line, None, None, beginning(raw, limit), limit_reason(limit), reason=Reason.LIMIT)
                     continue
                 if broken := damage(lines):
@@ -45,7 +45,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
                     return
             try:
                 text = raw.decode()
-                # escaped brackets are none of the line's characters
+                # escaped brackets are not counted
                 deep = len(raw) - len(raw.translate(None, OPENING)) > nesting or b"\\u00" in raw
                 if deep:
                     check_json_nesting(text, nesting)

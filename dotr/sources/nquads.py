@@ -12,7 +12,7 @@ from pyoxigraph import RdfFormat, parse
 from dotr.languages.turtle.graphs import error_location, parser_message, too_long_error
 from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.stream import Reason
-from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, pass_line, why_damaged
+from dotr.sources.lines import DAMAGED, LINE_END, bounded, damage, damage_reason, skip_line
 from dotr.sources.quads import Statement, assemble, quad_parts, statement
 from dotr.sources.records import InputFile, Position, Record, beginning, limit_reason
 
@@ -33,12 +33,12 @@ def _statements(lines: BinaryIO, spec: InputFile, position: Position) -> Iterato
             line += 1
             if raw[-1] != LINE_END:
                 if len(raw) > limit:
-                    passed, last = pass_line(lines)
+                    passed, last = skip_line(lines)
                     end += passed
                     yield Statement(offset, end, line, beginning(raw, limit), None, why=limit_reason(limit), reason=Reason.LIMIT, last=last)
                     continue
                 if broken := damage(lines):
-                    yield Statement(offset, end, line, raw, None, why=why_damaged(broken))
+                    yield Statement(offset, end, line, raw, None, why=damage_reason(broken))
                     return
             try:
                 if raw.count(b"<<") > nesting:
@@ -56,7 +56,7 @@ def _statements(lines: BinaryIO, spec: InputFile, position: Position) -> Iterato
         if broken := damage(lines):
             raise broken
     except DAMAGED as error:
-        yield Statement(end, end, line + 1, b"", None, why=why_damaged(error))
+        yield Statement(end, end, line + 1, b"", None, why=damage_reason(error))
 
 
 def graph_of(raw: bytes) -> str | None:

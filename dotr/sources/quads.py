@@ -142,7 +142,7 @@ class _Broken:
 def assemble(statements: Iterable[Statement], spec: InputFile, elements: bool) -> Iterator[Record]:
     """Records of statements, in order."""
     limit = spec.record
-    before = _Broken()  # not known yet to belong to the graph that follows
+    before = _Broken()  # may belong to the following graph
     after = _Broken()  # behind the run
     run: _Run | None = None
     for each in statements:

@@ -13,25 +13,25 @@ class RateLimit:
     >>> pace = RateLimit(100)
     >>> pace.allowance(7.0)
     10
-    >>> pace.took(10); pace.allowance(7.0), pace.allowance(7.0625), pace.allowance(60.0)
+    >>> pace.consume(10); pace.allowance(7.0), pace.allowance(7.0625), pace.allowance(60.0)
     (0, 6, 100)
     """
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
-        self._left = max(1.0, rate / 10)
+        self._tokens = max(1.0, rate / 10)
         self._at: float | None = None
 
     def allowance(self, now: float) -> int:
         """Number of records that may be read at a time `now` (s)."""
         if self._at is not None:
-            self._left = min(float(max(1, self._rate)), self._left + (now - self._at) * self._rate)
+            self._tokens = min(float(max(1, self._rate)), self._tokens + (now - self._at) * self._rate)
         self._at = now
-        return int(self._left)
+        return int(self._tokens)
 
-    def took(self, records: int) -> None:
+    def consume(self, records: int) -> None:
         """Subtract the records read."""
-        self._left -= records
+        self._tokens -= records
 
 
 class NoRateLimit:
@@ -40,5 +40,5 @@ class NoRateLimit:
     def allowance(self, now: float) -> int:
         return _MANY
 
-    def took(self, records: int) -> None:
+    def consume(self, records: int) -> None:
         """Does nothing."""

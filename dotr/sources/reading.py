@@ -133,14 +133,14 @@ def clock_of(files: Sequence[InputFile], unit: Unit, notices: list[Diagnostic] |
     The first readable record with a time other than 0 decides for a file. `notices` receives a
     warning for each input whose integers are too large for seconds.
     """
-    found = [dated(file, notices) for file in files]
-    return Clock(unit, any(found))
+    dates = [has_date_times(file, notices) for file in files]
+    return Clock(unit, any(dates))
 
 
-def dated(file: InputFile, notices: list[Diagnostic] | None = None) -> bool | None:
+def has_date_times(file: InputFile, notices: list[Diagnostic] | None = None) -> bool | None:
     """True if a file has date-times; None without a readable record. `notices` as in `clock_of`."""
     found: bool | None = None
-    # The unit of integers decides what an integer says, and nothing about a date-time: so two units tell them apart.
+    # Two units give an integer two times, and a date-time one.
     with (
         Reader(replace(file, unit=Unit.MICROSECOND), elements=False) as fine,
         Reader(replace(file, unit=Unit.DAY), elements=False) as coarse,

@@ -103,7 +103,7 @@ class Position(NamedTuple):
 START: Final = Position(0, 1)
 
 SHOWN: Final = 1 << 16
-"""Bytes of a record beyond its limit that are kept as its text."""
+"""Bytes kept as the text of a record beyond its limit."""
 
 
 _LONGEST_WHY: Final = 1_000
@@ -159,7 +159,7 @@ class Record(NamedTuple):
         """
         time = self.stamp if self.time is None else self.time
         why = why or self.why
-        if len(why) > _LONGEST_WHY:  # a parser's message may hold a term of any length
+        if len(why) > _LONGEST_WHY:  # a parser's message may contain a long term
             why = f"{why[:_LONGEST_WHY]}…"
         if reason is Reason.LATE and time is not None and zoneless(self.text, time):
             why += "; its date-time has no zone, and was read as UTC"

@@ -56,10 +56,10 @@ def parse_date_time(text: str) -> Micros:
     try:
         return _days[text[:11]] + _clocks[text[11:]]
     except KeyError:
-        return _read(text)
+        return _parse_and_cache(text)
 
 
-def _read(text: str) -> Micros:
+def _parse_and_cache(text: str) -> Micros:
     found = _DATE_TIME.fullmatch(text)
     if found is None:
         shown = text if len(text) <= 40 else text[:40] + "…"
@@ -70,13 +70,13 @@ def _read(text: str) -> Micros:
         raise ValueError(f"there is no {text[:10]}") from None
     hour, minute, second = int(found[4]), int(found[5]), int(found[6] or 0)
     fraction = int((found[7] or "")[:6].ljust(6, "0"))
-    whole = (hour * 60 + minute) * 60 + second
-    if minute > 59 or second > 60 or hour > 24 or (hour == 24 and (whole > 86_400 or fraction)):
+    seconds = (hour * 60 + minute) * 60 + second
+    if minute > 59 or second > 60 or hour > 24 or (hour == 24 and (seconds > 86_400 or fraction)):
         raise ValueError(f"there is no time of day {text[11:]}")
-    clock = whole * 1_000_000 + fraction - _zone(found[8] or "Z") * Unit.MINUTE.value
+    clock = seconds * 1_000_000 + fraction - _zone(found[8] or "Z") * Unit.MINUTE.value
     if not _LEAST <= day + clock < _BEYOND:
         raise ValueError(f"{text} lies outside the years 1 to 9999")
-    if found[1] not in ("0001", "9999"):  # there the sum has to be looked at each time
+    if found[1] not in ("0001", "9999"):  # the sum may be out of range, and has to be checked each time
         for known, key, value in ((_days, text[:11], day), (_clocks, text[11:], clock)):
             if len(known) >= _BOUND:
                 known.clear()
@@ -102,7 +102,7 @@ def zoneless(text: str, time: Micros) -> bool:
     """
     for found in _DATE_TIME.finditer(text):
         try:
-            if _read(found[0]) == time and found[8] is None:
+            if _parse_and_cache(found[0]) == time and found[8] is None:
                 return True
         except ValueError:
             pass
@@ -140,7 +140,7 @@ def parse_time(value: str | int, unit: Unit) -> Micros:
         if _INTEGER.fullmatch(value):
             return parse_integer(int(value), unit)
         if value[:1].isdigit():
-            return _read(value)
+            return _parse_and_cache(value)
         raise ValueError(f"{value[:40]!r} is neither an integer nor an ISO 8601 date-time" if value else "it is empty") from None
 
 
@@ -162,14 +162,16 @@ def parse_delay(value: str | int, unit: Unit = Unit.SECOND) -> Micros:
     else:
         text, delay, at = value.strip(), Fraction(0), 0
         while at < len(text) or not text:
-            found = _QUANTITY.match(text, at)
-            if found is None:
+            quantity = _QUANTITY.match(text, at)
+            if quantity is None:
                 raise ValueError(f"{value!r} is no length of time: write 0 s, 30 s or 5 min")
-            name = found[2].rstrip(".").lower()
+            name = quantity[2].rstrip(".").lower()
             if name not in UNITS:
-                raise ValueError(f"unknown unit {found[2]}: units are us, ms, s, min, h and d. {did_you_mean(name, list(UNITS))}".rstrip())
-            delay += Fraction(found[1]) * UNITS[name].value
-            at = found.end()
+                raise ValueError(
+                    f"unknown unit {quantity[2]}: units are us, ms, s, min, h and d. {did_you_mean(name, list(UNITS))}".rstrip()
+                )
+            delay += Fraction(quantity[1]) * UNITS[name].value
+            at = quantity.end()
     if delay < 0:
         raise ValueError("a delay is not negative")
     if delay.denominator != 1:

@@ -24,7 +24,7 @@ from pyoxigraph import RdfFormat, parse
 from dotr.languages.turtle.graphs import PrefixHeader, error_location, parser_message, too_long_error
 from dotr.languages.turtle.nesting import TextLimitExceeded, check_nesting
 from dotr.model.stream import Reason
-from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, damage, open_lines, pass_line, why_damaged
+from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, damage, damage_reason, open_lines, skip_line
 from dotr.sources.quads import Statement, assemble, quad_parts, statement
 from dotr.sources.records import InputFile, Position, Record, beginning, limit_reason
 
@@ -46,18 +46,18 @@ _LONG: Final = {
     b'"""': re.compile(rb'(?:[^"\\]++|\\.|"(?!""))*+', re.DOTALL),
     b"'''": re.compile(rb"(?:[^'\\]++|\\.|'(?!''))*+", re.DOTALL),
 }
-"""What stands in long quotes up to those that close them, or to the end of a line."""
+"""Text in long quotes up to the closing quotes, or to the end of a line."""
 
 _LONG_PIECE: Final = {
     b'"""': re.compile(rb'(?:[^"\\]++|\\.|"(?!""|"?\Z))*+', re.DOTALL),
     b"'''": re.compile(rb"(?:[^'\\]++|\\.|'(?!''|'?\Z))*+", re.DOTALL),
 }
-"""The same in a piece of a line, up to what may be a part of those that close them."""
+"""The same in a piece of a line, up to a possible part of the closing quotes."""
 
 _QUOTES: Final = (b'"', b"'", b"<")
 
 _RUN: Final = re.compile(rb"(?:<[^\x00-\x20<>\"{}|^`]*+|\"(?:[^\"\\\r\n]++|\\.)*+|'(?:[^'\\\r\n]++|\\.)*+)\\?", re.DOTALL)
-"""What an IRI or quotes that nothing closes might hold."""
+"""Possible text of an unclosed IRI or string."""
 
 _COMMENT: Final = re.compile(rb"[^\r\n]*+")
 _PIECE: Final = 1 << 16
@@ -74,11 +74,11 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
                     break
                 if cut.directive:
                     reader.read(cut)
-        declared.pass_by(position.offset)
+        declared.advance(position.offset)
     return assemble(filter(None, map(reader.read, _cut(lines, position, spec.record))), spec, elements)
 
 
-class _Declared:
+class _Declarations:
     """Declarations of a file as far as this process has cut it, each with the offset of its end."""
 
     __slots__ = ("_log", "until")
@@ -98,27 +98,27 @@ class _Declared:
             base = changed or base
         return prefixes, base
 
-    def note(self, end: int, prefixes: dict[str, str], base: str) -> None:
+    def add(self, end: int, prefixes: dict[str, str], base: str) -> None:
         """Add the declarations of the statement that ends at this offset."""
         if end > self.until:
             self._log.append((end, prefixes, base))
 
-    def pass_by(self, end: int) -> None:
+    def advance(self, end: int) -> None:
         """Mark the file as cut up to this offset."""
         if end > self.until:
             self.until = end
 
 
-def _declared(path: str) -> _Declared:
+def _declared(path: str) -> _Declarations:
     if path == STANDARD_INPUT:
-        return _Declared()
+        return _Declarations()
     status = os.stat(path)
-    return _remembered(path, status.st_ino, status.st_size, status.st_mtime_ns)
+    return _declarations_of(path, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(256)
-def _remembered(path: str, *version: int) -> _Declared:
-    return _Declared()
+def _declarations_of(path: str, *version: int) -> _Declarations:
+    return _Declarations()
 
 
 class _Cut:
@@ -149,7 +149,7 @@ class _Cut:
 class _StatementReader:
     """Parser of consecutive statements, with the prefixes declared so far."""
 
-    def __init__(self, declared: _Declared, offset: int, nesting: int) -> None:
+    def __init__(self, declared: _Declarations, offset: int, nesting: int) -> None:
         self._declared = declared
         self._nesting = nesting
         self._header = PrefixHeader(*declared.at(offset))
@@ -159,7 +159,7 @@ class _StatementReader:
         try:
             return self._read(cut)
         finally:
-            self._declared.pass_by(cut.end)
+            self._declared.advance(cut.end)
 
     def _read(self, cut: _Cut) -> Statement | None:
         why, failed = cut.why, cut.reason
@@ -175,7 +175,7 @@ class _StatementReader:
                 quads = [quad_parts(quad) for quad in parser]
                 if cut.directive:
                     self._header.declare(parser.prefixes, parser.base_iri or "")
-                    self._declared.note(cut.end, parser.prefixes, parser.base_iri or "")
+                    self._declared.add(cut.end, parser.prefixes, parser.base_iri or "")
                 return statement(cut.offset, cut.end, cut.line, cut.raw, quads) if quads else None
             except SyntaxError as error:
                 why = parser_message(error) + error_location(error, skipped, cut.line)
@@ -205,24 +205,24 @@ def _cut(lines: BinaryIO, position: Position, limit: int) -> Iterator[_Cut]:
                     yield from scanner.rest()
                     return
                 if scanner.dropped:
-                    yield scanner.give_up()
+                    yield scanner.end_at_quotes()
                     lines.seek(scanner.offset)
                 else:
-                    waiting.extend(scanner.again())
-                    yield scanner.give_up()
+                    waiting.extend(scanner.lines_to_rescan())
+                    yield scanner.end_at_quotes()
             elif raw[-1] == LINE_END:
                 yield from scanner.line(raw)
             elif len(raw) > limit:
                 yield from _long_line(scanner, raw, lines, limit)
             elif broken := damage(lines):
                 yield from scanner.rest()
-                yield _Cut(scanner.offset, scanner.offset + len(raw), scanner.number, raw, why=why_damaged(broken))
+                yield _Cut(scanner.offset, scanner.offset + len(raw), scanner.number, raw, why=damage_reason(broken))
                 return
             else:
                 yield from scanner.line(raw)
     except DAMAGED as error:
         yield from scanner.rest()
-        yield _Cut(scanner.offset, scanner.offset, scanner.number, b"", why=why_damaged(error))
+        yield _Cut(scanner.offset, scanner.offset, scanner.number, b"", why=damage_reason(error))
 
 
 def _long_line(scanner: _Scanner, raw: bytes, lines: BinaryIO, limit: int) -> Iterator[_Cut]:
@@ -233,7 +233,7 @@ def _long_line(scanner: _Scanner, raw: bytes, lines: BinaryIO, limit: int) -> It
     while raw:
         yield from scanner.line(raw, lengthy=True, more=more)
         if scanner.over or scanner.size + len(scanner.carry) > limit:
-            yield scanner.swallow(pass_line(lines)[0] if more else 0, within=more or scanner.over)
+            yield scanner.end_long_line(skip_line(lines)[0] if more else 0, within=more or scanner.over)
             return
         if not more:
             return
@@ -247,7 +247,7 @@ class _Scanner:
     a line.
 
     `size` counts the bytes of the current statement; beyond the limit only its beginning is kept.
-    Within long quotes, the lines behind the opening one may have to be scanned `again` if the
+    Within long quotes, the lines behind the opening one may have to be scanned `lines_to_rescan` if the
     quotes are never closed; `dropped`: those lines are not kept.
     A line beyond the limit of a record comes in pieces: `carry` is the end of a piece, possibly an
     incomplete token, and `over` marks the end of a statement beyond the limit before `carry`.
@@ -262,14 +262,14 @@ class _Scanner:
         self._reset()
 
     def _reset(self) -> None:
-        self._taken: list[bytes] = []
+        self._pieces: list[bytes] = []
         self.size = 0
         self._at = (0, 0)
         self._depth = 0
         self._kind = b""
-        self._closed()
+        self._close_quotes()
 
-    def _closed(self) -> None:
+    def _close_quotes(self) -> None:
         self._long = b""
         self._behind: tuple[int, int, int, int] | None = None  # the line that opened: offset, number, size and lines taken
         self.dropped = False
@@ -277,7 +277,7 @@ class _Scanner:
     def quoting(self) -> bool:
         """True if the text ends within long quotes."""
         if self._long and self._behind is None:  # they were opened in a long line, which is the last
-            self._behind = self.offset, self.number, self.size, len(self._taken)
+            self._behind = self.offset, self.number, self.size, len(self._pieces)
         return bool(self._long)
 
     def line(self, raw: bytes, *, lengthy: bool = False, more: bool = False) -> Iterator[_Cut]:
@@ -303,7 +303,7 @@ class _Scanner:
                         self.carry = raw[at:]
                     break
                 at += 3
-                self._closed()
+                self._close_quotes()
                 continue
             found = _TOKEN.match(raw, at)
             assert found is not None
@@ -325,7 +325,7 @@ class _Scanner:
                 self._long = token
             elif kind == "open":
                 if self._depth and self._at[1] < number:
-                    yield self._ended(start, "a block begins inside of it: is a } missing before?")
+                    yield self._end(start, "a block begins inside of it: is a } missing before?")
                     at = begin = 0
                     continue
                 self._depth = 1
@@ -337,23 +337,23 @@ class _Scanner:
                 else:
                     over = kind == "dot" or (kind == "word" and token.endswith(b".") and not token.endswith(b"\\."))
             if over:
-                if self._kind == b"." and not self._taken:  # as some write behind a block
+                if self._kind == b"." and not self._pieces:  # a stray dot behind a block is accepted
                     self._reset()
                 else:
-                    self._take(raw[begin:at])
+                    self._append(raw[begin:at])
                     if lengthy and self.size > self._limit:
                         self.over, self.carry, begin = True, raw[at:], at
                         break
-                    yield self._ended(start + at)
+                    yield self._end(start + at)
                 begin = at
         end = len(raw) - len(self.carry)
         if self._kind:
-            self._take(raw[begin:end])
+            self._append(raw[begin:end])
         self.offset = start + end
         if not more and not self.over:
             self.number = number + 1
             if self._long and self._behind is None:
-                self._behind = self.offset, self.number, self.size, len(self._taken)
+                self._behind = self.offset, self.number, self.size, len(self._pieces)
 
     def _unfinished(self, raw: bytes, found: re.Match[bytes], more: bool) -> bool:
         """True if a token may continue in the next piece of a long line, or exceeds the limit of a
@@ -367,23 +367,23 @@ class _Scanner:
             self.over = end - found.start() > self._limit
         return self.over or (more and end == len(raw))
 
-    def _take(self, piece: bytes) -> None:
+    def _append(self, piece: bytes) -> None:
         """Add a line, or its part, to the current statement."""
         before, self.size = self.size, self.size + len(piece)
         if before > self._limit:
             self.dropped = self._behind is not None
             return
-        self._taken.append(piece)
+        self._pieces.append(piece)
         if self.size > self._limit:
             if self._behind is not None:
-                del self._taken[self._behind[3] :]
+                del self._pieces[self._behind[3] :]
                 self.dropped = True
             else:
-                self._taken = [beginning(b"".join(self._taken), self._limit)]
+                self._pieces = [beginning(b"".join(self._pieces), self._limit)]
 
-    def _ended(self, end: int, why: str = "") -> _Cut:
+    def _end(self, end: int, why: str = "") -> _Cut:
         offset, number = self._at
-        raw, directive = b"".join(self._taken), self._kind in (b"prefix", b"base", b"@prefix", b"@base")
+        raw, directive = b"".join(self._pieces), self._kind in (b"prefix", b"base", b"@prefix", b"@base")
         reason = Reason.UNREADABLE
         if self.size > self._limit:
             raw, why, reason = beginning(raw, self._limit), limit_reason(self._limit), Reason.LIMIT
@@ -393,30 +393,30 @@ class _Scanner:
     def rest(self) -> Iterator[_Cut]:
         """Unfinished statement at the end of the file."""
         if self._kind:
-            yield self._ended(self.offset, "it is not finished at the end of the file")
+            yield self._end(self.offset, "it is not finished at the end of the file")
 
-    def swallow(self, passed: int, *, within: bool) -> _Cut:
+    def end_long_line(self, passed: int, *, within: bool) -> _Cut:
         """End a statement beyond the limit with its line, `passed` bytes behind `carry`.
 
         `within`: the line was not scanned to its end.
         """
         if not self._kind:
             self._kind, self._at = b"...", (self.offset, self.number)
-        self._take(self.carry)
+        self._append(self.carry)
         self.offset += len(self.carry) + passed
         self.number, self.carry, self.over, self._commented = self.number + within, b"", False, False
-        return self._ended(self.offset)
+        return self._end(self.offset)
 
-    def again(self) -> list[bytes]:
+    def lines_to_rescan(self) -> list[bytes]:
         """Lines behind the one that opened the long quotes."""
         assert self._behind is not None
-        return self._taken[self._behind[3] :]
+        return self._pieces[self._behind[3] :]
 
-    def give_up(self) -> _Cut:
+    def end_at_quotes(self) -> _Cut:
         """End a statement with the line that opened its long quotes; the following lines are to be
         scanned again.
         """
         assert self._behind is not None
         self.offset, self.number, self.size, taken = self._behind
-        del self._taken[taken:]
-        return self._ended(self.offset, "its long quotes are never closed")
+        del self._pieces[taken:]
+        return self._end(self.offset, "its long quotes are never closed")

@@ -21,7 +21,7 @@ from dotr.sources.records import InputFile
 
 _LOOK_SECONDS: Final = 0.01
 _SHARE: Final = 10
-"""Looking at a folder takes one part in so many of the time, at most."""
+"""Listing a folder takes at most one part in so many of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,44 +60,44 @@ class Folder:
         started = self._clock()
         if started < self._next:
             return []
-        found: list[str] = []
-        there = sorted(path for path in glob.glob(self._pattern, recursive=True) if path not in self._known)
-        self._seen = {path: self._seen[path] for path in there if path in self._seen}
-        for path in there:
-            if not self._complete(path, started):
+        complete: list[str] = []
+        candidates = sorted(path for path in glob.glob(self._pattern, recursive=True) if path not in self._known)
+        self._seen = {path: self._seen[path] for path in candidates if path in self._seen}
+        for path in candidates:
+            if not self._is_complete(path, started):
                 break
-            found.append(path)
-        for path in there[len(found) :]:  # how long they have stood still counts from now on
-            self._complete(path, started)
-        self._known.update(found)
+            complete.append(path)
+        for path in candidates[len(complete) :]:  # their time without change starts now
+            self._is_complete(path, started)
+        self._known.update(complete)
         now = self._clock()
         self._next = now + max(_LOOK_SECONDS, _SHARE * (now - started))
-        return found
+        return complete
 
-    def _complete(self, path: str, now: float) -> bool:
+    def _is_complete(self, path: str, now: float) -> bool:
         try:
             status = os.stat(path)
         except OSError:
             return False
         if not os.path.isfile(path):
             return False
-        looks = status.st_size, status.st_mtime_ns
+        version = status.st_size, status.st_mtime_ns
         before, since = self._seen.get(path, (None, now))
-        if looks != before:
-            self._seen[path], since = (looks, now), now
+        if version != before:
+            self._seen[path], since = (version, now), now
         return now - since >= self._settle
 
 
 def stable_files(paths: Iterable[str], settle: Micros) -> None:
     """Wait until no file has changed for `settle` µs. Files unchanged for a minute count as stable."""
-    looked: dict[str, tuple[int, int]] = {}
+    versions: dict[str, tuple[int, int]] = {}
     while True:
         recent = {}
         for path in paths:
             status = os.stat(path)
             if time.time() - status.st_mtime < 60:
                 recent[path] = status.st_size, status.st_mtime_ns
-        if not settle or recent == looked:
+        if not settle or recent == versions:
             return
-        looked = recent
+        versions = recent
         time.sleep(settle / 1_000_000)

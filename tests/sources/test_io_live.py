@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from dotr.model.stream import DeadLetter
 from dotr.sources.lateness import Lateness
-from dotr.sources.live_merge import Channel, live
+from dotr.sources.live_merge import Channel, live_instants
 from tests.oracle.arrivals import Arrives, Elapse, Ends, Input, Outcome, Step, outcome
 from tests.support.scripts import Stopped, World, worlds
 
@@ -22,7 +22,7 @@ def in_process(inputs: list[Input], script: list[Step]) -> Outcome:
     dead: list[DeadLetter] = []
     found: list[tuple[int, list[tuple[int, int]]]] = []
     with suppress(Stopped):
-        for time, elements in live(channels, dead.append, world.clock, world.go_on):
+        for time, elements in live_instants(channels, dead.append, world.clock, world.go_on):
             found.append((time, sorted((int(e.file.input), int(e.record.raw)) for e in elements)))  # type: ignore[attr-defined]
     return Outcome(found, sorted((int(letter.input), int(letter.text), letter.reason.value) for letter in dead))
 

@@ -3,8 +3,8 @@ closed.
 
 Idea: an instant closes when every input has passed it, has ended, or is idle (the rule of
 `dotr.sources.live_merge`). Idleness depends on the clock, so that its effect is written into the
-offset: a floor says that records of an idle input, from a position on, were too late for instants
-up to a time. With the floors a batch can be replayed from its offsets alone.
+offset: a floor marks the records of an idle input, from a position on, as too late for instants up
+to a time. With the floors a batch can be replayed from its offsets alone.
 Invariant: as in `planner`; a record is late, second, idle, or an element of exactly one cut, as a
 function of the offsets.
 Cost: one scan of each record. Memory: the pending elements.
@@ -21,7 +21,7 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.planner import END, ORDINARY_BYTES, Cut, Floor, InputPosition, Offset
 from dotr.sources.feeds import Feed, InputPoint
 from dotr.sources.lateness import Lateness
-from dotr.sources.live_merge import Channel, bound
+from dotr.sources.live_merge import Channel, closing_bound
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 
 _CHUNK: Final = 1_024
@@ -133,7 +133,7 @@ class GrowingPlan:
         """Scan the inputs that others wait for, and the growing ones; False where nothing is
         available now."""
         now, closed = self._clock(), self.offset.time
-        slowest = bound([each.channel for each in self.inputs], now, LAST_MICRO)
+        slowest = closing_bound([each.channel for each in self.inputs], now, LAST_MICRO)
         read = False
         for each in self.inputs:
             channel = each.channel
@@ -151,7 +151,7 @@ class GrowingPlan:
         if after == LAST_MICRO:
             return []
         channels = [each.channel for each in self.inputs]
-        until = bound(channels, now, ALL_INPUTS_IDLE)
+        until = closing_bound(channels, now, ALL_INPUTS_IDLE)
         if until == self._unchanged_bound:
             return []
         self._unchanged_bound = until

@@ -73,7 +73,7 @@ class GrowingInputs:
         """Release copied standard input before an offset; no earlier batch is planned again."""
         for number, source in self._growing.items():
             if isinstance(source, Spooled) and number < len(before.positions):
-                source.forget(before.positions[number].file)
+                source.remove(before.positions[number].file)
 
     def close(self) -> None:
         """Close open files."""

@@ -22,7 +22,7 @@ from typing import Final
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.stream import Reason
 from dotr.monitoring.totals import RunFailed
-from dotr.sources.csv_rows import QuoteState, quoting
+from dotr.sources.csv_rows import QuoteState, quote_state
 from dotr.sources.feeds import StandardInput
 from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END
 from dotr.sources.lines import standard_bytes
@@ -129,7 +129,7 @@ def _record_text(record: Record, like: InputFile) -> Iterator[bytes]:
     yield record.raw
     end = b"\n"
     if like.csv is not None:
-        state = quoting(record.raw, QuoteState.START, like.csv.delimiter.encode())
+        state = quote_state(record.raw, QuoteState.START, like.csv.delimiter.encode())
         if state is QuoteState.QUOTE:
             yield b'"'
         end = b'"\n' if state in (QuoteState.QUOTE, QuoteState.INSIDE) else end

@@ -162,5 +162,5 @@ def test_segments_of_standard_input_have_line_numbers(tmp_path: Path) -> None:
     (tmp_path / SPOOL_END).touch()
     assert spooled.file(1) is None
     assert [*states, spooled.closed] == [False, True]
-    spooled.forget(1)
+    spooled.remove(1)
     assert [path.name for path in tmp_path.iterdir()] == [SPOOL_END]
