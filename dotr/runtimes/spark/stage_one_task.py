@@ -1,10 +1,10 @@
 """Stage one of one task: a range of time over all inputs, read, merged into instants, closed and
 queried.
 
-Each input is read from the task's start to its stop and judged again, as in the plan. Elements of
-the range are used; what is late or unreadable is reported by the task whose range of the file it
-lies in. The output is, for each bucket, the arrivals of all instants in a few rows; or the firings,
-where no state is kept and there are no buckets.
+Each input is read from the task's start to its stop, and lateness is decided again, as in the plan.
+Elements of the range are used; late and unreadable records are reported by the task whose range of
+the file holds them. The output is, for each bucket, the arrivals of all instants in a few rows; or
+the firings, where a program without state has no buckets.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dotr.runtimes.spark.worker_cache import input_of, program_of, without_garba
 from dotr.sources.records import SourcedElement
 
 MAX_INCONSISTENT_SHOWN: Final = 3
-"""How many inconsistent instants a user is told of."""
+"""Inconsistent instants of a task that are reported, at most."""
 
 
 def read_task(job: Job, task: Task) -> Iterator[RecordBatch]:
