@@ -1,4 +1,4 @@
-"""Every format: elements, unreadable records, places, and a scan that agrees with a full reading."""
+"""Formats: elements, unreadable records, positions, and agreement of a scan with a full reading."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read(file: InputFile, start: Position = START, *, elements: bool = True) -> 
 
 
 def records(tmp_path: Path, form: Format, text: str | bytes, csv: CsvMap | None = None) -> list[Record]:
-    """The records of a text, after checking what must hold of the records of any text."""
+    """The records of a text, with the invariants of records checked."""
     content = text.encode() if isinstance(text, str) else text
     plain, packed = tmp_path / "in.txt", tmp_path / "in.gz"
     plain.write_bytes(content)
@@ -114,7 +114,7 @@ def test_ndjson_elements(tmp_path: Path) -> None:
         (b'{"time": 99999999999999999999, "graph": ""}', "time.unit", None),
     ],
 )
-def test_an_unreadable_line_stops_nothing(tmp_path: Path, line: bytes, why: str, stamp: int | None) -> None:
+def test_unreadable_line_is_rejected_and_reading_continues(tmp_path: Path, line: bytes, why: str, stamp: int | None) -> None:
     good = b'{"time": 7, "graph": ""}'
     first, broken, last = records(tmp_path, Format.NDJSON, b"\n".join([good, line, good]))
     assert (first.time, last.time) == (7_000_000, 7_000_000)
@@ -125,7 +125,7 @@ def test_an_unreadable_line_stops_nothing(tmp_path: Path, line: bytes, why: str,
     assert (letter.line, letter.time, letter.input) == (2, broken.stamp, "in")
 
 
-def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+def test_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     assert seconds(records(tmp_path, Format.NDJSON, b'\xef\xbb\xbf{"time": 1, "graph": ""}\r\n')) == [1]
 
 
@@ -160,7 +160,7 @@ def test_nquads_elements_with_the_time_on_either_side(tmp_path: Path) -> None:
     ]
 
 
-def test_nquads_what_is_said_of_a_graph_besides_is_no_part_of_it(tmp_path: Path) -> None:
+def test_nquads_other_statements_about_a_graph_are_dropped(tmp_path: Path) -> None:
     (record,) = records(tmp_path, Format.NQUADS, f"<{EX}a> <{EX}by> <{EX}x> .\n" + quad_line("a") + time_line("a", 1))
     assert record.element is not None
     assert len(record.element.triples) == 1
@@ -186,7 +186,7 @@ def test_nquads_what_is_said_of_a_graph_besides_is_no_part_of_it(tmp_path: Path)
         ("broken\nbroken\n", [None, None], [1, 2]),
     ],
 )
-def test_nquads_recovers(tmp_path: Path, text: str, times: list[int | None], lines: list[int]) -> None:
+def test_nquads_broken_statement_costs_at_most_its_graph(tmp_path: Path, text: str, times: list[int | None], lines: list[int]) -> None:
     found = records(tmp_path, Format.NQUADS, text)
     assert seconds(found) == times
     assert [record.line for record in found] == lines
@@ -235,7 +235,7 @@ def test_trig_elements(tmp_path: Path) -> None:
         (":b { }\n:b prov:generatedAtTime 2 .\n", [1, 2, 3]),
     ],
 )
-def test_trig_recovers(tmp_path: Path, middle: str, times: list[int | None]) -> None:
+def test_trig_broken_statement_costs_at_most_its_graph(tmp_path: Path, middle: str, times: list[int | None]) -> None:
     head = "PREFIX : <http://e/> PREFIX prov: <http://www.w3.org/ns/prov#>\n"
     found = records(
         tmp_path,
@@ -247,7 +247,7 @@ def test_trig_recovers(tmp_path: Path, middle: str, times: list[int | None]) -> 
         assert found[1].text.split() == middle.split()
 
 
-def test_trig_that_ends_in_the_middle(tmp_path: Path) -> None:
+def test_trig_unfinished_statement_at_the_end_is_rejected(tmp_path: Path) -> None:
     found = records(tmp_path, Format.TRIG, f"<{EX}a> {{ <{EX}s> <{EX}p> ''' }}\n<{EX}b> {{ }}\n<{EX}c> {{ <{EX}s> <{EX}p>")
     assert seconds(found) == [None, None]
 
@@ -275,7 +275,7 @@ _FIRINGS = st.lists(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 @given(_FIRINGS)
-def test_what_one_pipeline_writes_another_reads(tmp_path: Path, firings: list[Firing]) -> None:
+def test_output_of_a_pipeline_is_readable_as_input(tmp_path: Path, firings: list[Firing]) -> None:
     expected = None
     for form in StreamFormat:
         text = "".join(compile_writer(form, Clock(dated=True))(firings))
@@ -317,13 +317,13 @@ def test_csv_cells(tmp_path: Path) -> None:
     assert values(third) == ['"007"', "_:0"]
 
 
-def test_csv_blank_nodes_are_numbered_among_the_triples_that_are_there(tmp_path: Path) -> None:
+def test_csv_blank_nodes_are_numbered_over_the_triples_made(tmp_path: Path) -> None:
     (record,) = records(tmp_path, Format.CSV, "t,a,b\n1,,2\n", csv_map("[] :p {a} . [] :p {b} . :s :p [] ."))
     assert record.element is not None
     assert [(subject, value) for subject, _, value in record.element.triples] == [("_:0", f'"2"^^<{XSD}integer>'), (f"<{EX}s>", "_:1")]
 
 
-def test_csv_records_over_several_lines_keep_their_place(tmp_path: Path) -> None:
+def test_csv_records_over_several_lines_have_their_first_line(tmp_path: Path) -> None:
     text = '\ufefft,"a\nb",c\r\n1,"x\ny",2\r\n\r\n2,"z","3"\r\n'
     first, second = records(tmp_path, Format.CSV, text, csv_map(":s :p '{c}'"))
     assert (first.line, second.line) == (3, 6)
@@ -344,7 +344,7 @@ def test_csv_records_over_several_lines_keep_their_place(tmp_path: Path) -> None
         (b"2,\xff,b", "UTF-8"),
     ],
 )
-def test_an_unreadable_row_costs_one_line(tmp_path: Path, row: str | bytes, why: str) -> None:
+def test_csv_unreadable_row_costs_one_line(tmp_path: Path, row: str | bytes, why: str) -> None:
     raw = row if isinstance(row, bytes) else row.encode()
     found = records(tmp_path, Format.CSV, b"t,a,b\n1,a,b\n" + raw + b"\n3,a,b\n4,a,b\n", csv_map(":s :p {a}, {b}"))
     assert seconds(found) == [1, None, 3, 4]
@@ -352,7 +352,7 @@ def test_an_unreadable_row_costs_one_line(tmp_path: Path, row: str | bytes, why:
     assert found[1].raw == raw + b"\n"
 
 
-def test_an_odd_quote_swallows_no_row(tmp_path: Path) -> None:
+def test_csv_odd_quote_costs_one_line(tmp_path: Path) -> None:
     text = 't,a\n1,"x\n2,y\n3,"z\n4,"ok"\n5,"o""k"\n6,"no"t\n7,o"k\n8,"\n'
     found = records(tmp_path, Format.CSV, text, csv_map(":s :p {a}"))
     assert [record.line for record in found] == list(range(2, 10))
@@ -364,7 +364,7 @@ _CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(st.lists(st.tuples(_CELLS, _CELLS), max_size=4))
-def test_csv_as_the_csv_module_writes_it(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
+def test_csv_module_output_is_read_back(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
     import csv
     import io
 
@@ -387,7 +387,7 @@ def refused(check: Callable[[], object]) -> list[tuple[str, str, str]]:
     return [(each.code, each.message, each.hint) for each in caught.value.diagnostics]
 
 
-def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+def test_missing_column_error_lists_the_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("time,speed\n")
     file = input_file(path, Format.CSV, csv_map(":s :p {sped}", "TIMESTAMP"))
@@ -398,7 +398,7 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path)
     assert second[2] == "Did you mean speed? Its columns are time, speed."
 
 
-def test_an_input_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_invalid_input_is_refused_before_reading(tmp_path: Path) -> None:
     empty = tmp_path / "empty.csv"
     empty.touch()
     twice = tmp_path / "twice.csv"
@@ -417,7 +417,7 @@ def test_an_input_is_refused_before_it_is_read(tmp_path: Path) -> None:
     assert refused(lambda: check_input(InputFile("in", str(empty), Format.NDJSON, prefixes=(("a", "b c"),))))[0][0] == "I105"
 
 
-def test_another_delimiter(tmp_path: Path) -> None:
+def test_csv_delimiter_is_configurable(tmp_path: Path) -> None:
     found = records(tmp_path, Format.CSV, 't;a\n1;x,y\n2;"x;y"\n', csv_map(":s :p {a}", delimiter=";"))
     assert [values(record) for record in found] == [['"x,y"'], ['"x;y"']]
 
@@ -425,7 +425,7 @@ def test_another_delimiter(tmp_path: Path) -> None:
 # --- any format ---
 
 
-def test_a_damaged_file_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_damaged_file_is_read_up_to_the_damage(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson.gz"
     whole = gzip.compress("".join(f'{{"time": {n}, "graph": ":a :p {n * n} ."}}\n' for n in range(5000)).encode())
     path.write_bytes(whole[: len(whole) // 2])

@@ -1,4 +1,4 @@
-"""Records that would make a parser die or memory grow, and damaged files: each a dead letter, and what stands around it is read."""
+"""Records beyond limits and damaged files: each is a dead letter, and the other records are read."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read(file: InputFile, start: Position = START, *, elements: bool = True) -> 
 
 
 def records(folder: Path, form: Format, content: bytes, record: int = 8 * MIB, nesting: int = 64) -> list[Record]:
-    """The records of a text, the same plain and packed, in a scan and from any record on."""
+    """The records of a text, equal when plain, compressed, scanned, and read from any record on."""
     plain, packed = folder / "in.txt", folder / "in.gz"
     plain.write_bytes(content)
     packed.write_bytes(gzip.compress(content, 1))
@@ -109,7 +109,7 @@ def row(time: int) -> bytes:
         b'{"a":' * 70 + b"1" + b"}" * 70 + b"\n",
     ],
 )
-def test_ndjson_beyond_the_nesting_is_no_text_for_a_parser(tmp_path: Path, hostile: bytes) -> None:
+def test_ndjson_beyond_the_nesting_limit_is_rejected_before_parsing(tmp_path: Path, hostile: bytes) -> None:
     found = records(tmp_path, Format.NDJSON, ndjson(1, ":a :p 1 .") + hostile + ndjson(3, ":a :p 1 ."))
     assert outcome(found) == [1, "limit", 3]
     assert "nested too deeply: more than 64 brackets in each other (limits.nesting)" in found[1].why
@@ -126,13 +126,13 @@ def test_ndjson_beyond_the_nesting_is_no_text_for_a_parser(tmp_path: Path, hosti
         ":a :p " + ", ".join(rf":\(x{number}" for number in range(100)) + " .",
     ],
 )
-def test_what_is_not_nested_is_read(tmp_path: Path, good: str) -> None:
+def test_brackets_that_do_not_nest_are_read(tmp_path: Path, good: str) -> None:
     assert outcome(records(tmp_path, Format.NDJSON, ndjson(1, good))) == [1]
     text = f"{HEAD}:g {{ {good}\n}}\n:g prov:generatedAtTime 1 .\n"
     assert outcome(records(tmp_path, Format.TRIG, text.encode(), nesting=65)) == [1]
 
 
-def test_quads_beyond_the_nesting(tmp_path: Path) -> None:
+def test_quads_beyond_the_nesting_limit_are_rejected(tmp_path: Path) -> None:
     for depth in (65, 16_500):
         found = records(tmp_path, Format.NQUADS, quads(1) + quads(2, long_terms(nested(depth) + " ").strip()) + quads(3))
         assert outcome(found) == [1, "limit", 3]
@@ -141,7 +141,7 @@ def test_quads_beyond_the_nesting(tmp_path: Path) -> None:
     assert outcome(records(tmp_path, Format.NQUADS, quads(1, long_terms(nested(64) + " ").replace("1 )>>", '"1" )>>')))) == [1]
 
 
-def test_a_session_refuses_a_graph_beyond_the_nesting() -> None:
+def test_session_refuses_a_graph_beyond_the_nesting_limit() -> None:
     rule = "define B = [ ?x a :B ] from A = [ SELECT ?x WHERE { ?x a :A } ] with B.?x = A.?x"
     spec = ProgramSpec((Document("b.dotr", rule),), prefixes={"": EX}, limits=Limits(nesting=3))
     with compile_program(spec).session() as session:
@@ -152,7 +152,7 @@ def test_a_session_refuses_a_graph_beyond_the_nesting() -> None:
         assert len(session.advance(1, ":x a :A .")) == 1
 
 
-def test_a_rule_test_tells_of_a_graph_beyond_the_nesting(project: Project) -> None:
+def test_rule_test_reports_a_graph_beyond_the_nesting_limit(project: Project) -> None:
     project.change("t.yaml", ":a a :A .", f":a :p {nested(16_500)} .")
     assert "C208 this graph cannot be read: it is nested too deeply" in project.refused("test", "t.yaml")
 
@@ -167,7 +167,7 @@ def test_a_rule_test_tells_of_a_graph_beyond_the_nesting(project: Project) -> No
         ("deeper.jsonld", '{"http://e/p": ' * 8_000 + "1" + "}" * 8_000, "1:961"),
     ],
 )
-def test_background_beyond_the_nesting(tmp_path: Path, name: str, text: str, place: str) -> None:
+def test_background_beyond_the_nesting_limit_is_refused(tmp_path: Path, name: str, text: str, place: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(Refused) as caught:
         load_graphs([tmp_path / name])
@@ -178,7 +178,7 @@ def test_background_beyond_the_nesting(tmp_path: Path, name: str, text: str, pla
 
 
 @pytest.mark.parametrize("text", ["(" * 9, "<<(" * 9, "[(" * 5, '"' + "[" * 9, "'''" + "{" * 9])
-def test_a_quote_that_is_never_closed_hides_no_bracket(text: str) -> None:
+def test_unclosed_brackets_and_quotes_count_as_nesting(text: str) -> None:
     for each in (text, text.encode()):
         with pytest.raises(TextLimitExceeded):
             check_nesting(each, 8)
@@ -194,8 +194,8 @@ def test_nesting_of_json() -> None:
 # --- bytes of a record ---
 
 
-def test_a_line_beyond_the_limit_is_passed(tmp_path: Path) -> None:
-    """17 MB, which is also beyond the parser's buffer."""
+def test_line_beyond_the_limit_is_skipped(tmp_path: Path) -> None:
+    """A line of 17 MB, also beyond the buffer of the parser."""
     huge = "x" * (17 * MIB)
     first, broken, last = records(tmp_path, Format.NDJSON, ndjson(1, "") + ndjson(2, f":a :p '{huge}' .") + ndjson(3, ""))
     assert outcome([first, broken, last]) == [1, "limit", 3]
@@ -208,7 +208,7 @@ def test_a_line_beyond_the_limit_is_passed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", [Format.NDJSON, Format.NQUADS, Format.TRIG])
-def test_a_text_that_the_parser_cannot_hold_is_one_dead_letter(tmp_path: Path, form: Format) -> None:
+def test_text_beyond_the_parser_buffer_is_one_dead_letter(tmp_path: Path, form: Format) -> None:
     huge = "x" * (17 * MIB)
     content = {
         Format.NDJSON: ndjson(1, "") + ndjson(2, f":a :p '{huge}' .") + ndjson(3, ""),
@@ -220,7 +220,7 @@ def test_a_text_that_the_parser_cannot_hold_is_one_dead_letter(tmp_path: Path, f
     assert "longer than the parser can read at once" in found[1].why
 
 
-def test_many_statements_are_one_record(tmp_path: Path) -> None:
+def test_statements_beyond_the_limit_are_one_record(tmp_path: Path) -> None:
     many = b"".join([f'<{EX}s> <{EX}p> "{number}" <{EX}g2> .\n'.encode() for number in range(1000)])
     found = records(tmp_path, Format.NQUADS, quads(1) + many + quads(2) + quads(3), record=4096)
     assert outcome(found) == [1, "limit", 3]
@@ -235,13 +235,13 @@ def test_a_long_line_of_many_statements_is_read(tmp_path: Path) -> None:
     assert outcome(records(tmp_path, Format.TRIG, content, record=300)) == list(range(1, 400))
 
 
-def test_broken_lines_without_end_take_no_memory(tmp_path: Path) -> None:
+def test_many_broken_lines_are_read_in_bounded_memory(tmp_path: Path) -> None:
     found = records(tmp_path, Format.NQUADS, b"broken\n" * 500 + quads(1) + b"broken\n" * 500 + quads(2), record=200)
     assert len(found) == 1002
     assert [each for each in outcome(found) if each != "unreadable"] == [1, 2]
 
 
-def test_odd_quotes_cost_a_line_beyond_the_limit_too(tmp_path: Path) -> None:
+def test_odd_quote_beyond_the_limit_costs_one_line(tmp_path: Path) -> None:
     rows = b"".join([f"{number},a\n".encode() for number in range(2, 1000)])
     found = records(tmp_path, Format.CSV, b't,a\n1,"odd\n' + rows, record=100)
     assert outcome(found) == ["unreadable", *range(2, 1000)]
@@ -253,7 +253,7 @@ def test_odd_quotes_cost_a_line_beyond_the_limit_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-def test_a_quoted_field_beyond_the_limit_is_no_rows(tmp_path: Path, end: bytes) -> None:
+def test_quoted_field_beyond_the_limit_is_one_record(tmp_path: Path, end: bytes) -> None:
     field = b"7,injected" + end
     found = records(tmp_path, Format.CSV, b"t,a" + end + b"1,a" + end + b'2,"' + field * 100 + b'"' + end + b"3,a" + end, record=100)
     assert outcome(found) == [1, "limit", 3]
@@ -304,7 +304,7 @@ def test_pieces_of_records_in_any_order(tmp_path: Path, form: Format, seed: int)
         (b'2,"' + b"b" * 200_000 + b'\n7,injected"\n', ""),
     ],
 )
-def test_a_record_whose_quotes_are_closed_is_taken_whole(tmp_path: Path, record: bytes, why: str) -> None:
+def test_record_with_closed_quotes_is_consumed_whole(tmp_path: Path, record: bytes, why: str) -> None:
     first, middle, last = records(tmp_path, Format.CSV, b"t,a\n1,a\n" + record + b"3,a\n")
     assert (outcome([first]), outcome([last])) == ([1], [3])
     assert middle.raw == record
@@ -312,7 +312,7 @@ def test_a_record_whose_quotes_are_closed_is_taken_whole(tmp_path: Path, record:
     assert bool(why) == bool(middle.why)
 
 
-def test_a_row_of_a_million_columns(tmp_path: Path) -> None:
+def test_row_of_a_million_columns_is_rejected(tmp_path: Path) -> None:
     found = records(tmp_path, Format.CSV, b"t,a\n1,a\n2" + b"," * 1_000_000 + b"\n3,a\n")
     assert outcome(found) == [1, "unreadable", 3]
     assert found[1].why == "it has 1000001 columns where the header has 2"
@@ -343,7 +343,7 @@ def test_a_copy_of_standard_input_is_read_as_the_original(tmp_path: Path, form: 
 # --- damaged files ---
 
 
-def test_all_that_can_be_unpacked_is_read(tmp_path: Path) -> None:
+def test_damaged_gzip_is_read_up_to_the_damage(tmp_path: Path) -> None:
     lines = [ndjson(time, f":a :p {time} .") for time in range(1, 5000)]
     packed = gzip.compress(b"".join(lines))
     for cut in (len(packed) // 2, len(packed) - 100, len(packed) - 9):
@@ -362,7 +362,7 @@ def test_all_that_can_be_unpacked_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", [Format.NQUADS, Format.TRIG, Format.CSV])
-def test_a_line_that_is_cut_off_by_a_damage_is_no_element(tmp_path: Path, form: Format) -> None:
+def test_line_cut_off_by_damage_is_rejected(tmp_path: Path, form: Format) -> None:
     writers: dict[Format, tuple[bytes, Callable[[int], bytes]]] = {
         Format.NQUADS: (b"", quads),
         Format.TRIG: (HEAD.encode(), trig),
@@ -378,7 +378,7 @@ def test_a_line_that_is_cut_off_by_a_damage_is_no_element(tmp_path: Path, form: 
     assert "the file cannot be read from here on" in found[-1].why
 
 
-def test_a_long_compressed_line_is_read_past_in_bounded_memory(tmp_path: Path) -> None:
+def test_long_compressed_line_is_skipped_in_bounded_memory(tmp_path: Path) -> None:
     path = tmp_path / "bomb.gz"
     with gzip.open(path, "wb", 1) as file:
         file.write(ndjson(1, ""))
@@ -418,7 +418,7 @@ def test_errors_of_quads_have_places(tmp_path: Path) -> None:
     assert found.why == "the prefix x: has not been declared (line 3, column 9)"
 
 
-def test_many_prefixes_cost_no_more_than_their_own_length(tmp_path: Path) -> None:
+def test_cost_of_prefixes_is_linear_in_their_length(tmp_path: Path) -> None:
     many = "".join([f"PREFIX p{number}: <http://e/{number}/>\n" for number in range(3000)])
     text = f"{HEAD}{many}p7:g {{ p8:s p9:p p10:o }}\np7:g prov:generatedAtTime 5 ."
     (record,) = records(tmp_path, Format.TRIG, text.encode())
@@ -426,7 +426,7 @@ def test_many_prefixes_cost_no_more_than_their_own_length(tmp_path: Path) -> Non
     assert record.element.triples == (("<http://e/8/s>", "<http://e/9/p>", "<http://e/10/o>"),)
 
 
-def test_every_dead_letter_says_why(project: Project) -> None:
+def test_every_dead_letter_has_a_reason(project: Project) -> None:
     lines = [
         ndjson(5, ":a a :A ."),
         b'{"time": "1970-01-01T00:00:01", "graph": ""}\n',
@@ -454,7 +454,7 @@ def test_limits_of_the_configuration_reach_the_readers(project: Project) -> None
     assert [(letter["reason"], letter["time"]) for letter in letters] == [("limit", 2), ("limit", None)]
 
 
-def test_times_beyond_the_year_3000_are_probably_milliseconds(project: Project) -> None:
+def test_integer_times_beyond_the_year_3000_give_a_warning(project: Project) -> None:
     project.write("a.ndjson", ndjson(1_406_879_400_000, ":a a :A .") + ndjson(1_406_879_401_000, ":a a :A ."))
     said = project.dotr("run", "c.yaml").err
     told = "I106 warning: an integer time of input a lies beyond the year 3000, as seconds: 1406879400000 (a.ndjson:1)"

@@ -1,4 +1,4 @@
-"""Growing inputs merged by time: against the words of semantics.md, section 6."""
+"""Live merge of inputs by time, against an oracle of semantics.md, section 6."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def in_process(inputs: list[Input], script: list[Step]) -> Outcome:
 
 @given(worlds())
 @settings(max_examples=500, deadline=None)
-def test_the_merge_does_what_is_written(world: tuple[list[Input], list[Step]]) -> None:
+def test_live_merge_agrees_with_the_oracle(world: tuple[list[Input], list[Step]]) -> None:
     assert in_process(*world) == outcome(*world)
 
 
-def test_the_oracle_by_hand() -> None:
+def test_oracle_agrees_with_a_case_by_hand() -> None:
     inputs = [Input(delay=2), Input(idle=5.0), Input(single=True)]
     script: list[Step] = [Arrives(0, 10), Arrives(0, 13), Arrives(0, 10), Arrives(0, 12), Arrives(2, 12), Arrives(2, 12), Elapse(5.0)]
     closed = [(10, [(0, 0)])]

@@ -1,4 +1,4 @@
-"""The merge by time, lateness, dead letters, and where text goes."""
+"""Merge by time, lateness, dead letters, and sinks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TIMES = st.lists(st.none() | st.integers(0, 12), max_size=12)
 
 
 def source(number: int, times: list[int | None], delay: int) -> RecordSource:
-    """A source whose elements say where they come from."""
+    """A source whose elements hold the number of the source and of the record."""
     records = [
         Record(
             at,
@@ -45,7 +45,7 @@ def source(number: int, times: list[int | None], delay: int) -> RecordSource:
 
 
 @given(st.lists(st.tuples(_TIMES, st.integers(0, 4)), max_size=4))
-def test_instants_are_complete_and_in_order_and_nothing_is_lost(files: list[tuple[list[int | None], int]]) -> None:
+def test_merge_gives_complete_instants_in_order_and_every_element(files: list[tuple[list[int | None], int]]) -> None:
     dead: list[DeadLetter] = []
     found = list(instants([source(number, times, delay) for number, (times, delay) in enumerate(files)], dead.append))
     expected: dict[int, list[Element]] = {}
@@ -62,7 +62,7 @@ def test_instants_are_complete_and_in_order_and_nothing_is_lost(files: list[tupl
     assert sorted((letter.input, letter.line, letter.reason) for letter in dead) == sorted(lost)
 
 
-def test_a_merge_reads_no_further_than_it_must() -> None:
+def test_merge_read_ahead_is_minimal() -> None:
     taken: list[int] = []
 
     def counted(number: int) -> RecordSource:
@@ -75,7 +75,7 @@ def test_a_merge_reads_no_further_than_it_must() -> None:
     assert len(taken) <= 2 * 11
 
 
-def test_files_are_merged_and_what_cannot_be_used_is_kept(tmp_path: Path) -> None:
+def test_files_are_merged_and_rejected_records_are_dead_letters(tmp_path: Path) -> None:
     def file(name: str, *times: object) -> InputFile:
         path = tmp_path / name
         path.write_text("".join((json.dumps({"time": time, "graph": ""}) if time else "?") + "\n" for time in times))
@@ -117,7 +117,7 @@ def code(path: Path) -> tuple[str, str]:
     return refused.value.diagnostics[0].code, refused.value.diagnostics[0].hint
 
 
-def test_a_file_sink_makes_its_folders_and_refuses_old_output(tmp_path: Path) -> None:
+def test_file_sink_creates_folders_and_refuses_old_output(tmp_path: Path) -> None:
     path = tmp_path / "out" / "deep" / "a.ndjson"
     with FileSink(str(path)) as sink:
         sink.write(["å\n", "b\n"])
@@ -131,7 +131,7 @@ def test_a_file_sink_makes_its_folders_and_refuses_old_output(tmp_path: Path) ->
     assert code(tmp_path / "out")[0] == "I202"
 
 
-def test_a_compressed_sink_writes_the_same_bytes_again(tmp_path: Path) -> None:
+def test_compressed_sink_is_reproducible(tmp_path: Path) -> None:
     for name in ("a.gz", "b.gz"):
         with FileSink(str(tmp_path / name)) as sink:
             sink.write(["line\n"] * 3)
@@ -145,7 +145,7 @@ def write_batch(folder: str, batch: int, texts: Iterable[str], suffix: str) -> N
             file.write([text])
 
 
-def test_a_batch_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_batch_file_is_complete_or_absent(tmp_path: Path) -> None:
     folder = tmp_path / "out" / "fire.ndjson"
     write_batch(str(folder), 12, ["one\n"], ".ndjson")
     write_batch(str(folder), 13, [], ".ndjson")
@@ -162,7 +162,7 @@ def test_a_batch_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
         write_batch(str(tmp_path / "file"), 1, ["x"], ".ndjson")
 
 
-def test_a_batch_on_a_full_disk_is_no_fault_of_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_on_a_full_disk_raises_write_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "out"
     write_batch(str(folder), 1, ["one\n"], ".ndjson")
 

@@ -1,4 +1,4 @@
-"""Times as they come in."""
+"""Parsers of times and delays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
     st.sampled_from("T "),
     st.booleans(),
 )
-def test_a_date_time_is_what_datetime_says(moment: datetime, zone: int, between: str, zoned: bool) -> None:
+def test_date_times_agree_with_datetime(moment: datetime, zone: int, between: str, zoned: bool) -> None:
     aware = moment.replace(tzinfo=timezone(timedelta(minutes=zone)) if zoned else UTC)
     text = (aware if zoned else moment).isoformat(between)
     assert parse_date_time(text) == (aware - EPOCH) // timedelta(microseconds=1)
@@ -30,7 +30,7 @@ def test_a_date_time_is_what_datetime_says(moment: datetime, zone: int, between:
 
 
 @given(st.integers(-(10**16), 10**17))
-def test_what_is_written_reads_back(micros: int) -> None:
+def test_formatted_times_are_read_back(micros: int) -> None:
     written = format_time(micros, Clock(dated=True))
     assert isinstance(written, str)
     assert parse_date_time(written) == micros
@@ -80,7 +80,7 @@ def test_date_times(text: str, micros: int) -> None:
         "9" * 25,
     ],
 )
-def test_what_is_no_time_is_said_in_words(text: str) -> None:
+def test_invalid_time_is_refused_with_a_reason(text: str) -> None:
     for _ in range(2):
         with pytest.raises(ValueError, match=r"."):
             parse_time(text, Unit.SECOND)
@@ -99,13 +99,13 @@ def test_delays(text: str | int, micros: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "min", "5 m", "-5 s", -1, "5 s 3", "0.5 us", "1e3 s", "99999999999999 d"])
-def test_what_is_no_delay_is_said_in_words(text: str | int) -> None:
+def test_invalid_delay_is_refused_with_a_reason(text: str | int) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_delay(text)
 
 
 @pytest.mark.parametrize("text", ["9" * 5000, "1" * 5000 + " s", "x" * 5000])
-def test_a_length_of_time_that_is_very_long_is_told_in_a_few_words(text: str) -> None:
+def test_error_of_a_long_delay_text_is_short(text: str) -> None:
     with pytest.raises(ValueError, match="is no length of time: it has 5,00") as refused:
         parse_delay(text)
     assert len(str(refused.value)) < 120
