@@ -82,17 +82,17 @@ def share_queries(rules: Sequence[Rule]) -> tuple[Rule, ...]:
                 if any(old != new for old, new in renamed.items()):
                     names[role.label] = renamed
         aggregated = {clause.role.label for clause in rule.clauses if isinstance(clause, Aggregate)}
-        seen = {label: own for label, own in names.items() if label not in aggregated}
+        visible_names = {label: own for label, own in names.items() if label not in aggregated}
 
         def role_of(role: Role) -> Role:
             if not isinstance(role.source, FactSource):
-                return replace(role, constraints=_all_renamed(role.constraints, {}, seen)) if seen else role
+                return replace(role, constraints=_all_renamed(role.constraints, {}, visible_names)) if visible_names else role
             split, key = splits[role.source]
-            found = shared[key]
-            constraints = (split.movable if found.moves_filters else ()) + role.constraints
+            common = shared[key]
+            constraints = (split.movable if common.moves_filters else ()) + role.constraints
             if names:
-                constraints = _all_renamed(constraints, names.get(role.label, {}), seen)
-            return replace(role, source=found.source, constraints=constraints)
+                constraints = _all_renamed(constraints, names.get(role.label, {}), visible_names)
+            return replace(role, source=common.source, constraints=constraints)
 
         def clause_of(clause: Clause) -> Clause:
             changed = replace(clause, role=role_of(clause.role))
@@ -100,13 +100,13 @@ def share_queries(rules: Sequence[Rule]) -> tuple[Rule, ...]:
                 changed = replace(changed, attribute=names[clause.role.label][changed.attribute])
             return changed
 
-        made = replace(rule, anchor=role_of(rule.anchor), clauses=tuple(map(clause_of, rule.clauses)))
-        if not seen:
-            return made
+        shared_rule = replace(rule, anchor=role_of(rule.anchor), clauses=tuple(map(clause_of, rule.clauses)))
+        if not visible_names:
+            return shared_rule
         return replace(
-            made,
-            condition=None if rule.condition is None else _renamed(rule.condition, {}, seen),
-            assignments=tuple([replace(each, expression=_renamed(each.expression, {}, seen)) for each in rule.assignments]),
+            shared_rule,
+            condition=None if rule.condition is None else _renamed(rule.condition, {}, visible_names),
+            assignments=tuple([replace(each, expression=_renamed(each.expression, {}, visible_names)) for each in rule.assignments]),
         )
 
     return tuple(map(rule_of, rules))

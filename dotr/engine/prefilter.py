@@ -42,14 +42,14 @@ def weakest_filter(filters: Sequence[Sequence[Expression]]) -> Prefilter:
     True
     """
     bounds = [[_bound(each) for condition in conditions for each in conjuncts(condition)] for conditions in filters]
-    found: list[Expression] = []
+    shared_bounds: list[Expression] = []
     for first in bounds[0]:
         if first is not None:
             alike = [next((each for each in others if each is not None and _are_comparable(first, each)), None) for others in bounds]
             if None not in alike:
-                found.append(_weakest([each for each in alike if each is not None]))
+                shared_bounds.append(_weakest([each for each in alike if each is not None]))
     single = all(len(each) == 1 for each in bounds)
-    return Prefilter(tuple(dict.fromkeys(found)), bool(found) and single and _share_operator(bounds))
+    return Prefilter(tuple(dict.fromkeys(shared_bounds)), bool(shared_bounds) and single and _share_operator(bounds))
 
 
 def _share_operator(bounds: Sequence[Sequence[_Bound | None]]) -> bool:

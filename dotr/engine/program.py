@@ -68,10 +68,10 @@ class CompiledProgram:
         """For each composite event its attributes, sorted: the `with` variables of all rules that
         define it.
         """
-        found: dict[Label, set[Variable]] = {}
+        variables: dict[Label, set[Variable]] = {}
         for rule in self.rules.rules:
-            found.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
-        return {label: tuple(sorted(names)) for label, names in found.items()}
+            variables.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
+        return {label: tuple(sorted(names)) for label, names in variables.items()}
 
     def stage_two(self, clock: Clock) -> tuple[StageTwo, ...]:
         """The layers of stage two, lowest first, for a pipeline with a clock."""
@@ -87,21 +87,21 @@ class CompiledProgram:
 
     def readers(self, streams: Iterable[int]) -> list[str]:
         """The names of the rules that read one of some fact streams."""
-        wanted = set(streams)
+        required = set(streams)
         return sorted(
             placed.rule.name
             for layer in self.layout.layers
             for placed in layer.rules
-            if any(layer.ports[port].stream in wanted for port in placed.ports)
+            if any(layer.ports[port].stream in required for port in placed.ports)
         )
 
     def query_label(self, streams: Iterable[int]) -> str:
         """The label that rules give to the query of one of some fact streams."""
-        wanted = set(streams)
+        required = set(streams)
         for layer in self.layout.layers:
             for placed in layer.rules:
                 for role, port in zip(roles(placed.rule), placed.ports, strict=True):
-                    if layer.ports[port].stream in wanted:
+                    if layer.ports[port].stream in required:
                         return role.origin
         return ""
 
@@ -126,28 +126,28 @@ class CompiledProgram:
         """The plan of each label's query, which projects the reported attributes: shared queries
         and the queries of rules.
         """
-        questions: dict[tuple[Label, Select], None] = {}
+        queries: dict[tuple[Label, Select], None] = {}
 
-        def ask(label: Label, query: Select, reported: Sequence[Variable]) -> None:
-            questions.setdefault((label, replace(query, projection=tuple(sorted(reported)))))
+        def add(label: Label, query: Select, reported: Sequence[Variable]) -> None:
+            queries.setdefault((label, replace(query, projection=tuple(sorted(reported)))))
 
         for shared in self.rules.queries:
-            ask(shared.label, shared.query, shared.query.projection)
+            add(shared.label, shared.query, shared.query.projection)
         for rule in self.rules.rules:
             for role in roles(rule):
                 if isinstance(role.source, FactSource) and role.source.period is None:
-                    ask(role.origin, role.source.query, role.source.reported)
-        return tuple((label, plan(query, self.knowledge.background)) for label, query in questions)
+                    add(role.origin, role.source.query, role.source.reported)
+        return tuple((label, plan(query, self.knowledge.background)) for label, query in queries)
 
     @cached_property
     def reported(self) -> Mapping[Label, tuple[Variable, ...]]:
         """The labels of `facts_of_interest`, each with the attributes that its facts can have,
         sorted.
         """
-        found: dict[Label, set[Variable]] = {}
-        for label, asked in self._fact_queries:
-            found.setdefault(label, set()).update(asked.select.projection)
-        return {label: tuple(sorted(names)) for label, names in found.items()}
+        variables: dict[Label, set[Variable]] = {}
+        for label, query_plan in self._fact_queries:
+            variables.setdefault(label, set()).update(query_plan.select.projection)
+        return {label: tuple(sorted(names)) for label, names in variables.items()}
 
     def facts_of_interest(self, instant: Instant) -> list[Fact]:
         """All facts of all labels at an instant, with projected attributes only; none where the
@@ -161,9 +161,9 @@ class CompiledProgram:
         if closure.contradictions and self.stage_one.rejects:
             return []
         events: list[Fact] = []
-        for label, asked in self._fact_queries:
-            for row in asked.answers_at(closure):
-                bound = {name: value for name, value in zip(asked.select.projection, row, strict=True) if value is not None}
+        for label, query_plan in self._fact_queries:
+            for row in query_plan.answers_at(closure):
+                bound = {name: value for name, value in zip(query_plan.select.projection, row, strict=True) if value is not None}
                 events.append(Fact(label, instant.time, bound))
         return events
 
@@ -221,12 +221,12 @@ def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:
     first few.
     """
     warnings = []
-    for number, found in enumerate(knowledge.contradictions[:_MAX_CONTRADICTIONS], 1):
-        said = f"({found.rule}): {', '.join(map(' '.join, visible_premises(found))) or 'by a rule without a body'}"
+    for number, contradiction in enumerate(knowledge.contradictions[:_MAX_CONTRADICTIONS], 1):
+        described = f"({contradiction.rule}): {', '.join(map(' '.join, visible_premises(contradiction))) or 'by a rule without a body'}"
         if number == _MAX_CONTRADICTIONS < len(knowledge.contradictions):
-            said += f"; and {len(knowledge.contradictions) - _MAX_CONTRADICTIONS} more like these"
+            described += f"; and {len(knowledge.contradictions) - _MAX_CONTRADICTIONS} more like these"
         hint = "Mend the graphs, or choose another entailment; what was derived is used all the same."
-        warnings.append(Diagnostic("K401", f"the background contradicts itself {said}", None, hint, Severity.WARNING))
+        warnings.append(Diagnostic("K401", f"the background contradicts itself {described}", None, hint, Severity.WARNING))
     return warnings
 
 
@@ -234,22 +234,22 @@ def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) 
     """A warning for each label whose query has answers of the background alone."""
     background = stage_one.knowledge.background
     plans = {each.select: each for each in stage_one.plans}
-    found: dict[Span, Diagnostic] = {}
+    warnings: dict[Span, Diagnostic] = {}
     for rule in rules.rules:
         for role in roles(rule):
             if not isinstance(role.source, FactSource) or role.source.period is not None:
                 continue
             query = role.source.query
-            asked = plans.get(query) or plans.setdefault(query, plan_source(role.source, background, static.answers, stage_one.limits))
-            if asked.static:
-                found[role.span] = Diagnostic(
+            query_plan = plans.get(query) or plans.setdefault(query, plan_source(role.source, background, static.answers, stage_one.limits))
+            if query_plan.static:
+                warnings[role.span] = Diagnostic(
                     "D501",
                     f"the query of {role.label} has answers that hold of the background alone: they are facts at every instant",
                     role.span,
                     "Add a pattern that only the stream can match.",
                     Severity.WARNING,
                 )
-    return list(found.values())
+    return list(warnings.values())
 
 
 def _over_background(layout: Layout, rules: RuleSet, over: StaticLimitExceeded) -> Diagnostic:

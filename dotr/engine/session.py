@@ -170,7 +170,7 @@ class Session:
         return utc(micros) if self._dated or micros % self._unit.value else micros // self._unit.value
 
     def _events(self, engine: Engine, moments: Iterable[Sequence[Firing]]) -> list[Event]:
-        made = [
+        events = [
             Event(self._caller_time(each.time), each.rule, each.event, dict(each.attributes), ntriples(each.graph))
             for firings in moments
             for each in firings
@@ -178,11 +178,11 @@ class Session:
         for letter in engine.failed:
             _LOG.warning("%s:%d: %s", letter.file, letter.line, letter.why)
         engine.failed.clear()
-        for found in drain_fallbacks():
-            if (found.kind, found.place) not in self._warned:
-                self._warned.add((found.kind, found.place))
-                _LOG.warning("%s", found)
-        return made
+        for fallback in drain_fallbacks():
+            if (fallback.kind, fallback.place) not in self._warned:
+                self._warned.add((fallback.kind, fallback.place))
+                _LOG.warning("%s", fallback)
+        return events
 
 
 def read_triples(triples: Iterable[Iterable[object]], nesting: int = LIMITS.nesting) -> tuple[Triple, ...]:

@@ -205,15 +205,15 @@ class StageOne:
             return InstantFacts(self._facts_after_retraction(closure, closure.removed, failed), contradictions, failed=failed)
         delta = closure.delta
         separate: set[int] = set()
-        found: RowsByKey = {}
+        rows_by_stream: RowsByKey = {}
         waiting = self._groups_by_trigger
         for predicate in delta.by_subject:
             due = waiting.get(predicate)
             if due is not None:
-                self._evaluate_groups(due, delta, found, separate)
+                self._evaluate_groups(due, delta, rows_by_stream, separate)
         if self._untriggered_groups:
-            self._evaluate_groups(self._untriggered_groups, delta, found, separate)
-        facts: dict[int, Sequence[AttributeValues]] = self._facts_of_rows(found, separate)
+            self._evaluate_groups(self._untriggered_groups, delta, rows_by_stream, separate)
+        facts: dict[int, Sequence[AttributeValues]] = self._facts_of_rows(rows_by_stream, separate)
         for number in [*self._triggered_plans(delta), *sorted(separate)] if separate else self._triggered_plans(delta):
             try:
                 answers = self.plans[number].answers(delta)
@@ -225,23 +225,23 @@ class StageOne:
                     facts[binding.stream] = binding.facts(answers)
         return InstantFacts(facts, contradictions, failed=failed)
 
-    def _facts_of_rows(self, found: RowsByKey, separate: Collection[int]) -> dict[int, Sequence[AttributeValues]]:
+    def _facts_of_rows(self, rows_by_stream: RowsByKey, separate: Collection[int]) -> dict[int, Sequence[AttributeValues]]:
         """The facts of the rows that join groups found, each plan's under its first stream, without
         the plans in `separate`.
         """
         for number in self._static_plans:
-            found.setdefault(self._first_stream[number], [])
+            rows_by_stream.setdefault(self._first_stream[number], [])
         for number in separate:
-            found.pop(self._first_stream[number], None)
-        facts = cast(dict[int, Sequence[AttributeValues]], found)
+            rows_by_stream.pop(self._first_stream[number], None)
+        facts = cast(dict[int, Sequence[AttributeValues]], rows_by_stream)
         if self._completed_plans:
-            for stream in self._completed_plans.keys() & found.keys():
-                found[stream] = self.plans[self._completed_plans[stream]].with_static(found[stream])
+            for stream in self._completed_plans.keys() & rows_by_stream.keys():
+                rows_by_stream[stream] = self.plans[self._completed_plans[stream]].with_static(rows_by_stream[stream])
         if self._shared_bindings:
-            for first in self._shared_bindings.keys() & found.keys():
+            for first in self._shared_bindings.keys() & rows_by_stream.keys():
                 for binding in self._shared_bindings[first]:
-                    facts[binding.stream] = binding.values(found[first])
-        for stream, rows in found.items():
+                    facts[binding.stream] = binding.values(rows_by_stream[first])
+        for stream, rows in rows_by_stream.items():
             if len(rows) > 1:
                 number = self._plan_of[stream]
                 self._check_rows(number, rows)
@@ -290,7 +290,7 @@ class StageOne:
         record_fallback(first, FallbackKind.QUERY)
         return rows
 
-    def _evaluate_groups(self, due: Sequence[JoinGroup], delta: TripleIndex, found: RowsByKey, separate: set[int]) -> None:
+    def _evaluate_groups(self, due: Sequence[JoinGroup], delta: TripleIndex, rows_by_stream: RowsByKey, separate: set[int]) -> None:
         """Add the rows of join groups to `found`, and to `separate` the plans of groups that fail,
         to be evaluated one by one.
         """
@@ -298,9 +298,9 @@ class StageOne:
         for group in due:
             try:
                 if size <= group.safe_size:
-                    group.evaluate_uncounted(background, delta, found)
+                    group.evaluate_uncounted(background, delta, rows_by_stream)
                 else:
-                    group.evaluate(background, delta, found)
+                    group.evaluate(background, delta, rows_by_stream)
             except LimitExceeded:  # the plans by themselves show which goes over the limit
                 separate.update(group.plans)
             except Exception as error:

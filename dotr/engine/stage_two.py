@@ -76,9 +76,16 @@ class _RuleWriters(dict[int, _RuleWriter]):
         rule = self._layer.rules[number].rule
         labels, names = tuple(role.label for role in positive_roles(rule)), self._attributes[rule.event]
         labels, names = self._interned.setdefault(labels, labels), self._interned.setdefault(names, names)
-        made = compile_template(rule.template, names)
+        template = compile_template(rule.template, names)
         writer = self[number] = _RuleWriter(
-            rule.name, rule.name.encode(), rule.event, rule.event in self._above, labels, names, made.has_fresh_names, made.instantiate
+            rule.name,
+            rule.name.encode(),
+            rule.event,
+            rule.event in self._above,
+            labels,
+            names,
+            template.has_fresh_names,
+            template.instantiate,
         )
         return writer
 
@@ -154,28 +161,28 @@ class StageTwo:
                 raise failure.error from None
         if not matched and not operator.failures and (chunks is None or chunks.is_empty):
             return _NOTHING
-        done = self.write_firings(time, matched, {} if chunks is None else chunks.seen)
+        result = self.write_firings(time, matched, {} if chunks is None else chunks.repeats)
         if chunks is not None and not chunks.is_empty:
-            done = LayerResult(done.firings, chunks.events + done.events, [*chunks.failed, *done.failed])
+            result = LayerResult(result.firings, chunks.events + result.events, [*chunks.failed, *result.failed])
         if operator.failures:
             letters = [self._dead_letter(time, each) for each in operator.failures]
             operator.failures.clear()
-            done = done._replace(failed=[*dict.fromkeys(letters), *done.failed])
-        return done
+            result = result._replace(failed=[*dict.fromkeys(letters), *result.failed])
+        return result
 
-    def write_firings(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int]) -> LayerResult:
-        """The firings of matches, without those whose graphs cannot be written. `seen` has the
-        digests of matches before them that may be equal.
+    def write_firings(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
+        """The firings of matches, without those whose graphs cannot be written. `repeats` counts the
+        equal matches by digest, earlier chunks included.
         """
-        before = seen.copy() if seen else {}
+        before = repeats.copy() if repeats else {}
         try:
-            return self._write(time, matched, seen)
+            return self._write(time, matched, repeats)
         except Exception as error:
-            seen.clear()
-            seen.update(before)
-            return self._write_each(time, matched, seen, error)
+            repeats.clear()
+            repeats.update(before)
+            return self._write_each(time, matched, repeats, error)
 
-    def _write_each(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int], first: Exception) -> LayerResult:
+    def _write_each(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int], first: Exception) -> LayerResult:
         """The firings of the matches that can be written one by one, after `first` was raised for
         all together.
         """
@@ -191,7 +198,7 @@ class StageTwo:
                 writable.append(each)
         if not failed:
             record_fallback(first, FallbackKind.GRAPHS)
-        return self._write(time, writable, seen)._replace(failed=failed)
+        return self._write(time, writable, repeats)._replace(failed=failed)
 
     def _dead_letter(self, time: Micros, failure: RuleFailure | LimitExcess) -> DeadLetter:
         placed = self._layer.rules[failure.rule]
@@ -211,8 +218,8 @@ class StageTwo:
             why = f"rule {rule.name} goes over a limit at its anchor {anchor}: more than {most}, at the clause {clause}"
         return DeadLetter(reason, f"rule {rule.name}", rule.span.document.name, line, time, text, why)
 
-    def _write(self, time: Micros, matched: Sequence[Match], seen: dict[bytes, int]) -> LayerResult:
-        """The firings of matches. Those of rules that fire on the same events follow each other and
+    def _write(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
+        """The firings of matches. Matches of the same events follow each other, and their firings
         share objects.
         """
         writers, new = self._writers, tuple.__new__
@@ -225,23 +232,23 @@ class StageTwo:
         last_names: object = None
         pairs: _Pairs = ()
         for number, ordinal, bound, values in matched:
-            rule, encoded, event, above, labels, names, named, make = writers[number]
-            if named:
+            rule, encoded, event, is_read_above, labels, names, has_fresh_names, instantiate = writers[number]
+            if has_fresh_names:
                 if bound is not last_bound or labels is not last_labels:
                     text = match_text(time, _named(labels, bound), 0)
                     last_bound, last_labels = bound, labels
                 digest = digest_of(encoded, text)
-                if digest in seen:
-                    again = seen[digest] = seen[digest] + 1
+                if digest in repeats:
+                    again = repeats[digest] = repeats[digest] + 1
                     digest = digest_of(encoded, match_text(time, _named(labels, bound), again))
                 else:
-                    seen[digest] = 0
+                    repeats[digest] = 0
             if values is not last_values or names is not last_names:
                 pairs = tuple([(name, value) for name, value in zip(names, values, strict=True) if value is not None])
                 last_values, last_names = values, names
-            graph, dropped = make(values, digest)
+            graph, dropped = instantiate(values, digest)
             firings.append(new(Firing, (time, rule, event, pairs, graph, dropped)))
-            if above:
+            if is_read_above:
                 events.append((event, (ordinal, values)))
         return LayerResult(firings, events)
 
@@ -249,8 +256,8 @@ class StageTwo:
 class _ChunkWriter:
     """The firings of a moment that has many, in chunks.
 
-    Equal matches have equal anchors, and equal anchors follow each other, so `seen` is cleared at
-    each new anchor.
+    Equal matches have equal anchors, and equal anchors follow each other, so `repeats` is cleared
+    at each new anchor.
     """
 
     def __init__(self, stage: StageTwo, time: Micros, emit: EmitFirings) -> None:
@@ -259,7 +266,7 @@ class _ChunkWriter:
         self._emit = emit
         self._anchor: AttributeValues | None = None
         self.is_empty = True
-        self.seen: dict[bytes, int] = {}
+        self.repeats: dict[bytes, int] = {}
         self.events: list[tuple[Label, Arrival]] = []
         self.failed: list[DeadLetter] = []
 
@@ -267,15 +274,15 @@ class _ChunkWriter:
         """Write matches as firings, a chunk at a time."""
         self.is_empty = False
         for start in range(0, len(matched), _CHUNK_SIZE):
-            some = matched[start : start + _CHUNK_SIZE]
-            if some[0].bound[0].values != self._anchor:
-                self.seen.clear()
-            self._anchor = some[-1].bound[0].values
-            done = self._stage.write_firings(self._time, some, self.seen)
-            self.events += done.events
-            self.failed += done.failed
+            chunk = matched[start : start + _CHUNK_SIZE]
+            if chunk[0].bound[0].values != self._anchor:
+                self.repeats.clear()
+            self._anchor = chunk[-1].bound[0].values
+            result = self._stage.write_firings(self._time, chunk, self.repeats)
+            self.events += result.events
+            self.failed += result.failed
             try:
-                self._emit(done.firings)
+                self._emit(result.firings)
             except Exception as error:
                 raise OutputFailed(error) from error
 

@@ -335,8 +335,8 @@ class _LocalRun:
 
     def totals(self) -> Totals:
         """The counts of the run so far."""
-        for found in drain_fallbacks():
-            self.fallbacks += found.times
-            self._warnings.report_fallback(found)
+        for fallback in drain_fallbacks():
+            self.fallbacks += fallback.times
+            self._warnings.report_fallback(fallback)
         dead = dict(self._dead_letter_counts)
         return Totals(self.elements, self.instants, self.facts, self.events, dead, self.dropped, self.inconsistent, self.fallbacks)

@@ -66,8 +66,8 @@ def instants_of(payload: bytes) -> TimedArrivals:
         (
             time,
             {
-                port: list(zip(ordinals, zip(*[map(term, numbers)] * width, strict=True) if width else repeat(()), strict=bool(width)))
-                for port, width, ordinals, numbers in ports
+                port: list(zip(ordinals, zip(*[map(term, numbers)] * arity, strict=True) if arity else repeat(()), strict=bool(arity)))
+                for port, arity, ordinals, numbers in ports
             },
         )
         for time, ports in listed
@@ -94,7 +94,7 @@ def in_order(chunks: Iterable[TimedArrivals]) -> Iterator[tuple[Micros, dict[int
 
 
 @lru_cache(maxsize=64)
-def place_of(job: Job, layer: int) -> BucketContext:
+def bucket_context(job: Job, layer: int) -> BucketContext:
     """The context of the state of a layer's buckets."""
     program = program_of(job)
     return BucketContext(layers_of(job)[layer], program.layout.layers[layer], job.buckets, program.timed)
@@ -144,7 +144,7 @@ def _moments_by_page(
     pages: PagedState, instants: Iterable[tuple[Micros, PortArrivals]]
 ) -> Mapping[int, list[tuple[Micros, PortArrivals, bool]]]:
     """The arrivals by page."""
-    found: dict[int, list[tuple[Micros, PortArrivals, bool]]] = {}
+    moments_by_page: dict[int, list[tuple[Micros, PortArrivals, bool]]] = {}
     page_of = pages.page_of
     for time, arrivals in instants:
         here: dict[int, PortArrivals] = {}
@@ -158,11 +158,11 @@ def _moments_by_page(
                     ports.setdefault(port, []).append(event)
         for page, ports in here.items():
             moment = (time, ports, False)
-            if page in found:
-                found[page].append(moment)
+            if page in moments_by_page:
+                moments_by_page[page].append(moment)
             else:
-                found[page] = [moment]
-    return found
+                moments_by_page[page] = [moment]
+    return moments_by_page
 
 
 class _BucketRun:
@@ -180,13 +180,13 @@ class _BucketRun:
         """Step a partition through moments."""
         step, keys, above = self._stage.step, self._keys, self._above
         for time, arrivals, ended in moments:
-            done = step(state, time, arrivals, partition, ended=ended, emit=self._emit)
-            if done.firings:
-                self._emit(done.firings)
-            if done.failed:
-                self._failed.extend(done.failed)
-            if done.events and not self._last:
-                for number, deliveries in enumerate(self._router.events(done.events, self._layer)):
+            result = step(state, time, arrivals, partition, ended=ended, emit=self._emit)
+            if result.firings:
+                self._emit(result.firings)
+            if result.failed:
+                self._failed.extend(result.failed)
+            if result.events and not self._last:
+                for number, deliveries in enumerate(self._router.events(result.events, self._layer)):
                     for target, ports in deliveries.items():
                         above.setdefault(keys[number][target], []).append((time, ports))
 

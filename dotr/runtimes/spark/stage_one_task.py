@@ -117,18 +117,18 @@ class _ChunkRouter:
     def __init__(self, job: Job) -> None:
         self._keys = [job.keys(layer) for layer in range(job.layers)]
         self._deliver = program_of(job).router(job.buckets).facts
-        self._found: list[dict[int, TimedArrivals]] = [{} for _ in self._keys]
+        self._arrivals: list[dict[int, TimedArrivals]] = [{} for _ in self._keys]
 
-    def add(self, time: Micros, asked: InstantFacts) -> None:
+    def add(self, time: Micros, facts: InstantFacts) -> None:
         """Route the facts of an instant."""
-        for buckets, deliveries in zip(self._found, self._deliver(asked.facts), strict=True):
+        for buckets, deliveries in zip(self._arrivals, self._deliver(facts.facts), strict=True):
             for bucket, ports in deliveries.items():
                 buckets.setdefault(bucket, []).append((time, ports))
 
     def lines(self) -> list[SparkRow]:
         """The arrivals as rows."""
         return [
-            SparkRow(keys[bucket], RowKind.CHUNK, found[0][0], chunk_payload(found))
-            for keys, buckets in zip(self._keys, self._found, strict=True)
-            for bucket, found in buckets.items()
+            SparkRow(keys[bucket], RowKind.CHUNK, arrivals[0][0], chunk_payload(arrivals))
+            for keys, buckets in zip(self._keys, self._arrivals, strict=True)
+            for bucket, arrivals in buckets.items()
         ]

@@ -28,9 +28,9 @@ class StatelessStageTwo:
         self._engine = Engine(program_of(job), job.clock, layers_of(job), self._emit)
         self._dead = dead
 
-    def add(self, time: Micros, asked: InstantFacts) -> None:
+    def add(self, time: Micros, facts: InstantFacts) -> None:
         """Run the rules on the facts of an instant."""
-        firings = self._engine.match(time, asked)
+        firings = self._engine.match(time, facts)
         if firings:
             self._emit(firings)
         if self._engine.failed:

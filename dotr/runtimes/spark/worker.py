@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.state import StateError
-from dotr.runtimes.spark.bucket_steps import closed_by, place_of, step_bucket
+from dotr.runtimes.spark.bucket_steps import bucket_context, closed_by, step_bucket
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import BucketSize, RowKind, SparkRow, encode_size, fallback_rows
 from dotr.runtimes.spark.state_moves import initial_state, unreadable_state
@@ -38,7 +38,7 @@ def process_batch(
     buckets, of which at most `max_decoded` events stay decoded. Returns firings, totals, bucket
     size and fallbacks as rows. Raises Refused where the stored state is unreadable.
     """
-    context = place_of(job, layer)
+    context = bucket_context(job, layer)
     name = (job, layer * job.buckets + bucket)
     digest, written = store.value() or (b"", initial_state(job, layer, bucket))
     cached, closed = cache.pop(name, None), closed_by(rows)
