@@ -26,7 +26,7 @@ from dotr.patterns.matcher.compile import Matcher, compile_matcher
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
 from dotr.runtimes.spark import run
-from dotr.runtimes.spark.bucket_steps import place_of, step_bucket
+from dotr.runtimes.spark.bucket_steps import bucket_context, step_bucket
 from dotr.runtimes.spark.checkpoint import CheckpointLayout
 from dotr.runtimes.spark.inputs import scan_inputs
 from dotr.runtimes.spark.planner import Offset, plan
@@ -82,7 +82,7 @@ def run_like_spark(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Tot
         rejected.extend(letters)
 
     sink = Sink(write, lambda totals: None, lambda letter: letter, Clock())
-    pages = [place_of(job, 0).empty_pages() for _ in job.keys(0)]
+    pages = [bucket_context(job, 0).empty_pages() for _ in job.keys(0)]
     start = Offset.start(1)
     for number, cut in enumerate(plan(scan_inputs(job), job.delays, start, 1)):
         lines = task_lines(job, Task.of_cut(start, cut, cut.time))
