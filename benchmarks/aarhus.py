@@ -1,10 +1,10 @@
-"""The Aarhus job in this process and on Spark: CPU an element, elements a second, how busy the cores are, and memory over the run.
+"""The Aarhus job in this process and on Spark: CPU an element, elements a second, busy cores, memory.
 
     python -m benchmarks.aarhus [--engine local] [--engine spark] [--master 'local[2]']
 
-CPU is that of the whole process tree (Python, JVM, Python workers), read from /proc; on Spark from the moment the query starts, so that
-the start of the session is not counted, and once more from the end of the first batch, when all worker processes are up. Needs the
-CityBench data (see the README) and `python kb/aarhus.py`.
+CPU is of the whole process tree (Python, JVM, Python workers), read from /proc; on Spark from the
+start of the query, without the start of the session, and also from the end of the first batch, when
+all worker processes run. Needs the CityBench data (see the README) and `python kb/aarhus.py`.
 """
 
 from __future__ import annotations

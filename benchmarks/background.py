@@ -1,10 +1,11 @@
-"""What keeping a background costs, and what an instant notices of it, as it grows.
+"""Cost of a compiled background, and of instants over it, as it grows.
 
-    python -m benchmarks.background growing [--largest 10000000]    # 1k triples, 100k …: build, file, memory, instants
+    python -m benchmarks.background growing [--largest 10000000]
 
-Builds a compiled background and then opens it in a process of its own, as a worker does, and measures closure and queries, from parsed
-input to facts, in rounds over the same 500 instants (*again*) or others (*anew*). *Irrelevant* triples have predicates that no rule reads;
-*relevant* ones fill the tables that every instant looks into. What closing one costs is measured in `benchmarks.closing`.
+From 1,000 triples on, builds a compiled background, opens it in a process of its own, as a worker does, and measures
+closure and queries, from parsed input to facts, in rounds over the same 500 instants (*again*) or
+others (*anew*). *Irrelevant* triples have predicates that no rule reads; *relevant* ones fill the
+tables that every instant looks up. `benchmarks.closing` measures the closure of a background.
 Seconds and microseconds are of CPU.
 """
 

@@ -1,17 +1,18 @@
-"""What closing a large background costs, beside other systems on the same triples.
+"""Closure of a large background, compared with other systems on the same triples.
 
     python -m benchmarks.closing [--triples 1000000] [--systems dotr nemo]
 
-    pip install owlrl nemo-python reasonable        # those to compare with; one that is not installed is left out, and said to be
+    pip install owlrl nemo-python reasonable    # the other systems; missing ones are skipped
 
-Every system runs in a process of its own, one after the other, on an ontology in OWL 2 RL and instances; seconds are of CPU, of all
-threads, and without reading. Nemo reads while it reasons: what it needs to read and copy the triples is measured first and taken off.
-It knows no OWL, so it is given those rows of our table that derive something here, as rules over one relation of triples, and is spared
-all others. The closures are compared by their numbers of triples:
+Every system runs in a process of its own, one after the other, on an ontology in OWL 2 RL and
+instances; seconds are of CPU, of all threads, and without reading. Nemo reads while it reasons: its
+time to read and copy the triples is measured first and subtracted. Nemo has no OWL, so it gets the
+rows of dotr's tables that derive something here, as rules over one relation of triples, and no
+others. The closures are compared by their numbers of triples:
 
-- dotr's count has what entailment keeps under hidden predicates left out;
-- owlrl adds axiomatic triples, types of literals, and reflexive triples of every resource (owl:sameAs, and of classes and properties more),
-  which dotr leaves out (docs/entailment.md);
+- dotr's count excludes what entailment keeps under hidden predicates;
+- owlrl adds axiomatic triples, types of literals, and reflexive triples of every resource
+  (owl:sameAs, and of classes and properties more), which dotr leaves out (docs/entailment.md);
 - reasonable adds that every individual is an owl:Thing, and has no scm-dom1 and scm-rng1.
 """
 

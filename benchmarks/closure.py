@@ -1,8 +1,8 @@
-"""What the closure of an instant costs, in microseconds: the cases that `dotr.datalog` was built for.
+"""Closure of an instant, in microseconds: the cases for which `dotr.datalog` was built.
 
     python -m benchmarks.closure
 
-A timing is the best of several rounds, after the first instants, which write the handlers, have been left out.
+A timing is the best of several rounds, after the first instants, which compile the delta rules.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""What a second core brings on Spark: the Aarhus job and the paper's default scenario on `local[1]` and `local[2]`.
+"""Gain from a second core on Spark: the Aarhus job and the paper's default scenario.
 
     python -m benchmarks.cores [aarhus] [scenario] [--graphs 800000] [--one-per-instant] [--watched]
 
-For each the CPU an element of the whole process tree, elements a second and how busy the cores are, from the start of the query and from
-the second batch on. Of the scenario it can be said that every graph is an instant, and of both that somebody watches the run: asks for the
-figures that the Prometheus endpoint and `--progress json` give. Needs what `benchmarks.aarhus` needs.
+For each, on `local[1]` and `local[2]`: CPU an element of the whole process tree, elements a second and busy cores, from the start
+of the query and from the second batch on. `--one-per-instant` makes every graph of the scenario an
+instant; with `--watched` a thread reads the figures that the Prometheus endpoint and
+`--progress json` serve. Needs the data of `benchmarks.aarhus`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What equal names and schema in the stream cost: `python -m benchmarks.entailment`."""
+"""Cost of equal names and of schema in the stream: `python -m benchmarks.entailment`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""What NOT and AGGREGATE cost over a compiled background: building it, a worker's memory, and instants that touch them or do not.
+"""NOT and AGGREGATE over a compiled background: its construction, a worker's memory, and instants.
 
     python -m benchmarks.negation [--triples 1000000]
 
-Sensors in rooms of four. A sensor works unless it is broken; working sensors are listed by room, and counted. Over a background in
-memory and one that is mapped, small and large, these instants are closed, in microseconds of CPU, 500 of them in rounds:
+Sensors in rooms of four. A sensor works unless it is broken; working sensors are listed by room, and
+counted. Over a background in memory and a mapped one, small and large, these instants are closed, in
+microseconds of CPU, 500 of them in rounds:
 
     idle      a triple that no rule reads
     plain     a reading and its class, joined with a sensor by rules of the lowest stratum

@@ -1,10 +1,11 @@
-"""Distinct queries over one instant: what stage one costs, beside pyoxigraph on the same triples in the same run.
+"""Distinct queries over one instant: the cost of stage one, beside pyoxigraph on the same triples.
 
     python -m benchmarks.queries [--queries 20] [--background 100000] [--instants 3000]
 
-Three programs: queries that share a core of three triple patterns and differ in a fourth; queries that share the streamed pattern alone,
-and join two patterns of the background with it; queries of which an instant concerns one. About one answer a query. Prints microseconds of
-CPU an instant (pyoxigraph: add the instant's triples, ask every query, remove them).
+Three programs: queries that share a core of three triple patterns and differ in a fourth; queries
+that share only the streamed pattern, and join two patterns of the background with it; queries of
+which an instant concerns one. About one answer a query. Prints microseconds of CPU an instant
+(pyoxigraph, in the same run: add the instant's triples, evaluate every query, remove the triples).
 """
 
 from __future__ import annotations

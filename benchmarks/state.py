@@ -1,16 +1,17 @@
-"""What a batch costs on Spark as the state grows, how much memory the windows take, and what a hot key does.
+"""Cost of a batch on Spark as the state grows, memory of the windows, and the effect of a hot key.
 
     python -m benchmarks.state keys [--live 10000 100000 1000000] [--touched same]
     python -m benchmarks.state worker [--live …] [--touched others]
     python -m benchmarks.state windows [--events 10000000]
     python -m benchmarks.state skew
 
-One rule: a reading of a key, and the last one of that key before it within a window that holds them all. `keys` fills the state with so
-many keys, one event each, and then touches 10,000 of them in every batch: the same ones each time, or others (`--touched others`).
-At the end time passes the window, and what is left of the state is told. `worker` does the same without Spark: what stage two and state
-cost in the workers. `windows` fills the window with so many events of 100,000 keys.
-`skew` sends 90 % of the elements under one key. CPU is that of the whole process tree; memory is resident, of the JVM and of the Python
-workers together, and of the largest of them.
+One rule: a reading of a key, and the last one of that key before it within a window that holds them
+all. `keys` fills the state with so many keys, one event each, and then touches 10,000 of them in
+every batch: the same ones each time, or others (`--touched others`). At the end time passes the
+window, and the remaining state is printed. `worker` does the same without Spark: the cost of stage
+two and state in the workers. `windows` fills the window with so many events of 100,000 keys. `skew`
+sends 90 % of the elements under one key. CPU is of the whole process tree; memory is resident, of
+the JVM and of the Python workers together, and of the largest of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Code at which some values make a stage fail: Spark's Python workers are forked from it where `spark.python.daemon.module` names it.
+"""Stage functions that fail at certain values, loaded through `spark.python.daemon.module`.
 
-The closure fails at a triple with the value 13; queries that ask for `:hurt` at 17; the matchers of rules with a clause at an anchor with
-the value 19; and that of a rule with the constant 99 always does.
+The closure fails at a triple with the value 13; queries that read `:hurt` at 17; the matchers of
+rules with a clause at an anchor with the value 19; and the matcher of a rule with the constant 99
+always. Spark forks its Python workers from this module.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A checkpoint as a release leaves it, as text: `python -m tests.support.kept` writes that of this release, under its versions.
+"""A checkpoint as a release leaves it, as text: `python -m tests.support.kept` writes this release's.
 
-What it holds is what `dotr.json` and Spark's state hold: whose the state is, and each bucket's, as texts or as logs. A file that is
-there is never written again: every later release must open it.
+The files hold the contents of `dotr.json` and of Spark's state: the assignment of state to rules, and
+each bucket's state, as texts or as logs. An existing file is never written again: every later release
+must open it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""A checkpoint folder of Spark's as a release leaves it amid a stream: `python -m tests.support.kept_spark` writes that of this release.
+"""A checkpoint folder of Spark in the middle of a stream, as a release leaves it.
 
-The program is that with every construct (`kept_whole`), read from two files; one has late elements. Its larger buckets are kept as logs,
-the others as texts: what makes the folder lowers the bound for that. Absolute paths in it stand as a word that is replaced where it is
-unpacked; what Spark can do without, checksums and its own log, is left out.
+`python -m tests.support.kept_spark` writes that of this release. The program has every construct
+(`kept_whole`) and reads two files, one with late elements. Larger buckets are kept as logs, for which
+the bound is lowered here, the others as texts. Absolute paths are stored as a placeholder, replaced
+when the folder is unpacked; checksums and Spark's own log, which are not needed, are left out.
 """
 
 from __future__ import annotations

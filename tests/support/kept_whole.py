@@ -1,6 +1,6 @@
-"""The program with every construct of the language, and a stream with keys of every kind, whose state is kept in a checkpoint (`kept`).
+"""The program with every construct of the language, and a stream with keys of every kind.
 
-Neither is ever changed: what is stored was made with them.
+Stored checkpoints (`kept`) were made with both, so neither is ever changed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What is written by one process and read by another, as text: `python -m tests.support.kept_written` writes that of this release, once.
+"""Written forms that one process writes and another reads, as text.
 
-The files stand in no module, so that nobody who renames a class, a field or a module changes them along: whatever the code calls those,
-what it writes stays as it is there. What is in `kept.json` is read by every later release, and never changes. What is in `sent.json` goes
-between processes of one run: it may get further members, on purpose (remove the file, and write it again).
+`python -m tests.support.kept_written` writes those of this release, once. The files are data, apart
+from the modules, so renaming a class, a field or a module leaves them unchanged. Every later release
+reads `kept.json`, which never changes. `sent.json` is passed between processes of one run: it may get
+further members on purpose (remove the file, and write it again).
 """
 
 from __future__ import annotations

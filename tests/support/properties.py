@@ -1,6 +1,7 @@
-"""What property tests of whole programs share: how many examples, a program compiled, and what the engine and the oracle say of it.
+"""Common parts of property tests of whole programs: number of examples, compilation, results.
 
-Examples are the same on every run; `DOTR_EXAMPLES=5000` looks at that many new ones.
+The results are those of the engine and of the oracle. Examples are the same on every run;
+`DOTR_EXAMPLES=5000` tries that many new ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The engine run in this process on elements, in one piece or in partitions and batches, its results in the oracle's form."""
+"""Runs of the engine in this process, in one piece or in partitions and batches.
+
+Results are in the oracle's form.
+"""
 
 from __future__ import annotations
 

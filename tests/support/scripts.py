@@ -1,4 +1,4 @@
-"""Scripts of what happens to growing inputs, and feeds that follow one."""
+"""Scripts of arrivals at growing inputs, and feeds that follow a script."""
 
 from __future__ import annotations
 

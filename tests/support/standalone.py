@@ -1,7 +1,8 @@
-"""A Spark cluster of this machine: a standalone master and workers from the pip-installed distribution, on loopback alone.
+"""A Spark cluster on this machine: a standalone master and workers on loopback alone.
 
-Each worker is as far from the driver as one process can be from another here: a folder, a home and a cache of its own, a process group
-that dies as a machine does, and no way to the package but what the job brings along.
+Both run from the pip-installed distribution. Each worker is isolated from the driver as on another
+machine: a folder, a home and a cache of its own, a process group that can be killed as a whole, and
+no access to the package except through the job.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Random programs for property tests: rule files, Datalog files and graphs as text, over the small world of `strategies_streams`.
+"""Random programs for property tests: rule files, Datalog files and graphs as text.
 
-The whole grammar is here: expressions, queries and rules have modules of their own.
+Names and values are those of `strategies_streams`. The programs cover the whole grammar; expressions,
+queries and rules have modules of their own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Random SPARQL expressions over given terms (`?v`, `M.?v`, `time(M)`): every operator and function, mostly on values of its kind.
+"""Random SPARQL expressions over given terms (`?v`, `M.?v`, `time(M)`).
 
-Whatever stands where an operand may stand is one operand: what is composed has its parentheses.
+They cover every operator and function, mostly on values of its kind. Composed expressions have
+parentheses, so each can be used as an operand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random rules: every production of the rule language's grammar, over what they may read."""
+"""Random rules from every production of the rule language's grammar, over given labels."""
 
 from __future__ import annotations
 

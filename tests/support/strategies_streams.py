@@ -1,5 +1,8 @@
-"""Random graphs and streams from a small world: two classes, four properties, three names, a few values that are equal without being
-the same term, so that joins, ties, equal values and consumption happen often; now and then a value of any other kind."""
+"""Random graphs and streams over few names, so that joins, ties and consumption happen often.
+
+Two classes, four properties, three names, a few values that are equal without being the same term;
+occasionally a value of any other kind.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run on Spark as the processes that it is, any of which may be killed; and what was seen of it."""
+"""A run on Spark as its processes, any of which may be killed, and the observed results."""
 
 from __future__ import annotations
 
