@@ -389,7 +389,7 @@ def test_long_compressed_line_is_skipped_in_bounded_memory(tmp_path: Path) -> No
     assert outcome(found) == [1, "limit", 2]
 
 
-# --- what a letter says ---
+# --- errors of dead letters ---
 
 
 @pytest.mark.parametrize(
@@ -457,8 +457,8 @@ def test_limits_of_the_configuration_reach_the_readers(project: Project) -> None
 def test_integer_times_beyond_the_year_3000_give_a_warning(project: Project) -> None:
     project.write("a.ndjson", ndjson(1_406_879_400_000, ":a a :A .") + ndjson(1_406_879_401_000, ":a a :A ."))
     said = project.dotr("run", "c.yaml").err
-    told = "I106 warning: an integer time of input a lies beyond the year 3000, as seconds: 1406879400000 (a.ndjson:1)"
-    assert said.count(told) == 1
+    warning = "I106 warning: an integer time of input a lies beyond the year 3000, as seconds: 1406879400000 (a.ndjson:1)"
+    assert said.count(warning) == 1
     assert "If they are milliseconds, write time: { unit: ms }" in said
     project.change("c.yaml", "engine: local", "engine: local\ntime: { unit: ms }")
     assert "I106" not in project.dotr("run", "c.yaml", "--fresh").err
