@@ -70,7 +70,7 @@ def peak_megabytes() -> float:
 
 
 def resident_megabytes() -> float:
-    """What this process holds now."""
+    """Resident memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 

@@ -55,7 +55,7 @@ def say(text: str) -> None:
 
 
 def irrelevant(count: int) -> Iterator[Triple]:
-    """Old readings: predicates that nothing reads, sensors and classes that nothing asks for, rdf:type among them."""
+    """Old readings: predicates, sensors and classes that no rule or query reads, rdf:type among them."""
     for n in range(count // 4):
         reading, sensor = term(f"old{n}"), term(f"idle{n // 3}")
         yield reading, RDF_TYPE, term(f"Old{n % 10}")
@@ -146,13 +146,13 @@ def private() -> float:
 
 
 def places(kind: str, size: int) -> dict[str, int]:
-    """How many sensors or locations the instants speak of."""
+    """Number of sensors or locations in the instants."""
     grown = kind == "relevant"
     return {"one": size // 2 if grown else 10, "four": max(50, size // 2) if grown else 50, "twenty": max(50, size // 2) if grown else 50}
 
 
 def worker(folder: Path, kind: str, size: int) -> None:
-    """What a worker meets that opens a background and goes through 40,000 instants."""
+    """Measurements of a worker that opens a background and processes 40,000 instants."""
     from dotr.datalog.compiled_store import CompiledStore
 
     path = max((folder / "cache").glob("*.dotrkb"), key=lambda each: each.stat().st_size)

@@ -50,8 +50,11 @@ class Found(NamedTuple):
 
 
 class System(NamedTuple):
-    """Something that closes triples, given as they are or as a file. `module` is what it is imported as, `package` what it is installed as,
-    `largest` how many triples it is asked to close."""
+    """A system that closes triples, given as they are or as a file.
+
+    `module` is its import name, `package` its name in the registry, `largest` the most triples that it
+    gets to close.
+    """
 
     close: Callable[[Sequence[Triple], Path], Found]
     module: str
@@ -136,7 +139,7 @@ def nemo_rules(triples: Sequence[Triple]) -> list[str]:
 
 
 def _is_for_nemo(rule: DatalogRule) -> bool:
-    """Whether a rule is about triples that others see, and not only about the vocabulary's own properties (IN)."""
+    """Whether a rule reads triples of the data, and not only (IN) the vocabulary's own properties."""
     patterns = [*rule.head, *(item for item in rule.body if isinstance(item, TriplePattern))]
     hidden = any(isinstance(pattern.predicate, Const) and is_hidden(pattern.predicate.term) for pattern in patterns)
     conditions = [item.condition for item in rule.body if isinstance(item, FilterItem)]

@@ -96,7 +96,7 @@ def timed(name: str, triples: Sequence[Triple], rules: Sequence[DatalogRule]) ->
 
 
 def idle_rules(four: Sequence[Sequence[Triple]], count: int = 100_000) -> None:
-    """Rules that no triple asks for: what it takes to read and to compile them, what they keep in memory, what instants notice of them."""
+    """Rules that no triple triggers: time to read and compile them, their memory, their cost to instants."""
     rules = [*rule_set(Entailment.RDFS), *datalog(RULES)]
     text = "\n".join(f":p{n}(?a, ?b) :- :q{n}(?a, ?c), :r{n}(?c, ?b) ." for n in range(count // 5))
     text += "\n" + "\n".join(f":D{n}(?a) :- :C{n}(?a) ." for n in range(count - count // 5))

@@ -36,7 +36,7 @@ PATIENCE_SECONDS = 600
 
 
 def lines(output: Path) -> int:
-    """How many events there are."""
+    """Number of events."""
     files = sorted(output.glob("0*.ndjson")) or ([output] if output.is_file() else [])
     return sum(file.read_bytes().count(b"\n") for file in files)
 

@@ -54,7 +54,7 @@ def background(size: int, queries: int) -> str:
 
 
 def loaded(turtle: str) -> list[Triple]:
-    """The triples of the background, read from a file as a program's are: a term is one text, wherever it stands."""
+    """The triples of the background, read from a file as in a program, so that equal terms are one string."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "background.ttl")
         path.write_text(turtle, encoding="utf-8")

@@ -51,7 +51,10 @@ FILTERS = {
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a scenario is: `matching` rules match on average, None: all of them. Every graph is an instant; `single`: this is said."""
+    """Size of a scenario: `matching` rules match on average, None: all of them.
+
+    Every graph is an instant; `single`: the configuration declares this.
+    """
 
     graphs: int = 30_000
     rules: int = 10

@@ -60,7 +60,7 @@ Keys = Callable[[random.Random], Iterator[int]]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was measured after a batch: seconds of the clock and of CPU, megabytes by process, and what the run has done."""
+    """Measurements after a batch: seconds of the clock and of CPU, megabytes by process, totals of the run."""
 
     wall: float
     cpu: float
@@ -119,7 +119,7 @@ def memory() -> dict[str, float]:
 
 
 class Enough(Exception):
-    """A run has gone far enough."""
+    """Raised to end a run that is long enough."""
 
 
 def run(folder: Path, master: str, batch: int = BATCH, *, until: int | None = None) -> list[Reading]:

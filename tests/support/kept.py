@@ -54,7 +54,10 @@ CUT = 40 * SECOND
 
 @dataclass(frozen=True)
 class Story:
-    """A program and a stream whose state is kept in a folder as it is at `CUT`; `made` makes the program, where it is asked for."""
+    """A program and a stream whose state is stored in a folder as of `CUT`.
+
+    `made` compiles the program on demand.
+    """
 
     folder: Path
     made: Callable[[], CompiledProgram]
@@ -62,7 +65,7 @@ class Story:
     buckets: int
 
     def halves(self) -> tuple[list[Element], list[Element]]:
-        """What comes before the checkpoint, and what comes after it."""
+        """The elements before and after the checkpoint."""
         return [e for e in self.elements if e.time <= CUT], [e for e in self.elements if e.time > CUT]
 
     @property
@@ -85,7 +88,7 @@ SMALL = Story(FOLDER, program, [Element(time * SECOND, reading(time)) for time i
 
 @dataclass(frozen=True)
 class Kept:
-    """What a file holds; `after` are the graphs of the firings that followed."""
+    """Contents of a file; `after` are the graphs of the firings that followed."""
 
     holdings: StateSchema
     states: list[list[bytes]]
@@ -93,13 +96,13 @@ class Kept:
 
 
 def said(run: Batched, story: Story = SMALL) -> list[tuple[int, str, object]]:
-    """What a run says of the rest."""
+    """Output of a run over the rest of the stream."""
     firings = sorted(run.batch(story.halves()[1], LAST_MICRO), key=output_order)
     return [(firing.time, firing.rule, [list(triple) for triple in firing.graph]) for firing in firings]
 
 
 class Entries(dict[tuple[int, int], bytes]):
-    """The pieces of a bucket's logs."""
+    """The segments of a bucket's logs."""
 
     def read(self, log: int, place: int) -> bytes | None:
         return self.get((log, place))

@@ -82,7 +82,7 @@ KEYS: Final[tuple[tuple[str, ...], ...]] = (
 
 
 def _element(number: int) -> Element:
-    """The reading of a moment, five keys, a name now and then, and something said."""
+    """The reading of a moment: five keys, sometimes a name, and a statement."""
     triples: list[Triple] = [
         ("_:0", "<http://e/room>", f"<http://e/r{number % 3}>"),
         ("_:0", "<http://e/value>", literal(str(number * 5 % 7), XSD + "integer")),

@@ -112,7 +112,7 @@ def _knowledge() -> dict[str, str]:
 
 
 def kept() -> dict[str, object]:
-    """What is in checkpoints, or decides where something is, by what it is."""
+    """Written forms in checkpoints, or that decide where state is, by kind."""
     parts = [
         StateSnapshot([[StoredEvent(5, 1, ('"a"', None))], []], [[(5, 1)]], [[StoredEvent(6, 0, ())]], 7),
         StateSnapshot([], [], [], None),
@@ -160,7 +160,7 @@ def kept() -> dict[str, object]:
 
 
 def sent() -> dict[str, object]:
-    """What goes between processes of a run, by what it is."""
+    """Written forms passed between processes of a run, by kind."""
     stretches = (InputRange(0, 10, 2, 1, 90, 80), InputRange(1, 10, 2, 1, 90, 80, 3, 4, 4, ("c", "d"), (Floor(3, 50, 7),)))
     growing = '["*", 1, null, true]'
     return {

@@ -65,8 +65,10 @@ def compiled(text: ProgramText, *, backwards: bool = False) -> CompiledProgram:
 
 
 def oracle(text: ProgramText, elements: Sequence[Element], program: CompiledProgram) -> Result:
-    """What the oracle says, where there is one right answer. Of the compiled program it takes the rules as they were read, which would take
-    it most of its time."""
+    """The oracle's result, where there is one right answer.
+
+    The rules are taken parsed from the compiled program, since parsing would take most of the time.
+    """
     datalog = [("random.dlog", text.datalog)]
     result = run(world(program.rules, [text.background], datalog, text.entailment, clock=text.clock), elements, MOST)
     assume(not result.decided_by_names)

@@ -35,7 +35,7 @@ class ScriptedFeed:
         return point_of(self.place, self.length)
 
     def read(self, most: int) -> FeedRecords | None:
-        """What has appeared: of one file, and not more than is asked for."""
+        """Records that have appeared, of one file, and at most as many as requested."""
         file = self.place // self.length
         upto = min(len(self.times), (file + 1) * self.length, self.place + most)
         if upto == self.place:

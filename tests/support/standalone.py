@@ -47,11 +47,11 @@ class Machine:
 
     @property
     def log(self) -> str:
-        """What it has said."""
+        """Its output so far."""
         return (self.folder / "log").read_text(errors="replace")
 
     def said(self, pattern: str) -> str:
-        """Waits until it says something; the first group."""
+        """Waits for a pattern in the output, and returns its first group."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while (found := re.search(pattern, self.log)) is None:
             if self.process.poll() is not None or time.monotonic() > deadline:

@@ -24,14 +24,14 @@ from tests.support.strategies_streams import CLASSES, HEADER, NAMES, NAMESPACE, 
 
 @dataclass(frozen=True)
 class Features:
-    """What a generated program holds, and what it does not."""
+    """Options of a generated program."""
 
     negation: bool = False
     """NOT and AGGREGATE in Datalog."""
     plain: bool = False
-    """Queries of triple patterns alone, and no Datalog, so that more rules find something."""
+    """Queries of triple patterns alone, and no Datalog, so that more rules have matches."""
     instant: bool = False
-    """Rules that look at nothing but their own instant."""
+    """Rules that read only their own instant."""
 
 
 CORE = Features()

@@ -53,14 +53,14 @@ class Query:
 
 @dataclass
 class Group:
-    """A group graph pattern under way: its text, its variables, and how many names of its own the whole query has so far."""
+    """A group graph pattern under construction: text, variables, and the query's number of own names."""
 
     names: list[int] = field(default_factory=lambda: [0])
     text: str = ""
     variables: list[str] = field(default_factory=list)
 
     def fresh(self) -> str:
-        """A name that stands nowhere else in the query; every other begins with a low line."""
+        """A name that occurs nowhere else in the query; every other begins with an underscore."""
         self.names[0] += 1
         return f"{'' if self.names[0] % 2 else '_'}w{self.names[0]}"
 
@@ -210,7 +210,7 @@ def element(draw: st.DrawFn, group: Group, depth: int = 1) -> None:
 
 
 def ordered(draw: st.DrawFn, terms: Sequence[str]) -> str:
-    """ORDER BY with a slice; without one it says nothing."""
+    """ORDER BY with a slice; without a slice the order has no effect."""
     keys = []
     for _ in range(draw(st.integers(0, 2))):
         key = operand(draw, terms, 1)
@@ -310,7 +310,7 @@ def dressed(draw: st.DrawFn, text: str) -> str:
 
 @st.composite
 def constraints(draw: st.DrawFn, own: Sequence[str], outer: Sequence[str]) -> str:
-    """A temporal constraint: most of them the equality that a key is made from. One conjunct or several."""
+    """A temporal constraint, one conjunct or several; mostly the equality from which a key is made."""
     mine, other = pick(draw, own), pick(draw, outer)
     alike = [(a, o) for a in own for o in outer if o.endswith(f".{a}")]
     if alike and draw(st.integers(0, 4)) > 0:

@@ -22,8 +22,10 @@ class Shared:
 
 @dataclass(frozen=True)
 class Readable:
-    """What a rule may read: shared queries, events at the same instant too, and any events in the past; `plain`: its own queries are so,
-    `instant`: nothing but its own instant."""
+    """Labels that a rule may read: shared queries, events also of the same instant, and past events.
+
+    `plain`: its own queries are plain too; `instant`: the rule reads only its own instant.
+    """
 
     queries: Mapping[str, Shared]
     events: Mapping[str, Shared]
@@ -34,7 +36,7 @@ class Readable:
 
 @dataclass
 class Bound:
-    """What a rule has bound so far: for every label its attributes and how far it lies back at least; and its aggregate variables."""
+    """Labels bound so far, each with its attributes and least distance back; aggregate variables."""
 
     attributes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     back: dict[str, bool] = field(default_factory=dict)
@@ -90,7 +92,7 @@ def duration(draw: st.DrawFn, halves: int) -> str:
 
 
 def seconds(draw: st.DrawFn, least: int, most: int) -> int:
-    """A number of half seconds, most of the time whole seconds."""
+    """A number of half seconds, mostly whole seconds."""
     return draw(st.integers(least, most)) * 2 - (1 if least and draw(st.integers(0, 7)) == 7 else 0)
 
 

@@ -21,7 +21,7 @@ SURVIVED = {"reader", "stateful", "daemon", "planner"}
 
 @dataclass
 class Found:
-    """What a soak has seen."""
+    """Observations of a soak test."""
 
     kills: Counter[str] = field(default_factory=Counter)
     starts: int = 0
