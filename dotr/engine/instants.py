@@ -27,22 +27,22 @@ def merge(time: Micros, elements: Iterable[tuple[Triple, ...]]) -> Instant:
     True
     """
     merged: list[Triple] = []
-    seen: dict[bytes, int] = {}
+    counts: dict[bytes, int] = {}
     for triples in elements:
         for subject, _, object_ in triples:
             if subject[0] == "_" or object_[1] in ":<":  # a blank node, a triple term, or at worst a literal that begins like one
-                merged += _named(time, triples, seen)
+                merged += _named(time, triples, counts)
                 break
         else:
             merged += triples
     return Instant(time, tuple(merged))
 
 
-def _named(time: Micros, triples: tuple[Triple, ...], seen: dict[bytes, int]) -> list[Triple]:
+def _named(time: Micros, triples: tuple[Triple, ...], counts: dict[bytes, int]) -> list[Triple]:
     text = "\n".join(map(" ".join, triples))
     digest = blake2b(f"{time} {text}".encode(), digest_size=12)
     key = digest.digest()
-    count = seen[key] = seen.get(key, -1) + 1
+    count = counts[key] = counts.get(key, -1) + 1
     prefix = f"_:e{digest.hexdigest()}x{count}x"
 
     def name(blank: Term) -> Term:

@@ -148,10 +148,10 @@ def _split(source: FactSource) -> _Split:
     inner, conditions = query.pattern.pattern, query.pattern.conditions
     if isinstance(inner, Group):
         return _Split(source, ())
-    moved = tuple(condition for condition in conditions if _movable(condition, query))
-    kept = tuple(condition for condition in conditions if condition not in moved)
-    base = replace(query, pattern=Filter(inner, kept) if kept else inner)
-    return _Split(replace(source, query=base), moved)
+    movable = tuple(condition for condition in conditions if _movable(condition, query))
+    fixed = tuple(condition for condition in conditions if condition not in movable)
+    base = replace(query, pattern=Filter(inner, fixed) if fixed else inner)
+    return _Split(replace(source, query=base), movable)
 
 
 def _movable(condition: Expression, query: Select) -> bool:
@@ -163,8 +163,8 @@ def _with_filters(base: FactSource, conditions: tuple[Expression, ...]) -> FactS
     if not conditions:
         return base
     query = base.query
-    inner, kept = (query.pattern.pattern, query.pattern.conditions) if isinstance(query.pattern, Filter) else (query.pattern, ())
-    return replace(base, query=replace(query, pattern=Filter(inner, (*kept, *conditions))))
+    inner, existing = (query.pattern.pattern, query.pattern.conditions) if isinstance(query.pattern, Filter) else (query.pattern, ())
+    return replace(base, query=replace(query, pattern=Filter(inner, (*existing, *conditions))))
 
 
 def _weakest_source(base: FactSource, filters: Sequence[tuple[Expression, ...]]) -> FactSource:

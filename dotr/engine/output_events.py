@@ -125,8 +125,8 @@ def _datetime(value: DateTime) -> datetime | None:
     if not 1 <= value.year <= 9999 or micros != int(micros):
         return None
     zone = None if value.zone is None else UTC if value.zone == 0 else timezone(timedelta(minutes=value.zone))
-    whole, fraction = divmod(int(micros), 1_000_000)
-    return datetime(value.year, value.month, value.day, value.hour, value.minute, whole, fraction, zone)
+    seconds, fraction = divmod(int(micros), 1_000_000)
+    return datetime(value.year, value.month, value.day, value.hour, value.minute, seconds, fraction, zone)
 
 
 def utc(micros: Micros) -> datetime:

@@ -175,8 +175,8 @@ class Session:
             for firings in moments
             for each in firings
         ]
-        for letter in engine.failed:
-            _LOG.warning("%s:%d: %s", letter.file, letter.line, letter.why)
+        for dead_letter in engine.failed:
+            _LOG.warning("%s:%d: %s", dead_letter.file, dead_letter.line, dead_letter.why)
         engine.failed.clear()
         for fallback in drain_fallbacks():
             if (fallback.kind, fallback.place) not in self._warned:

@@ -171,7 +171,7 @@ class StageTwo:
         return result
 
     def write_firings(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
-        """The firings of matches, without those whose graphs cannot be written. `repeats` counts the
+        """The firings of matches, without those whose graphs cannot be written. `repeats` counts
         equal matches by digest, earlier chunks included.
         """
         before = repeats.copy() if repeats else {}

@@ -91,8 +91,8 @@ def _open_outputs(pipeline: Pipeline) -> tuple[list[FileSink], FileSink | None]:
     try:
         for output in pipeline.outputs:
             opened.append(FileSink(output.path, output.span))  # noqa: PERF401 (those opened are discarded if a later one fails)
-        dead = pipeline.dead_letter_path
-        return opened, FileSink(dead, pipeline.dead_letter_span) if dead else None
+        dead_letter_path = pipeline.dead_letter_path
+        return opened, FileSink(dead_letter_path, pipeline.dead_letter_span) if dead_letter_path else None
     except Refused:
         for sink in opened:
             sink.discard()
@@ -178,8 +178,8 @@ class _LocalRun:
 
     def write_failed_anchors(self) -> None:
         """Write the dead letters of anchors at which rules failed or went over a limit."""
-        for letter in self.engine.failed:
-            self._write_dead_letter(letter)
+        for dead_letter in self.engine.failed:
+            self._write_dead_letter(dead_letter)
         self.engine.failed.clear()
 
     def sourced(self, now: Micros, elements: Sequence[Element]) -> list[SourcedElement]:
@@ -338,5 +338,5 @@ class _LocalRun:
         for fallback in drain_fallbacks():
             self.fallbacks += fallback.times
             self._warnings.report_fallback(fallback)
-        dead = dict(self._dead_letter_counts)
-        return Totals(self.elements, self.instants, self.facts, self.events, dead, self.dropped, self.inconsistent, self.fallbacks)
+        dead_letters = dict(self._dead_letter_counts)
+        return Totals(self.elements, self.instants, self.facts, self.events, dead_letters, self.dropped, self.inconsistent, self.fallbacks)

@@ -155,8 +155,8 @@ def decode_size(payload: bytes) -> BucketSize:
 
 def encode_totals(totals: Totals) -> bytes:
     """The inverse of `decode_totals`."""
-    dead = {reason.value: count for reason, count in totals.dead_letters.items()}
-    counts = [totals.elements, totals.instants, totals.facts, totals.events, dead, totals.dropped, totals.inconsistent]
+    dead_letters = {reason.value: count for reason, count in totals.dead_letters.items()}
+    counts = [totals.elements, totals.instants, totals.facts, totals.events, dead_letters, totals.dropped, totals.inconsistent]
     return _json_bytes([*counts, totals.fallbacks] if totals.fallbacks else counts)  # the form of releases without fallbacks
 
 

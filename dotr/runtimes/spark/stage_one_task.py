@@ -49,13 +49,13 @@ def read_task(job: Job, task: Task) -> Iterator[RecordBatch]:
 def task_lines(job: Job, task: Task) -> list[SparkRow]:
     """The rows of stage one for a task."""
     elements: list[Element] = []
-    dead = SpilledDeadLetters(job)
+    dead_letters = SpilledDeadLetters(job)
     program = program_of(job)
     for stretch in task.ranges:
         files = range_files(input_of(job, stretch.input), stretch, trace=program.stage_one.may_reject)
-        admit(files, stretch, task.after, task.until, elements, dead)
+        admit(files, stretch, task.after, task.until, elements, dead_letters)
     elements.sort(key=itemgetter(0))
-    stage_two = _ChunkRouter(job) if job.layers else StatelessStageTwo(job, dead)
+    stage_two = _ChunkRouter(job) if job.layers else StatelessStageTwo(job, dead_letters)
     contradictory: list[tuple[Micros, str]] = []
     times: list[Micros] = []
     counted_elements = facts = inconsistent = start = 0
@@ -64,12 +64,12 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         end = start + 1
         while end < len(elements) and elements[end][0] == time:
             end += 1
-        together = elements[start:end]
+        instant_elements = elements[start:end]
         start = end
-        instant, rejected, failing = close_instant(program, time, [triples for _, triples in together])
+        instant, rejected, failing = close_instant(program, time, [triples for _, triples in instant_elements])
         if rejected or failing:
-            sourced = _sourced(job, task, time, together)
-            dead.extend([sourced[each.element].dead_letter(each.reason, each.why) for each in (*rejected, *failing)])
+            sourced = _sourced(job, task, time, instant_elements)
+            dead_letters.extend([sourced[each.element].dead_letter(each.reason, each.why) for each in (*rejected, *failing)])
         if instant.inconsistencies:
             inconsistent += 1
         if instant.rejected:
@@ -77,7 +77,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         if instant.inconsistencies and len(contradictory) < MAX_INCONSISTENT_SHOWN:
             contradictory.append((time, inconsistency_line(instant.inconsistencies)))
         times.append(time)
-        counted_elements += len(together) - len(rejected)
+        counted_elements += len(instant_elements) - len(rejected)
         if instant.facts:
             facts += sum(map(len, instant.facts.values()))
             stage_two.add(time, instant)
@@ -87,12 +87,12 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
             lines.append(SparkRow(key, RowKind.CLOSED, task.closed, b""))
         if times and program.timed:
             lines.append(SparkRow(key, RowKind.SPAN, times[0], b"%d" % times[-1]))
-    lines += dead.rows(-1)
+    lines += dead_letters.rows(-1)
     if contradictory:
         lines.append(SparkRow(-3, RowKind.INCONSISTENT, 0, encode_inconsistencies(contradictory)))
     if task.closed == LAST_MICRO:
         lines.append(SparkRow(-4, RowKind.ENDED, 0, b""))
-    totals = Totals(counted_elements, len(times), facts, dead_letters=dead.counted, inconsistent=inconsistent)
+    totals = Totals(counted_elements, len(times), facts, dead_letters=dead_letters.counted, inconsistent=inconsistent)
     lines.append(SparkRow(-2, RowKind.COUNTS, 0, encode_totals(totals)))
     lines += fallback_rows()
     return lines

@@ -20,13 +20,13 @@ from dotr.runtimes.spark.worker_cache import layers_of, program_of
 
 class StatelessStageTwo:
     """The firings of a task's instants. Dead letters of anchors at which a rule fails or goes over
-    a limit go to `dead`.
+    a limit go to `dead_letters`.
     """
 
-    def __init__(self, job: Job, dead: SpilledDeadLetters) -> None:
+    def __init__(self, job: Job, dead_letters: SpilledDeadLetters) -> None:
         self._firings = SpillBuffer(FIRINGS, job)
         self._engine = Engine(program_of(job), job.clock, layers_of(job), self._emit)
-        self._dead = dead
+        self._dead_letters = dead_letters
 
     def add(self, time: Micros, facts: InstantFacts) -> None:
         """Run the rules on the facts of an instant."""
@@ -34,7 +34,7 @@ class StatelessStageTwo:
         if firings:
             self._emit(firings)
         if self._engine.failed:
-            self._dead.extend(self._engine.failed)
+            self._dead_letters.extend(self._engine.failed)
             self._engine.failed.clear()
 
     def _emit(self, firings: list[Firing]) -> None:
